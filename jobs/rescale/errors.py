@@ -1,0 +1,111 @@
+"""Whose fault it is, and what to do next.
+
+Every error that a user can meet is one of these. The four *final* ones are never retried: the same input
+gives the same answer. `StoreError` is the transient one: everything that moves bytes retries it.
+
+An error crosses process borders as data (`to_json`, `from_json`): a Spark task returns it as a row, a job
+writes it into its result document, and whoever reads that raises the same error again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+
+class RescaleError(Exception):
+    """Base of all errors with a sentence for the user; `exit_code` is the process' exit code.
+
+    `what` is the sentence. The rest is optional and is printed on lines of its own: where it was seen (`path`,
+    `offset` in bytes, `operator`, `state`), what was `expected` and what was `found`, and what to `advise`.
+    """
+
+    exit_code: ClassVar[int] = 1
+    final: ClassVar[bool] = True
+    DETAILS: ClassVar[tuple[str, ...]] = ("path", "offset", "operator", "state", "expected", "found", "advice")
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        path: str | None = None,
+        offset: int | None = None,
+        operator: str | None = None,
+        state: str | None = None,
+        expected: object = None,
+        found: object = None,
+        advice: str | None = None,
+    ) -> None:
+        self.what = what
+        self.path = path
+        self.offset = offset
+        self.operator = operator
+        self.state = state
+        self.expected = None if expected is None else str(expected)
+        self.found = None if found is None else str(found)
+        self.advice = advice
+        super().__init__(what)
+
+    def __str__(self) -> str:
+        labels = {"offset": "at byte", "advice": "what to do"}
+        details = [
+            f"  {labels.get(name, name)}: {getattr(self, name)}"
+            for name in self.DETAILS
+            if getattr(self, name) is not None
+        ]
+        return "\n".join([self.what, *details])
+
+    def located(self, **details: Any) -> Self:
+        """The same error with the details filled in that were not known where it was raised."""
+        for name, value in details.items():
+            if getattr(self, name) is None:
+                setattr(self, name, value)
+        return self
+
+    def to_json(self) -> dict[str, Any]:
+        details = {name: getattr(self, name) for name in self.DETAILS if getattr(self, name) is not None}
+        return {"error": type(self).__name__, "what": self.what, **details, "exit_code": self.exit_code}
+
+    @staticmethod
+    def from_json(document: dict[str, Any]) -> RescaleError:
+        """The error that `to_json` described; an unknown class becomes a plain `RescaleError`."""
+        kind = _BY_NAME.get(document["error"], RescaleError)
+        return kind(document["what"], **{k: document[k] for k in RescaleError.DETAILS if k in document})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RescaleError.from_json, (self.to_json(),)
+
+
+class RequestError(RescaleError):
+    """What was asked for makes no sense, or the target is taken."""
+
+    exit_code = 2
+
+
+class SnapshotError(RescaleError):
+    """The input is damaged, or is not what it claims to be, or has changed since it was planned."""
+
+    exit_code = 3
+
+
+class UnsupportedError(RescaleError):
+    """Valid, but refused; `advice` names the way round."""
+
+    exit_code = 3
+
+
+class IntegrityError(RescaleError):
+    """The result does not add up; nothing was published."""
+
+    exit_code = 4
+
+
+class StoreError(RescaleError):
+    """The network, a throttled or failing server, a full disk: worth another try."""
+
+    exit_code = 1
+    final = False
+
+
+_BY_NAME: dict[str, type[RescaleError]] = {
+    kind.__name__: kind for kind in (RequestError, SnapshotError, UnsupportedError, IntegrityError, StoreError)
+}

@@ -1,0 +1,163 @@
+"""Java's `DataOutput`, read and written: big-endian, two's complement, lengths in front.
+
+The reader trusts nothing: every length is checked against what is left before a byte is taken, so that a
+damaged length costs an error with its offset and never memory.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from rescale.errors import SnapshotError
+
+_I16, _U16, _I32, _I64 = struct.Struct(">h"), struct.Struct(">H"), struct.Struct(">i"), struct.Struct(">q")
+
+
+class ByteReader:
+    """A cursor over bytes in memory; `path` names them in errors, `position` counts from their first byte."""
+
+    def __init__(self, data: bytes, path: str = "", position: int = 0, end: int | None = None) -> None:
+        self.data = data
+        self.path = path
+        self.position = position
+        self.end = len(data) if end is None else end
+
+    @property
+    def remaining(self) -> int:
+        return self.end - self.position
+
+    def error(self, what: str, *, expected: object = None, found: object = None) -> SnapshotError:
+        return SnapshotError(what, path=self.path, offset=self.position, expected=expected, found=found)
+
+    def _advance(self, size: int) -> int:
+        start = self.position
+        if size < 0 or size > self.end - start:
+            raise self.error("the data ends too early", expected=f"{size} more bytes", found=self.remaining)
+        self.position = start + size
+        return start
+
+    def u8(self) -> int:
+        return self.data[self._advance(1)]
+
+    def boolean(self) -> bool:
+        return self.u8() != 0
+
+    def i16(self) -> int:
+        return int(_I16.unpack_from(self.data, self._advance(2))[0])
+
+    def u16(self) -> int:
+        return int(_U16.unpack_from(self.data, self._advance(2))[0])
+
+    def i32(self) -> int:
+        return int(_I32.unpack_from(self.data, self._advance(4))[0])
+
+    def i64(self) -> int:
+        return int(_I64.unpack_from(self.data, self._advance(8))[0])
+
+    def i64s(self, count: int) -> tuple[int, ...]:
+        start = self._advance(8 * count)
+        return struct.unpack_from(f">{count}q", self.data, start)
+
+    def raw(self, size: int) -> bytes:
+        start = self._advance(size)
+        return self.data[start : start + size]
+
+    def blob(self) -> bytes:
+        """`i32` length and as many bytes."""
+        return self.raw(self.i32())
+
+    def utf(self) -> str:
+        """`DataInput.readUTF`: `u16` length and *modified* UTF-8."""
+        at = self.position
+        encoded = self.raw(self.u16())
+        try:
+            return decode_modified_utf8(encoded)
+        except UnicodeError as error:
+            self.position = at
+            raise self.error(f"not a string in modified UTF-8 ({error})") from None
+
+    def count(self, item_size: int) -> int:
+        """An `i32` number of items that take at least `item_size` bytes each; more than can be there is an error."""
+        at = self.position
+        number = self.i32()
+        if number < 0 or number * item_size > self.remaining:
+            self.position = at
+            raise self.error("a count that cannot be", expected=f"0 to {self.remaining // item_size}", found=number)
+        return number
+
+
+class ByteWriter:
+    """The mirror of `ByteReader`."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    @property
+    def position(self) -> int:
+        return len(self.data)
+
+    def u8(self, value: int) -> None:
+        self.data.append(value)
+
+    def boolean(self, value: bool) -> None:
+        self.data.append(1 if value else 0)
+
+    def i16(self, value: int) -> None:
+        self.data += _I16.pack(value)
+
+    def u16(self, value: int) -> None:
+        self.data += _U16.pack(value)
+
+    def i32(self, value: int) -> None:
+        self.data += _I32.pack(value)
+
+    def i64(self, value: int) -> None:
+        self.data += _I64.pack(value)
+
+    def i64s(self, values: tuple[int, ...]) -> None:
+        self.data += struct.pack(f">{len(values)}q", *values)
+
+    def raw(self, value: bytes) -> None:
+        self.data += value
+
+    def blob(self, value: bytes) -> None:
+        self.i32(len(value))
+        self.data += value
+
+    def utf(self, value: str) -> None:
+        encoded = encode_modified_utf8(value)
+        self.u16(len(encoded))
+        self.data += encoded
+
+    def bytes(self) -> bytes:
+        return bytes(self.data)
+
+
+def encode_modified_utf8(value: str) -> bytes:
+    """Java's modified UTF-8: U+0000 as `C0 80`, a supplementary character as two surrogates of 3 bytes."""
+    if value.isascii() and "\0" not in value:
+        return value.encode()
+    units = struct.unpack(f">{len(u16 := value.encode('utf-16-be', 'surrogatepass')) // 2}H", u16)
+    out = bytearray()
+    for unit in units:
+        if 0 < unit < 0x80:
+            out.append(unit)
+        elif unit < 0x800:
+            out += bytes((0xC0 | unit >> 6, 0x80 | unit & 0x3F))
+        else:
+            out += bytes((0xE0 | unit >> 12, 0x80 | unit >> 6 & 0x3F, 0x80 | unit & 0x3F))
+    return bytes(out)
+
+
+def decode_modified_utf8(encoded: bytes) -> str:
+    """The mirror of `encode_modified_utf8`; lone surrogates survive. `UnicodeError` if it is not such a string."""
+    if encoded.isascii():
+        if b"\0" in encoded:
+            raise UnicodeError("a zero byte")
+        return encoded.decode()
+    # surrogatepass takes the 3-byte surrogates one by one; going through UTF-16 joins the pairs.
+    text = encoded.replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
+    joined = text.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
+    if encode_modified_utf8(joined) != encoded:
+        raise UnicodeError("an encoding that Java does not write")
+    return joined
