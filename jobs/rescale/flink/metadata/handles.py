@@ -1,0 +1,257 @@
+"""State handles: where a subtask's state lies.
+
+A handle never holds state of any size, it points: a *stream* is a file, a piece of a file, or (if small) the
+bytes themselves; a *keyed handle* says which key groups lie at which offsets of which streams; an *operator
+handle* says the same of the elements of list and broadcast states; a *channel handle* of the buffers that an
+unaligned checkpoint caught in flight. Tags are the type bytes of `MetadataV2V3SerializerBase`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TypeAlias
+
+KEY_GROUPS_TAG = 3
+"""`KeyGroupsStateHandle` as Flink up to 1.14 wrote it: no id."""
+INCREMENTAL_TAG = 5
+SAVEPOINT_KEY_GROUPS_TAG = 7
+"""`KeyGroupsSavepointStateHandle`: the stream has the canonical framing."""
+CHANGELOG_TAG = 8
+IN_MEMORY_CHANGELOG_TAG = 9
+CHANGELOG_STREAM_TAG = 10
+INCREMENTAL_V2_TAG = 11
+KEY_GROUPS_V2_TAG = 12
+CHANGELOG_STREAM_V2_TAG = 13
+CHANGELOG_V2_TAG = 14
+
+
+class DistributionMode(IntEnum):
+    """How the elements of an operator state are dealt to subtasks: the ordinals of `OperatorStateHandle.Mode`."""
+
+    SPLIT_DISTRIBUTE = 0
+    UNION = 1
+    BROADCAST = 2
+
+
+@dataclass(frozen=True, slots=True)
+class InlineStream:
+    """`ByteStreamStateHandle` (tag 1): the state itself.
+
+    `name` is an identity only, but has to be unique per content. `position` is where `data` starts in the bytes
+    that the handle was read from, -1 for a handle that was not read.
+    """
+
+    name: str
+    data: bytes
+    position: int = field(default=-1, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FileStream:
+    """`FileStateHandle` (tag 2): a file by its absolute URI, as Flink spells it; `size` in bytes, -1 if unknown."""
+
+    path: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class RelativeFileStream:
+    """`RelativeFileStateHandle` (tag 6): `path` is relative to the directory of `_metadata`, may hold `..`."""
+
+    path: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyGroupsStream:
+    """`KeyGroupsStateHandle` where a stream is asked for (tag 3): a form that Flink reads and no longer writes."""
+
+    first_key_group: int
+    offsets: tuple[int, ...]
+    stream: Stream
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentStream:
+    """`SegmentFileStateHandle` (tag 15): `size` bytes from `start` of a file that several handles share.
+
+    `scope` is the ordinal of `CheckpointedStateScope`: 0 exclusive, 1 shared.
+    """
+
+    path: str
+    start: int
+    size: int
+    scope: int
+    logical_file_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class EmptySegmentStream:
+    """`EmptySegmentFileStateHandle` (tag 16): no bytes at all, which is not the same as no handle."""
+
+
+Stream: TypeAlias = (
+    InlineStream | FileStream | RelativeFileStream | KeyGroupsStream | SegmentStream | EmptySegmentStream
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyGroupsHandle:
+    """Key groups as byte ranges of one stream; `offsets[i]` belongs to key group `first_key_group + i`.
+
+    `tag` is 3 or 12 (`KeyGroupsStateHandle`) or 7 (`KeyGroupsSavepointStateHandle`); `handle_id` belongs to tag 12.
+    """
+
+    tag: int
+    first_key_group: int
+    offsets: tuple[int, ...]
+    stream: Stream
+    handle_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFile:
+    """A file of a RocksDB directory (`HandleAndLocalPath`): its name there, and where its bytes lie."""
+
+    name: str
+    stream: Stream
+
+
+@dataclass(frozen=True, slots=True)
+class IncrementalHandle:
+    """`IncrementalRemoteKeyedStateHandle` (tags 5 and 11): a RocksDB directory, file by file.
+
+    `meta` is the stream with the state meta data. `checkpointed_size` and `handle_id` belong to tag 11.
+    """
+
+    tag: int
+    checkpoint_id: int
+    backend_id: str
+    first_key_group: int
+    key_groups: int
+    checkpointed_size: int | None
+    meta: Stream
+    shared: tuple[LocalFile, ...]
+    private: tuple[LocalFile, ...]
+    handle_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StateChange:
+    """One change of an in-memory changelog; `key_group` is -1 for a change of state meta data."""
+
+    key_group: int
+    change: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class InMemoryChangelogHandle:
+    """`InMemoryChangelogStateHandle` (tag 9): the changes with sequence numbers `start` to `end`."""
+
+    first_key_group: int
+    key_groups: int
+    start: int
+    end: int
+    changes: tuple[StateChange, ...]
+    handle_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangelogStreamHandle:
+    """`ChangelogStateHandleStreamImpl` (tags 10 and 13): change sets at `(offset, stream)`, in order.
+
+    `storage_id` belongs to tag 13.
+    """
+
+    tag: int
+    first_key_group: int
+    key_groups: int
+    change_sets: tuple[tuple[int, Stream], ...]
+    state_size: int
+    checkpointed_size: int
+    handle_id: str
+    storage_id: str | None
+
+
+ChangelogDelta: TypeAlias = InMemoryChangelogHandle | ChangelogStreamHandle
+
+
+@dataclass(frozen=True, slots=True)
+class ChangelogHandle:
+    """`ChangelogStateBackendHandleImpl` (tags 8 and 14): a materialised `base` and the changes since.
+
+    `checkpoint_id` belongs to tag 14.
+    """
+
+    tag: int
+    first_key_group: int
+    key_groups: int
+    checkpointed_size: int
+    base: tuple[KeyedHandle, ...]
+    delta: tuple[ChangelogDelta, ...]
+    materialization_id: int
+    checkpoint_id: int | None
+    handle_id: str
+
+
+KeyedHandle: TypeAlias = KeyGroupsHandle | IncrementalHandle | ChangelogHandle | ChangelogDelta
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorStateOffsets:
+    """The elements of one list state, or the one map of a broadcast state, by their offsets in the stream."""
+
+    name: str
+    mode: DistributionMode
+    offsets: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileMerging:
+    """What `FileMergingOperatorStreamStateHandle` (tag 17) knows beyond tag 4."""
+
+    task_owned_dir: str
+    shared_dir: str
+    is_empty: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorHandle:
+    """`OperatorStreamStateHandle` (tag 4), or with `merging` its file-merging form (tag 17)."""
+
+    states: tuple[OperatorStateOffsets, ...]
+    stream: Stream
+    merging: FileMerging | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SingleChannelHandle:
+    """The buffers of one channel (`InputChannelStateHandle`, `ResultSubpartitionStateHandle`).
+
+    `subtask` is the index at the time of the checkpoint. `group` and `channel` are the gate and its channel for
+    input, the result partition and its subpartition for output.
+    """
+
+    subtask: int
+    group: int
+    channel: int
+    offsets: tuple[int, ...]
+    state_size: int
+    stream: Stream
+
+
+@dataclass(frozen=True, slots=True)
+class MergedChannelHandle:
+    """All channels of a subtask that share a stream (`AbstractMergedChannelStateHandle`, since Flink 2.1).
+
+    `packed` holds their coordinates, sizes and offsets as Flink packs them.
+    """
+
+    subtask: int
+    state_size: int
+    stream: Stream
+    packed: bytes
+
+
+ChannelHandle: TypeAlias = SingleChannelHandle | MergedChannelHandle

@@ -1,0 +1,90 @@
+"""What a `_metadata` file says (`CheckpointMetadata`): which operators exist, and where their state lies.
+
+Order is the file's throughout, and equality is by value, so that reading and writing give the same bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rescale.flink.metadata.handles import ChannelHandle, KeyedHandle, OperatorHandle, Stream
+
+MAGIC = 0x4960672D
+"""`Checkpoints.HEADER_MAGIC_NUMBER`."""
+MASTER_STATE_MAGIC = 0xC96B1696
+"""`MetadataV2V3SerializerBase.MASTER_STATE_MAGIC_NUMBER`."""
+
+FIRST_VERSION_WITH_COORDINATORS = 3
+"""Coordinator state, channel state and finished subtasks came with `MetadataV3Serializer`."""
+FIRST_VERSION_WITH_PROPERTIES = 4
+FIRST_VERSION_WITH_NAMES = 5
+FIRST_VERSION_WITH_MERGED_CHANNELS = 6
+LAST_VERSION = 6
+
+RELEASES = {
+    2: "Flink 1.3 to 1.10",
+    3: "Flink 1.11 to 1.15",
+    4: "Flink 1.16 to 1.20",
+    5: "Flink 2.0",
+    6: "Flink 2.1 to 2.3",
+}
+"""Which releases write which version; every release reads all older ones from 2 on."""
+
+
+@dataclass(frozen=True, slots=True)
+class MasterState:
+    """What a `MasterTriggerRestoreHook` on the job manager stored; opaque."""
+
+    version: int
+    name: str
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SubtaskState:
+    """`OperatorSubtaskState`: at most one handle in each of four slots, and what was in flight."""
+
+    managed_operator: OperatorHandle | None = None
+    raw_operator: OperatorHandle | None = None
+    managed_keyed: KeyedHandle | None = None
+    raw_keyed: KeyedHandle | None = None
+    input_channels: tuple[ChannelHandle, ...] = ()
+    output_channels: tuple[ChannelHandle, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Subtask:
+    """One subtask's entry; `state` is None exactly if the subtask had `finished`."""
+
+    index: int
+    finished: bool
+    state: SubtaskState | None
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorState:
+    """One operator of the job, stateless ones included. A subtask without an entry has no state.
+
+    `operator_id` is 32 hex digits. `name` and `uid` are "" where Flink stored none, as always below version 5.
+    `fully_finished` (`FullyFinishedOperatorState`) goes with no subtasks and no coordinator state.
+    """
+
+    operator_id: str
+    name: str
+    uid: str
+    parallelism: int
+    max_parallelism: int
+    coordinator: Stream | None
+    subtasks: tuple[Subtask, ...]
+    fully_finished: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """A whole `_metadata` file; `properties` is a Java object stream from version 4 on, and b"" below."""
+
+    version: int
+    checkpoint_id: int
+    masters: tuple[MasterState, ...]
+    operators: tuple[OperatorState, ...]
+    properties: bytes
