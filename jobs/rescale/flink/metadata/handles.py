@@ -27,7 +27,7 @@ CHANGELOG_V2_TAG = 14
 
 
 class DistributionMode(IntEnum):
-    """How the elements of an operator state are dealt to subtasks: the ordinals of `OperatorStateHandle.Mode`."""
+    """How the elements of an operator state are dealt to subtasks (`OperatorStateHandle.Mode`, its ordinals)."""
 
     SPLIT_DISTRIBUTE = 0
     UNION = 1
@@ -38,8 +38,8 @@ class DistributionMode(IntEnum):
 class InlineStream:
     """`ByteStreamStateHandle` (tag 1): the state itself.
 
-    `name` is an identity only, but has to be unique per content. `position` is where `data` starts in the bytes
-    that the handle was read from, -1 for a handle that was not read.
+    `name` is an identity only, but has to be unique per content. `position` is where `data` starts in the
+    bytes that the handle was read from, -1 for a handle that was not read.
     """
 
     name: str
@@ -49,7 +49,7 @@ class InlineStream:
 
 @dataclass(frozen=True, slots=True)
 class FileStream:
-    """`FileStateHandle` (tag 2): a file by its absolute URI, as Flink spells it; `size` in bytes, -1 if unknown."""
+    """`FileStateHandle` (tag 2): a file by its absolute URI, as Flink spells it; `size` -1 is unknown."""
 
     path: str
     size: int
@@ -57,7 +57,7 @@ class FileStream:
 
 @dataclass(frozen=True, slots=True)
 class RelativeFileStream:
-    """`RelativeFileStateHandle` (tag 6): `path` is relative to the directory of `_metadata`, may hold `..`."""
+    """`RelativeFileStateHandle` (tag 6): `path` starts at the directory of `_metadata` and may hold `..`."""
 
     path: str
     size: int
@@ -65,7 +65,7 @@ class RelativeFileStream:
 
 @dataclass(frozen=True, slots=True)
 class KeyGroupsStream:
-    """`KeyGroupsStateHandle` where a stream is asked for (tag 3): a form that Flink reads and no longer writes."""
+    """`KeyGroupsStateHandle` in the place of a stream (tag 3): Flink reads this form, and writes it no longer."""
 
     first_key_group: int
     offsets: tuple[int, ...]
@@ -100,7 +100,8 @@ Stream: TypeAlias = (
 class KeyGroupsHandle:
     """Key groups as byte ranges of one stream; `offsets[i]` belongs to key group `first_key_group + i`.
 
-    `tag` is 3 or 12 (`KeyGroupsStateHandle`) or 7 (`KeyGroupsSavepointStateHandle`); `handle_id` belongs to tag 12.
+    `tag` is 3 or 12 (`KeyGroupsStateHandle`) or 7 (`KeyGroupsSavepointStateHandle`); only tag 12 has a
+    `handle_id`.
     """
 
     tag: int
@@ -229,8 +230,8 @@ class OperatorHandle:
 class SingleChannelHandle:
     """The buffers of one channel (`InputChannelStateHandle`, `ResultSubpartitionStateHandle`).
 
-    `subtask` is the index at the time of the checkpoint. `group` and `channel` are the gate and its channel for
-    input, the result partition and its subpartition for output.
+    `subtask` is the index at the time of the checkpoint. `group` and `channel` are the gate and its channel
+    for input, the result partition and its subpartition for output.
     """
 
     subtask: int

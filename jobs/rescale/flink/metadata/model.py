@@ -65,8 +65,8 @@ class Subtask:
 class OperatorState:
     """One operator of the job, stateless ones included. A subtask without an entry has no state.
 
-    `operator_id` is 32 hex digits. `name` and `uid` are "" where Flink stored none, as always below version 5.
-    `fully_finished` (`FullyFinishedOperatorState`) goes with no subtasks and no coordinator state.
+    `operator_id` is 32 hex digits. `name` and `uid` are "" where Flink stored none, always so below version 5.
+    A `fully_finished` one (`FullyFinishedOperatorState`) has no subtasks and no coordinator state.
     """
 
     operator_id: str
