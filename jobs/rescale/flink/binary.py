@@ -26,8 +26,12 @@ class ByteReader:
     def remaining(self) -> int:
         return self.end - self.position
 
-    def error(self, what: str, *, expected: object = None, found: object = None) -> SnapshotError:
-        return SnapshotError(what, path=self.path, offset=self.position, expected=expected, found=found)
+    def error(
+        self, what: str, *, at: int | None = None, expected: object = None, found: object = None
+    ) -> SnapshotError:
+        """An error about the value at the cursor, or `at` where it began if it has been read already."""
+        offset = self.position if at is None else at
+        return SnapshotError(what, path=self.path, offset=offset, expected=expected, found=found)
 
     def _advance(self, size: int) -> int:
         start = self.position
@@ -73,16 +77,15 @@ class ByteReader:
         try:
             return decode_modified_utf8(encoded)
         except UnicodeError as error:
-            self.position = at
-            raise self.error(f"not a string in modified UTF-8 ({error})") from None
+            raise self.error(f"not a string in modified UTF-8 ({error})", at=at) from None
 
     def count(self, item_size: int) -> int:
-        """An `i32` number of items that take at least `item_size` bytes each; more than can be there is an error."""
+        """An `i32` number of items of at least `item_size` bytes each; more than can be there is an error."""
         at = self.position
         number = self.i32()
         if number < 0 or number * item_size > self.remaining:
-            self.position = at
-            raise self.error("a count that cannot be", expected=f"0 to {self.remaining // item_size}", found=number)
+            possible = f"0 to {self.remaining // item_size}"
+            raise self.error("a count that cannot be", at=at, expected=possible, found=number)
         return number
 
 
@@ -150,7 +153,7 @@ def encode_modified_utf8(value: str) -> bytes:
 
 
 def decode_modified_utf8(encoded: bytes) -> str:
-    """The mirror of `encode_modified_utf8`; lone surrogates survive. `UnicodeError` if it is not such a string."""
+    """The mirror of `encode_modified_utf8`; lone surrogates survive. Raises `UnicodeError`."""
     if encoded.isascii():
         if b"\0" in encoded:
             raise UnicodeError("a zero byte")

@@ -3,7 +3,7 @@
 A handle never holds state of any size, it points: a *stream* is a file, a piece of a file, or (if small) the
 bytes themselves; a *keyed handle* says which key groups lie at which offsets of which streams; an *operator
 handle* says the same of the elements of list and broadcast states; a *channel handle* of the buffers that an
-unaligned checkpoint caught in flight. Tags are the type bytes of `MetadataV2V3SerializerBase`.
+unaligned checkpoint caught in flight. The forms are those of `MetadataV2V3SerializerBase`.
 """
 
 from __future__ import annotations
@@ -12,22 +12,32 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TypeAlias
 
-KEY_GROUPS_TAG = 3
-"""`KeyGroupsStateHandle` as Flink up to 1.14 wrote it: no id."""
-INCREMENTAL_TAG = 5
-SAVEPOINT_KEY_GROUPS_TAG = 7
-"""`KeyGroupsSavepointStateHandle`: the stream has the canonical framing."""
-CHANGELOG_TAG = 8
-IN_MEMORY_CHANGELOG_TAG = 9
-CHANGELOG_STREAM_TAG = 10
-INCREMENTAL_V2_TAG = 11
-KEY_GROUPS_V2_TAG = 12
-CHANGELOG_STREAM_V2_TAG = 13
-CHANGELOG_V2_TAG = 14
+
+class HandleTag(IntEnum):
+    """The type byte in front of a handle; handles of all kinds share one number space."""
+
+    NULL = 0
+    INLINE = 1
+    FILE = 2
+    KEY_GROUPS = 3
+    OPERATOR = 4
+    INCREMENTAL = 5
+    RELATIVE_FILE = 6
+    SAVEPOINT_KEY_GROUPS = 7
+    CHANGELOG = 8
+    IN_MEMORY_CHANGELOG = 9
+    CHANGELOG_STREAM = 10
+    INCREMENTAL_V2 = 11
+    KEY_GROUPS_V2 = 12
+    CHANGELOG_STREAM_V2 = 13
+    CHANGELOG_V2 = 14
+    SEGMENT = 15
+    EMPTY_SEGMENT = 16
+    FILE_MERGING_OPERATOR = 17
 
 
 class DistributionMode(IntEnum):
-    """How the elements of an operator state are dealt to subtasks (`OperatorStateHandle.Mode`, its ordinals)."""
+    """How elements of operator state are dealt to subtasks: the ordinals of `OperatorStateHandle.Mode`."""
 
     SPLIT_DISTRIBUTE = 0
     UNION = 1
@@ -65,7 +75,7 @@ class RelativeFileStream:
 
 @dataclass(frozen=True, slots=True)
 class KeyGroupsStream:
-    """`KeyGroupsStateHandle` in the place of a stream (tag 3): Flink reads this form, and writes it no longer."""
+    """`KeyGroupsStateHandle` in the place of a stream (tag 3): Flink reads it, and writes it no longer."""
 
     first_key_group: int
     offsets: tuple[int, ...]
@@ -96,6 +106,12 @@ Stream: TypeAlias = (
 )
 
 
+def _check_form(tag: int, forms: dict[int, bool], *fields: object) -> None:
+    """`forms` says for each tag of the class whether `fields` go with it; all of them or none are there."""
+    if tag not in forms or any((field is not None) != forms[tag] for field in fields):
+        raise ValueError(f"a handle with tag {tag} does not have the fields {fields}")
+
+
 @dataclass(frozen=True, slots=True)
 class KeyGroupsHandle:
     """Key groups as byte ranges of one stream; `offsets[i]` belongs to key group `first_key_group + i`.
@@ -109,6 +125,14 @@ class KeyGroupsHandle:
     offsets: tuple[int, ...]
     stream: Stream
     handle_id: str | None = None
+
+    def __post_init__(self) -> None:
+        forms: dict[int, bool] = {
+            HandleTag.KEY_GROUPS: False,
+            HandleTag.SAVEPOINT_KEY_GROUPS: False,
+            HandleTag.KEY_GROUPS_V2: True,
+        }
+        _check_form(self.tag, forms, self.handle_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +160,10 @@ class IncrementalHandle:
     shared: tuple[LocalFile, ...]
     private: tuple[LocalFile, ...]
     handle_id: str | None
+
+    def __post_init__(self) -> None:
+        forms: dict[int, bool] = {HandleTag.INCREMENTAL: False, HandleTag.INCREMENTAL_V2: True}
+        _check_form(self.tag, forms, self.checkpointed_size, self.handle_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +202,10 @@ class ChangelogStreamHandle:
     handle_id: str
     storage_id: str | None
 
+    def __post_init__(self) -> None:
+        forms: dict[int, bool] = {HandleTag.CHANGELOG_STREAM: False, HandleTag.CHANGELOG_STREAM_V2: True}
+        _check_form(self.tag, forms, self.storage_id)
+
 
 ChangelogDelta: TypeAlias = InMemoryChangelogHandle | ChangelogStreamHandle
 
@@ -194,6 +226,10 @@ class ChangelogHandle:
     materialization_id: int
     checkpoint_id: int | None
     handle_id: str
+
+    def __post_init__(self) -> None:
+        forms: dict[int, bool] = {HandleTag.CHANGELOG: False, HandleTag.CHANGELOG_V2: True}
+        _check_form(self.tag, forms, self.checkpoint_id)
 
 
 KeyedHandle: TypeAlias = KeyGroupsHandle | IncrementalHandle | ChangelogHandle | ChangelogDelta

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rescale.flink.metadata.handles import ChannelHandle, KeyedHandle, OperatorHandle, Stream
+from rescale.flink.metadata.handles import ChannelHandle, InlineStream, KeyedHandle, OperatorHandle
 
-MAGIC = 0x4960672D
+MAGIC = bytes.fromhex("4960672d")
 """`Checkpoints.HEADER_MAGIC_NUMBER`."""
-MASTER_STATE_MAGIC = 0xC96B1696
+MASTER_STATE_MAGIC = bytes.fromhex("c96b1696")
 """`MetadataV2V3SerializerBase.MASTER_STATE_MAGIC_NUMBER`."""
 
 FIRST_VERSION_WITH_COORDINATORS = 3
@@ -19,7 +19,6 @@ FIRST_VERSION_WITH_COORDINATORS = 3
 FIRST_VERSION_WITH_PROPERTIES = 4
 FIRST_VERSION_WITH_NAMES = 5
 FIRST_VERSION_WITH_MERGED_CHANNELS = 6
-LAST_VERSION = 6
 
 RELEASES = {
     2: "Flink 1.3 to 1.10",
@@ -65,7 +64,7 @@ class Subtask:
 class OperatorState:
     """One operator of the job, stateless ones included. A subtask without an entry has no state.
 
-    `operator_id` is 32 hex digits. `name` and `uid` are "" where Flink stored none, always so below version 5.
+    `operator_id` is 32 hex digits. `name` and `uid` are "" where Flink stored none: always below version 5.
     A `fully_finished` one (`FullyFinishedOperatorState`) has no subtasks and no coordinator state.
     """
 
@@ -74,7 +73,7 @@ class OperatorState:
     uid: str
     parallelism: int
     max_parallelism: int
-    coordinator: Stream | None
+    coordinator: InlineStream | None
     subtasks: tuple[Subtask, ...]
     fully_finished: bool = False
 

@@ -1,0 +1,98 @@
+"""Channel state handles of unaligned checkpoints, read and written (`ChannelStateHandleSerializer`).
+
+Up to version 5 a handle has no tag and describes one channel. Version 6 puts a type byte in front, which
+tells single from merged handles and input from output.
+"""
+
+from __future__ import annotations
+
+from rescale.errors import UnsupportedError
+from rescale.flink.binary import ByteReader, ByteWriter
+from rescale.flink.metadata.handles import ChannelHandle, MergedChannelHandle, SingleChannelHandle
+from rescale.flink.metadata.model import FIRST_VERSION_WITH_MERGED_CHANNELS
+from rescale.flink.metadata.streams import read_stream, write_stream
+
+INPUT_TYPES = (1, 3)
+"""The type bytes of a single and of a merged handle, `ChannelStateHandleSerializerV2`."""
+OUTPUT_TYPES = (2, 4)
+
+
+def read_channels(reader: ByteReader, version: int, types: tuple[int, int]) -> tuple[ChannelHandle, ...]:
+    """The handles of one direction; `types` is `INPUT_TYPES` or `OUTPUT_TYPES`."""
+    typed = version >= FIRST_VERSION_WITH_MERGED_CHANNELS
+    return tuple(
+        _read_typed(reader, types) if typed else _read_single(reader)
+        for _ in range(reader.count(item_size=18 if typed else 25))
+    )
+
+
+def write_channels(
+    out: ByteWriter, channels: tuple[ChannelHandle, ...], version: int, types: tuple[int, int]
+) -> None:
+    single, merged = types
+    typed = version >= FIRST_VERSION_WITH_MERGED_CHANNELS
+    out.i32(len(channels))
+    for handle in channels:
+        if isinstance(handle, MergedChannelHandle):
+            if not typed:
+                raise UnsupportedError(
+                    f"version {version} has no place for merged channel state",
+                    expected=f"version {FIRST_VERSION_WITH_MERGED_CHANNELS} or later",
+                    advice="take a savepoint: it holds no channel state",
+                )
+            out.u8(merged)
+            _write_merged(out, handle)
+        else:
+            if typed:
+                out.u8(single)
+            _write_single(out, handle)
+
+
+def _read_typed(reader: ByteReader, types: tuple[int, int]) -> ChannelHandle:
+    single, merged = types
+    at = reader.position
+    kind = reader.u8()
+    if kind == single:
+        return _read_single(reader)
+    if kind == merged:
+        return _read_merged(reader)
+    raise reader.error(
+        "not a channel state handle of this direction", at=at, expected=f"{single} or {merged}", found=kind
+    )
+
+
+def _read_single(reader: ByteReader) -> SingleChannelHandle:
+    return SingleChannelHandle(
+        subtask=reader.i32(),
+        group=reader.i32(),
+        channel=reader.i32(),
+        offsets=reader.i64s(reader.count(item_size=8)),
+        state_size=reader.i64(),
+        stream=read_stream(reader, depth=1),
+    )
+
+
+def _write_single(out: ByteWriter, handle: SingleChannelHandle) -> None:
+    out.i32(handle.subtask)
+    out.i32(handle.group)
+    out.i32(handle.channel)
+    out.i32(len(handle.offsets))
+    out.i64s(handle.offsets)
+    out.i64(handle.state_size)
+    write_stream(out, handle.stream)
+
+
+def _read_merged(reader: ByteReader) -> MergedChannelHandle:
+    return MergedChannelHandle(
+        subtask=reader.i32(),
+        state_size=reader.i64(),
+        stream=read_stream(reader, depth=1),
+        packed=reader.blob(),
+    )
+
+
+def _write_merged(out: ByteWriter, handle: MergedChannelHandle) -> None:
+    out.i32(handle.subtask)
+    out.i64(handle.state_size)
+    write_stream(out, handle.stream)
+    out.blob(handle.packed)

@@ -1,0 +1,252 @@
+"""Operators and their subtasks, read and written (`serializeOperatorState`, `serializeSubtaskState`).
+
+Version 2 still carries three fields of older formats. Flink writes constants there and ignores what it reads;
+anything but the constants is refused, because it could not be written back. From version 3 on, -1 subtasks
+mark an operator of which all subtasks had finished, and the index -i-1 a subtask i that had.
+"""
+
+from __future__ import annotations
+
+from rescale.errors import RescaleError, UnsupportedError
+from rescale.flink.binary import ByteReader, ByteWriter
+from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
+from rescale.flink.metadata.channel_handles import INPUT_TYPES, OUTPUT_TYPES, read_channels, write_channels
+from rescale.flink.metadata.handles import InlineStream, OperatorHandle
+from rescale.flink.metadata.keyed_handles import read_keyed, write_keyed
+from rescale.flink.metadata.model import (
+    FIRST_VERSION_WITH_COORDINATORS,
+    FIRST_VERSION_WITH_NAMES,
+    OperatorState,
+    Subtask,
+    SubtaskState,
+)
+from rescale.flink.metadata.operator_handles import read_operator, write_operator
+from rescale.flink.metadata.streams import read_optional_stream, write_stream
+
+_FULLY_FINISHED = -1
+_V2_CHAIN_LENGTH = 1
+_V2_DURATION = -1
+_V2_LEGACY_STATES = 0
+
+
+def read_operator_states(reader: ByteReader, version: int) -> tuple[OperatorState, ...]:
+    operators: dict[str, OperatorState] = {}
+    for _ in range(reader.count(item_size=29)):
+        at = reader.position
+        operator = _read_operator_state(reader, version)
+        if operator.operator_id in operators:
+            raise reader.error("an operator is listed twice", at=at).located(operator=operator.operator_id)
+        operators[operator.operator_id] = operator
+    return tuple(operators.values())
+
+
+def write_operator_states(out: ByteWriter, operators: tuple[OperatorState, ...], version: int) -> None:
+    out.i32(len(operators))
+    for operator in operators:
+        try:
+            _write_operator_state(out, operator, version)
+        except UnsupportedError as error:
+            raise error.located(operator=operator.operator_id) from None
+
+
+def _read_operator_state(reader: ByteReader, version: int) -> OperatorState:
+    named = version >= FIRST_VERSION_WITH_NAMES
+    name, uid = (reader.utf(), reader.utf()) if named else ("", "")
+    operator_id = reader.raw(16).hex()
+    try:
+        parallelism, max_parallelism = _read_parallelism(reader)
+        coordinator = _read_coordinator(reader, version)
+        at = reader.position
+        subtasks = _read_subtasks(reader, version, parallelism)
+        if subtasks is None and coordinator is not None:
+            raise reader.error("a fully finished operator with coordinator state", at=at)
+    except RescaleError as error:
+        raise error.located(operator=operator_id) from None
+    return OperatorState(
+        operator_id,
+        name,
+        uid,
+        parallelism,
+        max_parallelism,
+        coordinator,
+        subtasks=subtasks or (),
+        fully_finished=subtasks is None,
+    )
+
+
+def _write_operator_state(out: ByteWriter, operator: OperatorState, version: int) -> None:
+    if version >= FIRST_VERSION_WITH_NAMES:
+        out.utf(operator.name)
+        out.utf(operator.uid)
+    elif operator.name or operator.uid:
+        raise _no_place(version, "an operator's name or uid")
+    out.raw(bytes.fromhex(operator.operator_id))
+    out.i32(operator.parallelism)
+    out.i32(operator.max_parallelism)
+    _write_coordinator(out, operator.coordinator, version)
+    _write_subtasks(out, operator, version)
+
+
+def _read_parallelism(reader: ByteReader) -> tuple[int, int]:
+    at = reader.position
+    parallelism, max_parallelism = reader.i32(), reader.i32()
+    if not 0 < parallelism <= max_parallelism <= UPPER_BOUND_MAX_PARALLELISM:
+        raise reader.error(
+            "a parallelism that cannot be",
+            at=at,
+            expected=f"1 <= parallelism <= max parallelism <= {UPPER_BOUND_MAX_PARALLELISM}",
+            found=f"parallelism {parallelism}, max parallelism {max_parallelism}",
+        )
+    return parallelism, max_parallelism
+
+
+def _read_coordinator(reader: ByteReader, version: int) -> InlineStream | None:
+    at = reader.position
+    if version < FIRST_VERSION_WITH_COORDINATORS:
+        _check_constant(reader, at, "chain length", _V2_CHAIN_LENGTH, reader.i32())
+        return None
+    stream = read_optional_stream(reader)
+    if stream is not None and not isinstance(stream, InlineStream):
+        found = f"tag {reader.data[at]}"
+        raise reader.error("coordinator state is not inline", at=at, expected="tag 0 or 1", found=found)
+    return stream
+
+
+def _write_coordinator(out: ByteWriter, coordinator: InlineStream | None, version: int) -> None:
+    if version >= FIRST_VERSION_WITH_COORDINATORS:
+        write_stream(out, coordinator)
+    elif coordinator is None:
+        out.i32(_V2_CHAIN_LENGTH)
+    else:
+        raise _no_place(version, "coordinator state")
+
+
+def _read_subtasks(reader: ByteReader, version: int, parallelism: int) -> tuple[Subtask, ...] | None:
+    """The subtasks that have an entry; None if the operator is fully finished."""
+    at = reader.position
+    if version >= FIRST_VERSION_WITH_COORDINATORS and reader.i32() == _FULLY_FINISHED:
+        return None
+    reader.position = at
+    subtasks: dict[int, Subtask] = {}
+    for _ in range(reader.count(item_size=4)):
+        at = reader.position
+        subtask = _read_subtask(reader, version, parallelism)
+        if subtask.index in subtasks:
+            raise reader.error("a subtask is listed twice", at=at, found=f"subtask {subtask.index}")
+        subtasks[subtask.index] = subtask
+    return tuple(subtasks.values())
+
+
+def _write_subtasks(out: ByteWriter, operator: OperatorState, version: int) -> None:
+    if not operator.fully_finished:
+        out.i32(len(operator.subtasks))
+        for subtask in operator.subtasks:
+            _write_subtask(out, subtask, version)
+    elif version >= FIRST_VERSION_WITH_COORDINATORS:
+        out.i32(_FULLY_FINISHED)
+    else:
+        raise _no_place(version, "a finished operator")
+
+
+def _read_subtask(reader: ByteReader, version: int, parallelism: int) -> Subtask:
+    at = reader.position
+    stored = reader.i32()
+    finished = stored < 0 and version >= FIRST_VERSION_WITH_COORDINATORS
+    index = -stored - 1 if finished else stored
+    if not 0 <= index < parallelism:
+        possible = f"0 to {parallelism - 1}"
+        raise reader.error("a subtask index out of bounds", at=at, expected=possible, found=index)
+    return Subtask(index, finished, None if finished else _read_state(reader, version))
+
+
+def _write_subtask(out: ByteWriter, subtask: Subtask, version: int) -> None:
+    if subtask.state is not None:
+        out.i32(subtask.index)
+        _write_state(out, subtask.state, version)
+    elif version >= FIRST_VERSION_WITH_COORDINATORS:
+        out.i32(-subtask.index - 1)
+    else:
+        raise _no_place(version, "a finished subtask")
+
+
+def _read_state(reader: ByteReader, version: int) -> SubtaskState:
+    if version < FIRST_VERSION_WITH_COORDINATORS:
+        _read_v2_fields(reader)
+    with_channels = version >= FIRST_VERSION_WITH_COORDINATORS
+    return SubtaskState(
+        managed_operator=_read_slot(reader),
+        raw_operator=_read_slot(reader),
+        managed_keyed=read_keyed(reader),
+        raw_keyed=read_keyed(reader),
+        input_channels=read_channels(reader, version, INPUT_TYPES) if with_channels else (),
+        output_channels=read_channels(reader, version, OUTPUT_TYPES) if with_channels else (),
+    )
+
+
+def _write_state(out: ByteWriter, state: SubtaskState, version: int) -> None:
+    if version < FIRST_VERSION_WITH_COORDINATORS:
+        _write_v2_fields(out)
+    _write_slot(out, state.managed_operator)
+    _write_slot(out, state.raw_operator)
+    write_keyed(out, state.managed_keyed)
+    write_keyed(out, state.raw_keyed)
+    if version >= FIRST_VERSION_WITH_COORDINATORS:
+        write_channels(out, state.input_channels, version, INPUT_TYPES)
+        write_channels(out, state.output_channels, version, OUTPUT_TYPES)
+    elif state.input_channels or state.output_channels:
+        raise _no_place(version, "channel state")
+
+
+def _read_slot(reader: ByteReader) -> OperatorHandle | None:
+    """A slot for an operator handle: how many there are, and the handle."""
+    at = reader.position
+    handles = reader.i32()
+    if handles not in (0, 1):
+        raise reader.error("a slot with more than one handle", at=at, expected="0 or 1", found=handles)
+    if handles == 0:
+        return None
+    at = reader.position
+    handle = read_operator(reader)
+    if handle is None:
+        raise reader.error(
+            "a slot announces a handle and has none", at=at, expected="tag 4 or 17", found="tag 0"
+        )
+    return handle
+
+
+def _write_slot(out: ByteWriter, handle: OperatorHandle | None) -> None:
+    out.i32(0 if handle is None else 1)
+    if handle is not None:
+        write_operator(out, handle)
+
+
+def _read_v2_fields(reader: ByteReader) -> None:
+    at = reader.position
+    _check_constant(reader, at, "duration", _V2_DURATION, reader.i64())
+    at = reader.position
+    legacy_states = reader.i32()
+    if legacy_states > 0:
+        raise UnsupportedError(
+            "state of Flink 1.1 (`Checkpointed`), which no later release restores",
+            path=reader.path,
+            offset=at,
+            found=f"{legacy_states} legacy states",
+            advice="take a savepoint without the operators that still use that interface",
+        )
+    _check_constant(reader, at, "number of legacy states", _V2_LEGACY_STATES, legacy_states)
+
+
+def _write_v2_fields(out: ByteWriter) -> None:
+    out.i64(_V2_DURATION)
+    out.i32(_V2_LEGACY_STATES)
+
+
+def _check_constant(reader: ByteReader, at: int, what: str, expected: int, found: int) -> None:
+    if found != expected:
+        raise reader.error(f"a {what} that Flink never writes", at=at, expected=expected, found=found)
+
+
+def _no_place(version: int, what: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"metadata version {version} has no place for {what}", advice="write a later version"
+    )

@@ -1,0 +1,97 @@
+"""The last thing in a `_metadata` file from version 4 on: a Java-serialized `CheckpointProperties`.
+
+It says whether the snapshot is a checkpoint or a savepoint, and of which format; the shared-state registry
+asks for that when Flink claims a snapshot. It is read by its classes and constants, not compared as bytes:
+two snapshots of a kind may differ in other fields.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from rescale.flink.binary import ByteReader, ByteWriter
+from rescale.flink.java_serialization import JavaEnum, JavaObject, read_java_object
+
+_PROPERTIES_CLASS = "org.apache.flink.runtime.checkpoint.CheckpointProperties"
+_PROPERTIES_SERIAL_VERSION = 2
+_CHECKPOINT_CLASS = "org.apache.flink.runtime.checkpoint.CheckpointType"
+_SAVEPOINT_CLASS = "org.apache.flink.runtime.checkpoint.SavepointType"
+
+
+class SnapshotType(Enum):
+    """What a snapshot says it is; `UNKNOWN` below version 4, and for a type that no known release writes."""
+
+    CANONICAL_SAVEPOINT = "canonical savepoint"
+    NATIVE_SAVEPOINT = "native savepoint"
+    CHECKPOINT = "checkpoint"
+    UNKNOWN = "unknown"
+
+
+def read_properties(reader: ByteReader) -> bytes:
+    """The stream at the cursor, as it is, if its object is one that Flink takes for properties."""
+    at = reader.position
+    _read_properties(reader)
+    return reader.data[at : reader.position]
+
+
+def snapshot_type(blob: bytes) -> SnapshotType:
+    """The type that `Metadata.properties` names; `UNKNOWN` for b""."""
+    if not blob:
+        return SnapshotType.UNKNOWN
+    snapshot = _read_properties(ByteReader(blob, "the properties in _metadata")).fields.get("checkpointType")
+    if not isinstance(snapshot, JavaObject):
+        return SnapshotType.UNKNOWN
+    if snapshot.java_class.name == _CHECKPOINT_CLASS:
+        return SnapshotType.CHECKPOINT
+    format_type = snapshot.fields.get("formatType")
+    if snapshot.java_class.name != _SAVEPOINT_CLASS or not isinstance(format_type, JavaEnum):
+        return SnapshotType.UNKNOWN
+    return _SAVEPOINT_TYPES.get(format_type.constant, SnapshotType.UNKNOWN)
+
+
+def savepoint_properties(canonical: bool) -> bytes:
+    """The properties of a savepoint as Flink 1.16 to 2.3 write them (`CheckpointProperties.forSavepoint`)."""
+    constant = ByteWriter()
+    constant.utf("CANONICAL" if canonical else "NATIVE")
+    return _SAVEPOINT_PROPERTIES % constant.bytes()
+
+
+def _read_properties(reader: ByteReader) -> JavaObject:
+    at = reader.position
+    properties = read_java_object(reader)
+    if not isinstance(properties, JavaObject):
+        raise reader.error("not the properties of a snapshot", at=at, expected=_PROPERTIES_CLASS)
+    java_class = properties.java_class
+    if (java_class.name, java_class.serial_version) != (_PROPERTIES_CLASS, _PROPERTIES_SERIAL_VERSION):
+        raise reader.error(
+            "not the properties of a snapshot",
+            at=at,
+            expected=f"{_PROPERTIES_CLASS}, serialVersionUID {_PROPERTIES_SERIAL_VERSION}",
+            found=f"{java_class.name}, serialVersionUID {java_class.serial_version}",
+        )
+    return properties
+
+
+_SAVEPOINT_TYPES = {
+    "CANONICAL": SnapshotType.CANONICAL_SAVEPOINT,
+    "NATIVE": SnapshotType.NATIVE_SAVEPOINT,
+}
+
+# Seven booleans, of which only `forced` is true, and a `SavepointType`; left open is the name of its format.
+_SAVEPOINT_PROPERTIES = (
+    b"\xac\xed\x00\x05"
+    b"sr\x00\x38org.apache.flink.runtime.checkpoint.CheckpointProperties\0\0\0\0\0\0\0\x02\x02\x00\x08"
+    b"Z\x00\x10discardCancelledZ\x00\x0ddiscardFailedZ\x00\x0fdiscardFinishedZ\x00\x0fdiscardSubsumed"
+    b"Z\x00\x10discardSuspendedZ\x00\x06forcedZ\x00\x09unclaimed"
+    b"L\x00\x0echeckpointTypet\x00\x32Lorg/apache/flink/runtime/checkpoint/SnapshotType;xp"
+    b"\x00\x00\x00\x00\x00\x01\x00"
+    b"sr\x00\x31org.apache.flink.runtime.checkpoint.SavepointType\xa0\x87\xd3\x08\xa4X\x14\xb8\x02\x00\x03"
+    b"L\x00\x0aformatTypet\x00\x35Lorg/apache/flink/core/execution/SavepointFormatType;"
+    b"L\x00\x04namet\x00\x12Ljava/lang/String;"
+    b"L\x00\x14postCheckpointActiont\x00HLorg/apache/flink/runtime/checkpoint/SavepointType$PostCheckpointAction;xp"
+    b"~r\x00\x33org.apache.flink.core.execution.SavepointFormatType\0\0\0\0\0\0\0\0\x12\x00\x00"
+    b"xr\x00\x0ejava.lang.Enum\0\0\0\0\0\0\0\0\x12\x00\x00xpt%b"
+    b"t\x00\x09Savepoint"
+    b"~r\x00Forg.apache.flink.runtime.checkpoint.SavepointType$PostCheckpointAction\0\0\0\0\0\0\0\0\x12\x00\x00"
+    b"xq\x00~\x00\x09t\x00\x04NONE"
+)

@@ -1,0 +1,114 @@
+"""`_metadata`, read: magic, version, then the body of that version (`MetadataV2Serializer` to V6).
+
+Everything that Flink checks when it opens a snapshot is checked here, and a little more: what the model has
+no place for, although Flink would ignore it (bytes behind the end, an operator listed twice), is refused
+rather than forgotten. Counts are checked against the bytes that are left: the file bounds the memory.
+"""
+
+from __future__ import annotations
+
+from rescale.errors import UnsupportedError
+from rescale.flink.binary import ByteReader
+from rescale.flink.metadata.handles import KeyedHandle, OperatorHandle
+from rescale.flink.metadata.keyed_handles import read_keyed
+from rescale.flink.metadata.model import (
+    FIRST_VERSION_WITH_PROPERTIES,
+    MAGIC,
+    MASTER_STATE_MAGIC,
+    RELEASES,
+    MasterState,
+    Metadata,
+)
+from rescale.flink.metadata.operator_handles import read_operator
+from rescale.flink.metadata.operator_states import read_operator_states
+from rescale.flink.metadata.properties import read_properties
+
+
+def read_metadata(data: bytes, path: str) -> Metadata:
+    """What the `_metadata` file `data` says; `path` names it in errors.
+
+    Raises `SnapshotError` with the offset if it is damaged, `UnsupportedError` if its version or something
+    in it is valid but refused.
+    """
+    reader = ByteReader(data, path)
+    version = _read_version(reader)
+    metadata = Metadata(
+        version,
+        checkpoint_id=_read_checkpoint_id(reader),
+        masters=tuple(_read_master(reader) for _ in range(reader.count(item_size=18))),
+        operators=read_operator_states(reader, version),
+        properties=read_properties(reader) if version >= FIRST_VERSION_WITH_PROPERTIES else b"",
+    )
+    _check_end(reader)
+    return metadata
+
+
+def read_keyed_handle(data: bytes, path: str = "") -> KeyedHandle | None:
+    """A single keyed handle, as `write_keyed_handle` wrote it."""
+    reader = ByteReader(data, path)
+    handle = read_keyed(reader)
+    _check_end(reader)
+    return handle
+
+
+def read_operator_handle(data: bytes, path: str = "") -> OperatorHandle | None:
+    """A single operator handle, as `write_operator_handle` wrote it."""
+    reader = ByteReader(data, path)
+    handle = read_operator(reader)
+    _check_end(reader)
+    return handle
+
+
+def _read_version(reader: ByteReader) -> int:
+    magic = reader.raw(len(MAGIC))
+    if magic != MAGIC:
+        error = reader.error("not a metadata file of Flink", at=0, expected=MAGIC.hex(), found=magic.hex())
+        raise error.located(advice="name a snapshot's directory, or the _metadata file in it")
+    at = reader.position
+    version = reader.i32()
+    if version in RELEASES:
+        return version
+    known = ", ".join(f"{number} ({releases})" for number, releases in RELEASES.items())
+    if version < 1:
+        raise reader.error("not a metadata version", at=at, expected=known, found=version)
+    raise UnsupportedError(
+        "this metadata version is of Flink 1.1 or 1.2"
+        if version == 1
+        else "this metadata version is not known",
+        path=reader.path,
+        offset=at,
+        expected=known,
+        found=version,
+        advice="take a savepoint with one of the Flink releases named above",
+    )
+
+
+def _read_checkpoint_id(reader: ByteReader) -> int:
+    at = reader.position
+    checkpoint_id = reader.i64()
+    if checkpoint_id < 0:
+        raise reader.error("a negative checkpoint id", at=at, expected="0 or more", found=checkpoint_id)
+    return checkpoint_id
+
+
+def _read_master(reader: ByteReader) -> MasterState:
+    at = reader.position
+    magic = reader.raw(len(MASTER_STATE_MAGIC))
+    if magic != MASTER_STATE_MAGIC:
+        expected = MASTER_STATE_MAGIC.hex()
+        raise reader.error("not a master state", at=at, expected=expected, found=magic.hex())
+    at = reader.position
+    size = reader.i32()
+    if not 0 < size <= reader.remaining:
+        possible = f"1 to {reader.remaining}"
+        raise reader.error("a master state with an impossible size", at=at, expected=possible, found=size)
+    body = ByteReader(reader.data, reader.path, reader.position, reader.position + size)
+    master = MasterState(version=body.i32(), name=body.utf(), payload=body.blob())
+    _check_end(body)
+    reader.position = body.position
+    return master
+
+
+def _check_end(reader: ByteReader) -> None:
+    if reader.remaining:
+        raise reader.error("bytes behind the end", expected="nothing", found=f"{reader.remaining} bytes")

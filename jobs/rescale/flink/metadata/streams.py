@@ -1,0 +1,166 @@
+"""Stream handles, read and written (`serializeStreamStateHandle`): a tag of one byte, then the body.
+
+Here and for all other handles: the reader accepts what Flink's loader accepts and refuses what Flink's
+constructors refuse, such as an empty path or a handle without a stream. Where Flink would read a value and
+forget it, the reader refuses too, so that what was read can always be written back as the same bytes.
+"""
+
+from __future__ import annotations
+
+from rescale.errors import SnapshotError
+from rescale.flink.binary import ByteReader, ByteWriter
+from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
+from rescale.flink.metadata.handles import (
+    EmptySegmentStream,
+    FileStream,
+    HandleTag,
+    InlineStream,
+    KeyGroupsStream,
+    RelativeFileStream,
+    SegmentStream,
+    Stream,
+)
+
+MAX_NESTING = 16
+"""Flink nests handles two deep; the bound keeps a file that was made to exhaust the stack from doing so."""
+
+
+def read_optional_stream(reader: ByteReader, depth: int = 0) -> Stream | None:
+    """The stream handle at the cursor, None for tag 0; `depth` is the number of handles around it."""
+    at = reader.position
+    tag = reader.u8()
+    if tag != HandleTag.NULL:
+        check_nesting(reader, at, depth)
+    match tag:
+        case HandleTag.NULL:
+            return None
+        case HandleTag.INLINE:
+            name = reader.utf()
+            data = reader.blob()
+            return InlineStream(name, data, position=reader.position - len(data))
+        case HandleTag.FILE:
+            size = _read_size(reader)
+            return FileStream(read_path(reader), size)
+        case HandleTag.RELATIVE_FILE:
+            path = read_path(reader)
+            return RelativeFileStream(path, _read_size(reader))
+        case HandleTag.KEY_GROUPS:
+            first, offsets = read_key_group_offsets(reader)
+            return KeyGroupsStream(first, offsets, read_stream(reader, depth + 1))
+        case HandleTag.SEGMENT:
+            return _read_segment(reader)
+        case HandleTag.EMPTY_SEGMENT:
+            return EmptySegmentStream()
+    raise unknown_tag(reader, at, "stream handle", "0, 1, 2, 3, 6, 15 or 16")
+
+
+def write_stream(out: ByteWriter, stream: Stream | None) -> None:
+    """The mirror of `read_stream` and `read_optional_stream`."""
+    match stream:
+        case None:
+            out.u8(HandleTag.NULL)
+        case InlineStream():
+            out.u8(HandleTag.INLINE)
+            out.utf(stream.name)
+            out.blob(stream.data)
+        case FileStream():
+            out.u8(HandleTag.FILE)
+            out.i64(stream.size)
+            out.utf(stream.path)
+        case RelativeFileStream():
+            out.u8(HandleTag.RELATIVE_FILE)
+            out.utf(stream.path)
+            out.i64(stream.size)
+        case KeyGroupsStream():
+            out.u8(HandleTag.KEY_GROUPS)
+            write_key_group_offsets(out, stream.first_key_group, stream.offsets)
+            write_stream(out, stream.stream)
+        case SegmentStream():
+            out.u8(HandleTag.SEGMENT)
+            _write_segment(out, stream)
+        case EmptySegmentStream():
+            out.u8(HandleTag.EMPTY_SEGMENT)
+
+
+def read_stream(reader: ByteReader, depth: int = 0) -> Stream:
+    """A stream where Flink does not accept null."""
+    at = reader.position
+    stream = read_optional_stream(reader, depth)
+    if stream is None:
+        raise reader.error("a handle without a stream", at=at, expected="a stream handle", found="tag 0")
+    return stream
+
+
+def read_key_group_range(reader: ByteReader) -> tuple[int, int]:
+    """First key group and number of key groups, within the key groups that Flink can have."""
+    at = reader.position
+    first, count = reader.i32(), reader.i32()
+    if first < 0 or count < 0 or first + count > UPPER_BOUND_MAX_PARALLELISM:
+        raise reader.error(
+            "a key group range that cannot be",
+            at=at,
+            expected=f"within 0 to {UPPER_BOUND_MAX_PARALLELISM - 1}",
+            found=f"{count} key groups from {first}",
+        )
+    return first, count
+
+
+def write_key_group_range(out: ByteWriter, first: int, count: int) -> None:
+    out.i32(first)
+    out.i32(count)
+
+
+def read_key_group_offsets(reader: ByteReader) -> tuple[int, tuple[int, ...]]:
+    """`KeyGroupRangeOffsets`: the first key group, and an offset for it and each one after it."""
+    first, count = read_key_group_range(reader)
+    return first, reader.i64s(count)
+
+
+def write_key_group_offsets(out: ByteWriter, first: int, offsets: tuple[int, ...]) -> None:
+    write_key_group_range(out, first, len(offsets))
+    out.i64s(offsets)
+
+
+def read_path(reader: ByteReader) -> str:
+    at = reader.position
+    path = reader.utf()
+    if not path:
+        raise reader.error("an empty path", at=at)
+    return path
+
+
+def check_nesting(reader: ByteReader, at: int, depth: int) -> None:
+    if depth >= MAX_NESTING:
+        raise reader.error("handles are nested too deep", at=at, expected=f"at most {MAX_NESTING} levels")
+
+
+def unknown_tag(reader: ByteReader, at: int, what: str, expected: str) -> SnapshotError:
+    found = reader.data[at]
+    return reader.error(f"not a tag of a {what} in Flink up to 2.3", at=at, expected=expected, found=found)
+
+
+def _read_size(reader: ByteReader) -> int:
+    """The size of a file; `FileStateHandle` takes -1 for one that nobody asked for."""
+    at = reader.position
+    size = reader.i64()
+    if size < -1:
+        raise reader.error("a file size that cannot be", at=at, expected="-1 or more", found=size)
+    return size
+
+
+def _read_segment(reader: ByteReader) -> SegmentStream:
+    at = reader.position
+    start, size, scope = reader.i64(), reader.i64(), reader.i32()
+    if start < 0 or size < 0:
+        raise reader.error("a file segment that cannot be", at=at, found=f"{size} bytes from {start}")
+    if scope not in (0, 1):
+        raise reader.error("not a scope of checkpointed state", at=at + 16, expected="0 or 1", found=scope)
+    return SegmentStream(read_path(reader), start, size, scope, reader.utf())
+
+
+def _write_segment(out: ByteWriter, segment: SegmentStream) -> None:
+    out.i64(segment.start)
+    out.i64(segment.size)
+    out.i32(segment.scope)
+    out.utf(segment.path)
+    out.utf(segment.logical_file_id)

@@ -1,0 +1,74 @@
+"""`_metadata`, written: the mirror of `reader`.
+
+A version is written as Flink writes it. What a version has no place for (coordinator state in version 2,
+names below version 5) is an error, never left out.
+"""
+
+from __future__ import annotations
+
+from rescale.errors import UnsupportedError
+from rescale.flink.binary import ByteWriter
+from rescale.flink.metadata.handles import KeyedHandle, OperatorHandle
+from rescale.flink.metadata.keyed_handles import write_keyed
+from rescale.flink.metadata.model import (
+    FIRST_VERSION_WITH_PROPERTIES,
+    MAGIC,
+    MASTER_STATE_MAGIC,
+    RELEASES,
+    MasterState,
+    Metadata,
+)
+from rescale.flink.metadata.operator_handles import write_operator
+from rescale.flink.metadata.operator_states import write_operator_states
+
+
+def write_metadata(metadata: Metadata) -> bytes:
+    """The `_metadata` file that says `metadata`; `UnsupportedError` if its version cannot say all of it."""
+    _check_version(metadata)
+    out = ByteWriter()
+    out.raw(MAGIC)
+    out.i32(metadata.version)
+    out.i64(metadata.checkpoint_id)
+    out.i32(len(metadata.masters))
+    for master in metadata.masters:
+        _write_master(out, master)
+    write_operator_states(out, metadata.operators, metadata.version)
+    out.raw(metadata.properties)
+    return out.bytes()
+
+
+def write_keyed_handle(handle: KeyedHandle | None) -> bytes:
+    """A single keyed handle, as it stands in a `_metadata` file."""
+    out = ByteWriter()
+    write_keyed(out, handle)
+    return out.bytes()
+
+
+def write_operator_handle(handle: OperatorHandle | None) -> bytes:
+    """A single operator handle, as it stands in a `_metadata` file."""
+    out = ByteWriter()
+    write_operator(out, handle)
+    return out.bytes()
+
+
+def _check_version(metadata: Metadata) -> None:
+    if metadata.version not in RELEASES:
+        raise UnsupportedError(
+            "this metadata version cannot be written",
+            expected=", ".join(map(str, RELEASES)),
+            found=metadata.version,
+        )
+    if bool(metadata.properties) != (metadata.version >= FIRST_VERSION_WITH_PROPERTIES):
+        raise UnsupportedError(
+            f"version {metadata.version} {'has no place for' if metadata.properties else 'needs'} properties",
+            advice=f"write properties from version {FIRST_VERSION_WITH_PROPERTIES} on, and none below",
+        )
+
+
+def _write_master(out: ByteWriter, master: MasterState) -> None:
+    body = ByteWriter()
+    body.i32(master.version)
+    body.utf(master.name)
+    body.blob(master.payload)
+    out.raw(MASTER_STATE_MAGIC)
+    out.blob(body.bytes())
