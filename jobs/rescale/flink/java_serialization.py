@@ -23,7 +23,8 @@ STREAM_HEADER = bytes.fromhex("aced0005")
 """`ObjectStreamConstants.STREAM_MAGIC` and `STREAM_VERSION`."""
 
 MAX_DEPTH = 100
-"""Of objects in objects, and of super classes. A SQL row type costs three levels for each row in it."""
+"""Of objects in objects. A SQL row type costs three levels for each row in it."""
+MAX_SUPER_CLASSES = 32
 
 _FIRST_HANDLE = 0x7E0000
 _SERIALIZABLE, _EXTERNALIZABLE = 0x02, 0x04
@@ -93,9 +94,7 @@ def read_java_object(reader: ByteReader) -> JavaValue:
     at = reader.position
     header = reader.raw(len(STREAM_HEADER))
     if header != STREAM_HEADER:
-        raise reader.error(
-            "not a Java object stream", at=at, expected=STREAM_HEADER.hex(), found=header.hex()
-        )
+        raise reader.error("not a Java object stream", at=at, expected=STREAM_HEADER.hex(), found=header.hex())
     return _ObjectStream(reader).value()
 
 
@@ -108,17 +107,12 @@ class _ObjectStream:
         self.depth = 0
 
     def value(self) -> JavaValue:
-        self._descend()
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise self.reader.error("Java objects are nested too deep", expected=f"at most {MAX_DEPTH} levels")
         value = self._value()
         self.depth -= 1
         return value
-
-    def _descend(self) -> None:
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            raise self.reader.error(
-                "Java objects are nested too deep", expected=f"at most {MAX_DEPTH} levels"
-            )
 
     def _value(self) -> JavaValue:
         at = self.reader.position
@@ -276,8 +270,8 @@ class _ObjectStream:
         if above is not None and not isinstance(above, JavaClass):
             raise self.reader.error("not a Java class", at=at)
         lineage = () if above is None else above.lineage
-        if len(lineage) >= MAX_DEPTH:
-            raise self.reader.error("too many super classes", at=at, expected=f"at most {MAX_DEPTH}")
+        if len(lineage) > MAX_SUPER_CLASSES:
+            raise self.reader.error("too many super classes", at=at, expected=f"at most {MAX_SUPER_CLASSES}")
         java_class = JavaClass(name, serial_version, flags, fields, lineage)
         self.handles[handle] = java_class
         return java_class
