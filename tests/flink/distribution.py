@@ -1,0 +1,112 @@
+"""Flink's jars, and the harness' Java compiled against them.
+
+PyPI's `apache-flink-libraries` holds the jars of a whole Flink. They are fetched once and kept outside the repository,
+under `$RESCALE_TEST_CACHE` (default `~/.cache/rescale-tests`); so are the classes, under the hash of their sources.
+Flink 1.x and 2.x spell some classes differently: what differs lies in `java/v1` and `java/v2`, all else in
+`java/common`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+LINES = {"1.20": "1.20.5", "2": "2.3.0"}
+"""The releases that stand for the two release lines."""
+
+_SOURCES = Path(__file__).parent / "java"
+_JAR = re.compile(r"(?:^|/)lib/([^/]+\.jar)$")
+
+
+def cache() -> Path:
+    """The folder for downloads, classes and logs."""
+    folder = os.environ.get("RESCALE_TEST_CACHE")
+    return Path(folder) if folder else Path.home() / ".cache" / "rescale-tests"
+
+
+def flink_home(version: str) -> list[Path]:
+    """The jars of Flink `version`, fetched if they are not there yet."""
+    home = cache() / "flink" / version / "lib"
+    if not home.is_dir():
+        home.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
+            unpacked = Path(scratch) / "lib"
+            unpacked.mkdir()
+            for name, content in _archived(_download(version, Path(scratch))):
+                (unpacked / name).write_bytes(content)
+            _settle(unpacked, home)
+    return sorted(home.glob("*.jar"))
+
+
+def _download(version: str, scratch: Path) -> Path:
+    subprocess.run(
+        [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(scratch)]
+        + [f"apache-flink-libraries=={version}"],
+        check=True,
+        timeout=900,
+    )
+    (archive,) = (path for path in scratch.iterdir() if path.is_file())
+    return archive
+
+
+def _archived(archive: Path) -> Iterator[tuple[str, bytes]]:
+    """Name and content of each jar in a wheel or a source distribution."""
+    if archive.suffix == ".whl":
+        with zipfile.ZipFile(archive) as wheel:
+            for name in wheel.namelist():
+                if found := _JAR.search(name):
+                    yield found[1], wheel.read(name)
+        return
+    with tarfile.open(archive) as sources:
+        for member in sources:
+            if (found := _JAR.search(member.name)) and (file := sources.extractfile(member)):
+                yield found[1], file.read()
+
+
+def classes(version: str) -> Path:
+    """The harness' classes for Flink `version`, compiled if the sources have changed."""
+    line = "v1" if version.startswith("1.") else "v2"
+    sources = [path for folder in ("common", line) for path in sorted((_SOURCES / folder).rglob("*.java"))]
+    digest = hashlib.sha256()
+    for path in sources:
+        digest.update(str(path.relative_to(_SOURCES)).encode() + b"\0" + path.read_bytes())
+    home = cache() / "classes" / f"{version}-{digest.hexdigest()[:16]}"
+    if not home.is_dir():
+        home.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
+            compiled = Path(scratch) / "classes"
+            path = os.pathsep.join(map(str, flink_home(version)))
+            done = subprocess.run(
+                ["javac", "-nowarn", "-d", str(compiled), "-cp", path, *map(str, sources)],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=300,
+            )
+            if done.returncode:
+                raise RuntimeError(f"the harness does not compile against Flink {version}:\n{done.stderr}")
+            _settle(compiled, home)
+    return home
+
+
+def _settle(made: Path, home: Path) -> None:
+    """Moves a finished folder to its place; whoever comes second keeps what the first one put there."""
+    try:
+        made.rename(home)
+    except OSError:
+        if not home.is_dir():
+            raise
+        shutil.rmtree(made)
+
+
+def logging_configuration() -> Path:
+    return _SOURCES / "log4j2.properties"

@@ -1,0 +1,237 @@
+"""Real Flink as maker and judge of snapshots.
+
+One JVM per Flink release holds a whole cluster and takes many cases, one after the other: a command is a line of JSON
+on its standard input, the answer a line on its standard output; what Flink logs goes to a file. What a restored job
+must hold is computed in Java from the case's seed. A difference is a line of text; a Flink that refuses is a
+`FlinkError` with Flink's own message.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from flink.distribution import cache, classes, flink_home, logging_configuration
+
+# What Flink's own start scripts pass to Java 17.
+_EXPORTS = ("java.rmi/sun.rmi.registry", "java.security.jgss/sun.security.krb5")
+_OPENS = ("lang", "net", "io", "nio", "lang.reflect", "text", "time", "util", "util.concurrent")
+_OPENS_MORE = ("sun.nio.ch", "java.util.concurrent.atomic", "java.util.concurrent.locks")
+
+_START_SECONDS = 120
+_GRACE_SECONDS = 90
+
+
+class FlinkError(Exception):
+    """Flink (or the harness in the JVM) refused a command; the text is Flink's chain of messages."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A scenario in a shape.
+
+    `parameters` are the scenario's own (its class tells which). `exceptions` gives operators by name another
+    parallelism. `max_parallelism` is None if the user never set it. `configuration` holds further options of Flink.
+    """
+
+    scenario: str
+    parallelism: int
+    parameters: Mapping[str, int] = field(default_factory=dict)
+    exceptions: Mapping[str, int] = field(default_factory=dict)
+    max_parallelism: int | None = None
+    backend: str = "hashmap"
+    compression: bool = False
+    configuration: Mapping[str, str] = field(default_factory=dict)
+
+    def with_(self, **changes: Any) -> Job:
+        return replace(self, **changes)
+
+    def document(self) -> dict[str, Any]:
+        """What the JVM reads; options whose name differs between releases are given in both."""
+        document = asdict(self)
+        backend = document.pop("backend")
+        document["max_parallelism"] = self.max_parallelism or 0
+        document["configuration"] = {
+            "state.backend": backend,
+            "state.backend.type": backend,
+            # No state inside _metadata: the snapshots of these tests are tiny and would have no files else.
+            "state.storage.fs.memory-threshold": "0",
+            "execution.checkpointing.data-inline-threshold": "0",
+            "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+            **self.configuration,
+        }
+        return document
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a restore showed: the first differences, and how many things of each sort were compared."""
+
+    differences: tuple[str, ...]
+    number_of_differences: int
+    compared: Mapping[str, int]
+    subsumed_after: int | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.number_of_differences == 0 and sum(self.compared.values()) > 0
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [f"{self.number_of_differences} differences; compared {dict(self.compared)}", *self.differences]
+        )
+
+
+class Flink:
+    """A running Flink of one release. A context manager; many cases share it."""
+
+    def __init__(self, version: str) -> None:
+        self.version = version
+        self._work = Path(tempfile.mkdtemp(prefix=f"flink-{version}-"))
+        logs = cache() / "logs"
+        logs.mkdir(parents=True, exist_ok=True)
+        self.log = logs / f"flink-{version}-{os.getpid()}.log"
+        opens = [f"java.base/java.{name}" for name in _OPENS] + [f"java.base/{name}" for name in _OPENS_MORE]
+        command = [
+            "java",
+            *("-Xmx1200m", "-XX:MaxDirectMemorySize=500m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+            *(f"--add-exports={name}=ALL-UNNAMED" for name in _EXPORTS),
+            *(f"--add-opens={name}=ALL-UNNAMED" for name in opens),
+            f"-Dlog4j.configurationFile={logging_configuration()}",
+            *("-cp", os.pathsep.join([str(classes(version)), *map(str, flink_home(version))])),
+            *("harness.Server", str(self._work)),
+        ]
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, bufsize=0
+            )
+        self._pending = b""
+        self._read(_START_SECONDS)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the JVM and removes what it kept on disk."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+        shutil.rmtree(self._work, ignore_errors=True)
+
+    def command(self, name: str, *, timeout: float = 90, **arguments: Any) -> Any:
+        """Runs one command in the JVM. A JVM that does not answer in time is killed."""
+        line = json.dumps({"command": name, "timeout": timeout, **arguments})
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(line.encode() + b"\n")
+        except BrokenPipeError:
+            raise FlinkError(f"Flink {self.version} is gone; its log: {self.log}") from None
+        answer = self._read(timeout + _GRACE_SECONDS)
+        if "error" in answer:
+            raise FlinkError(answer["error"])
+        return answer["result"]
+
+    def _read(self, timeout: float) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            while b"\n" not in self._pending:
+                if not selector.select(timeout):
+                    self._process.kill()
+                    raise FlinkError(f"Flink {self.version} did not answer; its log: {self.log}")
+                data = os.read(self._process.stdout.fileno(), 1 << 16)
+                if not data:
+                    raise FlinkError(f"Flink {self.version} ended; its log: {self.log}")
+                self._pending += data
+        line, self._pending = self._pending.split(b"\n", 1)
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def snapshot(self, job: Job, directory: Path, *kinds: str, timeout: float = 90) -> Path:
+        """Runs the first phase of `job` and takes snapshots of these kinds below `directory`, one after the other.
+
+        A kind is `canonical` (the default), `native` or `checkpoint` (retained). Returns the last one's directory.
+        """
+        answer = self.command(
+            "snapshot",
+            timeout=timeout,
+            job=job.document(),
+            directory=str(directory),
+            kinds=list(kinds or ("canonical",)),
+        )
+        return Path(answer["path"])
+
+    def restore(
+        self,
+        path: Path | str,
+        source: Job,
+        job: Job,
+        *,
+        claim_mode: str = "NO_CLAIM",
+        per_subtask: bool = False,
+        again: str | None = None,
+        timeout: float = 120,
+    ) -> Verdict:
+        """Restores the snapshot `path` of `source` as `job`, and judges state and results.
+
+        `per_subtask`: SPLIT elements must lie where Flink's own redistribution from the parallelism of `source` to that
+        of `job` puts them. `again`: the kind of a snapshot to take of the restored job and to restore once more. In
+        claim mode `CLAIM`, checkpoints are taken until Flink has deleted the snapshot.
+        """
+        answer = self.command(
+            "restore",
+            timeout=timeout,
+            path=str(path),
+            source=source.document(),
+            job=job.document(),
+            claim_mode=claim_mode,
+            per_subtask=per_subtask,
+            next=again or "",
+        )
+        return Verdict(
+            tuple(answer["differences"]),
+            answer["number_of_differences"],
+            answer["compared"],
+            answer.get("subsumed_after"),
+        )
+
+    def redistribute(self, old: Sequence[Sequence[Mapping[str, Any]]], parallelism: int) -> list[list[dict[str, Any]]]:
+        """Who gets which elements, by Flink's `RoundRobinOperatorStateRepartitioner`.
+
+        `old` holds for each old subtask its states `{"name", "mode", "elements": how many}`, `mode` a name of Flink's
+        `OperatorStateHandle.Mode`. The answer holds for each new subtask pieces `{"name", "from": old subtask,
+        "elements": their numbers}`.
+        """
+        answer: list[list[dict[str, Any]]] = self.command(
+            "redistribute", old=[[dict(part) for part in parts] for parts in old], parallelism=parallelism
+        )
+        return answer
+
+    def key_groups(self, **inputs: Sequence[Any]) -> dict[str, list[Any]]:
+        """Values of Flink's `KeyGroupRangeAssignment`, in the order of the inputs.
+
+        `hashes` (hash, max parallelism) → `groups`; `ranges` (max parallelism, parallelism, subtask) → `ranges` (first,
+        last); `owners` (max parallelism, parallelism, key group) → `owners`; `defaults` parallelism → `defaults`.
+        """
+        answer: dict[str, list[Any]] = self.command("key_groups", **inputs)
+        return answer

@@ -1,0 +1,179 @@
+package harness;
+
+import harness.everything.Everything;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.stream.Stream;
+import org.apache.flink.api.common.JobID;
+import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
+
+/** Makes snapshots of scenarios, and restores and judges them. */
+public final class Cases {
+    private static final Map<String, Scenario> SCENARIOS = Map.of("everything", new Everything());
+    private static final int SHOWN = 20;
+
+    private final Cluster cluster;
+    private final Map<String, List<String>> undisturbed = new HashMap<>();
+
+    public Cases(Cluster cluster) {
+        this.cluster = cluster;
+    }
+
+    private static Scenario scenario(Job job) {
+        Scenario scenario = SCENARIOS.get(job.scenario);
+        if (scenario == null) {
+            throw new IllegalArgumentException("no scenario: " + job.scenario);
+        }
+        return scenario;
+    }
+
+    /** Runs the first phase of `job` and takes `snapshots` one after the other in `directory`; the last one counts. */
+    public Map<String, Object> snapshot(JsonNode request, Deadline deadline) throws Exception {
+        Job job = new Job(request.get("job"));
+        Path directory = Files.createDirectories(Path.of(request.get("directory").asText()));
+        Run run = new Run(false);
+        JobID id = null;
+        try {
+            id = cluster.submit(scenario(job), job, run, directory, Map.of());
+            cluster.awaitRunning(id, run, deadline);
+            String path = null;
+            for (JsonNode kind : request.get("kinds")) {
+                path = cluster.take(id, kind.asText(), directory, deadline);
+            }
+            return Map.of("path", path);
+        } finally {
+            end(id, run);
+        }
+    }
+
+    /**
+     * Restores `path`, a snapshot of `source`, as `job`; compares all state; takes a snapshot of kind `next` (if any)
+     * and restores that too; runs the second phase and compares its results.
+     */
+    public Map<String, Object> restore(JsonNode request, Deadline deadline) throws Exception {
+        Job source = new Job(request.get("source"));
+        Job job = new Job(request.get("job"));
+        Comparison comparison = new Comparison();
+        Expected expected = scenario(job).expected(source);
+        boolean claim = "CLAIM".equals(request.get("claim_mode").asText());
+        Map<String, String> settings = settings(request.get("path").asText(), request.get("claim_mode").asText());
+        Map<String, Object> answer = new TreeMap<>();
+        Path own = Files.createTempDirectory(cluster.work(), "restored-");
+        Run run = new Run(true);
+        JobID id = null;
+        try {
+            id = cluster.submit(scenario(job), job, run, own, settings);
+            cluster.awaitRunning(id, run, deadline);
+            comparison.state(expected, run.found, source, job, request.path("per_subtask").asBoolean());
+            if (claim) {
+                answer.put("subsumed_after", subsume(id, Path.of(request.get("path").asText()), deadline));
+            }
+            String next = request.path("next").asText("");
+            if (!next.isEmpty()) {
+                again(cluster.take(id, next, own, deadline), source, job, comparison, deadline);
+            }
+            run.startSecondPhase();
+            cluster.awaitFinished(id, deadline);
+            comparison.results(undisturbed(job, deadline), run.results());
+        } finally {
+            end(id, run);
+            delete(own);
+        }
+        answer.put("differences", comparison.differences.subList(0, Math.min(SHOWN, comparison.differences.size())));
+        answer.put("number_of_differences", comparison.differences.size());
+        answer.put("compared", comparison.compared);
+        return answer;
+    }
+
+    private static Map<String, String> settings(String path, String claimMode) {
+        return Map.of(
+                "execution.savepoint.path", path,
+                "execution.state-recovery.path", path,
+                "execution.savepoint-restore-mode", claimMode,
+                "execution.state-recovery.claim-mode", claimMode);
+    }
+
+    /** Restores the job's own snapshot in the same shape: the state must still be the same. */
+    private void again(String path, Job source, Job job, Comparison comparison, Deadline deadline) throws Exception {
+        Path own = Files.createTempDirectory(cluster.work(), "again-");
+        Run run = new Run(true);
+        Comparison second = new Comparison();
+        JobID id = null;
+        try {
+            id = cluster.submit(scenario(job), job, run, own, settings(path, "NO_CLAIM"));
+            cluster.awaitRunning(id, run, deadline);
+            second.state(scenario(job).expected(source), run.found, source, job, false);
+        } finally {
+            end(id, run);
+            delete(own);
+        }
+        second.differences.forEach(difference -> comparison.differences.add("restored again: " + difference));
+        comparison.compared.put("again", second.compared.values().stream().mapToLong(Long::longValue).sum());
+    }
+
+    /** Takes checkpoints until Flink has deleted the claimed snapshot; returns how many, or -1 if it stays. */
+    private int subsume(JobID id, Path claimed, Deadline deadline) throws Exception {
+        for (int number = 1; number <= 4; number++) {
+            cluster.take(id, "checkpoint", claimed, deadline);
+            for (int look = 0; look < 40; look++) {
+                if (!Files.exists(claimed)) {
+                    return number;
+                }
+                deadline.pause("the claimed snapshot to go");
+            }
+        }
+        return -1;
+    }
+
+    /** What an undisturbed run emits in its second phase; it does not depend on the shape, so a narrow run will do. */
+    private List<String> undisturbed(Job job, Deadline deadline) throws Exception {
+        String what = job.scenario + job.parameters;
+        List<String> known = undisturbed.get(what);
+        if (known != null) {
+            return known;
+        }
+        Path own = Files.createTempDirectory(cluster.work(), "undisturbed-");
+        Run run = new Run(false);
+        JobID id = null;
+        try {
+            Job narrow = job.narrow();
+            id = cluster.submit(scenario(job), narrow, run, own, Map.of());
+            cluster.awaitRunning(id, run, deadline);
+            cluster.take(id, "canonical", own, deadline);
+            int before = run.results().size();
+            run.startSecondPhase();
+            cluster.awaitFinished(id, deadline);
+            List<String> results = run.results();
+            List<String> second = List.copyOf(results.subList(before, results.size()));
+            undisturbed.put(what, second);
+            return second;
+        } finally {
+            end(id, run);
+            delete(own);
+        }
+    }
+
+    private void end(JobID id, Run run) throws Exception {
+        try {
+            if (id != null) {
+                cluster.cancel(id, new Deadline(60));
+            }
+        } finally {
+            run.end();
+        }
+    }
+
+    private static void delete(Path directory) throws IOException {
+        try (Stream<Path> paths = Files.walk(directory)) {
+            for (Path path : paths.sorted(Comparator.reverseOrder()).toList()) {
+                Files.deleteIfExists(path);
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+package harness;
+
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import org.apache.flink.api.common.JobID;
+import org.apache.flink.api.common.JobStatus;
+import org.apache.flink.configuration.Configuration;
+import org.apache.flink.core.execution.SavepointFormatType;
+import org.apache.flink.runtime.execution.ExecutionState;
+import org.apache.flink.runtime.executiongraph.AccessExecutionGraph;
+import org.apache.flink.runtime.executiongraph.AccessExecutionVertex;
+import org.apache.flink.runtime.jobgraph.JobGraph;
+import org.apache.flink.runtime.jobgraph.SavepointRestoreSettings;
+import org.apache.flink.runtime.jobmaster.JobResult;
+import org.apache.flink.runtime.minicluster.MiniCluster;
+import org.apache.flink.runtime.minicluster.MiniClusterConfiguration;
+import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
+
+/** A whole Flink in this JVM, and what the harness does with a job in it. */
+public final class Cluster implements AutoCloseable {
+    private static final int SLOTS = 40;
+
+    private final MiniCluster cluster;
+    private final Path work;
+
+    public Cluster(Path work) throws Exception {
+        this.work = work;
+        Configuration configuration = new Configuration();
+        Map.of(
+                        "io.tmp.dirs", work.toString(),
+                        "taskmanager.memory.segment-size", "4kb",
+                        "taskmanager.memory.network.min", "160mb",
+                        "taskmanager.memory.network.max", "160mb",
+                        "taskmanager.memory.managed.size", "64mb",
+                        "heartbeat.timeout", "600000",
+                        "jobstore.max-capacity", "4",
+                        "state.changelog.storage", "filesystem",
+                        "dstl.dfs.base-path", work.resolve("changelog").toUri().toString())
+                .forEach(configuration::setString);
+        cluster = new MiniCluster(new MiniClusterConfiguration.Builder()
+                .setConfiguration(configuration)
+                .setNumTaskManagers(1)
+                .setNumSlotsPerTaskManager(SLOTS)
+                .setCommonBindAddress("127.0.0.1")
+                .withRandomPorts()
+                .build());
+        cluster.start();
+    }
+
+    /** Starts a job; its own checkpoints go to `checkpoints`. An empty `restore` means a fresh start. */
+    public JobID submit(Scenario scenario, Job job, Run run, Path checkpoints, Map<String, String> restore)
+            throws Exception {
+        Configuration configuration = new Configuration();
+        configuration.setString("restart-strategy", "none");
+        configuration.setString("restart-strategy.type", "none");
+        configuration.setString("execution.checkpointing.interval", "24h");
+        both(configuration, "state.checkpoints.dir", "execution.checkpointing.dir", checkpoints.toUri().toString());
+        job.configuration.forEach(configuration::setString);
+        restore.forEach(configuration::setString);
+        StreamExecutionEnvironment environment = StreamExecutionEnvironment.getExecutionEnvironment(configuration);
+        environment.setParallelism(job.parallelism);
+        if (job.maxParallelism > 0) {
+            environment.setMaxParallelism(job.maxParallelism);
+        }
+        environment.getConfig().setUseSnapshotCompression(job.compression);
+        scenario.build(environment, job, run);
+        JobGraph graph = environment.getStreamGraph().getJobGraph();
+        graph.setSavepointRestoreSettings(SavepointRestoreSettings.fromConfiguration(configuration));
+        cluster.submitJob(graph).get();
+        return graph.getJobID();
+    }
+
+    /** Sets an option that has one name in Flink 1.x and another in 2.x. */
+    private static void both(Configuration configuration, String first, String second, String value) {
+        configuration.setString(first, value);
+        configuration.setString(second, value);
+    }
+
+    /** Waits until every task runs (so all state is restored) or is finished, and every feed has emitted. */
+    public void awaitRunning(JobID id, Run run, Deadline deadline) throws Exception {
+        while (!allRun(id, deadline) || !run.allEmitted()) {
+            deadline.pause("the job to run");
+        }
+    }
+
+    private boolean allRun(JobID id, Deadline deadline) throws Exception {
+        JobStatus status = deadline.get(cluster.getJobStatus(id), "the job's status");
+        if (status.isGloballyTerminalState() && status != JobStatus.FINISHED) {
+            throw failure(id, deadline);
+        }
+        if (status != JobStatus.RUNNING) {
+            return status == JobStatus.FINISHED;
+        }
+        AccessExecutionGraph graph = deadline.get(cluster.getExecutionGraph(id), "the job's tasks");
+        for (AccessExecutionVertex vertex : graph.getAllExecutionVertices()) {
+            ExecutionState state = vertex.getExecutionState();
+            if (state != ExecutionState.RUNNING && state != ExecutionState.FINISHED) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    private JobFailed failure(JobID id, Deadline deadline) throws Exception {
+        JobResult result = deadline.get(cluster.requestJobResult(id), "why the job failed");
+        Throwable cause = result.getSerializedThrowable()
+                .<Throwable>map(error -> error.deserializeError(getClass().getClassLoader()))
+                .orElse(new IllegalStateException("the job was cancelled"));
+        return new JobFailed(cause);
+    }
+
+    /** Takes a snapshot of `kind` canonical, native or checkpoint; returns where it lies. */
+    public String take(JobID id, String kind, Path directory, Deadline deadline) throws Exception {
+        String target = directory.toUri().toString();
+        String path =
+                switch (kind) {
+                    case "canonical" -> deadline.get(
+                            cluster.triggerSavepoint(id, target, false, SavepointFormatType.CANONICAL), kind);
+                    case "native" -> deadline.get(
+                            cluster.triggerSavepoint(id, target, false, SavepointFormatType.NATIVE), kind);
+                    case "checkpoint" -> deadline.get(cluster.triggerCheckpoint(id), kind);
+                    default -> throw new IllegalArgumentException("no kind of snapshot: " + kind);
+                };
+        return path.startsWith("file:") ? Path.of(java.net.URI.create(path)).toString() : path;
+    }
+
+    /** Waits until the job has ended by itself. Tasks at their end wait for a last checkpoint: it is triggered here. */
+    public void awaitFinished(JobID id, Deadline deadline) throws Exception {
+        while (true) {
+            JobStatus status = deadline.get(cluster.getJobStatus(id), "the job's status");
+            if (status == JobStatus.FINISHED) {
+                return;
+            }
+            if (status.isGloballyTerminalState()) {
+                throw failure(id, deadline);
+            }
+            CompletableFuture<String> last = cluster.triggerCheckpoint(id);
+            while (!last.isDone() && deadline.get(cluster.getJobStatus(id), "the job's status") == JobStatus.RUNNING) {
+                deadline.pause("the job to end");
+            }
+            deadline.pause("the job to end");
+        }
+    }
+
+    /** Ends a job that may have ended already. */
+    public void cancel(JobID id, Deadline deadline) throws Exception {
+        if (!deadline.get(cluster.getJobStatus(id), "the job's status").isGloballyTerminalState()) {
+            cluster.cancelJob(id);
+        }
+        deadline.get(cluster.requestJobResult(id), "the job to be cancelled");
+    }
+
+    public Path work() {
+        return work;
+    }
+
+    @Override
+    public void close() throws Exception {
+        cluster.close();
+    }
+}

@@ -1,0 +1,98 @@
+package harness;
+
+import java.io.Serializable;
+import java.util.List;
+import org.apache.flink.api.common.typeinfo.TypeInformation;
+import org.apache.flink.streaming.api.datastream.SingleOutputStreamOperator;
+import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
+import org.apache.flink.streaming.api.watermark.Watermark;
+
+/**
+ * A source without state that emits the records of a phase and waits for the next. At the end of the first phase event
+ * time stands at `PAUSE`; at the end of the second the source ends, and event time with it. A barrier follows all
+ * records that were emitted before it, so a snapshot that is triggered after `Run.allEmitted` holds all of them.
+ */
+public final class Feed<T> extends LegacySource<T> {
+    private static final long serialVersionUID = 1L;
+    /** Event time between the phases, in ms: records of phase 1 are older, those of phase 2 are younger. */
+    public static final long PAUSE = 100_000;
+
+    /** A record and its event time. */
+    public record Timed<T>(T value, long time) {}
+
+    /** What a subtask emits in a phase (1 or 2). All records of a key must come from one subtask, to keep their order. */
+    public interface Records<T> extends Serializable {
+        List<Timed<T>> of(int phase, int subtask, int parallelism);
+    }
+
+    private final String run;
+    private final Records<T> records;
+    private final boolean ends;
+    private volatile boolean running = true;
+
+    private Feed(String run, Records<T> records, boolean ends) {
+        this.run = run;
+        this.records = records;
+        this.ends = ends;
+    }
+
+    /** Adds a feed named and identified by `name`, as wide as the job says. */
+    public static <T> SingleOutputStreamOperator<T> add(
+            StreamExecutionEnvironment environment,
+            Job job,
+            Run run,
+            String name,
+            TypeInformation<T> type,
+            Records<T> records) {
+        return add(environment, job, run, name, type, records, false);
+    }
+
+    /** As `add`; a feed that `ends` is finished after its first phase. */
+    public static <T> SingleOutputStreamOperator<T> add(
+            StreamExecutionEnvironment environment,
+            Job job,
+            Run run,
+            String name,
+            TypeInformation<T> type,
+            Records<T> records,
+            boolean ends) {
+        run.expectFeeds(job.parallelism(name));
+        return environment
+                .addSource(new Feed<>(run.id, records, ends), name, type)
+                .uid(name)
+                .setParallelism(job.parallelism(name));
+    }
+
+    @Override
+    public void run(SourceContext<T> context) throws Exception {
+        Run shared = Run.of(run);
+        if (!shared.restored) {
+            emit(context, 1);
+            context.emitWatermark(new Watermark(PAUSE));
+            shared.emittedFirstPhase();
+            if (ends) {
+                return;
+            }
+        }
+        while (running && !shared.awaitSecondPhase(20)) {
+            continue;
+        }
+        if (running) {
+            emit(context, 2);
+        }
+    }
+
+    private void emit(SourceContext<T> context, int phase) {
+        int subtask = Line.subtask(getRuntimeContext());
+        for (Timed<T> record : records.of(phase, subtask, Line.parallelism(getRuntimeContext()))) {
+            synchronized (context.getCheckpointLock()) {
+                context.collectWithTimestamp(record.value(), record.time());
+            }
+        }
+    }
+
+    @Override
+    public void cancel() {
+        running = false;
+    }
+}

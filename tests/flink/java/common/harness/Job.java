@@ -1,0 +1,74 @@
+package harness;
+
+import java.io.Serializable;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.flink.runtime.state.KeyGroupRangeAssignment;
+import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
+
+/**
+ * A scenario in a certain shape: what it is fed (the seed and the scenario's switches) and how wide it runs.
+ * Parallelism is one number for all operators and exceptions by name; max parallelism 0 means that the user never
+ * set it, so that Flink computes it.
+ */
+public final class Job implements Serializable {
+    private static final long serialVersionUID = 1L;
+
+    public final String scenario;
+    public final Map<String, Long> parameters;
+    public final int parallelism;
+    public final Map<String, Integer> exceptions;
+    public final int maxParallelism;
+    public final boolean compression;
+    public final Map<String, String> configuration;
+
+    public Job(JsonNode document) {
+        scenario = document.get("scenario").asText();
+        parameters = new TreeMap<>();
+        document.path("parameters").fields().forEachRemaining(
+                field -> parameters.put(field.getKey(), field.getValue().asLong()));
+        parallelism = document.get("parallelism").asInt();
+        exceptions = new TreeMap<>();
+        document.path("exceptions").fields().forEachRemaining(
+                field -> exceptions.put(field.getKey(), field.getValue().asInt()));
+        maxParallelism = document.path("max_parallelism").asInt(0);
+        compression = document.path("compression").asBoolean(false);
+        configuration = new TreeMap<>();
+        document.path("configuration").fields().forEachRemaining(
+                field -> configuration.put(field.getKey(), field.getValue().asText()));
+    }
+
+    private Job(Job other) {
+        scenario = other.scenario;
+        parameters = other.parameters;
+        parallelism = 2;
+        exceptions = Map.of();
+        maxParallelism = 0;
+        compression = false;
+        configuration = Map.of();
+    }
+
+    /** The same scenario, fed the same, in the cheapest shape. */
+    public Job narrow() {
+        return new Job(this);
+    }
+
+    public long parameter(String name, long otherwise) {
+        return parameters.getOrDefault(name, otherwise);
+    }
+
+    public boolean has(String flag) {
+        return parameter(flag, 0) != 0;
+    }
+
+    public int parallelism(String operator) {
+        return exceptions.getOrDefault(operator, parallelism);
+    }
+
+    /** The max parallelism that Flink gives this operator in a job that starts from nothing. */
+    public int maxParallelism(String operator) {
+        return maxParallelism > 0
+                ? maxParallelism
+                : KeyGroupRangeAssignment.computeDefaultMaxParallelism(parallelism(operator));
+    }
+}

@@ -1,0 +1,25 @@
+package harness;
+
+/** Numbers that depend on a seed and a place, and on nothing else (SplitMix64's finalizer). */
+public final class Mix {
+    private Mix() {}
+
+    public static long of(long seed, long... place) {
+        long state = seed * 0x9E3779B97F4A7C15L + 1;
+        for (long coordinate : place) {
+            state = finish(state + coordinate * 0xD1B54A32D192ED03L + 0x9E3779B97F4A7C15L);
+        }
+        return state;
+    }
+
+    /** A number in [0, bound). */
+    public static int below(int bound, long seed, long... place) {
+        return (int) Math.floorMod(of(seed, place), (long) bound);
+    }
+
+    private static long finish(long value) {
+        value = (value ^ (value >>> 30)) * 0xBF58476D1CE4E5B9L;
+        value = (value ^ (value >>> 27)) * 0x94D049BB133111EBL;
+        return value ^ (value >>> 31);
+    }
+}

@@ -1,0 +1,268 @@
+package harness.everything;
+
+import harness.Feed;
+import harness.Found;
+import harness.Line;
+import harness.Run;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.apache.flink.api.common.state.AggregatingStateDescriptor;
+import org.apache.flink.api.common.state.ListState;
+import org.apache.flink.api.common.state.ListStateDescriptor;
+import org.apache.flink.api.common.state.MapState;
+import org.apache.flink.api.common.state.MapStateDescriptor;
+import org.apache.flink.api.common.state.ReducingStateDescriptor;
+import org.apache.flink.api.common.state.State;
+import org.apache.flink.api.common.state.StateDescriptor;
+import org.apache.flink.api.common.state.ValueStateDescriptor;
+import org.apache.flink.api.common.typeinfo.Types;
+import org.apache.flink.api.common.typeutils.base.StringSerializer;
+import org.apache.flink.api.java.tuple.Tuple2;
+import org.apache.flink.api.java.tuple.Tuple3;
+import org.apache.flink.runtime.state.KeyGroupRange;
+import org.apache.flink.runtime.state.KeyedStateBackend;
+import org.apache.flink.runtime.state.VoidNamespace;
+import org.apache.flink.runtime.state.VoidNamespaceSerializer;
+import org.apache.flink.streaming.api.operators.AbstractStreamOperator;
+import org.apache.flink.streaming.api.operators.InternalTimer;
+import org.apache.flink.streaming.api.operators.InternalTimerService;
+import org.apache.flink.streaming.api.operators.OneInputStreamOperator;
+import org.apache.flink.streaming.api.operators.Triggerable;
+import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
+
+/**
+ * Every kind of keyed state and timer in one operator, keyed by a user's name. It is an operator and no function
+ * because it must list all keys of every state when it is restored.
+ */
+public final class KeyedStates extends AbstractStreamOperator<String>
+        implements OneInputStreamOperator<Tuple3<Long, Integer, Long>, String>, Triggerable<String, Object> {
+    private static final long serialVersionUID = 1L;
+    public static final String NAME = "states";
+    /** The processing-time timers: a day that these tests do not live to see. */
+    public static final long FAR = 4_000_000_000_000L;
+
+    private static final long DAYS = 30_000;
+
+    private final String run;
+    private final boolean lazy;
+
+    private transient ValueStateDescriptor<Long> last;
+    private transient ListStateDescriptor<String> history;
+    private transient MapStateDescriptor<String, String> kinds;
+    private transient ReducingStateDescriptor<Long> sum;
+    private transient AggregatingStateDescriptor<Long, Tuple2<Long, Long>, String> average;
+    private transient ValueStateDescriptor<Long> lastForAWhile;
+    private transient ListStateDescriptor<String> historyForAWhile;
+    private transient MapStateDescriptor<String, Long> kindsForAWhile;
+    private transient ValueStateDescriptor<Long> byParity;
+    private transient ValueStateDescriptor<Long> emptyValue;
+    private transient ListStateDescriptor<Long> emptyList;
+    private transient MapStateDescriptor<Long, String> emptyMap;
+    private transient ValueStateDescriptor<Long> lazyValue;
+    private transient ListStateDescriptor<String> lazyList;
+    private transient InternalTimerService<VoidNamespace> alarms;
+    private transient InternalTimerService<String> rounds;
+
+    public KeyedStates(Run run, boolean lazy) {
+        this.run = run.id;
+        this.lazy = lazy;
+    }
+
+    @Override
+    @SuppressWarnings({"unchecked", "rawtypes"})
+    public void open() throws Exception {
+        super.open();
+        last = new ValueStateDescriptor<>("last", Types.LONG);
+        history = new ListStateDescriptor<>("history", Types.STRING);
+        kinds = new MapStateDescriptor<>("kinds", Types.STRING, Types.STRING);
+        sum = new ReducingStateDescriptor<>("sum", Long::sum, Types.LONG);
+        average = new AggregatingStateDescriptor<>("average", new Average(), Types.TUPLE(Types.LONG, Types.LONG));
+        lastForAWhile = new ValueStateDescriptor<>("last-for-a-while", Types.LONG);
+        historyForAWhile = new ListStateDescriptor<>("history-for-a-while", Types.STRING);
+        kindsForAWhile = new MapStateDescriptor<>("kinds-for-a-while", Types.STRING, Types.LONG);
+        for (StateDescriptor<?, ?> mortal : List.of(lastForAWhile, historyForAWhile, kindsForAWhile)) {
+            mortal.enableTimeToLive(Line.timeToLive(DAYS));
+        }
+        byParity = new ValueStateDescriptor<>("by-parity", Types.LONG);
+        emptyValue = new ValueStateDescriptor<>("empty-value", Types.LONG);
+        emptyList = new ListStateDescriptor<>("empty-list", Types.LONG);
+        emptyMap = new MapStateDescriptor<>("empty-map", Types.LONG, Types.STRING);
+        lazyValue = new ValueStateDescriptor<>("lazy-value", Types.LONG);
+        lazyList = new ListStateDescriptor<>("lazy-list", Types.STRING);
+        alarms = getInternalTimerService("alarms", VoidNamespaceSerializer.INSTANCE, (Triggerable) this);
+        rounds = getInternalTimerService("rounds", StringSerializer.INSTANCE, (Triggerable) this);
+        if (!lazy || Run.of(run).restored) {
+            for (StateDescriptor<?, ?> descriptor : descriptors()) {
+                backend().getOrCreateKeyedState(namespaceSerializer(descriptor), (StateDescriptor) descriptor);
+            }
+        }
+        if (Run.of(run).restored) {
+            report(Run.of(run).found);
+        }
+    }
+
+    private List<StateDescriptor<?, ?>> descriptors() {
+        return List.of(
+                last, history, kinds, sum, average, lastForAWhile, historyForAWhile, kindsForAWhile, byParity,
+                emptyValue, emptyList, emptyMap, lazyValue, lazyList);
+    }
+
+    private org.apache.flink.api.common.typeutils.TypeSerializer<?> namespaceSerializer(
+            StateDescriptor<?, ?> descriptor) {
+        return descriptor == byParity ? StringSerializer.INSTANCE : VoidNamespaceSerializer.INSTANCE;
+    }
+
+    private KeyedStateBackend<String> backend() {
+        return getKeyedStateBackend();
+    }
+
+    private <S extends State> S state(StateDescriptor<S, ?> descriptor) throws Exception {
+        return backend().getPartitionedState(VoidNamespace.INSTANCE, VoidNamespaceSerializer.INSTANCE, descriptor);
+    }
+
+    @Override
+    public void processElement(StreamRecord<Tuple3<Long, Integer, Long>> element) throws Exception {
+        long user = element.getValue().f0;
+        int number = element.getValue().f1;
+        long amount = element.getValue().f2;
+        if (user % 4 == 1) {
+            state(lazyList).add("lazy-" + number);
+        }
+        if (user % 4 == 2) {
+            state(lazyValue).update(amount);
+        }
+        state(last).update(amount);
+        state(history).add(number + ":" + amount);
+        // Null is legal where the value's serializer takes it: Flink's canonical writer of the heap hands it through.
+        state(kinds).put(kind(number), amount % 4 == 0 ? null : Long.toString(amount));
+        state(sum).add(amount);
+        state(average).add(amount);
+        if (user % 2 == 0) {
+            state(lastForAWhile).update(amount);
+            state(historyForAWhile).add(number + ":" + amount);
+            state(kindsForAWhile).put(kind(number), amount);
+        }
+        backend().getPartitionedState(parity(number), StringSerializer.INSTANCE, byParity).update(amount);
+        alarms.registerEventTimeTimer(VoidNamespace.INSTANCE, alarm(user, number));
+        alarms.registerEventTimeTimer(VoidNamespace.INSTANCE, 10);
+        alarms.registerProcessingTimeTimer(VoidNamespace.INSTANCE, FAR + user);
+        rounds.registerEventTimeTimer(parity(number), alarm(user, number) + 1);
+        long total = state(sum).get();
+        int length = 0;
+        for (String ignored : state(history).get()) {
+            length++;
+        }
+        emit(Events.name(user) + " #" + number + " sum " + total + " of " + length + " mean " + state(average).get());
+    }
+
+    static String kind(int number) {
+        return number % 2 == 0 ? "even" : "odd";
+    }
+
+    static String parity(int number) {
+        return "round-" + kind(number);
+    }
+
+    /** When an event's timer fires: after the pause. */
+    static long alarm(long user, int number) {
+        return Feed.PAUSE + 5 + 10 * user + 3L * number;
+    }
+
+    private void emit(String text) {
+        output.collect(new StreamRecord<>(text));
+    }
+
+    @Override
+    public void onEventTime(InternalTimer<String, Object> timer) throws Exception {
+        if (timer.getTimestamp() > Feed.PAUSE) {
+            emit("alarm " + timer.getKey() + " " + timer.getNamespace() + " at " + timer.getTimestamp());
+        }
+    }
+
+    @Override
+    public void onProcessingTime(InternalTimer<String, Object> timer) {
+        throw new IllegalStateException("a timer of the far future fired: " + timer);
+    }
+
+    private interface Shown {
+        String of() throws Exception;
+    }
+
+    private void report(Found found) throws Exception {
+        values(found, last.getName(), () -> String.valueOf(state(last).value()));
+        values(found, history.getName(), () -> shown(state(history)));
+        values(found, kinds.getName(), () -> shown(state(kinds)));
+        values(found, sum.getName(), () -> String.valueOf(state(sum).get()));
+        values(found, average.getName(), () -> state(average).get());
+        values(found, lastForAWhile.getName(), () -> String.valueOf(state(lastForAWhile).value()));
+        values(found, historyForAWhile.getName(), () -> shown(state(historyForAWhile)));
+        values(found, kindsForAWhile.getName(), () -> shown(state(kindsForAWhile)));
+        values(found, emptyValue.getName(), () -> String.valueOf(state(emptyValue).value()));
+        values(found, emptyList.getName(), () -> "something");
+        values(found, emptyMap.getName(), () -> "something");
+        values(found, lazyValue.getName(), () -> String.valueOf(state(lazyValue).value()));
+        values(found, lazyList.getName(), () -> shown(state(lazyList)));
+        List<Tuple2<String, String>> pairs;
+        try (Stream<Tuple2<String, String>> stream = backend().getKeysAndNamespaces(byParity.getName())) {
+            pairs = stream.collect(Collectors.toList());
+        }
+        for (Tuple2<String, String> pair : pairs) {
+            setCurrentKey(pair.f0);
+            Long value = backend()
+                    .getPartitionedState(pair.f1, StringSerializer.INSTANCE, byParity)
+                    .value();
+            key(found, byParity.getName(), pair.f0, pair.f0 + "|" + pair.f1, String.valueOf(value));
+        }
+        timers(found, "alarms/event", alarms::forEachEventTimeTimer);
+        timers(found, "alarms/processing", alarms::forEachProcessingTimeTimer);
+        timers(found, "rounds/event", rounds::forEachEventTimeTimer);
+        timers(found, "rounds/processing", rounds::forEachProcessingTimeTimer);
+    }
+
+    private void values(Found found, String state, Shown value) throws Exception {
+        List<String> keys;
+        try (Stream<String> stream = backend().getKeys(state, VoidNamespace.INSTANCE)) {
+            keys = stream.collect(Collectors.toList());
+        }
+        for (String key : keys) {
+            setCurrentKey(key);
+            key(found, state, key, key, value.of());
+        }
+    }
+
+    private void key(Found found, String state, String key, String shown, String value) {
+        KeyGroupRange range =
+                ((org.apache.flink.runtime.state.CheckpointableKeyedStateBackend<String>) backend()).getKeyGroupRange();
+        found.key(NAME + "/" + state, key, shown, value, range, Line.maxParallelism(getRuntimeContext()));
+    }
+
+    private interface Timers<N> {
+        void forEach(org.apache.flink.util.function.BiConsumerWithException<N, Long, Exception> each) throws Exception;
+    }
+
+    private <N> void timers(Found found, String queue, Timers<N> timers) throws Exception {
+        Map<String, List<String>> byKey = new TreeMap<>();
+        timers.forEach((namespace, time) -> byKey.computeIfAbsent((String) getCurrentKey(), key -> new ArrayList<>())
+                .add(namespace + "@" + time));
+        byKey.forEach((key, list) ->
+                key(found, queue, key, key, list.stream().sorted().collect(Collectors.toList()).toString()));
+    }
+
+    static String shown(ListState<String> list) throws Exception {
+        List<String> elements = new ArrayList<>();
+        list.get().forEach(elements::add);
+        return elements.toString();
+    }
+
+    static <V> String shown(MapState<String, V> map) throws Exception {
+        TreeMap<String, String> entries = new TreeMap<>();
+        for (Map.Entry<String, V> entry : map.entries()) {
+            entries.put(entry.getKey(), String.valueOf(entry.getValue()));
+        }
+        return entries.toString();
+    }
+}
