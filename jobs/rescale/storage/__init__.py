@@ -1,0 +1,1 @@
+"""Local files and S3 behind one small interface."""

@@ -1,0 +1,69 @@
+"""Where things lie, as text: an absolute local path, or `s3://bucket/key`.
+
+Flink and people write the same place in several ways (`file:///a`, `s3a://b/k`, trailing slashes, `..`); one
+spelling of each makes places comparable. Symbolic links are left alone.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+from urllib.parse import unquote
+
+from rescale.errors import RequestError
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
+_S3_SCHEMES = ("s3", "s3a", "s3p")
+_S3_PREFIX = "s3://"
+
+
+def normalise(text: str) -> str:
+    """The one spelling of a local path, a `file:` URI or an `s3://`, `s3a://`, `s3p://` URI."""
+    match = _SCHEME.fullmatch(text)
+    if match is None and text:
+        return posixpath.normpath(posixpath.join(Path.cwd().as_posix(), text))
+    scheme, rest = (match[1].lower(), match[2]) if match else ("", "")
+    if scheme == "file" and (path := unquote(re.sub(r"^//(localhost)?(?=/)", "", rest))).startswith("/"):
+        return posixpath.normpath(path)
+    if scheme in _S3_SCHEMES and rest.startswith("//"):
+        bucket, _, key = rest[2:].partition("/")
+        if bucket:
+            path = posixpath.normpath(f"/{key}").lstrip("/")
+            return f"{_S3_PREFIX}{bucket}/{path}" if path else f"{_S3_PREFIX}{bucket}"
+    raise RequestError(
+        f"not a place that can be read: {text!r}",
+        expected="a local path, file:/path, or s3://bucket/key (s3a:// and s3p:// too)",
+        found=text,
+    )
+
+
+def join(directory: str, relative: str) -> str:
+    """`relative` (which may hold `..`) inside `directory`."""
+    if is_s3(directory):
+        bucket, key = split_s3(directory)
+        return normalise(f"{_S3_PREFIX}{bucket}/{key}/{relative}")
+    return posixpath.normpath(posixpath.join(directory, relative.lstrip("/")))
+
+
+def parent(uri: str) -> str:
+    return join(uri, "..")
+
+
+def name(uri: str) -> str:
+    return uri.rpartition("/")[2]
+
+
+def is_s3(uri: str) -> bool:
+    return uri.startswith(_S3_PREFIX)
+
+
+def split_s3(uri: str) -> tuple[str, str]:
+    """(bucket, key)."""
+    bucket, _, key = uri.removeprefix(_S3_PREFIX).partition("/")
+    return bucket, key
+
+
+def contains(directory: str, uri: str) -> bool:
+    """Whether `uri` is `directory` or lies below it, by whole path components."""
+    return uri == directory or uri.startswith(directory.rstrip("/") + "/")

@@ -1,0 +1,20 @@
+"""Fixtures that several folders share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from support.s3 import S3Server, s3_server
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3Server]:
+    """An S3 server; this process and those that it starts use it."""
+    with s3_server() as server:
+        before = dict(os.environ)
+        os.environ.update(server.environment)
+        yield server
+        os.environ.clear()
+        os.environ.update(before)

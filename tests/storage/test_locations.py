@@ -1,0 +1,54 @@
+"""One spelling for each place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rescale.errors import RequestError
+from rescale.storage.locations import contains, join, name, normalise, parent
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("/a/b/", "/a/b"),
+        ("/a/./b/../c", "/a/c"),
+        ("file:/a/b", "/a/b"),
+        ("file:///a/b%20c", "/a/b c"),
+        ("file://localhost/a", "/a"),
+        ("s3://bucket", "s3://bucket"),
+        ("s3://bucket/", "s3://bucket"),
+        ("s3a://bucket/a//b/", "s3://bucket/a/b"),
+        ("s3p://bucket/a/../../b", "s3://bucket/b"),
+    ],
+)
+def test_normalise(text: str, expected: str) -> None:
+    assert normalise(text) == expected
+    assert normalise(expected) == expected
+
+
+def test_a_relative_path_starts_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert normalise("x/../y") == f"{tmp_path}/y"
+
+
+@pytest.mark.parametrize("text", ["", "hdfs://host/a", "s3:///key", "s3:bucket", "file:relative", "gs://b/k"])
+def test_other_places_are_refused(text: str) -> None:
+    with pytest.raises(RequestError):
+        normalise(text)
+
+
+@pytest.mark.parametrize("directory", ["/a/b", "s3://bucket/a/b"])
+def test_join_and_parent(directory: str) -> None:
+    assert join(directory, "c") == f"{directory}/c"
+    assert join(directory, "../c") == f"{parent(directory)}/c"
+    assert name(join(directory, "c")) == "c"
+
+
+def test_contains_goes_by_whole_components() -> None:
+    assert contains("/a/b", "/a/b/c")
+    assert contains("/a/b", "/a/b")
+    assert not contains("/a/b", "/a/bc")
+    assert contains("s3://bucket", "s3://bucket/x")
+    assert not contains("s3://bucket", "s3://buckets/x")

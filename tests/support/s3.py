@@ -1,0 +1,76 @@
+"""An S3 server of its own for a test run: moto's, in a process, on a free port of this machine."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import boto3
+
+
+@dataclass(frozen=True)
+class S3Server:
+    """Where the server listens, and what a process must have in its environment to use it."""
+
+    endpoint: str
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "not-a-secret",
+            "AWS_DEFAULT_REGION": "us-east-1",
+        }
+
+    def create_bucket(self, bucket: str) -> None:
+        client = boto3.client(
+            "s3",
+            endpoint_url=self.endpoint,
+            aws_access_key_id="test",
+            aws_secret_access_key="not-a-secret",
+            region_name="us-east-1",
+        )
+        client.create_bucket(Bucket=bucket)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def s3_server() -> Iterator[S3Server]:
+    """A running server; it ends with the block."""
+    port = free_port()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    server = S3Server(f"http://127.0.0.1:{port}")
+    try:
+        _wait_until_it_answers(server.endpoint)
+        yield server
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def _wait_until_it_answers(endpoint: str) -> None:
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            with urllib.request.urlopen(f"{endpoint}/moto-api/", timeout=5):
+                return
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
