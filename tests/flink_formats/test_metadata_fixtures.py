@@ -44,11 +44,21 @@ def test_its_handles_stand_alone(path: Path) -> None:
 def test_its_properties_name_its_type(path: Path) -> None:
     metadata = read_metadata(path.read_bytes(), str(path))
     found = snapshot_type(metadata.properties)
-    assert (found is SnapshotType.UNKNOWN) == (metadata.version < FIRST_VERSION_WITH_PROPERTIES)
-    if path.parent.name.startswith("chk-"):
-        assert found in (SnapshotType.CHECKPOINT, SnapshotType.UNKNOWN)
-    if path.parent.name.startswith("savepoint-"):
-        assert found is not SnapshotType.CHECKPOINT
+    if metadata.version < FIRST_VERSION_WITH_PROPERTIES:
+        assert found is SnapshotType.UNKNOWN
+    elif path.parent.name.startswith("chk-"):
+        assert found is SnapshotType.CHECKPOINT
+    else:
+        assert found in (SnapshotType.CANONICAL_SAVEPOINT, SnapshotType.NATIVE_SAVEPOINT)
+
+
+@every_file
+def test_our_savepoint_properties_are_those_of_flink(path: Path) -> None:
+    """Of a savepoint after which the job went on: one that stops the job has another `PostCheckpointAction`."""
+    properties = read_metadata(path.read_bytes(), str(path)).properties
+    if properties.endswith(b"\x00\x04NONE"):
+        canonical = snapshot_type(properties) is SnapshotType.CANONICAL_SAVEPOINT
+        assert properties == savepoint_properties(canonical)
 
 
 @every_file
