@@ -48,9 +48,9 @@ def flink_home(version: str) -> list[Path]:
 
 
 def _download(version: str, scratch: Path) -> Path:
+    wanted = f"apache-flink-libraries=={version}"
     subprocess.run(
-        [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(scratch)]
-        + [f"apache-flink-libraries=={version}"],
+        [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(scratch), wanted],
         check=True,
         timeout=900,
     )

@@ -63,9 +63,6 @@ class Job:
         document["configuration"] = {
             "state.backend": backend,
             "state.backend.type": backend,
-            # No state inside _metadata: the snapshots of these tests are tiny and would have no files else.
-            "state.storage.fs.memory-threshold": "0",
-            "execution.checkpointing.data-inline-threshold": "0",
             "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
             **self.configuration,
         }
@@ -214,6 +211,16 @@ class Flink:
             answer["compared"],
             answer.get("subsumed_after"),
         )
+
+    def describe(self, path: Path | str) -> dict[str, Any]:
+        """What Flink's own reader finds in the `_metadata` of a snapshot."""
+        answer: dict[str, Any] = self.command("describe", path=str(path))
+        return answer
+
+    def expected(self, job: Job) -> dict[str, Any]:
+        """The state that a snapshot of `job` holds: keyed values by state and key, operator elements by state."""
+        answer: dict[str, Any] = self.command("expected", job=job.document())
+        return answer
 
     def redistribute(self, old: Sequence[Sequence[Mapping[str, Any]]], parallelism: int) -> list[list[dict[str, Any]]]:
         """Who gets which elements, by Flink's `RoundRobinOperatorStateRepartitioner`.

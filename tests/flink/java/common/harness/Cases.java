@@ -33,6 +33,16 @@ public final class Cases {
         return scenario;
     }
 
+    /** The state that a snapshot of `job` holds, as plain maps. */
+    public static Map<String, Object> expected(Job job) {
+        Expected expected = scenario(job).expected(job);
+        return Map.of(
+                "keyed", expected.keyed,
+                "split", expected.split,
+                "union", expected.union,
+                "broadcast", expected.broadcast);
+    }
+
     /** Runs the first phase of `job` and takes `snapshots` one after the other in `directory`; the last one counts. */
     public Map<String, Object> snapshot(JsonNode request, Deadline deadline) throws Exception {
         Job job = new Job(request.get("job"));

@@ -27,17 +27,19 @@ public final class Cluster implements AutoCloseable {
     public Cluster(Path work) throws Exception {
         this.work = work;
         Configuration configuration = new Configuration();
-        Map.of(
-                        "io.tmp.dirs", work.toString(),
-                        "taskmanager.memory.segment-size", "4kb",
-                        "taskmanager.memory.network.min", "160mb",
-                        "taskmanager.memory.network.max", "160mb",
-                        "taskmanager.memory.managed.size", "64mb",
-                        "heartbeat.timeout", "600000",
-                        "jobstore.max-capacity", "4",
-                        "state.changelog.storage", "filesystem",
-                        "dstl.dfs.base-path", work.resolve("changelog").toUri().toString())
-                .forEach(configuration::setString);
+        Map<String, String> options = Map.of(
+                "io.tmp.dirs", work.toString(),
+                "taskmanager.memory.segment-size", "4kb",
+                "taskmanager.memory.network.min", "160mb",
+                "taskmanager.memory.network.max", "160mb",
+                "taskmanager.memory.managed.size", "64mb",
+                "heartbeat.timeout", "600000",
+                "jobstore.max-capacity", "4",
+                "state.changelog.storage", "filesystem",
+                "dstl.dfs.base-path", work.resolve("changelog").toUri().toString());
+        options.forEach(configuration::setString);
+        // Nothing inside _metadata: the snapshots of these tests are tiny and would have no files else.
+        both(configuration, "state.storage.fs.memory-threshold", "execution.checkpointing.data-inline-threshold", "0");
         cluster = new MiniCluster(new MiniClusterConfiguration.Builder()
                 .setConfiguration(configuration)
                 .setNumTaskManagers(1)

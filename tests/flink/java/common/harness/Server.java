@@ -66,6 +66,7 @@ public final class Server {
             case "snapshot" -> cases.snapshot(request, deadline);
             case "restore" -> cases.restore(request, deadline);
             case "describe" -> Description.of(Path.of(request.get("path").asText()));
+            case "expected" -> Cases.expected(new Job(request.get("job")));
             case "redistribute" -> redistribute(request);
             case "key_groups" -> keyGroups(request);
             default -> throw new IllegalArgumentException("no command: " + request.get("command"));
