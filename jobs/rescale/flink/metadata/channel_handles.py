@@ -26,9 +26,7 @@ def read_channels(reader: ByteReader, version: int, types: tuple[int, int]) -> t
     )
 
 
-def write_channels(
-    out: ByteWriter, channels: tuple[ChannelHandle, ...], version: int, types: tuple[int, int]
-) -> None:
+def write_channels(out: ByteWriter, channels: tuple[ChannelHandle, ...], version: int, types: tuple[int, int]) -> None:
     single, merged = types
     typed = version >= FIRST_VERSION_WITH_MERGED_CHANNELS
     out.i32(len(channels))

@@ -226,9 +226,7 @@ def _read_changelog_stream(reader: ByteReader, tag: int, depth: int) -> Changelo
         tag,
         first,
         count,
-        change_sets=tuple(
-            (reader.i64(), read_stream(reader, depth + 1)) for _ in range(reader.count(item_size=9))
-        ),
+        change_sets=tuple((reader.i64(), read_stream(reader, depth + 1)) for _ in range(reader.count(item_size=9))),
         state_size=reader.i64(),
         checkpointed_size=reader.i64(),
         handle_id=reader.utf(),

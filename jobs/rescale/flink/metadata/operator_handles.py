@@ -87,7 +87,5 @@ def _read_state(reader: ByteReader) -> OperatorStateOffsets:
     at = reader.position
     ordinal = reader.u8()
     if ordinal >= len(DistributionMode):
-        raise reader.error("not a distribution mode", at=at, expected="0, 1 or 2", found=ordinal).located(
-            state=name
-        )
+        raise reader.error("not a distribution mode", at=at, expected="0, 1 or 2", found=ordinal).located(state=name)
     return OperatorStateOffsets(name, DistributionMode(ordinal), reader.i64s(reader.count(item_size=8)))

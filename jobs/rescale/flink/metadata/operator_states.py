@@ -208,9 +208,7 @@ def _read_slot(reader: ByteReader) -> OperatorHandle | None:
     at = reader.position
     handle = read_operator(reader)
     if handle is None:
-        raise reader.error(
-            "a slot announces a handle and has none", at=at, expected="tag 4 or 17", found="tag 0"
-        )
+        raise reader.error("a slot announces a handle and has none", at=at, expected="tag 4 or 17", found="tag 0")
     return handle
 
 
@@ -247,6 +245,4 @@ def _check_constant(reader: ByteReader, at: int, what: str, expected: int, found
 
 
 def _no_place(version: int, what: str) -> UnsupportedError:
-    return UnsupportedError(
-        f"metadata version {version} has no place for {what}", advice="write a later version"
-    )
+    return UnsupportedError(f"metadata version {version} has no place for {what}", advice="write a later version")

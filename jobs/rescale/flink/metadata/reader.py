@@ -72,9 +72,7 @@ def _read_version(reader: ByteReader) -> int:
     if version < 1:
         raise reader.error("not a metadata version", at=at, expected=known, found=version)
     raise UnsupportedError(
-        "this metadata version is of Flink 1.1 or 1.2"
-        if version == 1
-        else "this metadata version is not known",
+        "this metadata version is of Flink 1.1 or 1.2" if version == 1 else "this metadata version is not known",
         path=reader.path,
         offset=at,
         expected=known,
