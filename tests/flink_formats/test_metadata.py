@@ -1,4 +1,4 @@
-"""`_metadata`: reading what was written, byte layouts, and what is refused."""
+"""`_metadata`: reading what was written, and what is refused."""
 
 from __future__ import annotations
 
@@ -11,44 +11,22 @@ from hypothesis import strategies as st
 
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.metadata.handles import (
-    DistributionMode,
-    FileStream,
+    EmptySegmentStream,
     HandleTag,
     InlineStream,
     KeyGroupsHandle,
     KeyGroupsStream,
     MergedChannelHandle,
-    OperatorHandle,
-    OperatorStateOffsets,
     RelativeFileStream,
     SegmentStream,
+    SingleChannelHandle,
 )
-from rescale.flink.metadata.model import RELEASES, Metadata, OperatorState, Subtask, SubtaskState
+from rescale.flink.metadata.model import RELEASES, Metadata, Subtask, SubtaskState
 from rescale.flink.metadata.properties import SnapshotType, savepoint_properties, snapshot_type
 from rescale.flink.metadata.reader import read_keyed_handle, read_metadata, read_operator_handle
 from rescale.flink.metadata.writer import write_keyed_handle, write_metadata, write_operator_handle
 from support import metadata_strategies as strategies
-
-OPERATOR_ID = "b83cc60a2550891ae55f6b48bb521019"
-HEADER = "4960672d 00000004 0000000000000001 00000000"
-
-
-def operator(**fields: object) -> OperatorState:
-    defaults = {
-        "operator_id": OPERATOR_ID,
-        "name": "",
-        "uid": "",
-        "parallelism": 2,
-        "max_parallelism": 128,
-        "coordinator": None,
-        "subtasks": (),
-    }
-    return OperatorState(**{**defaults, **fields})
-
-
-def file(*operators: OperatorState, version: int = 4, checkpoint_id: int = 1) -> Metadata:
-    properties = savepoint_properties(canonical=True) if version >= 4 else b""
-    return Metadata(version, checkpoint_id, (), operators, properties)
+from support.metadata_samples import OPERATOR_ID, file, operator
 
 
 @given(strategies.metadata())
@@ -76,57 +54,6 @@ def test_a_keyed_handle_stands_alone(handle: object) -> None:
 @settings(deadline=None)
 def test_an_operator_handle_stands_alone(handle: object) -> None:
     assert read_operator_handle(write_operator_handle(handle)) == handle
-
-
-def test_layout_of_a_stateless_operator() -> None:
-    subtasks = tuple(Subtask(index, False, SubtaskState()) for index in range(2))
-    state = "00000000 00000000 00 00 00000000 00000000"
-    expected = f"{HEADER} 00000001 {OPERATOR_ID} 00000002 00000080 00 00000002 00000000 {state} 00000001 {state}"
-    data = write_metadata(file(operator(subtasks=subtasks)))
-    assert data == bytes.fromhex(expected) + savepoint_properties(canonical=True)
-
-
-def test_layout_of_version_2() -> None:
-    state = "ffffffffffffffff 00000000 00000000 00000000 00 00"
-    expected = (
-        f"4960672d 00000002 0000000000000001 00000000 00000001 {OPERATOR_ID} 00000002 00000080 00000001"
-        f"00000001 00000000 {state}"
-    )
-    metadata = file(operator(subtasks=(Subtask(0, False, SubtaskState()),)), version=2)
-    assert write_metadata(metadata) == bytes.fromhex(expected)
-
-
-def test_layout_of_names_and_finished_subtasks() -> None:
-    finished = operator(name="map", uid="m", subtasks=(Subtask(1, True, None),))
-    gone = operator(operator_id="00" * 16, fully_finished=True)
-    expected = (
-        "4960672d 00000005 0000000000000001 00000000 00000002"
-        f"0003 6d6170 0001 6d {OPERATOR_ID} 00000002 00000080 00 00000001 fffffffe"
-        f"0000 0000 {'00' * 16} 00000002 00000080 00 ffffffff"
-    )
-    metadata = file(finished, gone, version=5)
-    assert write_metadata(metadata) == bytes.fromhex(expected) + metadata.properties
-    assert read_metadata(write_metadata(metadata), "_metadata") == metadata
-
-
-def test_layout_of_an_operator_handle() -> None:
-    handle = OperatorHandle(
-        (
-            OperatorStateOffsets("u", DistributionMode.UNION, (0x415,)),
-            OperatorStateOffsets("b", DistributionMode.SPLIT_DISTRIBUTE, ()),
-        ),
-        RelativeFileStream("8566", 0x467),
-    )
-    expected = "04 00000002 0001 75 01 00000001 0000000000000415 0001 62 00 0000000006 0004 38353636 0000000000000467"
-    assert write_operator_handle(handle) == bytes.fromhex(expected)
-
-
-def test_layout_of_key_groups() -> None:
-    handle = KeyGroupsHandle(12, 5, (0, 3521), FileStream("s3://b/k", 7), "id")
-    expected = (
-        "0c 00000005 00000002 0000000000000000 0000000000000dc102 0000000000000007 0008 73333a2f2f622f6b 0002 6964"
-    )
-    assert write_keyed_handle(handle) == bytes.fromhex(expected)
 
 
 def test_an_inline_stream_knows_where_its_bytes_are() -> None:
@@ -306,6 +233,15 @@ def test_a_value_that_could_not_be_written_back_is_refused() -> None:
 def test_fields_of_version_2_have_their_constants(old: str, new: str, error: type[Exception]) -> None:
     with pytest.raises(error):
         read_metadata(metadata_with(old, new, file(STATELESS, version=2)), "_metadata")
+
+
+def test_channel_state_of_the_other_direction_is_refused() -> None:
+    state = SubtaskState(input_channels=(SingleChannelHandle(0, 0, 0, (), 0, EmptySegmentStream()),))
+    metadata = file(operator(subtasks=(Subtask(0, False, state),)), version=6)
+    zeros = "00" * 24
+    data = metadata_with(f"00000001 01 {zeros} 10", f"00000001 02 {zeros} 10", metadata)
+    with pytest.raises(SnapshotError, match="of this direction"):
+        read_metadata(data, "_metadata")
 
 
 def nested_streams(levels: int) -> KeyGroupsHandle:
