@@ -140,13 +140,13 @@ MASTER = "4960672d 00000003 0000000000000001 00000001"
         ("c96b1696 00000000 00000001 0001 6d 00000000", "impossible size"),
         ("c96b1696 ffffffff 00000001 0001 6d 00000000", "impossible size"),
         ("c96b1696 0000000a 00000001 0001 6d 00000000", "ends too early"),
-        ("c96b1696 0000000c 00000001 0001 6d 00000000", "bytes behind the end"),
+        ("c96b1696 0000000c 00000001 0001 6d 00000000 ff", "bytes behind the end"),
         ("c96b1696 0000000b 00000001 0001 6d ffffffff", "ends too early"),
     ],
 )
 def test_a_master_state_is_exact(master: str, what: str) -> None:
     with pytest.raises(SnapshotError, match=what):
-        read_metadata(bytes.fromhex(f"{MASTER} {master} 00000000 00"), "_metadata")
+        read_metadata(bytes.fromhex(f"{MASTER} {master} 00000000"), "_metadata")
 
 
 @pytest.mark.parametrize(("version", "found"), [(1, "Flink 1.1"), (7, "not known"), (1 << 30, "not known")])
