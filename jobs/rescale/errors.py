@@ -21,7 +21,15 @@ class RescaleError(Exception):
 
     exit_code: ClassVar[int] = 1
     final: ClassVar[bool] = True
-    DETAILS: ClassVar[tuple[str, ...]] = ("path", "offset", "operator", "state", "expected", "found", "advice")
+    DETAILS: ClassVar[tuple[str, ...]] = (
+        "path",
+        "offset",
+        "operator",
+        "state",
+        "expected",
+        "found",
+        "advice",
+    )
 
     def __init__(
         self,

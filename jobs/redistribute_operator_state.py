@@ -1,0 +1,27 @@
+"""Deal operator state to the new subtasks by its distribution mode."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from rescale.claim import load_plan
+from rescale.execution.job import job_parser, run_job
+from rescale.execution.session import spark_session
+from rescale.execution.steps import redistribute_operator_state
+from rescale.storage.locations import normalise
+
+
+def main() -> int:
+    arguments = job_parser(__doc__).parse_args()
+
+    def body() -> dict[str, Any]:
+        plan = load_plan(normalise(arguments.plan))
+        with spark_session("rescale: redistribute operator state", arguments.master) as spark:
+            return redistribute_operator_state(plan, spark)
+
+    return run_job(arguments.result, body)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""Arguments that several commands share, and what they stand for."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import NoReturn
+
+from rescale.errors import RequestError
+from rescale.planning.opening import open_snapshot
+from rescale.planning.plan import Plan
+from rescale.planning.planner import make_plan
+from rescale.planning.request import Request, make_request, read_uids
+from rescale.storage.locations import normalise
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are `RequestError`s, so that they can be answered in JSON too."""
+
+    def error(self, message: str) -> NoReturn:
+        raise RequestError(message, advice=f"see {self.prog} --help")
+
+
+def add_source(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "source",
+        metavar="SOURCE",
+        help="a savepoint or checkpoint: a path, file: or s3:// (s3a://, s3p:// too)",
+    )
+    parser.add_argument(
+        "--allow-prefix",
+        metavar="URI",
+        action="append",
+        default=[],
+        help="files of the snapshot may lie below URI too (repeatable)",
+    )
+
+
+def add_uids(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--uids",
+        metavar="FILE",
+        help="lines `uid` or `operator-id name`: what to call operators by, where a snapshot holds only their ids",
+    )
+
+
+def add_shape(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--target",
+        metavar="URI",
+        required=True,
+        help="where the result goes: a directory that does not exist yet",
+    )
+    parser.add_argument(
+        "--parallelism",
+        metavar="[UID=]N",
+        action="append",
+        default=[],
+        help="the new parallelism: N for every operator whose parallelism may change, UID=N for one (repeatable; uid "
+        "or operator id). Without it: the same shape, a self-contained copy",
+    )
+
+
+def add_master(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--master", metavar="MASTER", default="local[*]", help="where Spark runs (default: %(default)s)"
+    )
+
+
+def request_of(arguments: argparse.Namespace) -> Request:
+    return make_request(
+        arguments.source, arguments.target, arguments.parallelism, arguments.allow_prefix, uids_of(arguments)
+    )
+
+
+def uids_of(arguments: argparse.Namespace) -> Sequence[tuple[str, str]]:
+    return read_uids(arguments.uids) if arguments.uids else ()
+
+
+def plan_of(arguments: argparse.Namespace) -> Plan:
+    request = request_of(arguments)
+    return make_plan(open_snapshot(request.source, request.allow_prefixes, request.uids), request)
+
+
+def prefixes_of(arguments: argparse.Namespace) -> list[str]:
+    return [normalise(prefix) for prefix in arguments.allow_prefix]

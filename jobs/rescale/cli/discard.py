@@ -1,0 +1,26 @@
+"""`rescale discard`: remove what an unpublished run left."""
+
+from __future__ import annotations
+
+import argparse
+
+from rescale.cli.output import Output
+from rescale.publish import discard
+from rescale.report.units import counted
+from rescale.storage.locations import normalise
+
+SUMMARY = "remove what an unpublished run left"
+DESCRIPTION = "Removes files and claim of a run that did not publish. Never touches a published result, or other files."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("target", metavar="TARGET", help="the target of that run")
+
+
+def execute(arguments: argparse.Namespace, output: Output) -> None:
+    discarded = discard(normalise(arguments.target))
+    document = {"removed": list(discarded.removed), "left": list(discarded.left)}
+    text = [f"removed {counted(len(discarded.removed), 'file')}"]
+    if discarded.left:
+        text.append(f"left {counted(len(discarded.left), 'file')} that are not ours, such as {discarded.left[0]}")
+    output.answer(document, lambda: "\n".join(text))

@@ -1,0 +1,80 @@
+"""`rescale`: the commands put together, errors turned into exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from rescale.cli import discard, inspect, plan, run, validate
+from rescale.cli.arguments import Parser
+from rescale.cli.output import Output
+from rescale.errors import RescaleError
+
+_EPILOG = """\
+A first look, a plan, a run:
+
+  rescale inspect s3://bucket/savepoints/savepoint-1a2b3c
+  rescale plan s3://bucket/savepoints/savepoint-1a2b3c --target s3://bucket/rescaled/one --parallelism 6
+  rescale run  s3://bucket/savepoints/savepoint-1a2b3c --target s3://bucket/rescaled/one --parallelism 6
+
+The source is never modified. A run that was interrupted is resumed by the same command; `rescale discard` removes
+what it left instead.
+
+Exit codes: 0 done; 2 the request makes no sense, or the target is taken; 3 the snapshot is damaged, has changed or
+is not supported; 4 the result does not add up (nothing was published); 1 anything else, worth another try.
+
+S3 is configured by the standard variables: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, AWS_REGION.
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    common = Parser(add_help=False)
+    common.add_argument(
+        "--output", choices=("text", "json"), default="text", help="how to answer (default: %(default)s)"
+    )
+    root = Parser(
+        prog="rescale",
+        description="Change the shape of a Flink job's state while the job is stopped.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    root.add_argument("--version", action="version", version=f"rescale {version('rescale')}")
+    commands = root.add_subparsers(metavar="COMMAND", required=True)
+    for command in (inspect, plan, run, validate, discard):
+        name = command.__name__.rpartition(".")[2]
+        sub = commands.add_parser(name, parents=[common], help=command.SUMMARY, description=command.DESCRIPTION)
+        command.add_arguments(sub)
+        sub.set_defaults(execute=command.execute)
+    return root
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    words = sys.argv[1:] if words is None else words
+    output = Output("json" if _asks_for_json(words) else "text")
+    try:
+        arguments = parser().parse_args(words)
+        code = int(arguments.execute(arguments, output) or 0)
+        sys.stdout.flush()
+    except RescaleError as error:
+        output.error(error)
+        return error.exit_code
+    except KeyboardInterrupt:
+        output.say("interrupted; the same command resumes")
+        return 130
+    except BrokenPipeError:  # the reader of our output went away
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return code
+
+
+def _asks_for_json(words: Sequence[str]) -> bool:
+    """Whether errors are to be JSON, known before the words are parsed (they may be what is wrong)."""
+    return "--output=json" in words or ("--output", "json") in zip(words, words[1:], strict=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

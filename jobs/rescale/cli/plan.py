@@ -1,0 +1,23 @@
+"""`rescale plan`: what a rescale would do."""
+
+from __future__ import annotations
+
+import argparse
+
+from rescale.cli.arguments import add_shape, add_source, add_uids, plan_of
+from rescale.cli.output import Output
+from rescale.report.planned import plan_summary, plan_text
+
+SUMMARY = "what a rescale would do; moves nothing"
+DESCRIPTION = "Shows who would own what, how many bytes move, and how even the new shape is. Writes nothing."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_source(parser)
+    add_shape(parser)
+    add_uids(parser)
+
+
+def execute(arguments: argparse.Namespace, output: Output) -> None:
+    summary = plan_summary(plan_of(arguments))
+    output.answer(summary, lambda: plan_text(summary))

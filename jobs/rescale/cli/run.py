@@ -1,0 +1,46 @@
+"""`rescale run`: plan, move, validate, publish."""
+
+from __future__ import annotations
+
+import argparse
+
+from rescale.claim import claim, store_plan
+from rescale.cli.arguments import add_master, add_shape, add_source, add_uids, plan_of
+from rescale.cli.output import Output
+from rescale.process import Step, run_step
+from rescale.publish import is_published, publish
+from rescale.report.outcome import outcome, outcome_text
+from rescale.report.planned import plan_summary, plan_text
+
+SUMMARY = "plan, move, validate, publish"
+DESCRIPTION = "Rescales a snapshot: nothing is visible to Flink in the target before everything was validated."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_source(parser)
+    add_shape(parser)
+    add_uids(parser)
+    add_master(parser)
+    parser.add_argument(
+        "--accept-unconditional-publish",
+        action="store_true",
+        help="publish to a store that does not honour put-if-absent; see to it that no other run has this target",
+    )
+
+
+def execute(arguments: argparse.Namespace, output: Output) -> None:
+    plan = plan_of(arguments)
+    accept = arguments.accept_unconditional_publish
+    output.say(plan_text(plan_summary(plan)))
+    if not is_published(plan):
+        store_plan(plan)
+        claim(plan, accept_unconditional=accept)
+        for step in Step:
+            run_step(
+                step,
+                plan.places.result(step.value),
+                ["--plan", plan.places.plan, "--master", arguments.master],
+            )
+    published = publish(plan, accept_unconditional=accept)
+    document = outcome(plan, published)
+    output.answer(document, lambda: outcome_text(document))

@@ -1,0 +1,32 @@
+"""`rescale validate`: re-check a published result."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from rescale.cli.arguments import add_master, add_source
+from rescale.cli.output import Output
+from rescale.process import Step, run_step
+from rescale.report.outcome import certificate_text
+from rescale.storage.locations import normalise
+
+SUMMARY = "re-check a published result"
+DESCRIPTION = "Reads all state of SOURCE and TARGET and compares it: every key group, every element. Writes nothing."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_source(parser)
+    parser.add_argument("target", metavar="TARGET", help="a published result")
+    add_master(parser)
+
+
+def execute(arguments: argparse.Namespace, output: Output) -> None:
+    words = ["--source", normalise(arguments.source), "--target", normalise(arguments.target)]
+    for prefix in arguments.allow_prefix:
+        words += ["--allow-prefix", prefix]
+    with tempfile.TemporaryDirectory() as directory:
+        result = str(Path(directory, "result.json"))
+        certificate = run_step(Step.VALIDATE, result, [*words, "--master", arguments.master])
+    output.answer(certificate, lambda: certificate_text(certificate))

@@ -1,0 +1,130 @@
+"""What a task of the validation does: reads the same state in source and result and compares its digests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rescale.errors import IntegrityError, SnapshotError
+from rescale.execution.coverage import GroupPair
+from rescale.execution.digests import MODULUS, digest, read_chunks, run_digests
+from rescale.execution.rewrite import decompressed, translated
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.planning.locate import Extent
+from rescale.planning.plan import Slot
+from rescale.storage.store import Pin
+
+
+class GroupCheck(NamedTuple):
+    """Key groups of one operator whose bytes lie end to end on both sides."""
+
+    operator: int
+    label: str
+    slot: Slot
+    pairs: tuple[GroupPair, ...]
+
+
+class ElementCheck(NamedTuple):
+    """Some elements of one state in one stream of one side, end to end."""
+
+    operator: int
+    label: str
+    slot: Slot
+    in_result: bool
+    subtask: int
+    state: str
+    mode: DistributionMode
+    elements: tuple[Extent, ...]
+
+
+class Tally(NamedTuple):
+    """What a check saw: how many key groups or elements, their bytes, the sum of their digests."""
+
+    operator: int
+    slot: Slot
+    in_result: bool
+    subtask: int
+    state: str
+    mode: DistributionMode | None
+    items: int
+    size: int
+    digest: int
+
+
+@dataclass(frozen=True)
+class Comparer:
+    """Compares units of one source and one result, given by their files; travels to the tasks as it is."""
+
+    source: tuple[tuple[str, Pin], ...]
+    result: tuple[tuple[str, Pin], ...]
+
+    def __call__(self, check: GroupCheck | ElementCheck) -> Tally:
+        return self._groups(check) if isinstance(check, GroupCheck) else self._elements(check)
+
+    def _groups(self, check: GroupCheck) -> Tally:
+        total = 0
+        for pair, (expected, found) in zip(check.pairs, self._group_digests(check.pairs), strict=True):
+            if expected != found:
+                raise IntegrityError(
+                    f"key group {pair.key_group} of the result is not the source's; nothing was published",
+                    path=self.result[pair.result.file][0],
+                    offset=pair.result.start,
+                    operator=check.label,
+                    expected=f"digest {expected:032x}",
+                    found=f"digest {found:032x}",
+                    advice="discard the result and run again; if it happens again, report it with both snapshots",
+                )
+            total += digest([found.to_bytes(16, "little")], seed=pair.key_group)
+        size = sum(pair.result.length for pair in check.pairs)
+        return Tally(check.operator, check.slot, True, 0, "", None, len(check.pairs), size, total % MODULUS)
+
+    def _group_digests(self, pairs: tuple[GroupPair, ...]) -> Iterator[tuple[int, int]]:
+        """(expected, found) of every key group."""
+        first = pairs[0]
+        if first.source is None:
+            yield digest([first.filler]), digest(self._result_chunks(first.result))
+        elif first.table is not None:
+            source, result = read_chunks(self.source, first.source), self._result_chunks(first.result)
+            if first.compressed:
+                source, result = decompressed(source), decompressed(result)
+            yield digest(translated(source, first.table)), digest(result)
+        else:
+            sources = [pair.source for pair in pairs if pair.source is not None]
+            yield from zip(
+                run_digests(read_chunks(self.source, _span(sources)), [extent.length for extent in sources]),
+                run_digests(
+                    self._result_chunks(_span([pair.result for pair in pairs])),
+                    [pair.result.length for pair in pairs],
+                ),
+                strict=True,
+            )
+
+    def _elements(self, check: ElementCheck) -> Tally:
+        span = _span(check.elements)
+        chunks = self._result_chunks(span) if check.in_result else read_chunks(self.source, span)
+        total = sum(run_digests(chunks, [extent.length for extent in check.elements])) % MODULUS
+        return Tally(
+            check.operator,
+            check.slot,
+            check.in_result,
+            check.subtask,
+            check.state,
+            check.mode,
+            len(check.elements),
+            span.length,
+            total,
+        )
+
+    def _result_chunks(self, extent: Extent) -> Iterator[bytes]:
+        """What was written must be there: a file of the result that cannot be read is the result's fault."""
+        try:
+            yield from read_chunks(self.result, extent)
+        except SnapshotError as error:
+            raise IntegrityError(
+                f"the result cannot be read back: {error.what}", path=error.path, found=error.found
+            ) from None
+
+
+def _span(extents: list[Extent] | tuple[Extent, ...]) -> Extent:
+    return Extent(extents[0].file, extents[0].start, sum(extent.length for extent in extents))

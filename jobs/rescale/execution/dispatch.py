@@ -1,0 +1,110 @@
+"""Work units dealt to Spark's tasks, and what becomes of their errors.
+
+A task returns a final error as a row: raised, Spark would try it four times and hand it over as text. A
+`StoreError` is raised, so that Spark tries the task again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+from py4j.protocol import Py4JJavaError
+from pyspark import Accumulator
+from pyspark.sql import SparkSession
+
+from rescale.errors import RescaleError, StoreError
+from rescale.execution.progress import Progress
+
+SLICE_BYTES = 64 * 1024 * 1024
+SLICE_UNITS = 64
+_POLL_SECONDS = 1.0
+
+U = TypeVar("U")
+R = TypeVar("R")
+
+
+def run_units(
+    spark: SparkSession,
+    work: Callable[[U], R],
+    units: Sequence[tuple[int, U]],
+    progress: Progress,
+) -> list[R]:
+    """`work(unit)` for every (bytes, unit), in Spark tasks; the results in no order.
+
+    Raises the first final error that a unit met, or `StoreError` when Spark gave a task up.
+    """
+    if not units:
+        return []
+    context = spark.sparkContext
+    slices = _slices(units, context.defaultParallelism)
+    done: Accumulator[int] = context.accumulator(0)
+
+    def run_slice(parts: Iterable[list[tuple[int, U]]]) -> Iterator[tuple[R | None, RescaleError | None]]:
+        for part in parts:
+            for weight, unit in part:
+                try:
+                    yield work(unit), None
+                except RescaleError as error:
+                    if not error.final:
+                        raise
+                    yield None, error
+                    return
+                done.add(weight)
+
+    try:
+        with _reported(progress, lambda: done.value):
+            rows = context.parallelize(slices, len(slices)).mapPartitions(run_slice).collect()
+    except Py4JJavaError as error:
+        raise StoreError(
+            "a task failed again and again",
+            found=_last_words(str(error)),
+            advice="look at the log above for the cause, then run the same command again: it resumes",
+        ) from None
+    errors = [error for _, error in rows if error is not None]
+    if errors:
+        raise min(errors, key=str)
+    return [result for result, _ in rows if result is not None]
+
+
+def _slices(units: Sequence[tuple[int, U]], parallelism: int) -> list[list[tuple[int, U]]]:
+    """Runs of units that one task works through: bounded in bytes and number, at least one for every core."""
+    total = sum(weight for weight, _ in units)
+    limit = min(SLICE_BYTES, max(1, total // parallelism))
+    count = min(SLICE_UNITS, max(1, -(-len(units) // parallelism)))
+    slices: list[list[tuple[int, U]]] = [[]]
+    size = 0
+    for weight, unit in units:
+        if slices[-1] and (size + weight > limit or len(slices[-1]) >= count):
+            slices.append([])
+            size = 0
+        slices[-1].append((weight, unit))
+        size += weight
+    return slices
+
+
+@contextmanager
+def _reported(progress: Progress, done: Callable[[], int]) -> Iterator[None]:
+    """Reports the bytes done about every second while the block runs."""
+    finished = threading.Event()
+
+    def report() -> None:
+        while not finished.wait(_POLL_SECONDS):
+            progress.at(done())
+
+    reporter = threading.Thread(target=report, daemon=True)
+    reporter.start()
+    try:
+        yield
+    finally:
+        finished.set()
+        reporter.join()
+    progress.finish(done())
+
+
+def _last_words(text: str) -> str:
+    """The line of a Python traceback inside a Java one that names the error."""
+    named = [line.strip() for line in text.splitlines() if "Error: " in line or "Exception: " in line]
+    return named[-1][:300] if named else text.strip().splitlines()[0][:300]

@@ -1,0 +1,47 @@
+"""What the mains in `jobs/` share: arguments, the result document, the exit code.
+
+A job is a process: `JOB --plan URI --result URI`. Whatever happens, it leaves a result document and exits with
+the code of the error; a final error prints its sentence and no traceback.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from rescale.errors import RescaleError
+from rescale.storage.locations import normalise
+from rescale.storage.store import open_store
+
+
+def job_parser(description: str | None, *, plan_required: bool = True) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument(
+        "--plan", metavar="URI", required=plan_required, help="the plan, as a run stores it beside its target"
+    )
+    parser.add_argument("--result", metavar="URI", required=True, help="where to put the result document (JSON)")
+    parser.add_argument(
+        "--master", metavar="MASTER", help="Spark's master, such as local[*]; default: what spark-submit says"
+    )
+    return parser
+
+
+def run_job(result_uri: str, body: Callable[[], dict[str, Any]]) -> int:
+    """Runs `body`, writes what it returns (or the error that it raises) to `result_uri`; returns the exit code."""
+    try:
+        result_uri = normalise(result_uri)
+        document = {"status": "done", **body()}
+        code = 0
+    except RescaleError as error:
+        print(f"error: {error}", file=sys.stderr)
+        document, code = {"status": "failed", **error.to_json()}, error.exit_code
+    try:
+        open_store(result_uri).put(result_uri, msgspec.json.encode(document))
+    except RescaleError as error:
+        print(f"error: the result document could not be written: {error}", file=sys.stderr)
+        return code or error.exit_code
+    return code

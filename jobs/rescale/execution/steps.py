@@ -1,0 +1,92 @@
+"""The three steps that read or move state, each from plan to summary. A summary is a small JSON object."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from rescale.claim import DOCUMENT_LIMIT, check_claim
+from rescale.errors import IntegrityError, SnapshotError
+from rescale.execution.candidate import build_candidate
+from rescale.execution.certificate import certificate_of, write_certificate
+from rescale.execution.halves import read_half
+from rescale.execution.moving import move_streams
+from rescale.execution.validation import validate_result
+from rescale.planning.opening import open_snapshot
+from rescale.planning.plan import Plan, Slot
+from rescale.planning.snapshot import Snapshot
+from rescale.storage.locations import join
+from rescale.storage.store import open_store
+
+KEYED_HALF, OPERATOR_HALF = "keyed", "operator"
+
+
+def reshuffle_keyed_state(plan: Plan, spark: SparkSession) -> dict[str, Any]:
+    """Moves managed and raw keyed state to the subtasks that own its key groups."""
+    return _moved(plan, KEYED_HALF, (Slot.KEYED, Slot.RAW_KEYED), spark, "reshuffle keyed state")
+
+
+def redistribute_operator_state(plan: Plan, spark: SparkSession) -> dict[str, Any]:
+    """Deals managed and raw operator state by distribution mode."""
+    return _moved(plan, OPERATOR_HALF, (Slot.OPERATOR, Slot.RAW_OPERATOR), spark, "redistribute operator state")
+
+
+def validate_coverage(plan: Plan, spark: SparkSession) -> dict[str, Any]:
+    """Puts the candidate, compares it with the source, writes the certificate; returns the certificate."""
+    check_claim(plan)
+    source = open_pinned(plan)
+    halves = []
+    for name in (KEYED_HALF, OPERATOR_HALF):
+        half = read_half(plan, name)
+        if half is None:
+            raise IntegrityError(f"the {name} half was not written", path=plan.places.half(name))
+        halves.append(half)
+    candidate = build_candidate(source.metadata, plan, halves)
+    store = open_store(plan.target)
+    store.put(plan.places.candidate, candidate)
+    proofs = validate_result(source, plan.places.candidate, plan.target, spark)
+    read_back, _ = store.read_all(plan.places.candidate, DOCUMENT_LIMIT)
+    certificate = certificate_of(source, plan.target, read_back, proofs, plan)
+    write_certificate(plan, certificate)
+    return certificate
+
+
+def validate_published(source_uri: str, target: str, allow_prefixes: list[str], spark: SparkSession) -> dict[str, Any]:
+    """Compares a published result with its source, without any plan; returns a certificate and writes none."""
+    source = open_snapshot(source_uri, allow_prefixes)
+    metadata_uri = join(target, "_metadata")
+    proofs = validate_result(source, metadata_uri, target, spark)
+    candidate, _ = open_store(metadata_uri).read_all(metadata_uri, DOCUMENT_LIMIT)
+    return certificate_of(source, target, candidate, proofs, None)
+
+
+def open_pinned(plan: Plan) -> Snapshot:
+    """The source, which must be what was planned with: same metadata, same files."""
+    source = open_snapshot(plan.source, plan.allow_prefixes)
+    if source.metadata_sha256 != plan.metadata_sha256:
+        raise SnapshotError(
+            "the source is another snapshot than the one that was planned with",
+            path=source.metadata_uri,
+            expected=f"SHA-256 {plan.metadata_sha256}",
+            found=hashlib.sha256(source.data).hexdigest(),
+            advice="plan again",
+        )
+    planned = {file.uri: file.pin for file in plan.files}
+    for uri, pin in source.files:
+        if planned.get(uri) != pin:
+            raise SnapshotError(
+                "a file of the source has changed since it was planned with",
+                path=uri,
+                expected=planned.get(uri),
+                found=pin,
+                advice="make sure that nothing writes to the source, and plan again",
+            )
+    return source
+
+
+def _moved(plan: Plan, half_name: str, slots: tuple[Slot, ...], spark: SparkSession, step: str) -> dict[str, Any]:
+    half = move_streams(plan, half_name, slots, spark, step)
+    moved = sum(operator.bytes_of(*slots) for operator in plan.operators)
+    return {"half": plan.places.half(half_name), "streams": len(half.handles), "bytes": moved}

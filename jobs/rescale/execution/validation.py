@@ -1,0 +1,191 @@
+"""Does a result hold what its source holds? Compared with the source itself, read back from storage; no plan is asked."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
+
+from pyspark.sql import SparkSession
+
+from rescale.errors import IntegrityError, SnapshotError
+from rescale.execution.compare import Comparer, ElementCheck, GroupCheck, Tally
+from rescale.execution.coverage import (
+    GroupPair,
+    broadcast_states,
+    check_elements,
+    check_metadata,
+    pair_key_groups,
+)
+from rescale.execution.digests import MODULUS
+from rescale.execution.dispatch import run_units
+from rescale.execution.progress import Progress
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.planning.locate import Extent
+from rescale.planning.opening import open_candidate
+from rescale.planning.plan import Slot
+from rescale.planning.snapshot import ElementStream, Operator, Snapshot
+
+_UNIT_BYTES = 64 * 1024 * 1024
+_UNIT_ITEMS = 100_000
+
+T = TypeVar("T")
+
+
+class OperatorProof(NamedTuple):
+    """What was found equal for one operator: counts, bytes, and a digest (hex) over all of it."""
+
+    operator_id: str
+    label: str
+    parallelism: int
+    max_parallelism: int
+    key_groups: int
+    elements: int
+    broadcast_copies: int
+    bytes: int
+    digest: str
+
+
+def validate_result(source: Snapshot, candidate_uri: str, target: str, spark: SparkSession) -> list[OperatorProof]:
+    """One proof for each operator; `IntegrityError` names the first thing that does not add up."""
+    try:
+        result = open_candidate(candidate_uri, target)
+    except SnapshotError as error:
+        raise IntegrityError(
+            f"the result does not read as a snapshot: {error.what}; nothing was published",
+            **{detail: getattr(error, detail) for detail in error.DETAILS},
+        ) from None
+    check_metadata(source, result)
+    checks: list[GroupCheck | ElementCheck] = []
+    operators = list(zip(source.operators, result.operators, strict=True))
+    for i, (old, new) in enumerate(operators):
+        for slot in (Slot.KEYED, Slot.RAW_KEYED):
+            checks += _group_checks(i, old, pair_key_groups(old, new, slot), slot)
+        for slot in (Slot.OPERATOR, Slot.RAW_OPERATOR):
+            check_elements(old, new, slot)
+            for in_result, operator in ((False, old), (True, new)):
+                checks += _element_checks(i, old.label, _element_streams(operator, slot), slot, in_result)
+    units = [(_weight(check), check) for check in checks]
+    progress = Progress("validate", sum(weight for weight, _ in units))
+    tallies: dict[int, list[Tally]] = defaultdict(list)
+    for tally in run_units(spark, Comparer(source.files, result.files), units, progress):
+        tallies[tally.operator].append(tally)
+    return [_proof(old, new, tallies[i]) for i, (old, new) in enumerate(operators)]
+
+
+def _element_streams(operator: Operator, slot: Slot) -> Sequence[ElementStream]:
+    return operator.operator if slot is Slot.OPERATOR else operator.raw_operator
+
+
+def _group_checks(i: int, operator: Operator, pairs: Iterable[GroupPair], slot: Slot) -> Iterator[GroupCheck]:
+    def follows(last: GroupPair, pair: GroupPair) -> bool:
+        if last.source is None or pair.source is None or last.table is not None or pair.table is not None:
+            return False
+        return _adjacent(last.source, pair.source) and _adjacent(last.result, pair.result)
+
+    for run in _runs(pairs, follows, lambda pair: pair.result.length):
+        yield GroupCheck(i, operator.label, slot, tuple(run))
+
+
+def _element_checks(
+    i: int, label: str, streams: Iterable[ElementStream], slot: Slot, in_result: bool
+) -> Iterator[ElementCheck]:
+    for stream in streams:
+        for state in stream.states:
+            for run in _runs(state.elements, _adjacent, lambda extent: extent.length):
+                yield ElementCheck(i, label, slot, in_result, stream.subtask, state.name, state.mode, tuple(run))
+
+
+def _runs(items: Iterable[T], follows: Callable[[T, T], bool], size: Callable[[T], int]) -> Iterator[list[T]]:
+    """Items that lie end to end, in runs of bounded size."""
+    run: list[T] = []
+    total = 0
+    for item in items:
+        full = total + size(item) > _UNIT_BYTES or len(run) >= _UNIT_ITEMS
+        if run and (full or not follows(run[-1], item)):
+            yield run
+            run, total = [], 0
+        run.append(item)
+        total += size(item)
+    if run:
+        yield run
+
+
+def _adjacent(last: Extent, extent: Extent) -> bool:
+    return last.file == extent.file and last.start + last.length == extent.start
+
+
+def _weight(check: GroupCheck | ElementCheck) -> int:
+    """Bytes that the check reads."""
+    if isinstance(check, ElementCheck):
+        return sum(extent.length for extent in check.elements)
+    return sum(pair.result.length + (pair.source.length if pair.source else 0) for pair in check.pairs)
+
+
+def _proof(old: Operator, new: Operator, tallies: Sequence[Tally]) -> OperatorProof:
+    for slot in (Slot.OPERATOR, Slot.RAW_OPERATOR):
+        _compare_bags(old, [tally for tally in tallies if tally.slot is slot])
+        _compare_broadcasts(old, new, slot, [tally for tally in tallies if tally.slot is slot])
+    written = [tally for tally in tallies if tally.in_result]
+    dealt = [tally for tally in written if tally.mode is not None]
+    copies = sum(tally.mode is DistributionMode.BROADCAST for tally in dealt)
+    return OperatorProof(
+        operator_id=old.entry.operator_id,
+        label=old.label,
+        parallelism=new.entry.parallelism,
+        max_parallelism=new.entry.max_parallelism,
+        key_groups=sum(tally.items for tally in written if tally.mode is None),
+        elements=sum(tally.items for tally in dealt) - copies,
+        broadcast_copies=copies,
+        bytes=sum(tally.size for tally in written),
+        digest=f"{sum(tally.digest for tally in written) % MODULUS:032x}",
+    )
+
+
+def _compare_bags(operator: Operator, tallies: Iterable[Tally]) -> None:
+    """SPLIT and UNION states: the same elements as a bag, wherever they went."""
+    bags: dict[str, list[tuple[int, int]]] = defaultdict(lambda: [(0, 0), (0, 0)])
+    for tally in tallies:
+        if tally.mode is not DistributionMode.BROADCAST:
+            count, total = bags[tally.state][tally.in_result]
+            bags[tally.state][tally.in_result] = (count + tally.items, (total + tally.digest) % MODULUS)
+    for state, (expected, found) in bags.items():
+        if expected != found:
+            raise IntegrityError(
+                "elements of operator state were lost, doubled or changed; nothing was published",
+                operator=operator.label,
+                state=state,
+                expected=f"{expected[0]} elements with digest {expected[1]:032x}",
+                found=f"{found[0]} elements with digest {found[1]:032x}",
+            )
+
+
+def _compare_broadcasts(old: Operator, new: Operator, slot: Slot, tallies: Iterable[Tally]) -> None:
+    """BROADCAST states: every subtask that must have a copy has one, and it is one of the source's."""
+    copies: dict[tuple[str, bool], dict[int, int]] = defaultdict(dict)
+    for tally in tallies:
+        if tally.mode is DistributionMode.BROADCAST:
+            copies[tally.state, tally.in_result][tally.subtask] = tally.digest
+    holders = defaultdict(set)
+    for state, subtask in broadcast_states(_element_streams(old, slot)):
+        holders[state].add(subtask)
+    same_parallelism = old.entry.parallelism == new.entry.parallelism
+    for state, subtasks in holders.items():
+        wanted = subtasks if same_parallelism else set(range(new.entry.parallelism))
+        source, result = copies[state, False], copies[state, True]
+        if result.keys() != wanted:
+            raise IntegrityError(
+                "a broadcast state is missing in a subtask; nothing was published",
+                operator=old.label,
+                state=state,
+                expected=f"a copy in {len(wanted)} subtasks",
+                found=f"copies in {len(result)}",
+            )
+        for subtask, found in result.items():
+            if found not in source.values():
+                raise IntegrityError(
+                    "a copy of a broadcast state is none of the source's; nothing was published",
+                    operator=old.label,
+                    state=state,
+                    found=f"another one in subtask {subtask}",
+                )

@@ -1,0 +1,65 @@
+"""Key group ↔ subtask arithmetic (`KeyGroupRangeAssignment`, `MathUtils.murmurHash`).
+
+A key's `hashCode` is scrambled by murmur and taken modulo the max parallelism: that is its key group, for
+ever. The key groups are cut into as many runs as the operator has subtasks, as even as integers allow.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+import mmh3
+
+LOWER_BOUND_MAX_PARALLELISM = 1 << 7
+UPPER_BOUND_MAX_PARALLELISM = 1 << 15
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class KeyGroupRange:
+    """The key groups `first` to `last`, both included; empty when `last < first`."""
+
+    first: int
+    last: int
+
+    def __len__(self) -> int:
+        return max(0, self.last - self.first + 1)
+
+    def __contains__(self, key_group: int) -> bool:
+        return self.first <= key_group <= self.last
+
+    def __str__(self) -> str:
+        return f"{self.first}-{self.last}" if len(self) else "none"
+
+    def intersection(self, other: KeyGroupRange) -> KeyGroupRange:
+        return KeyGroupRange(max(self.first, other.first), min(self.last, other.last))
+
+
+def murmur(code: int) -> int:
+    """`MathUtils.murmurHash` of a 32-bit `hashCode`: never negative."""
+    mixed = mmh3.hash(struct.pack("<i", code), 0, signed=True)
+    return mixed if mixed >= 0 else -mixed if mixed != -(1 << 31) else 0
+
+
+def key_group_of_hash(code: int, max_parallelism: int) -> int:
+    """The key group of a key whose Java `hashCode` is `code` (signed, 32 bits)."""
+    return murmur(code) % max_parallelism
+
+
+def key_group_range(max_parallelism: int, parallelism: int, subtask: int) -> KeyGroupRange:
+    """The key groups that `subtask` owns (`computeKeyGroupRangeForOperatorIndex`)."""
+    first = (subtask * max_parallelism + parallelism - 1) // parallelism
+    last = ((subtask + 1) * max_parallelism - 1) // parallelism
+    return KeyGroupRange(first, last)
+
+
+def subtask_of_key_group(max_parallelism: int, parallelism: int, key_group: int) -> int:
+    """The subtask that owns `key_group` (`computeOperatorIndexForKeyGroup`)."""
+    return key_group * parallelism // max_parallelism
+
+
+def default_max_parallelism(parallelism: int) -> int:
+    """The max parallelism that Flink takes when the user sets none (`computeDefaultMaxParallelism`)."""
+    wanted = parallelism + parallelism // 2
+    power = 1 << (wanted - 1).bit_length()
+    return min(max(power, LOWER_BOUND_MAX_PARALLELISM), UPPER_BOUND_MAX_PARALLELISM)

@@ -1,0 +1,1 @@
+"""Streams of keyed state: their header, their key groups, canonical and heap framing."""

@@ -1,0 +1,95 @@
+"""The header of a keyed stream (`KeyedBackendSerializationProxy`): key serializer and states.
+
+A state's id is its place in the list. Subtasks that registered their states in another order, or not all of them, have
+other lists; merging headers says which new id each old one gets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rescale.errors import SnapshotError
+from rescale.flink.binary import ByteReader, ByteWriter
+from rescale.flink.serializers.reading import PROXY_VERSION, read_versioned
+from rescale.flink.serializers.snapshot import SerializerSnapshot
+from rescale.flink.state_meta_info import StateMetaInfo, covering, covers, read_state_list
+
+VERSION = 6
+
+
+@dataclass(frozen=True)
+class KeyedHeader:
+    """`compressed`: every key group is a snappy stream of its own."""
+
+    compressed: bool
+    key_serializer: SerializerSnapshot
+    states: tuple[StateMetaInfo, ...]
+
+
+class MergedHeader(NamedTuple):
+    """`id_maps[i][old id]` is the new id of a state of the i-th header."""
+
+    header: KeyedHeader
+    id_maps: tuple[tuple[int, ...], ...]
+
+
+def read_keyed_header(data: bytes, path: str) -> KeyedHeader:
+    """The header that `data` is, to its last byte; raises `UnknownSerializer` where a class is not known."""
+    reader = ByteReader(data, path)
+    version = reader.i32()
+    if version != VERSION:
+        raise reader.error("an unknown version of keyed state", at=0, expected=VERSION, found=version)
+    compressed = reader.boolean()
+    key_serializer = read_versioned(reader)
+    states = read_state_list(reader)
+    if reader.remaining:
+        raise reader.error("bytes between the header and the first key group", expected=0, found=reader.remaining)
+    return KeyedHeader(compressed, key_serializer, states)
+
+
+def write_keyed_header(header: KeyedHeader) -> bytes:
+    out = ByteWriter()
+    out.i32(VERSION)
+    out.boolean(header.compressed)
+    out.i32(PROXY_VERSION)
+    out.utf(header.key_serializer.class_name)
+    out.i32(header.key_serializer.version)
+    out.raw(header.key_serializer.body)
+    out.i16(len(header.states))
+    for state in header.states:
+        out.raw(state.raw)
+    return out.bytes()
+
+
+def merge_keyed_headers(headers: Sequence[KeyedHeader]) -> MergedHeader:
+    """One header with the states of all, in first-seen order; `SnapshotError` names the state that differs."""
+    if len({header.compressed for header in headers}) > 1:
+        raise SnapshotError("some keyed streams of one operator are compressed and some are not")
+    keys = [header.key_serializer for header in headers]
+    key = next((wide for wide in keys if all(covers(wide, narrow) for narrow in keys)), None)
+    if key is None:
+        raise SnapshotError("the subtasks of one operator have different key serializers", found=_names(keys))
+    by_name: dict[str, list[StateMetaInfo]] = {}
+    for header in headers:
+        for state in header.states:
+            by_name.setdefault(state.name, []).append(state)
+    merged = KeyedHeader(headers[0].compressed, key, tuple(_one(name, infos) for name, infos in by_name.items()))
+    ids = {name: i for i, name in enumerate(by_name)}
+    return MergedHeader(merged, tuple(tuple(ids[state.name] for state in header.states) for header in headers))
+
+
+def _one(name: str, infos: list[StateMetaInfo]) -> StateMetaInfo:
+    info = covering(infos)
+    if info is None:
+        raise SnapshotError(
+            "the subtasks of one operator have registered a state in different ways",
+            state=name,
+            advice="restore the job once with the same types everywhere and take another savepoint",
+        )
+    return info
+
+
+def _names(snapshots: Sequence[SerializerSnapshot]) -> str:
+    return ", ".join(sorted({snapshot.class_name for snapshot in snapshots}))

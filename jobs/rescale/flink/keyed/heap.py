@@ -1,0 +1,20 @@
+"""Heap framing (`HeapSnapshotStrategy`, `HeapRestoreOperation`): the block of a key group without entries.
+
+Heap streams have a block for every key group: its number, then for each state its id and a count of entries; when
+compressed, each state is a snappy stream of its own. Entries carry no lengths, so only whole groups can move.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.snappy import plain_stream
+
+
+def empty_group(key_group: int, header: KeyedHeader) -> bytes:
+    """The block that Flink writes for a key group in which no state of `header` has an entry."""
+    states = [struct.pack(">hi", state_id, 0) for state_id in range(len(header.states))]
+    if header.compressed:
+        states = [plain_stream(state) for state in states]
+    return struct.pack(">i", key_group) + b"".join(states)

@@ -1,0 +1,103 @@
+"""The operator-state file (`OperatorBackendSerializationProxy`): a header, then elements whose offsets the handle holds.
+
+An element has no length: it ends at the next larger offset of any state, or at the end of the file. Compressed, all
+that follows the header is one snappy stream, flushed before every element, so that elements begin at chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rescale.errors import SnapshotError
+from rescale.flink.binary import ByteReader, ByteWriter
+from rescale.flink.extents import ends
+from rescale.flink.metadata.handles import OperatorStateOffsets
+from rescale.flink.state_meta_info import StateMetaInfo, covering, read_state_list
+
+SNAPPY_IDENTIFIER = bytes.fromhex("ff060000734e61507059")
+"""Flink's reader consumes it when it opens a compressed file, so it stands there even if no element follows."""
+
+_VERSIONS = (5, 6)
+_FIRST_VERSION_WITH_COMPRESSION = 6
+
+
+@dataclass(frozen=True)
+class OperatorStateHeader:
+    """`version` is 5 up to Flink 1.17 and 6 from 1.18 on; `list_states` hold SPLIT and UNION ones."""
+
+    version: int
+    compressed: bool
+    list_states: tuple[StateMetaInfo, ...]
+    broadcast_states: tuple[StateMetaInfo, ...]
+
+
+def read_operator_state_header(data: bytes, path: str) -> OperatorStateHeader:
+    """The header that `data` is, with the snappy identifier if compressed; may raise `UnknownSerializer`."""
+    reader = ByteReader(data, path)
+    version = reader.i32()
+    if version not in _VERSIONS:
+        raise reader.error("an unknown version of operator state", at=0, expected="5 or 6", found=version)
+    compressed = version >= _FIRST_VERSION_WITH_COMPRESSION and reader.boolean()
+    header = OperatorStateHeader(version, compressed, read_state_list(reader), read_state_list(reader))
+    at = reader.position
+    expected = SNAPPY_IDENTIFIER if compressed else b""
+    if reader.raw(reader.remaining) != expected:
+        raise reader.error("the header does not end where the first element begins", at=at, expected=expected.hex())
+    return header
+
+
+def write_operator_state_header(header: OperatorStateHeader) -> bytes:
+    out = ByteWriter()
+    out.i32(header.version)
+    if header.version >= _FIRST_VERSION_WITH_COMPRESSION:
+        out.boolean(header.compressed)
+    for states in (header.list_states, header.broadcast_states):
+        out.i16(len(states))
+        for state in states:
+            out.raw(state.raw)
+    if header.compressed:
+        out.raw(SNAPPY_IDENTIFIER)
+    return out.bytes()
+
+
+def merge_operator_state_headers(headers: Sequence[OperatorStateHeader]) -> OperatorStateHeader:
+    """One header with the states of all, in first-seen order; `SnapshotError` names what differs."""
+    forms = {(header.version, header.compressed) for header in headers}
+    if len(forms) > 1:
+        raise SnapshotError("the operator-state files of one operator have different forms", found=sorted(forms))
+    return OperatorStateHeader(
+        headers[0].version,
+        headers[0].compressed,
+        _merged([state for header in headers for state in header.list_states]),
+        _merged([state for header in headers for state in header.broadcast_states]),
+    )
+
+
+def _merged(states: Sequence[StateMetaInfo]) -> tuple[StateMetaInfo, ...]:
+    by_name: dict[str, list[StateMetaInfo]] = {}
+    for state in states:
+        by_name.setdefault(state.name, []).append(state)
+    merged = {name: covering(infos) for name, infos in by_name.items()}
+    for name, info in merged.items():
+        if info is None:
+            raise SnapshotError(
+                "the subtasks of one operator have registered an operator state in different ways", state=name
+            )
+    return tuple(info for info in merged.values() if info is not None)
+
+
+def element_extents(states: Sequence[OperatorStateOffsets], size: int) -> tuple[tuple[tuple[int, int], ...], ...]:
+    """(start, length) of the elements of each state, in a file of `size` bytes."""
+    for state in states:
+        for offset in state.offsets:
+            if not 0 <= offset <= size:
+                raise SnapshotError(
+                    "the offset of an element lies outside its file",
+                    offset=offset,
+                    state=state.name,
+                    expected=f"0 to {size}",
+                    found=offset,
+                )
+    end_of = ends((offset for state in states for offset in state.offsets), size)
+    return tuple(tuple((offset, end_of[offset] - offset) for offset in state.offsets) for state in states)

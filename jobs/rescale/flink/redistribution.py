@@ -1,0 +1,178 @@
+"""Who gets which element of operator state (`RoundRobinOperatorStateRepartitioner`).
+
+With the same parallelism everything stays where it is. With another one
+
+* SPLIT_DISTRIBUTE: the elements of a state, in subtask order, are dealt in consecutive runs; the remainder of
+  one state shifts the start of the next, so the *order of the states* matters. Flink walks a `java.util.HashMap`,
+  and so do we.
+* UNION: Flink hands every element to every subtask at restore. Stored once, by position, in exactly one subtask,
+  they are dealt in even consecutive runs; equal bytes are not merged.
+* BROADCAST: subtask i gets copy i mod n of the n copies that exist, in subtask order.
+
+An element is known by the old subtask that holds it and its index in that subtask's list of offsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rescale.flink.metadata.handles import DistributionMode
+
+
+@dataclass(frozen=True, slots=True)
+class StateLayout:
+    """How many elements of a state one old subtask holds."""
+
+    name: str
+    mode: DistributionMode
+    elements: int
+
+
+@dataclass(frozen=True, slots=True)
+class ElementRun:
+    """Elements `first` to `first + count - 1` of a state in old subtask `source`."""
+
+    source: int
+    first: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class StateShare:
+    """What one new subtask gets of one state, in order."""
+
+    name: str
+    mode: DistributionMode
+    runs: tuple[ElementRun, ...]
+
+    @property
+    def elements(self) -> int:
+        return sum(run.count for run in self.runs)
+
+
+def redistribute(old: Sequence[Sequence[StateLayout]], parallelism: int) -> list[list[StateShare]]:
+    """The shares of `parallelism` new subtasks, from the layouts of the old ones (empty: no handle).
+
+    With another parallelism every new subtask lists every state that any old one listed, in first-seen order, also
+    those of which it gets no element.
+    """
+    if parallelism == len(old):
+        return [
+            [StateShare(s.name, s.mode, _runs([(source, s.elements)], 0, s.elements)) for s in layout]
+            for source, layout in enumerate(old)
+        ]
+    shares: list[dict[str, StateShare]] = [{} for _ in range(parallelism)]
+    holders = _holders(old)
+    modes = {state.name: state.mode for layout in old for state in layout}
+    start = 0
+    for name in _flink_order(old):
+        total = sum(count for _, count in holders[name])
+        match modes[name]:
+            case DistributionMode.BROADCAST:
+                copies = [(source, count) for source, count in holders[name] if count]
+                dealt = [_runs([copies[i % len(copies)]], 0, 1) if copies else () for i in range(parallelism)]
+            case DistributionMode.UNION:
+                dealt = list(_deal(holders[name], total, parallelism, 0))
+            case DistributionMode.SPLIT_DISTRIBUTE:
+                dealt = list(_deal(holders[name], total, parallelism, start))
+                start = (start + total % parallelism) % parallelism
+        for subtask, runs in enumerate(dealt):
+            shares[subtask][name] = StateShare(name, modes[name], runs)
+    return [[share[name] for name in holders] for share in shares]
+
+
+def _holders(old: Sequence[Sequence[StateLayout]]) -> dict[str, list[tuple[int, int]]]:
+    """For every state, in first-seen order, (old subtask, elements) of those that list it."""
+    holders: dict[str, list[tuple[int, int]]] = {}
+    for source, layout in enumerate(old):
+        for state in layout:
+            holders.setdefault(state.name, []).append((source, state.elements))
+    return holders
+
+
+def _deal(holders: list[tuple[int, int]], total: int, parallelism: int, start: int) -> Iterator[tuple[ElementRun, ...]]:
+    """The runs of subtask 0, 1, …: `total div parallelism` elements each, one more for the first `rem` from `start` on."""
+    base, remainder = divmod(total, parallelism)
+    dealt: list[tuple[ElementRun, ...]] = [()] * parallelism
+    position = 0
+    for i in range(parallelism):
+        count = base + (1 if i < remainder else 0)
+        dealt[(i + start) % parallelism] = _runs(holders, position, count)
+        position += count
+    yield from dealt
+
+
+def _runs(holders: Iterable[tuple[int, int]], position: int, count: int) -> tuple[ElementRun, ...]:
+    """Elements `position` to `position + count - 1` of the holders' elements put end to end."""
+    runs = []
+    for source, elements in holders:
+        taken = max(0, min(elements - position, count))
+        if taken:
+            runs.append(ElementRun(source, position, taken))
+        count -= taken
+        position = max(0, position - elements)
+    return tuple(runs)
+
+
+def _flink_order(old: Sequence[Sequence[StateLayout]]) -> list[str]:
+    """State names in the order in which Flink meets them.
+
+    Two hash maps decide. The reader of `_metadata` puts each handle's states into a map sized for them, and `put`
+    appends inside a bucket; the repartitioner collects them with `computeIfAbsent`, which links at the head.
+    """
+    collected = _JavaHashMapOrder(16)
+    for layout in old:
+        handle = _JavaHashMapOrder(_capacity_for(len(layout)))
+        for state in layout:
+            handle.add(state.name, at_head=False)
+        for name in handle:
+            collected.add(name, at_head=True)
+    return list(collected)
+
+
+def _capacity_for(expected: int) -> int:
+    """The table size behind `CollectionUtil.newHashMapWithExpectedSize` (Flink 1.18 and newer)."""
+    wanted = expected + 1 if expected <= 2 else -(-expected * 4 // 3)
+    return 1 << (wanted - 1).bit_length()
+
+
+class _JavaHashMapOrder:
+    """The iteration order of a `java.util.HashMap<String, …>`: by bucket, inside a bucket as they were linked."""
+
+    def __init__(self, capacity: int) -> None:
+        self._buckets: list[list[str]] = [[] for _ in range(capacity)]
+        self._names: set[str] = set()
+
+    def add(self, name: str, *, at_head: bool) -> None:
+        if name in self._names:
+            return
+        if at_head and len(self._names) > 0.75 * len(self._buckets):
+            self._double()  # computeIfAbsent grows before it links
+        bucket = self._buckets[self._index(name)]
+        bucket.insert(0 if at_head else len(bucket), name)
+        self._names.add(name)
+        if not at_head and len(self._names) > 0.75 * len(self._buckets):
+            self._double()  # put grows after it linked
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for bucket in self._buckets for name in bucket)
+
+    def _index(self, name: str) -> int:
+        code = java_string_hash(name) & 0xFFFFFFFF
+        return (code ^ code >> 16) & (len(self._buckets) - 1)
+
+    def _double(self) -> None:
+        order = list(self)
+        self._buckets = [[] for _ in range(2 * len(self._buckets))]
+        for name in order:  # resize keeps the relative order inside a bucket
+            self._buckets[self._index(name)].append(name)
+
+
+def java_string_hash(text: str) -> int:
+    """`String.hashCode`, signed: over UTF-16 units."""
+    code = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for i in range(0, len(units), 2):
+        code = (31 * code + (units[i] << 8 | units[i + 1])) & 0xFFFFFFFF
+    return code - (1 << 32) if code >= 1 << 31 else code

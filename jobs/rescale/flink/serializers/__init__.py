@@ -1,0 +1,1 @@
+"""Serializer snapshots: how Flink describes the types of keys, namespaces and values."""

@@ -1,0 +1,120 @@
+"""The snappy framing format, as xerial's `SnappyFramedOutputStream` writes it for Flink.
+
+A stream is an identifier chunk, then chunks of at most 64 KiB of content: `type:u8 length:u24 little-endian`, the
+masked CRC-32C of the content, and the content, compressed (type 0) or as it is (type 1) where that saves too little.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import google_crc32c
+
+from rescale.errors import SnapshotError
+from rescale.flink.operator_state import SNAPPY_IDENTIFIER as IDENTIFIER
+
+BLOCK_SIZE = 65536
+_MOST_COMPRESSED = 0.85
+"""A compressed block larger than this part of the plain one is stored plain (`minCompressionRatio`)."""
+
+_COMPRESSED, _PLAIN, _IDENTIFIER = 0x00, 0x01, 0xFF
+_FIRST_SKIPPABLE, _LONGEST_CHUNK = 0x80, 4 + 76490
+"""Longest: checksum and what a full block becomes at worst."""
+
+
+class FramedDecompressor:
+    """Fed the bytes of a stream in any pieces, gives its content; checks every checksum."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._position = 0
+
+    def feed(self, data: bytes) -> bytes:
+        """The content of the chunks that are complete now."""
+        self._buffer += data
+        out, at = [], 0
+        while len(self._buffer) - at >= 4:
+            kind = self._buffer[at]
+            length = int.from_bytes(self._buffer[at + 1 : at + 4], "little")
+            if kind in (_COMPRESSED, _PLAIN) and length > _LONGEST_CHUNK:
+                raise self._error("a snappy chunk longer than can be", at, length)
+            if len(self._buffer) - at - 4 < length:
+                break
+            out.append(self._content(kind, bytes(self._buffer[at + 4 : at + 4 + length]), at))
+            at += 4 + length
+        del self._buffer[:at]
+        self._position += at
+        return b"".join(out)
+
+    def finish(self) -> None:
+        """`SnapshotError` if the stream ended inside a chunk."""
+        if self._buffer:
+            raise self._error("the data ends inside a snappy chunk", 0, f"{len(self._buffer)} bytes of it")
+
+    def _content(self, kind: int, body: bytes, at: int) -> bytes:
+        if kind == _IDENTIFIER and body == IDENTIFIER[4:]:
+            return b""
+        if kind >= _FIRST_SKIPPABLE and kind != _IDENTIFIER:
+            return b""
+        if kind not in (_COMPRESSED, _PLAIN) or len(body) < 4:
+            raise self._error("not a snappy chunk", at, f"type {kind:#04x}")
+        content = body[4:]
+        if kind == _COMPRESSED:
+            import cramjam  # only those who look into compressed state need it
+
+            try:
+                content = bytes(cramjam.snappy.decompress_raw(content))
+            except cramjam.DecompressionError as error:
+                raise self._error(f"a snappy chunk that does not decompress: {error}", at, None) from None
+        if _checksum(content) != body[:4]:
+            raise self._error("a snappy chunk with a wrong checksum", at, _checksum(content).hex(), body[:4].hex())
+        return content
+
+    def _error(self, what: str, at: int, found: object, expected: object = None) -> SnapshotError:
+        return SnapshotError(what, offset=self._position + at, expected=expected, found=found)
+
+
+class FramedCompressor:
+    """Fed content in any pieces, gives the bytes of a stream that depend on the content alone."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._begun = False
+
+    def feed(self, data: bytes) -> bytes:
+        self._buffer += data
+        whole = len(self._buffer) // BLOCK_SIZE * BLOCK_SIZE
+        out = [] if self._begun else [IDENTIFIER]
+        self._begun = True
+        out += [_chunk(bytes(self._buffer[i : i + BLOCK_SIZE])) for i in range(0, whole, BLOCK_SIZE)]
+        del self._buffer[:whole]
+        return b"".join(out)
+
+    def finish(self) -> bytes:
+        """What is left; nothing may be fed afterwards."""
+        begun = self.feed(b"")
+        return begun + (_chunk(bytes(self._buffer)) if self._buffer else b"")
+
+
+def plain_stream(content: bytes) -> bytes:
+    """A whole stream with one chunk of content as it is, which is what becomes of a few bytes."""
+    return IDENTIFIER + _framed(_PLAIN, content, content)
+
+
+def _chunk(content: bytes) -> bytes:
+    import cramjam
+
+    packed = bytes(cramjam.snappy.compress_raw(content))
+    if len(packed) > _MOST_COMPRESSED * len(content):
+        return _framed(_PLAIN, content, content)
+    return _framed(_COMPRESSED, packed, content)
+
+
+def _framed(kind: int, body: bytes, content: bytes) -> bytes:
+    return bytes((kind,)) + (4 + len(body)).to_bytes(3, "little") + _checksum(content) + body
+
+
+def _checksum(content: bytes) -> bytes:
+    """CRC-32C, rotated and shifted so that a checksum of checksums does not degenerate."""
+    crc = google_crc32c.value(content)
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)

@@ -1,0 +1,95 @@
+"""What a stream's header says of each state (`StateMetaInfoSnapshotReadersWriters`): name, kind, options, serializers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from rescale.flink.binary import ByteReader
+from rescale.flink.serializers.reading import read_versioned
+from rescale.flink.serializers.snapshot import SerializerSnapshot
+
+_POJO = "org.apache.flink.api.java.typeutils.runtime.PojoSerializerSnapshot"
+
+
+class StateKind(IntEnum):
+    """The ordinals of `StateMetaInfoSnapshot.BackendStateType`."""
+
+    KEY_VALUE = 0
+    OPERATOR = 1
+    BROADCAST = 2
+    PRIORITY_QUEUE = 3
+    KEY_VALUE_V2 = 4
+
+
+@dataclass(frozen=True)
+class StateMetaInfo:
+    """One state; `raw` are its verbatim bytes, from which it is written again."""
+
+    name: str
+    kind: StateKind
+    options: tuple[tuple[str, str], ...]
+    serializers: tuple[tuple[str, SerializerSnapshot], ...]
+    raw: bytes
+
+    @property
+    def state_type(self) -> str:
+        """`VALUE`, `LIST`, `MAP`, …; `UNION`, `SPLIT_DISTRIBUTE`, `BROADCAST`; `TIMERS` or `PRIORITY_QUEUE`."""
+        if self.kind is StateKind.PRIORITY_QUEUE:
+            return "TIMERS" if self.name.startswith("_timer_state/") else "PRIORITY_QUEUE"
+        options = dict(self.options)
+        return options.get("KEYED_STATE_TYPE") or options.get("OPERATOR_STATE_DISTRIBUTION_MODE") or self.kind.name
+
+
+def read_state_meta_info(reader: ByteReader) -> StateMetaInfo:
+    start = reader.position
+    name = reader.utf()
+    at, kind = reader.position, reader.i32()
+    if kind not in StateKind._value2member_map_:
+        raise reader.error("an unknown kind of state", at=at, expected=f"0 to {max(StateKind)}", found=kind)
+    options = tuple((reader.utf(), reader.utf()) for _ in range(reader.count(4)))
+    serializers = tuple((reader.utf(), read_versioned(reader)) for _ in range(reader.count(12)))
+    return StateMetaInfo(name, StateKind(kind), options, serializers, reader.data[start : reader.position])
+
+
+def read_state_list(reader: ByteReader) -> tuple[StateMetaInfo, ...]:
+    """`i16` number of states, then each."""
+    at, number = reader.position, reader.i16()
+    if number < 0:
+        raise reader.error("a number of states that cannot be", at=at, found=number)
+    return tuple(read_state_meta_info(reader) for _ in range(number))
+
+
+def covering(infos: list[StateMetaInfo]) -> StateMetaInfo | None:
+    """The one of several descriptions of a state that holds all the others; None if there is none.
+
+    `PojoSerializer` adds subclasses that it was not told of as it meets them, so that each subtask may know others.
+    Any other difference is a real one.
+    """
+    return next((info for info in infos if all(_covers_state(info, other) for other in infos)), None)
+
+
+def covers(wide: SerializerSnapshot, narrow: SerializerSnapshot) -> bool:
+    """Whether `wide` is `narrow`, up to further subclasses of POJOs that it knows."""
+    if wide.body == narrow.body and wide.class_name == narrow.class_name and wide.version == narrow.version:
+        return True
+    same_form = (wide.class_name, wide.version, len(wide.nested)) == (
+        narrow.class_name,
+        narrow.version,
+        len(narrow.nested),
+    )
+    if not same_form or not all(map(covers, wide.nested, narrow.nested)):
+        return False
+    if wide.class_name != _POJO:
+        return bool(wide.nested) and wide.attributes == narrow.attributes
+    fixed = [[a for a in snapshot.attributes if a[0] != "subclass"] for snapshot in (wide, narrow)]
+    return fixed[0] == fixed[1] and set(narrow.values("subclass")) <= set(wide.values("subclass"))
+
+
+def _covers_state(wide: StateMetaInfo, narrow: StateMetaInfo) -> bool:
+    if wide.raw == narrow.raw:
+        return True
+    mine, others = dict(wide.serializers), dict(narrow.serializers)
+    return ((wide.kind, dict(wide.options), mine.keys()) == (narrow.kind, dict(narrow.options), others.keys())) and all(
+        covers(mine[name], others[name]) for name in mine
+    )

@@ -1,0 +1,1 @@
+"""Request and snapshot in, plan out. Reads `_metadata` and stream headers, never the state itself."""

@@ -1,0 +1,67 @@
+"""What is odd about a snapshot: said by `inspect`, repeated in every plan made of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rescale.flink.key_groups import key_group_range
+from rescale.planning.snapshot import Operator, Snapshot
+from rescale.storage.locations import name
+
+_CHECKPOINT = re.compile(r"chk-\d+")
+
+
+def findings(snapshot: Snapshot) -> list[str]:
+    """One sentence for each finding, worst first."""
+    return [
+        *(f"a file that the snapshot refers to is gone: {uri}" for uri in snapshot.missing),
+        *(sentence for operator in snapshot.operators for sentence in _layout(operator)),
+        *_ownership(snapshot),
+    ]
+
+
+def _layout(operator: Operator) -> Iterator[str]:
+    """Keyed streams against the ranges that Flink will assume: at its stored parallelism it does not look."""
+    entry = operator.entry
+    for streams in (operator.keyed, operator.raw_keyed):
+        holders: dict[int, int] = {}
+        without = {subtask.index for subtask in entry.subtasks} - {stream.subtask for stream in streams}
+        for stream in streams:
+            own = key_group_range(entry.max_parallelism, entry.parallelism, stream.subtask)
+            if stream.key_groups != own:
+                yield (
+                    f"{operator.label}: subtask {stream.subtask} of {entry.parallelism} owns key groups {own} but its "
+                    f"stream holds {stream.key_groups}; started at parallelism {entry.parallelism}, Flink would drop "
+                    "what does not belong there without a word"
+                )
+            for key_group in range(stream.key_groups.first, stream.key_groups.last + 1):
+                if key_group in holders:
+                    yield (
+                        f"{operator.label}: key group {key_group} lies in the streams of subtasks "
+                        f"{holders[key_group]} and {stream.subtask}"
+                    )
+                    break
+                holders[key_group] = stream.subtask
+        if streams:
+            owned = {
+                key_group
+                for subtask in without
+                for key_group in _groups(entry.max_parallelism, entry.parallelism, subtask)
+            }
+            gap = [g for g in range(entry.max_parallelism) if g not in holders and g not in owned]
+            if gap:
+                yield f"{operator.label}: {len(gap)} key groups lie in no stream, such as {gap[0]}"
+
+
+def _groups(max_parallelism: int, parallelism: int, subtask: int) -> range:
+    own = key_group_range(max_parallelism, parallelism, subtask)
+    return range(own.first, own.last + 1)
+
+
+def _ownership(snapshot: Snapshot) -> Iterator[str]:
+    if _CHECKPOINT.fullmatch(name(snapshot.directory)):
+        yield (
+            "this is a checkpoint: while its job runs, Flink may delete files of it at any time; "
+            "a run notices and stops. Stop the job, or take a savepoint"
+        )

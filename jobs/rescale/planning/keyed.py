@@ -1,0 +1,159 @@
+"""Keyed state by key group: every new subtask gets the key groups of its range, from wherever they lie.
+
+Key groups are byte ranges and move unread. The stream's header is the only thing that two source streams can
+disagree about: state ids are positions in its list of states, and a state that was registered late has another
+position. Canonical framing lets the ids be translated; heap framing has no lengths to find them by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.key_groups import KeyGroupRange, key_group_range
+from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, write_keyed_header
+from rescale.flink.keyed.heap import empty_group
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.planning.plan import NewStream, Piece, Slot
+from rescale.planning.snapshot import KeyedStream, Operator
+from rescale.planning.streams import InlineBudget, Literals, joined, piece_of
+
+CANONICAL_TAG = 7
+"""`KeyGroupsSavepointStateHandle`: always canonical framing."""
+
+
+class _Header(NamedTuple):
+    """The header of a new stream, and by source subtask the number of the table that translates its ids."""
+
+    piece: Piece
+    parsed: KeyedHeader | None
+    id_tables: dict[int, int]
+
+
+class KeyedPlanner:
+    """Plans the keyed streams of one operator at `new_parallelism`; collects the id tables that they need."""
+
+    def __init__(self, operator: Operator, new_parallelism: int, literals: Literals, inline: InlineBudget) -> None:
+        self.operator = operator
+        self.new_parallelism = new_parallelism
+        self.literals = literals
+        self.inline = inline
+        self.id_tables: list[tuple[int, ...]] = []
+
+    def streams(self) -> list[NewStream]:
+        return [
+            *self._of_slot(Slot.KEYED, self.operator.keyed),
+            *self._of_slot(Slot.RAW_KEYED, self.operator.raw_keyed),
+        ]
+
+    def _of_slot(self, slot: Slot, sources: Sequence[KeyedStream]) -> list[NewStream]:
+        owners = _owners(self.operator, sources)
+        max_parallelism = self.operator.entry.max_parallelism
+        planned = []
+        for subtask in range(self.new_parallelism):
+            wanted = key_group_range(max_parallelism, self.new_parallelism, subtask)
+            givers = [source for source in sources if len(source.key_groups.intersection(wanted))]
+            stream = self._stream(slot, subtask, wanted, givers, owners) if givers else None
+            if stream is not None:
+                planned.append(stream)
+        return planned
+
+    def _stream(
+        self,
+        slot: Slot,
+        subtask: int,
+        wanted: KeyGroupRange,
+        givers: Sequence[KeyedStream],
+        owners: dict[int, KeyedStream],
+    ) -> NewStream | None:
+        header = self._header(givers) if slot is Slot.KEYED else _Header(Piece(None, 0, 0), None, {})
+        pieces = [header.piece]
+        lengths = []
+        for key_group in range(wanted.first, wanted.last + 1):
+            owner = owners.get(key_group)
+            extent = owner.groups[key_group - owner.first_key_group] if owner else None
+            if extent is not None and owner is not None:
+                piece = piece_of(extent, header.id_tables.get(owner.subtask))
+            elif givers[0].framing is Framing.HEAP and slot is Slot.KEYED:
+                piece = self.literals.piece(self._empty_group(key_group, header.parsed))
+            else:
+                lengths.append(-1)
+                continue
+            lengths.append(piece.length)
+            pieces.append(piece)
+        if slot is Slot.RAW_KEYED and not any(length >= 0 for length in lengths):
+            return None
+        return NewStream(
+            slot=slot,
+            subtask=subtask,
+            pieces=joined(pieces),
+            inline=self.inline.takes(sum(piece.length for piece in pieces)),
+            compressed=header.parsed is not None and header.parsed.compressed,
+            tag=CANONICAL_TAG if givers[0].framing is Framing.CANONICAL else givers[0].tag,
+            first_key_group=wanted.first,
+            key_groups=tuple(lengths),
+        )
+
+    def _header(self, givers: Sequence[KeyedStream]) -> _Header:
+        first = givers[0]
+        if all(giver.header == first.header for giver in givers):
+            return _Header(piece_of(first.extent.part(0, len(first.header))), first.parsed, {})
+        if any(giver.framing is not Framing.CANONICAL for giver in givers):
+            raise UnsupportedError(
+                "the subtasks registered different states, and heap framing does not tell where a state begins",
+                operator=self.operator.label,
+                expected="the same header in every keyed stream",
+                found=f"another one in subtask {next(g.subtask for g in givers if g.header != first.header)}",
+                advice="take a canonical savepoint (flink savepoint --type canonical) and rescale that",
+            )
+        parsed = [giver.parsed for giver in givers if giver.parsed is not None]
+        if len(parsed) < len(givers):
+            raise UnsupportedError(
+                "the subtasks registered different states, and a serializer that is not known hides which",
+                operator=self.operator.label,
+                advice="take a savepoint after every subtask has registered all its states (in open())",
+            )
+        merged = merge_keyed_headers(parsed)
+        tables = {
+            giver.subtask: self._id_table(table)
+            for giver, table in zip(givers, merged.id_maps, strict=True)
+            if table != tuple(range(len(table)))
+        }
+        return _Header(self.literals.piece(write_keyed_header(merged.header)), merged.header, tables)
+
+    def _id_table(self, table: tuple[int, ...]) -> int:
+        if table not in self.id_tables:
+            self.id_tables.append(table)
+        return self.id_tables.index(table)
+
+    def _empty_group(self, key_group: int, header: KeyedHeader | None) -> bytes:
+        if header is None:
+            raise UnsupportedError(
+                "some subtasks have no keyed state, and a serializer that is not known hides how many states there are",
+                operator=self.operator.label,
+                advice="take a canonical savepoint (flink savepoint --type canonical) and rescale that",
+            )
+        return empty_group(key_group, header)
+
+
+def _owners(operator: Operator, sources: Sequence[KeyedStream]) -> dict[int, KeyedStream]:
+    """Which stream holds each key group. `SnapshotError` where two do, or where the max parallelism is left."""
+    owners: dict[int, KeyedStream] = {}
+    for source in sources:
+        if not 0 <= source.key_groups.first <= source.key_groups.last < operator.entry.max_parallelism:
+            raise SnapshotError(
+                "a keyed stream declares key groups that cannot be",
+                operator=operator.label,
+                expected=f"within 0 to {operator.entry.max_parallelism - 1}",
+                found=f"{source.key_groups} in subtask {source.subtask}",
+            )
+        for key_group in range(source.key_groups.first, source.key_groups.last + 1):
+            if key_group in owners:
+                raise SnapshotError(
+                    f"key group {key_group} lies in two keyed streams",
+                    operator=operator.label,
+                    found=f"subtasks {owners[key_group].subtask} and {source.subtask}",
+                )
+            owners[key_group] = source
+    return owners

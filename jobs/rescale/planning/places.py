@@ -1,0 +1,73 @@
+"""Where everything of a run lies: the result in the target, flat; all that is ours in `<target>.rescale/` beside it.
+
+Flink deletes a claimed savepoint directory non-recursively, so the target must hold nothing but the snapshot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rescale.storage.locations import join
+
+
+@dataclass(frozen=True)
+class Places:
+    """The places of the run of one plan; `digest` is the plan's, in hex."""
+
+    target: str
+    digest: str
+
+    @property
+    def metadata(self) -> str:
+        return join(self.target, "_metadata")
+
+    @property
+    def plan(self) -> str:
+        return self._beside(f"plan-{self.digest}.json")
+
+    @property
+    def claim(self) -> str:
+        return claim_place(self.target)
+
+    @property
+    def staging(self) -> str:
+        return self._beside("staging")
+
+    @property
+    def candidate(self) -> str:
+        return self._beside("candidate")
+
+    @property
+    def certificate(self) -> str:
+        return certificate_place(self.target)
+
+    def half(self, name: str) -> str:
+        """The handles that one of the two moving steps wrote; `name` is `keyed` or `operator`."""
+        return self._beside(f"half-{name}.json")
+
+    def result(self, step: str) -> str:
+        """The result document of a step's process."""
+        return self._beside(f"result-{step}.json")
+
+    def stream_name(self, operator_id: str, slot: str, subtask: int) -> str:
+        """The file name of a new state stream; it names the plan, so that files of two plans never mix."""
+        return f"{operator_id}-{slot}-{subtask}-{self.digest[:8]}"
+
+    def stream(self, name: str) -> str:
+        return join(self.target, name)
+
+    def _beside(self, name: str) -> str:
+        return join(beside(self.target), name)
+
+
+def beside(target: str) -> str:
+    """Our own directory, beside the target."""
+    return target + ".rescale"
+
+
+def claim_place(target: str) -> str:
+    return join(beside(target), "claim")
+
+
+def certificate_place(target: str) -> str:
+    return join(beside(target), "certificate.json")

@@ -1,0 +1,184 @@
+"""The plan: which bytes of which source file become which new state stream, decided once.
+
+A plan is data. The same snapshot and request give the same plan and the same digest; everything after it only
+executes it, so the bytes of the result depend on the plan alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import NamedTuple
+
+import msgspec
+
+from rescale.errors import SnapshotError
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.planning.places import Places
+from rescale.storage.store import Pin
+
+FORMAT = 1
+
+
+class Slot(StrEnum):
+    """The four places for state that a subtask has (`OperatorSubtaskState`)."""
+
+    KEYED = "keyed"
+    RAW_KEYED = "rawkeyed"
+    OPERATOR = "operator"
+    RAW_OPERATOR = "rawoperator"
+
+    @property
+    def is_keyed(self) -> bool:
+        return self in (Slot.KEYED, Slot.RAW_KEYED)
+
+
+class WorkClass(StrEnum):
+    """How keyed state is moved: relocate copies whole key groups, unread."""
+
+    RELOCATE = "relocate"
+
+
+class SourceFile(NamedTuple):
+    """A file of the source in the version that was planned with."""
+
+    uri: str
+    pin: Pin
+
+
+class Piece(NamedTuple):
+    """`length` bytes from `start` of source file number `file` (None: of the plan's own `literals`).
+
+    `ids` is the number of the operator's table that translates state ids on the way, None where ids stay.
+    """
+
+    file: int | None
+    start: int
+    length: int
+    ids: int | None = None
+
+
+class StateElements(NamedTuple):
+    """One state of an operator stream: the length in bytes of each of its elements, in order."""
+
+    name: str
+    mode: DistributionMode
+    lengths: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class NewStream:
+    """One state stream of the result: its pieces end to end, a header first where the slot has one.
+
+    `key_groups` holds, for keyed slots, the length in bytes of each key group from `first_key_group` on (-1: the
+    group is absent), and `tag` is that of its handle. `states` holds, for operator slots, what elements follow.
+    """
+
+    slot: Slot
+    subtask: int
+    pieces: tuple[Piece, ...]
+    inline: bool
+    compressed: bool = False
+    tag: int = 0
+    first_key_group: int = 0
+    key_groups: tuple[int, ...] = ()
+    states: tuple[StateElements, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes; of a rewritten stream, those of the source that it is made from."""
+        return sum(piece.length for piece in self.pieces)
+
+    @property
+    def header_size(self) -> int:
+        """What lies before the first key group or element, in bytes."""
+        body = sum(length for length in self.key_groups if length > 0)
+        return self.size - body - sum(sum(state.lengths) for state in self.states)
+
+    @property
+    def rewritten(self) -> bool:
+        """Whether state ids are translated, so that the bytes (if compressed, also their number) change."""
+        return any(piece.ids is not None for piece in self.pieces)
+
+    @property
+    def checked(self) -> bool:
+        """Whether its elements are looked into on the way: compressed ones, whose offsets Flink once got wrong."""
+        return self.slot is Slot.OPERATOR and self.compressed
+
+
+@dataclass(frozen=True)
+class OperatorPlan:
+    """What happens to one operator. `old_keyed_bytes` are the keyed bytes per old subtask, to compare evenness."""
+
+    operator_id: str
+    label: str
+    parallelism: int
+    new_parallelism: int
+    max_parallelism: int
+    work: WorkClass
+    states: tuple[str, ...]
+    id_tables: tuple[tuple[int, ...], ...]
+    streams: tuple[NewStream, ...]
+    old_keyed_bytes: tuple[int, ...]
+
+    @property
+    def new_keyed_bytes(self) -> tuple[int, ...]:
+        """Keyed bytes (headers included) that each new subtask gets."""
+        per_subtask = [0] * self.new_parallelism
+        for stream in self.streams:
+            if stream.slot.is_keyed:
+                per_subtask[stream.subtask] += stream.size
+        return tuple(per_subtask)
+
+    def bytes_of(self, *slots: Slot) -> int:
+        return sum(stream.size for stream in self.streams if stream.slot in slots)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that a run needs besides the source itself; `source` is the directory that holds `_metadata`.
+
+    `part_size` and `chunk_size` are the bytes that a task writes and reads at once.
+    """
+
+    format: int
+    source: str
+    target: str
+    metadata_sha256: str
+    files: tuple[SourceFile, ...]
+    allow_prefixes: tuple[str, ...]
+    literals: bytes
+    part_size: int
+    chunk_size: int
+    operators: tuple[OperatorPlan, ...]
+    warnings: tuple[str, ...]
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 over the plan's JSON, in hex."""
+        return hashlib.sha256(plan_to_json(self)).hexdigest()
+
+    @property
+    def places(self) -> Places:
+        return Places(self.target, self.digest)
+
+    @property
+    def bytes_moved(self) -> int:
+        return sum(stream.size for operator in self.operators for stream in operator.streams)
+
+
+def plan_to_json(plan: Plan) -> bytes:
+    return msgspec.json.encode(plan, order="deterministic")
+
+
+def plan_from_json(document: bytes, path: str) -> Plan:
+    """The mirror of `plan_to_json`; `SnapshotError` if it is not a plan of this version."""
+    try:
+        plan = msgspec.json.decode(document, type=Plan)
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise SnapshotError(f"not a plan: {error}", path=path) from None
+    if plan.format != FORMAT:
+        raise SnapshotError("a plan of another version", path=path, expected=FORMAT, found=plan.format)
+    return plan

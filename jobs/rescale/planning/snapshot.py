@@ -1,0 +1,128 @@
+"""A snapshot as planning and validation see it: `_metadata`, where every stream lies, and the streams' headers.
+
+Only `_metadata` and headers are read, many at a time. The files are *pinned* in the versions that were seen.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime
+
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.metadata.handles import DistributionMode, KeyedHandle
+from rescale.flink.metadata.model import Metadata, OperatorState
+from rescale.flink.metadata.properties import SnapshotType
+from rescale.flink.operator_state import OperatorStateHeader
+from rescale.planning.locate import Extent
+from rescale.storage.store import Pin
+
+
+@dataclass(frozen=True)
+class KeyedStream:
+    """The keyed stream of one subtask.
+
+    `groups` are the extents of the key groups from `first_key_group` on, None for one that is not there.
+    `header` is empty for raw keyed state; `parsed` is None where the header names a class that is not known.
+    """
+
+    subtask: int
+    tag: int
+    extent: Extent
+    framing: Framing
+    first_key_group: int
+    groups: tuple[Extent | None, ...]
+    header: bytes
+    parsed: KeyedHeader | None
+
+    @property
+    def key_groups(self) -> KeyGroupRange:
+        return KeyGroupRange(self.first_key_group, self.first_key_group + len(self.groups) - 1)
+
+
+@dataclass(frozen=True)
+class ElementState:
+    """One state of an operator-state stream: an extent per element (a broadcast state is one element)."""
+
+    name: str
+    mode: DistributionMode
+    elements: tuple[Extent, ...]
+
+
+@dataclass(frozen=True)
+class ElementStream:
+    """The managed or raw operator state of one subtask; raw state has no header."""
+
+    subtask: int
+    extent: Extent
+    states: tuple[ElementState, ...]
+    header: bytes
+    parsed: OperatorStateHeader | None
+
+
+@dataclass(frozen=True)
+class OtherKeyed:
+    """Keyed state of a kind that is neither canonical nor heap: a RocksDB directory, a changelog.
+
+    `size` counts the bytes of its files, `parsed` is the header of a RocksDB directory.
+    """
+
+    subtask: int
+    handle: KeyedHandle
+    size: int
+    parsed: KeyedHeader | None
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One operator: its entry in `_metadata` and its streams by slot, each in subtask order."""
+
+    entry: OperatorState
+    label: str
+    keyed: tuple[KeyedStream, ...]
+    raw_keyed: tuple[KeyedStream, ...]
+    operator: tuple[ElementStream, ...]
+    raw_operator: tuple[ElementStream, ...]
+    other_keyed: tuple[OtherKeyed, ...]
+    channel_bytes: int
+
+    @property
+    def partially_finished(self) -> bool:
+        return any(subtask.finished for subtask in self.entry.subtasks)
+
+    @property
+    def bytes(self) -> int:
+        keyed = sum(stream.extent.length for stream in (*self.keyed, *self.raw_keyed))
+        elements = sum(stream.extent.length for stream in (*self.operator, *self.raw_operator))
+        return keyed + elements + sum(other.size for other in self.other_keyed) + self.channel_bytes
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A parsed snapshot; `files[0]` is `_metadata`, `missing` are the files that handles name and that are gone.
+
+    `taken` is when `_metadata` was written, as far as the store knows.
+    """
+
+    directory: str
+    metadata: Metadata
+    data: bytes
+    type: SnapshotType
+    files: tuple[tuple[str, Pin], ...]
+    missing: tuple[str, ...]
+    taken: datetime | None
+    operators: tuple[Operator, ...]
+
+    @property
+    def metadata_uri(self) -> str:
+        return self.files[0][0]
+
+    @property
+    def metadata_sha256(self) -> str:
+        return hashlib.sha256(self.data).hexdigest()
+
+    @property
+    def bytes(self) -> int:
+        return sum(operator.bytes for operator in self.operators)

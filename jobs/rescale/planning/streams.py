@@ -1,0 +1,82 @@
+"""What the planners of keyed and of operator state share: pieces, literals, and what may lie inline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rescale.planning.locate import Extent
+from rescale.planning.plan import Piece
+
+INLINE_LIMIT = 20 * 1024
+"""Largest stream in bytes that may lie in `_metadata` itself (Flink's default `data-inline-threshold`)."""
+
+INLINE_BUDGET = 4 * 1024 * 1024
+"""All inline streams together stay below this, so that `_metadata` stays a small file at any parallelism."""
+
+
+class Literals:
+    """Bytes that the plan itself brings: merged headers, blocks of empty key groups. Equal ones are kept once."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self._places: dict[bytes, int] = {}
+
+    def piece(self, data: bytes) -> Piece:
+        if data not in self._places:
+            self._places[data] = len(self._data)
+            self._data += data
+        return Piece(None, self._places[data], len(data))
+
+    def bytes(self) -> bytes:
+        return bytes(self._data)
+
+
+class InlineBudget:
+    """Says which streams lie inline: small ones, first come first served, until the budget is spent."""
+
+    def __init__(self) -> None:
+        self._left = INLINE_BUDGET
+
+    def takes(self, size: int) -> bool:
+        if size > min(INLINE_LIMIT, self._left):
+            return False
+        self._left -= size
+        return True
+
+
+def joined(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
+    """The same bytes in as few pieces as possible: neighbours in a file become one, empty pieces go."""
+    result: list[Piece] = []
+    for piece in pieces:
+        last = result[-1] if result else None
+        if not piece.length:
+            continue
+        if (
+            last is not None
+            and (last.file, last.ids) == (piece.file, piece.ids)
+            and last.start + last.length == piece.start
+        ):
+            result[-1] = Piece(last.file, last.start, last.length + piece.length, last.ids)
+        else:
+            result.append(piece)
+    return tuple(result)
+
+
+def piece_of(extent: Extent, ids: int | None = None) -> Piece:
+    return Piece(extent.file, extent.start, extent.length, ids)
+
+
+def split(pieces: Iterable[Piece], lengths: Iterable[int]) -> Iterator[tuple[Piece, ...]]:
+    """The pieces of consecutive runs of bytes, one tuple for each of `lengths`."""
+    queue = iter(pieces)
+    rest: Piece | None = None
+    for length in lengths:
+        run = []
+        while length > 0:
+            piece = rest or next(queue)
+            taken = min(length, piece.length)
+            run.append(piece._replace(length=taken))
+            left = piece.length - taken
+            rest = piece._replace(start=piece.start + taken, length=left) if left else None
+            length -= taken
+        yield tuple(run)

@@ -1,0 +1,76 @@
+"""The steps that read or move state run as processes of their own: here they are started on this machine.
+
+A step gets the plan's URI and leaves a result document; what it has to say on the way goes to standard error.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from rescale.claim import DOCUMENT_LIMIT
+from rescale.errors import RescaleError, StoreError
+from rescale.storage.store import open_store
+
+_GRACE_SECONDS = 20
+
+
+class Step(StrEnum):
+    """The steps; the value is the name of the main in `jobs/`."""
+
+    RESHUFFLE = "reshuffle_keyed_state"
+    REDISTRIBUTE = "redistribute_operator_state"
+    VALIDATE = "validate_coverage"
+
+
+def run_step(
+    step: Step, result_uri: str, arguments: Sequence[str], environment: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Runs a step's process to its end and returns its result document.
+
+    Raises the error that the step ended with, or `StoreError` when it died without saying why. When this process
+    is interrupted, the step's processes (Spark's among them) are ended too.
+    """
+    store = open_store(result_uri)
+    store.delete([result_uri])
+    process = subprocess.Popen(
+        [sys.executable, "-m", step.value, "--result", result_uri, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr.fileno(),
+        env={**os.environ, **(environment or {})},
+        start_new_session=True,
+    )
+    try:
+        code = process.wait()
+    except BaseException:
+        _end(process)
+        raise
+    if store.stat(result_uri) is None:
+        raise StoreError(
+            f"the process of the step {step.value!r} ended without a result",
+            found=f"exit code {code}",
+            advice="look at its output above (out of memory?), then run the same command again: it resumes",
+        )
+    document: dict[str, Any] = msgspec.json.decode(store.read_all(result_uri, DOCUMENT_LIMIT)[0])
+    if document["status"] != "done":
+        raise RescaleError.from_json(document)
+    return document
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ends the step's process group: politely, then for good."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(_GRACE_SECONDS)
+        except ProcessLookupError:
+            return
+        except subprocess.TimeoutExpired:
+            continue

@@ -1,0 +1,178 @@
+"""What `inspect` shows: a snapshot at a glance, as JSON values and as text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from tabulate import tabulate
+
+from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.metadata.properties import SnapshotType
+from rescale.flink.serializers.reading import type_name
+from rescale.planning.findings import findings
+from rescale.planning.snapshot import Operator, Snapshot
+from rescale.report.units import counted, human_bytes
+
+_WRITTEN_BY = {
+    2: "Flink 1.3 to 1.10",
+    3: "Flink 1.11 to 1.15",
+    4: "Flink 1.16 to 1.20",
+    5: "Flink 2.0",
+    6: "Flink 2.1 or newer",
+}
+
+
+def inspection(snapshot: Snapshot) -> dict[str, Any]:
+    metadata = snapshot.metadata
+    return {
+        "snapshot": snapshot.directory,
+        "kind": _kind(snapshot),
+        "written_by": _written_by(snapshot),
+        "metadata_version": metadata.version,
+        "checkpoint_id": metadata.checkpoint_id,
+        "taken": snapshot.taken.isoformat(sep=" ", timespec="seconds") if snapshot.taken else None,
+        "files": len(snapshot.files) - 1,
+        "bytes": snapshot.bytes,
+        "operators": [_operator(operator) for operator in snapshot.operators],
+        "warnings": findings(snapshot),
+    }
+
+
+def inspection_text(document: dict[str, Any]) -> str:
+    lines = [
+        f"{document['snapshot']}",
+        f"  {document['kind']}, written by {document['written_by']}, checkpoint {document['checkpoint_id']}, "
+        f"taken {document['taken']}",
+        f"  {counted(len(document['operators']), 'operator')}, {counted(document['files'], 'file')}, "
+        f"{human_bytes(document['bytes'])} of state",
+        "",
+        tabulate(
+            [
+                (
+                    operator["label"],
+                    operator["parallelism"],
+                    operator["max_parallelism"],
+                    operator["key"] or "",
+                    human_bytes(operator["keyed_bytes"]) if operator["keyed_bytes"] else "",
+                    human_bytes(operator["operator_bytes"]) if operator["operator_bytes"] else "",
+                    operator["remark"],
+                )
+                for operator in document["operators"]
+            ],
+            headers=("operator", "parallelism", "max", "key", "keyed", "operator state", ""),
+            disable_numparse=True,
+        ),
+    ]
+    states = [
+        (operator["label"], state["name"], state["type"], state["content"])
+        for operator in document["operators"]
+        for state in operator["states"]
+    ]
+    if states:
+        lines += [
+            "",
+            tabulate(states, headers=("operator", "state", "type", "content"), disable_numparse=True),
+        ]
+    lines += [f"\nwarning: {warning}" for warning in document["warnings"]]
+    return "\n".join(lines)
+
+
+def _kind(snapshot: Snapshot) -> str:
+    tags = Counter(type(other.handle).__name__ for o in snapshot.operators for other in o.other_keyed)
+    framings = Counter(stream.framing.name.lower() for o in snapshot.operators for stream in o.keyed)
+    keyed = ", ".join([*sorted(framings), *(_OTHER_KINDS.get(name, name) for name in sorted(tags))])
+    kind = {
+        SnapshotType.CANONICAL_SAVEPOINT: "canonical savepoint",
+        SnapshotType.NATIVE_SAVEPOINT: "native savepoint",
+        SnapshotType.CHECKPOINT: "checkpoint",
+        SnapshotType.UNKNOWN: "snapshot",
+    }[snapshot.type]
+    return f"{kind} ({keyed} keyed state)" if keyed else f"{kind} (no keyed state)"
+
+
+_OTHER_KINDS = {
+    "IncrementalHandle": "RocksDB",
+    "ChangelogHandle": "changelog",
+}
+
+
+def _written_by(snapshot: Snapshot) -> str:
+    """The Flink releases that write such a file; the operator-state files narrow it down since 1.18."""
+    version = snapshot.metadata.version
+    stream_versions = {
+        stream.parsed.version for o in snapshot.operators for stream in o.operator if stream.parsed is not None
+    }
+    if version == 4 and stream_versions == {6}:
+        return "Flink 1.18 to 1.20"
+    if version == 4 and stream_versions == {5}:
+        return "Flink 1.16 or 1.17"
+    return _WRITTEN_BY[version]
+
+
+def _operator(operator: Operator) -> dict[str, Any]:
+    entry = operator.entry
+    headers = _headers(operator)
+    keyed = [*operator.keyed, *operator.raw_keyed]
+    return {
+        "operator_id": entry.operator_id,
+        "label": operator.label,
+        "uid": entry.uid or None,
+        "name": entry.name or None,
+        "parallelism": entry.parallelism,
+        "max_parallelism": entry.max_parallelism,
+        "key": type_name(headers[0].key_serializer) if headers else None,
+        "keyed_bytes": sum(s.extent.length for s in keyed) + sum(o.size for o in operator.other_keyed),
+        "operator_bytes": sum(s.extent.length for s in (*operator.operator, *operator.raw_operator)),
+        "states": _states(operator),
+        "remark": ", ".join(_remarks(operator)),
+    }
+
+
+def _states(operator: Operator) -> list[dict[str, Any]]:
+    """Keyed states by their headers; operator states with the number of their elements."""
+    states: dict[str, dict[str, Any]] = {}
+    for header in _headers(operator):
+        for state in header.states:
+            content = ", ".join(type_name(s) for name, s in state.serializers if name != "NAMESPACE_SERIALIZER")
+            states.setdefault(state.name, {"name": state.name, "type": state.state_type, "content": content})
+    elements: Counter[tuple[str, str]] = Counter()
+    sizes: Counter[tuple[str, str]] = Counter()
+    for slot, streams in (("", operator.operator), ("raw ", operator.raw_operator)):
+        for element_stream in streams:
+            for part in element_stream.states:
+                key = (part.name, slot + part.mode.name)
+                elements[key] += len(part.elements)
+                sizes[key] += sum(extent.length for extent in part.elements)
+    result = list(states.values())
+    for (name, mode), count in elements.items():
+        size = sizes[name, mode]
+        result.append(
+            {
+                "name": name,
+                "type": mode,
+                "content": f"{counted(count, 'element')}, {human_bytes(size)}",
+                "bytes": size,
+            }
+        )
+    return result
+
+
+def _headers(operator: Operator) -> list[KeyedHeader]:
+    """The keyed headers that could be understood."""
+    found = [*(stream.parsed for stream in operator.keyed), *(other.parsed for other in operator.other_keyed)]
+    return [header for header in found if header is not None]
+
+
+def _remarks(operator: Operator) -> Iterable[str]:
+    if operator.entry.fully_finished:
+        yield "finished"
+    elif operator.partially_finished:
+        yield "partly finished"
+    if operator.entry.coordinator is not None:
+        yield "has a coordinator"
+    if operator.raw_keyed:
+        yield "raw keyed state"
+    if operator.channel_bytes:
+        yield f"{human_bytes(operator.channel_bytes)} in flight"

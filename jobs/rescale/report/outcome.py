@@ -1,0 +1,57 @@
+"""What a finished run says: what was proven, where the result lies, how to start the job from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tabulate import tabulate
+
+from rescale.flink.start import start_command
+from rescale.planning.plan import Plan
+from rescale.publish import Published
+from rescale.report.units import counted, human_bytes
+
+
+def outcome(plan: Plan, published: Published) -> dict[str, Any]:
+    return {
+        "target": published.target,
+        "metadata_sha256": published.sha256,
+        "already_published": published.already,
+        "plan": plan.digest,
+        "bytes_moved": plan.bytes_moved,
+        "certificate": plan.places.certificate,
+        "warnings": list(plan.warnings),
+        "start": start_command(plan.target, [(o.new_parallelism, o.max_parallelism) for o in plan.operators]),
+    }
+
+
+def outcome_text(document: dict[str, Any]) -> str:
+    done = "was published before" if document["already_published"] else "is published"
+    return "\n".join(
+        [
+            f"{document['target']} {done}: {human_bytes(document['bytes_moved'])} of state, all of it accounted for",
+            f"  certificate: {document['certificate']}",
+            f"  start the job: {document['start']}",
+        ]
+    )
+
+
+def certificate_text(certificate: dict[str, Any]) -> str:
+    table = tabulate(
+        [
+            (
+                proof["label"],
+                proof["parallelism"],
+                proof["key_groups"],
+                proof["elements"],
+                proof["broadcast_copies"],
+                human_bytes(proof["bytes"]),
+                proof["digest"][:12],
+            )
+            for proof in certificate["operators"]
+        ],
+        headers=("operator", "parallelism", "key groups", "elements", "broadcast copies", "state", "digest"),
+        disable_numparse=True,
+    )
+    operators = counted(len(certificate["operators"]), "operator")
+    return f"{certificate['verdict']}: {operators}, {human_bytes(certificate['bytes'])} compared\n\n{table}"

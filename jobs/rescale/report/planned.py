@@ -1,0 +1,108 @@
+"""What a plan says to people: a summary as JSON values, and the same as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tabulate import tabulate
+
+from rescale.flink.start import start_command
+from rescale.planning.plan import OperatorPlan, Plan, Slot
+from rescale.report.units import counted, human_bytes
+
+
+def plan_summary(plan: Plan) -> dict[str, Any]:
+    """Everything but the single byte ranges, which the stored plan holds."""
+    return {
+        "plan": plan.digest,
+        "source": plan.source,
+        "target": plan.target,
+        "bytes_moved": plan.bytes_moved,
+        "operators": [_operator(operator) for operator in plan.operators],
+        "warnings": list(plan.warnings),
+        "start": start_command(plan.target, [(o.new_parallelism, o.max_parallelism) for o in plan.operators]),
+    }
+
+
+def evenness(sizes: Sequence[int]) -> float:
+    """Worst ÷ mean: 1.0 is even, 2.0 means that one subtask has twice the mean; 1.0 where there is nothing."""
+    total = sum(sizes)
+    return max(sizes) * len(sizes) / total if total else 1.0
+
+
+def plan_text(summary: dict[str, Any]) -> str:
+    rows = [
+        (
+            operator["label"],
+            _arrow(operator["parallelism"], operator["new_parallelism"]),
+            operator["max_parallelism"],
+            operator["work"] if operator["keyed_bytes"] else "",
+            human_bytes(operator["keyed_bytes"]) if operator["keyed_bytes"] else "",
+            f"{operator['evenness']:.2f} → {operator['new_evenness']:.2f}" if operator["keyed_bytes"] else "",
+            human_bytes(operator["operator_bytes"]) if operator["operator_bytes"] else "",
+        )
+        for operator in summary["operators"]
+    ]
+    moves = f"{counted(len(rows), 'operator')}, {human_bytes(summary['bytes_moved'])} to move"
+    lines = [
+        f"plan {summary['plan'][:8]}: {moves}",
+        f"  from {summary['source']}",
+        f"  to   {summary['target']}",
+        "",
+        tabulate(
+            rows,
+            headers=("operator", "parallelism", "max", "work", "keyed", "worst ÷ mean", "operator state"),
+            disable_numparse=True,
+        ),
+    ]
+    shares = [
+        (operator["label"], share["subtask"], share["key_groups"], human_bytes(share["bytes"]))
+        for operator in summary["operators"]
+        if operator["parallelism"] != operator["new_parallelism"]
+        for share in operator["subtasks"][:_MOST_SUBTASKS]
+    ]
+    if shares:
+        lines += [
+            "",
+            tabulate(shares, headers=("operator", "new subtask", "key groups", "state"), disable_numparse=True),
+        ]
+    lines += [f"\nnote: {warning}" for warning in summary["warnings"]]
+    return "\n".join(lines)
+
+
+_MOST_SUBTASKS = 16
+"""Subtasks of an operator that the text shows; the JSON has all."""
+
+
+def _operator(operator: OperatorPlan) -> dict[str, Any]:
+    return {
+        "operator_id": operator.operator_id,
+        "label": operator.label,
+        "parallelism": operator.parallelism,
+        "new_parallelism": operator.new_parallelism,
+        "max_parallelism": operator.max_parallelism,
+        "work": operator.work.value,
+        "keyed_bytes": operator.bytes_of(Slot.KEYED, Slot.RAW_KEYED),
+        "operator_bytes": operator.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR),
+        "evenness": evenness(operator.old_keyed_bytes),
+        "new_evenness": evenness(operator.new_keyed_bytes),
+        "states": list(operator.states),
+        "subtasks": _subtasks(operator),
+    }
+
+
+def _subtasks(operator: OperatorPlan) -> list[dict[str, Any]]:
+    """For each new subtask that gets state: its key groups and the bytes of all its streams."""
+    sizes: dict[int, int] = {}
+    key_groups: dict[int, str] = {}
+    for stream in operator.streams:
+        sizes[stream.subtask] = sizes.get(stream.subtask, 0) + stream.size
+        if stream.slot.is_keyed:
+            last = stream.first_key_group + len(stream.key_groups) - 1
+            key_groups[stream.subtask] = f"{stream.first_key_group}-{last}"
+    return [{"subtask": i, "key_groups": key_groups.get(i, ""), "bytes": sizes[i]} for i in sorted(sizes)]
+
+
+def _arrow(old: int, new: int) -> str:
+    return str(old) if old == new else f"{old} → {new}"

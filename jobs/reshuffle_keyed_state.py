@@ -1,0 +1,27 @@
+"""Move keyed state to the subtasks that will own its key groups."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from rescale.claim import load_plan
+from rescale.execution.job import job_parser, run_job
+from rescale.execution.session import spark_session
+from rescale.execution.steps import reshuffle_keyed_state
+from rescale.storage.locations import normalise
+
+
+def main() -> int:
+    arguments = job_parser(__doc__).parse_args()
+
+    def body() -> dict[str, Any]:
+        plan = load_plan(normalise(arguments.plan))
+        with spark_session("rescale: reshuffle keyed state", arguments.master) as spark:
+            return reshuffle_keyed_state(plan, spark)
+
+    return run_job(arguments.result, body)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

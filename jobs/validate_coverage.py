@@ -1,0 +1,35 @@
+"""Compare what was written with the source, read back from storage, and certify it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from rescale.claim import load_plan
+from rescale.execution.job import job_parser, run_job
+from rescale.execution.session import spark_session
+from rescale.execution.steps import validate_coverage, validate_published
+from rescale.storage.locations import normalise
+
+
+def main() -> int:
+    parser = job_parser(__doc__, plan_required=False)
+    parser.add_argument("--source", metavar="URI", help="instead of a plan: the source of a published result")
+    parser.add_argument("--target", metavar="URI", help="instead of a plan: the published result")
+    parser.add_argument("--allow-prefix", metavar="URI", action="append", default=[])
+    arguments = parser.parse_args()
+    if bool(arguments.plan) == bool(arguments.source and arguments.target):
+        parser.error("give either --plan, or --source and --target")
+
+    def body() -> dict[str, Any]:
+        with spark_session("rescale: validate coverage", arguments.master) as spark:
+            if arguments.plan:
+                return validate_coverage(load_plan(normalise(arguments.plan)), spark)
+            source, target = normalise(arguments.source), normalise(arguments.target)
+            return validate_published(source, target, [*map(normalise, arguments.allow_prefix)], spark)
+
+    return run_job(arguments.result, body)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

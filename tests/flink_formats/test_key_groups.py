@@ -1,0 +1,73 @@
+"""Key-group arithmetic against figures that Flink gave, and against itself."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rescale.flink.key_groups import (
+    KeyGroupRange,
+    default_max_parallelism,
+    key_group_of_hash,
+    key_group_range,
+    murmur,
+    subtask_of_key_group,
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "mixed", "of_128", "of_1000"),
+    [
+        (0, 593689054, 94, 54),
+        (1, 68075478, 86, 478),
+        (-1, 1982413648, 80, 648),
+        (42, 1134849565, 29, 565),
+        (127, 1931274395, 27, 395),
+        (128, 132521001, 41, 1),
+        (123456789, 1088346449, 81, 449),
+        (2147483647, 1653689534, 62, 534),
+        (-2147483648, 1718298732, 108, 732),
+        (99162322, 1715862179, 35, 179),
+    ],
+)
+def test_murmur_as_flink_mixes(code: int, mixed: int, of_128: int, of_1000: int) -> None:
+    assert murmur(code) == mixed
+    assert key_group_of_hash(code, 128) == of_128
+    assert key_group_of_hash(code, 1000) == of_1000
+
+
+@pytest.mark.parametrize(
+    ("max_parallelism", "parallelism", "ranges"),
+    [
+        (128, 3, [(0, 42), (43, 85), (86, 127)]),
+        (128, 5, [(0, 25), (26, 51), (52, 76), (77, 102), (103, 127)]),
+        (10, 4, [(0, 2), (3, 4), (5, 7), (8, 9)]),
+    ],
+)
+def test_ranges(max_parallelism: int, parallelism: int, ranges: list[tuple[int, int]]) -> None:
+    found = [key_group_range(max_parallelism, parallelism, i) for i in range(parallelism)]
+    assert found == [KeyGroupRange(*bounds) for bounds in ranges]
+
+
+@pytest.mark.parametrize(("parallelism", "expected"), [(1, 128), (85, 128), (86, 256), (200, 512), (30000, 32768)])
+def test_default_max_parallelism(parallelism: int, expected: int) -> None:
+    assert default_max_parallelism(parallelism) == expected
+
+
+@given(st.integers(1, 2000).flatmap(lambda m: st.tuples(st.just(m), st.integers(1, m))))
+def test_every_key_group_has_one_owner(shape: tuple[int, int]) -> None:
+    max_parallelism, parallelism = shape
+    next_group = 0
+    for subtask in range(parallelism):
+        own = key_group_range(max_parallelism, parallelism, subtask)
+        assert own.first == next_group
+        next_group = own.last + 1
+        for key_group in {own.first, own.last}:
+            assert subtask_of_key_group(max_parallelism, parallelism, key_group) == subtask
+    assert next_group == max_parallelism
+
+
+@given(st.integers(-(1 << 31), (1 << 31) - 1), st.integers(1, 1 << 15))
+def test_a_divisor_needs_no_hash(code: int, max_parallelism: int) -> None:
+    assert key_group_of_hash(code, 2 * max_parallelism) % max_parallelism == key_group_of_hash(code, max_parallelism)

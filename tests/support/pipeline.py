@@ -1,0 +1,53 @@
+"""The pipeline in one process with one shared Spark session: what many cases go through, fast."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Sequence
+from functools import cache
+
+from pyspark.sql import SparkSession
+from rescale.claim import claim, store_plan
+from rescale.execution.session import spark_session
+from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
+from rescale.planning.opening import open_snapshot
+from rescale.planning.plan import Plan
+from rescale.planning.planner import make_plan
+from rescale.planning.request import make_request
+from rescale.publish import Published, publish
+
+
+@cache
+def shared_spark() -> SparkSession:
+    """One session for the whole test run."""
+    session = spark_session("rescale tests", "local[2]")
+    spark = session.__enter__()
+    atexit.register(session.__exit__, None, None, None)
+    return spark
+
+
+def plan_rescale(source: str, target: str, parallelism: Sequence[str] = (), allow_prefixes: Sequence[str] = ()) -> Plan:
+    request = make_request(source, target, parallelism, allow_prefixes)
+    return make_plan(open_snapshot(request.source, request.allow_prefixes), request)
+
+
+def execute(plan: Plan) -> Published:
+    """Everything after the plan."""
+    move(plan)
+    validate_coverage(plan, shared_spark())
+    return publish(plan)
+
+
+def move(plan: Plan) -> None:
+    """Claim and both moving steps: what `validate` finds."""
+    store_plan(plan)
+    claim(plan)
+    reshuffle_keyed_state(plan, shared_spark())
+    redistribute_operator_state(plan, shared_spark())
+
+
+def rescale_snapshot(
+    source: str, target: str, *, parallelism: Sequence[str] = (), allow_prefixes: Sequence[str] = ()
+) -> None:
+    """From a source to a published target."""
+    execute(plan_rescale(source, target, parallelism, allow_prefixes))
