@@ -89,9 +89,12 @@ class Verdict:
 
 
 class Flink:
-    """A running Flink of one release. A context manager; many cases share it."""
+    """A running Flink of one release. A context manager; many cases share it.
 
-    def __init__(self, version: str) -> None:
+    `options` are further options of the cluster, for what a job's own configuration cannot say.
+    """
+
+    def __init__(self, version: str, options: Mapping[str, str] | None = None) -> None:
         self.version = version
         self._work = Path(tempfile.mkdtemp(prefix=f"flink-{version}-"))
         logs = cache() / "logs"
@@ -105,7 +108,7 @@ class Flink:
             *(f"--add-opens={name}=ALL-UNNAMED" for name in opens),
             f"-Dlog4j.configurationFile={logging_configuration()}",
             *("-cp", os.pathsep.join([str(classes(version)), *map(str, flink_home(version))])),
-            *("harness.Server", str(self._work)),
+            *("harness.Server", str(self._work), json.dumps(dict(options or {}))),
         ]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(

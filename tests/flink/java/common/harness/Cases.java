@@ -1,21 +1,36 @@
 package harness;
 
+import harness.clicks.Clicks;
 import harness.everything.Everything;
-import java.io.IOException;
+import harness.graphs.Async;
+import harness.graphs.Cep;
+import harness.graphs.Finished;
+import harness.graphs.Jam;
+import harness.graphs.Splits;
+import harness.graphs.Sql;
+import harness.graphs.Windows;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
-import java.util.stream.Stream;
 import org.apache.flink.api.common.JobID;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
+import org.apache.flink.util.FileUtils;
 
 /** Makes snapshots of scenarios, and restores and judges them. */
 public final class Cases {
-    private static final Map<String, Scenario> SCENARIOS = Map.of("everything", new Everything());
+    private static final Map<String, Scenario> SCENARIOS = Map.of(
+            "everything", new Everything(),
+            "clicks", new Clicks(),
+            "windows", new Windows(),
+            "sql", new Sql(),
+            "splits", new Splits(),
+            "async", new Async(),
+            "cep", new Cep(),
+            "finished", new Finished(),
+            "jam", new Jam());
     private static final int SHOWN = 20;
 
     private final Cluster cluster;
@@ -93,7 +108,7 @@ public final class Cases {
             comparison.results(undisturbed(job, deadline), run.results());
         } finally {
             end(id, run);
-            delete(own);
+            FileUtils.deleteDirectoryQuietly(own.toFile());
         }
         answer.put("differences", comparison.differences.subList(0, Math.min(SHOWN, comparison.differences.size())));
         answer.put("number_of_differences", comparison.differences.size());
@@ -121,7 +136,7 @@ public final class Cases {
             second.state(scenario(job).expected(source), run.found, source, job, false);
         } finally {
             end(id, run);
-            delete(own);
+            FileUtils.deleteDirectoryQuietly(own.toFile());
         }
         second.differences.forEach(difference -> comparison.differences.add("restored again: " + difference));
         comparison.compared.put("again", second.compared.values().stream().mapToLong(Long::longValue).sum());
@@ -156,16 +171,15 @@ public final class Cases {
             id = cluster.submit(scenario(job), narrow, run, own, Map.of());
             cluster.awaitRunning(id, run, deadline);
             cluster.take(id, "canonical", own, deadline);
-            int before = run.results().size();
+            run.forgetResults();
             run.startSecondPhase();
             cluster.awaitFinished(id, deadline);
-            List<String> results = run.results();
-            List<String> second = List.copyOf(results.subList(before, results.size()));
+            List<String> second = run.results();
             undisturbed.put(what, second);
             return second;
         } finally {
             end(id, run);
-            delete(own);
+            FileUtils.deleteDirectoryQuietly(own.toFile());
         }
     }
 
@@ -176,14 +190,6 @@ public final class Cases {
             }
         } finally {
             run.end();
-        }
-    }
-
-    private static void delete(Path directory) throws IOException {
-        try (Stream<Path> paths = Files.walk(directory)) {
-            for (Path path : paths.sorted(Comparator.reverseOrder()).toList()) {
-                Files.deleteIfExists(path);
-            }
         }
     }
 }

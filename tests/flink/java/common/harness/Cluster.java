@@ -7,6 +7,7 @@ import org.apache.flink.api.common.JobID;
 import org.apache.flink.api.common.JobStatus;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.core.execution.SavepointFormatType;
+import org.apache.flink.runtime.checkpoint.CheckpointException;
 import org.apache.flink.runtime.execution.ExecutionState;
 import org.apache.flink.runtime.executiongraph.AccessExecutionGraph;
 import org.apache.flink.runtime.executiongraph.AccessExecutionVertex;
@@ -24,7 +25,8 @@ public final class Cluster implements AutoCloseable {
     private final MiniCluster cluster;
     private final Path work;
 
-    public Cluster(Path work) throws Exception {
+    /** Starts it with scratch space in `work` and `more` options than the tests' usual ones. */
+    public Cluster(Path work, Map<String, String> more) throws Exception {
         this.work = work;
         Configuration configuration = new Configuration();
         Map<String, String> options = Map.of(
@@ -34,10 +36,9 @@ public final class Cluster implements AutoCloseable {
                 "taskmanager.memory.network.max", "160mb",
                 "taskmanager.memory.managed.size", "64mb",
                 "heartbeat.timeout", "600000",
-                "jobstore.max-capacity", "4",
-                "state.changelog.storage", "filesystem",
-                "dstl.dfs.base-path", work.resolve("changelog").toUri().toString());
+                "jobstore.max-capacity", "4");
         options.forEach(configuration::setString);
+        more.forEach(configuration::setString);
         // Nothing inside _metadata: the snapshots of these tests are tiny and would have no files else.
         both(configuration, "state.storage.fs.memory-threshold", "execution.checkpointing.data-inline-threshold", "0");
         cluster = new MiniCluster(new MiniClusterConfiguration.Builder()
@@ -79,11 +80,31 @@ public final class Cluster implements AutoCloseable {
         configuration.setString(second, value);
     }
 
-    /** Waits until every task runs (so all state is restored) or is finished, and every feed has emitted. */
+    /**
+     * Waits until every task runs (so all state is restored) or is finished, every feed has emitted, and those tasks
+     * are finished that shall be: a task at its end waits for a checkpoint.
+     */
     public void awaitRunning(JobID id, Run run, Deadline deadline) throws Exception {
         while (!allRun(id, deadline) || !run.allEmitted()) {
             deadline.pause("the job to run");
         }
+        while (finished(id, deadline) < run.finishing()) {
+            try {
+                deadline.get(cluster.triggerCheckpoint(id), "a checkpoint for tasks at their end");
+            } catch (CheckpointException notYet) {
+                deadline.pause("tasks to finish: " + notYet.getMessage());
+            }
+            deadline.pause("tasks to finish");
+        }
+    }
+
+    private int finished(JobID id, Deadline deadline) throws Exception {
+        int finished = 0;
+        for (AccessExecutionVertex vertex :
+                deadline.get(cluster.getExecutionGraph(id), "the job's tasks").getAllExecutionVertices()) {
+            finished += vertex.getExecutionState() == ExecutionState.FINISHED ? 1 : 0;
+        }
+        return finished;
     }
 
     private boolean allRun(JobID id, Deadline deadline) throws Exception {

@@ -25,12 +25,17 @@ public final class Feed<T> extends LegacySource<T> {
         List<Timed<T>> of(int phase, int subtask, int parallelism);
     }
 
+    /** Which subtasks are finished after the first phase. */
+    public interface Ends extends Serializable {
+        boolean after(int subtask);
+    }
+
     private final String run;
     private final Records<T> records;
-    private final boolean ends;
+    private final Ends ends;
     private volatile boolean running = true;
 
-    private Feed(String run, Records<T> records, boolean ends) {
+    private Feed(String run, Records<T> records, Ends ends) {
         this.run = run;
         this.records = records;
         this.ends = ends;
@@ -44,10 +49,10 @@ public final class Feed<T> extends LegacySource<T> {
             String name,
             TypeInformation<T> type,
             Records<T> records) {
-        return add(environment, job, run, name, type, records, false);
+        return add(environment, job, run, name, type, records, subtask -> false);
     }
 
-    /** As `add`; a feed that `ends` is finished after its first phase. */
+    /** As `add`; the subtasks that `ends` names are finished after the first phase. */
     public static <T> SingleOutputStreamOperator<T> add(
             StreamExecutionEnvironment environment,
             Job job,
@@ -55,7 +60,7 @@ public final class Feed<T> extends LegacySource<T> {
             String name,
             TypeInformation<T> type,
             Records<T> records,
-            boolean ends) {
+            Ends ends) {
         run.expectFeeds(job.parallelism(name));
         return environment
                 .addSource(new Feed<>(run.id, records, ends), name, type)
@@ -70,7 +75,7 @@ public final class Feed<T> extends LegacySource<T> {
             emit(context, 1);
             context.emitWatermark(new Watermark(PAUSE));
             shared.emittedFirstPhase();
-            if (ends) {
+            if (ends.after(Line.subtask(getRuntimeContext()))) {
                 return;
             }
         }

@@ -12,20 +12,36 @@ public final class Results extends AbstractStreamOperator<Void> implements OneIn
 
     private final String run;
 
-    private Results(Run run) {
+    /** Of which stream only the last result counts; empty: all count. */
+    private final String lastOf;
+
+    private Results(Run run, String lastOf) {
         this.run = run.id;
+        this.lastOf = lastOf;
     }
 
     /** Collects what the operator `of` emits. */
     public static void collect(DataStream<String> stream, Job job, Run run, String of) {
-        stream.transform("results of " + of, Types.VOID, new Results(run))
+        stream.transform("results of " + of, Types.VOID, new Results(run, ""))
                 .uid("results-of-" + of)
                 .setParallelism(job.parallelism("results-of-" + of))
                 .disableChaining();
     }
 
+    /** Keeps the last result of the operator `of`, which must not run in parallel. */
+    public static void last(DataStream<String> stream, Run run, String of) {
+        stream.transform("last result of " + of, Types.VOID, new Results(run, of))
+                .uid("results-of-" + of)
+                .setParallelism(1)
+                .disableChaining();
+    }
+
     @Override
     public void processElement(StreamRecord<String> element) {
-        Run.of(run).result(element.getValue());
+        if (lastOf.isEmpty()) {
+            Run.of(run).result(element.getValue());
+        } else {
+            Run.of(run).last(lastOf, element.getValue());
+        }
     }
 }

@@ -3,9 +3,11 @@ package harness;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
@@ -21,8 +23,10 @@ public final class Run {
     public final Found found = new Found();
     private final AtomicInteger feeds = new AtomicInteger();
     private final AtomicInteger emitted = new AtomicInteger();
-    private final CountDownLatch second = new CountDownLatch(1);
+    private final AtomicInteger finishing = new AtomicInteger();
+    private final CompletableFuture<Void> second = new CompletableFuture<>();
     private final List<String> results = new ArrayList<>();
+    private final Map<String, String> last = new TreeMap<>();
 
     public Run(boolean restored) {
         this.restored = restored;
@@ -38,7 +42,6 @@ public final class Run {
     }
 
     public void end() {
-        second.countDown();
         RUNS.remove(id);
     }
 
@@ -55,16 +58,36 @@ public final class Run {
         return restored || emitted.get() >= feeds.get();
     }
 
+    /** Says that so many tasks will be finished before the snapshot is taken. */
+    public void expectFinished(int tasks) {
+        finishing.addAndGet(tasks);
+    }
+
+    public int finishing() {
+        return restored ? 0 : finishing.get();
+    }
+
     public void startSecondPhase() {
-        second.countDown();
+        second.complete(null);
     }
 
-    public boolean inSecondPhase() {
-        return second.getCount() == 0;
+    public boolean isInSecondPhase() {
+        return second.isDone();
     }
 
-    public boolean awaitSecondPhase(long millis) throws InterruptedException {
-        return second.await(millis, TimeUnit.MILLISECONDS);
+    /** Calls `action` when the second phase begins; at once if it has begun. */
+    public void inSecondPhase(Runnable action) {
+        second.thenRunAsync(action);
+    }
+
+    /** Waits for the second phase; false if it has not begun in this time. */
+    public boolean awaitSecondPhase(long millis) throws Exception {
+        try {
+            second.get(millis, TimeUnit.MILLISECONDS);
+            return true;
+        } catch (TimeoutException notYet) {
+            return false;
+        }
     }
 
     public void result(String text) {
@@ -73,9 +96,25 @@ public final class Run {
         }
     }
 
+    /** A result of which only the last one counts, for streams whose earlier results depend on an open order. */
+    public void last(String of, String text) {
+        synchronized (results) {
+            last.put(of, text);
+        }
+    }
+
     public List<String> results() {
         synchronized (results) {
-            return new ArrayList<>(results);
+            List<String> all = new ArrayList<>(results);
+            last.forEach((of, text) -> all.add("last " + of + ": " + text));
+            return all;
+        }
+    }
+
+    public void forgetResults() {
+        synchronized (results) {
+            results.clear();
+            last.clear();
         }
     }
 }

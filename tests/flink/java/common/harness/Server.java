@@ -34,7 +34,10 @@ public final class Server {
         System.setOut(System.err);
         BufferedReader commands = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         Path work = Files.createDirectories(Path.of(arguments[0]));
-        try (Cluster cluster = new Cluster(work)) {
+        Map<String, String> options = new LinkedHashMap<>();
+        JSON.readTree(arguments[1]).fields().forEachRemaining(
+                option -> options.put(option.getKey(), option.getValue().asText()));
+        try (Cluster cluster = new Cluster(work, options)) {
             Server server = new Server(new Cases(cluster));
             answers.println("{\"result\": \"ready\"}");
             for (String line = commands.readLine(); line != null; line = commands.readLine()) {

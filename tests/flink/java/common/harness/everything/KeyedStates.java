@@ -1,29 +1,24 @@
 package harness.everything;
 
+import harness.Events;
 import harness.Feed;
 import harness.Found;
 import harness.Line;
+import harness.Listing;
 import harness.Run;
-import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
-import java.util.TreeMap;
-import java.util.stream.Collectors;
-import java.util.stream.Stream;
 import org.apache.flink.api.common.state.AggregatingStateDescriptor;
-import org.apache.flink.api.common.state.ListState;
 import org.apache.flink.api.common.state.ListStateDescriptor;
-import org.apache.flink.api.common.state.MapState;
 import org.apache.flink.api.common.state.MapStateDescriptor;
 import org.apache.flink.api.common.state.ReducingStateDescriptor;
 import org.apache.flink.api.common.state.State;
 import org.apache.flink.api.common.state.StateDescriptor;
 import org.apache.flink.api.common.state.ValueStateDescriptor;
 import org.apache.flink.api.common.typeinfo.Types;
+import org.apache.flink.api.common.typeutils.TypeSerializer;
 import org.apache.flink.api.common.typeutils.base.StringSerializer;
 import org.apache.flink.api.java.tuple.Tuple2;
 import org.apache.flink.api.java.tuple.Tuple3;
-import org.apache.flink.runtime.state.KeyGroupRange;
 import org.apache.flink.runtime.state.KeyedStateBackend;
 import org.apache.flink.runtime.state.VoidNamespace;
 import org.apache.flink.runtime.state.VoidNamespaceSerializer;
@@ -111,8 +106,7 @@ public final class KeyedStates extends AbstractStreamOperator<String>
                 emptyValue, emptyList, emptyMap, lazyValue, lazyList);
     }
 
-    private org.apache.flink.api.common.typeutils.TypeSerializer<?> namespaceSerializer(
-            StateDescriptor<?, ?> descriptor) {
+    private TypeSerializer<?> namespaceSerializer(StateDescriptor<?, ?> descriptor) {
         return descriptor == byParity ? StringSerializer.INSTANCE : VoidNamespaceSerializer.INSTANCE;
     }
 
@@ -188,81 +182,25 @@ public final class KeyedStates extends AbstractStreamOperator<String>
         throw new IllegalStateException("a timer of the far future fired: " + timer);
     }
 
-    private interface Shown {
-        String of() throws Exception;
-    }
-
     private void report(Found found) throws Exception {
-        values(found, last.getName(), () -> String.valueOf(state(last).value()));
-        values(found, history.getName(), () -> shown(state(history)));
-        values(found, kinds.getName(), () -> shown(state(kinds)));
-        values(found, sum.getName(), () -> String.valueOf(state(sum).get()));
-        values(found, average.getName(), () -> state(average).get());
-        values(found, lastForAWhile.getName(), () -> String.valueOf(state(lastForAWhile).value()));
-        values(found, historyForAWhile.getName(), () -> shown(state(historyForAWhile)));
-        values(found, kindsForAWhile.getName(), () -> shown(state(kindsForAWhile)));
-        values(found, emptyValue.getName(), () -> String.valueOf(state(emptyValue).value()));
-        values(found, emptyList.getName(), () -> "something");
-        values(found, emptyMap.getName(), () -> "something");
-        values(found, lazyValue.getName(), () -> String.valueOf(state(lazyValue).value()));
-        values(found, lazyList.getName(), () -> shown(state(lazyList)));
-        List<Tuple2<String, String>> pairs;
-        try (Stream<Tuple2<String, String>> stream = backend().getKeysAndNamespaces(byParity.getName())) {
-            pairs = stream.collect(Collectors.toList());
-        }
-        for (Tuple2<String, String> pair : pairs) {
-            setCurrentKey(pair.f0);
-            Long value = backend()
-                    .getPartitionedState(pair.f1, StringSerializer.INSTANCE, byParity)
-                    .value();
-            key(found, byParity.getName(), pair.f0, pair.f0 + "|" + pair.f1, String.valueOf(value));
-        }
-        timers(found, "alarms/event", alarms::forEachEventTimeTimer);
-        timers(found, "alarms/processing", alarms::forEachProcessingTimeTimer);
-        timers(found, "rounds/event", rounds::forEachEventTimeTimer);
-        timers(found, "rounds/processing", rounds::forEachProcessingTimeTimer);
-    }
-
-    private void values(Found found, String state, Shown value) throws Exception {
-        List<String> keys;
-        try (Stream<String> stream = backend().getKeys(state, VoidNamespace.INSTANCE)) {
-            keys = stream.collect(Collectors.toList());
-        }
-        for (String key : keys) {
-            setCurrentKey(key);
-            key(found, state, key, key, value.of());
-        }
-    }
-
-    private void key(Found found, String state, String key, String shown, String value) {
-        KeyGroupRange range =
-                ((org.apache.flink.runtime.state.CheckpointableKeyedStateBackend<String>) backend()).getKeyGroupRange();
-        found.key(NAME + "/" + state, key, shown, value, range, Line.maxParallelism(getRuntimeContext()));
-    }
-
-    private interface Timers<N> {
-        void forEach(org.apache.flink.util.function.BiConsumerWithException<N, Long, Exception> each) throws Exception;
-    }
-
-    private <N> void timers(Found found, String queue, Timers<N> timers) throws Exception {
-        Map<String, List<String>> byKey = new TreeMap<>();
-        timers.forEach((namespace, time) -> byKey.computeIfAbsent((String) getCurrentKey(), key -> new ArrayList<>())
-                .add(namespace + "@" + time));
-        byKey.forEach((key, list) ->
-                key(found, queue, key, key, list.stream().sorted().collect(Collectors.toList()).toString()));
-    }
-
-    static String shown(ListState<String> list) throws Exception {
-        List<String> elements = new ArrayList<>();
-        list.get().forEach(elements::add);
-        return elements.toString();
-    }
-
-    static <V> String shown(MapState<String, V> map) throws Exception {
-        TreeMap<String, String> entries = new TreeMap<>();
-        for (Map.Entry<String, V> entry : map.entries()) {
-            entries.put(entry.getKey(), String.valueOf(entry.getValue()));
-        }
-        return entries.toString();
+        Listing<String> listing = new Listing<>(this, NAME, found);
+        listing.values(last.getName(), () -> String.valueOf(state(last).value()));
+        listing.values(history.getName(), () -> Listing.text(state(history)));
+        listing.values(kinds.getName(), () -> Listing.text(state(kinds)));
+        listing.values(sum.getName(), () -> String.valueOf(state(sum).get()));
+        listing.values(average.getName(), () -> state(average).get());
+        listing.values(lastForAWhile.getName(), () -> String.valueOf(state(lastForAWhile).value()));
+        listing.values(historyForAWhile.getName(), () -> Listing.text(state(historyForAWhile)));
+        listing.values(kindsForAWhile.getName(), () -> Listing.text(state(kindsForAWhile)));
+        listing.values(emptyValue.getName(), () -> String.valueOf(state(emptyValue).value()));
+        listing.values(emptyList.getName(), () -> Listing.text(state(emptyList)));
+        listing.values(emptyMap.getName(), () -> Listing.text(state(emptyMap)));
+        listing.values(lazyValue.getName(), () -> String.valueOf(state(lazyValue).value()));
+        listing.values(lazyList.getName(), () -> Listing.text(state(lazyList)));
+        listing.<String>namespaced(byParity.getName(), namespace -> () -> String.valueOf(backend()
+                .getPartitionedState(namespace, StringSerializer.INSTANCE, byParity)
+                .value()));
+        listing.timers("alarms", alarms);
+        listing.timers("rounds", rounds);
     }
 }

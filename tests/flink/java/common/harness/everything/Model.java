@@ -1,5 +1,6 @@
 package harness.everything;
 
+import harness.Events;
 import harness.Expected;
 import harness.Job;
 import java.util.ArrayList;

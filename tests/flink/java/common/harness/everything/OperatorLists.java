@@ -4,6 +4,7 @@ import harness.Found;
 import harness.Line;
 import harness.Run;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import org.apache.flink.api.common.state.BroadcastState;
@@ -78,16 +79,18 @@ public final class OperatorLists extends AbstractStreamOperator<String>
         found.elements(NAME + "/" + name, Line.subtask(getRuntimeContext()), held);
     }
 
-    /** Every subtask got the whole union; it must keep a share, or the union would grow with every restore. */
+    /**
+     * Every subtask got the whole union and must keep a share, or the union would grow with every restore. Its order
+     * differs between subtasks.
+     */
     private static void keepOwn(ListState<String> union, int subtask, int parallelism) throws Exception {
-        List<String> own = new ArrayList<>();
-        int number = 0;
-        for (String element : union.get()) {
-            if (number++ % parallelism == subtask) {
-                own.add(element);
-            }
+        List<String> all = new ArrayList<>();
+        union.get().forEach(all::add);
+        Collections.sort(all);
+        union.clear();
+        for (int number = subtask; number < all.size(); number += parallelism) {
+            union.add(all.get(number));
         }
-        union.update(own);
     }
 
     private void broadcast(BroadcastState<String, Long> state, String name, Found found, Map<String, Long> fresh)

@@ -1,0 +1,57 @@
+package harness;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.flink.api.common.typeinfo.TypeInformation;
+import org.apache.flink.api.common.typeinfo.Types;
+import org.apache.flink.api.java.tuple.Tuple3;
+
+/**
+ * What most scenarios are fed: (user's number, the event's number within its user, amount). The parameter
+ * `keys` is the number of users in phase 1 (0 and 1 are meant); phase 2 has two more, so that a job without any state
+ * goes on too.
+ */
+public final class Events implements Feed.Records<Tuple3<Long, Integer, Long>> {
+    private static final long serialVersionUID = 1L;
+    public static final TypeInformation<Tuple3<Long, Integer, Long>> TYPE =
+            Types.TUPLE(Types.LONG, Types.INT, Types.LONG);
+
+    private final long seed;
+    private final long keys;
+
+    public Events(Job job) {
+        seed = job.parameter("seed", 1);
+        keys = job.parameter("keys", 12);
+    }
+
+    @Override
+    public List<Feed.Timed<Tuple3<Long, Integer, Long>>> of(int phase, int subtask, int parallelism) {
+        List<Feed.Timed<Tuple3<Long, Integer, Long>>> events = new ArrayList<>();
+        for (long user = subtask; user < (phase == 1 ? keys : keys + 2); user += parallelism) {
+            int before = user < keys ? 1 + Mix.below(3, seed, user) : 0;
+            int from = phase == 1 ? 0 : before;
+            int to = phase == 1 ? before : before + 2;
+            for (int number = from; number < to; number++) {
+                long time = (phase == 1 ? 1_000 : Feed.PAUSE + 1_000) + number;
+                events.add(new Feed.Timed<>(Tuple3.of(user, number, amount(user, number)), time));
+            }
+        }
+        return events;
+    }
+
+    private long amount(long user, int number) {
+        return Mix.below(1000, seed, user, number);
+    }
+
+    /** All events of the first phase, each user's in order. */
+    public List<Tuple3<Long, Integer, Long>> firstPhase() {
+        List<Tuple3<Long, Integer, Long>> events = new ArrayList<>();
+        of(1, 0, 1).forEach(event -> events.add(event.value()));
+        return events;
+    }
+
+    /** The key of `states`: a string, some with characters outside ASCII. */
+    public static String name(long user) {
+        return (user % 3 == 0 ? "üser-𝄞-" : "user-") + user;
+    }
+}
