@@ -13,7 +13,7 @@ from typing import NamedTuple
 from rescale.errors import IntegrityError, RescaleError
 from rescale.flink.key_groups import key_group_range
 from rescale.flink.keyed.header import merge_keyed_headers
-from rescale.flink.keyed.heap import empty_group
+from rescale.flink.keyed.heap import empty_group, is_empty_group
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.metadata.properties import SnapshotType
@@ -26,7 +26,7 @@ from rescale.planning.snapshot import ElementStream, KeyedStream, Operator, Snap
 class GroupPair(NamedTuple):
     """A key group in the source and in the result; `table` translates the source's state ids where they differ.
 
-    `filler` is the block that must stand in the result where the source has none (heap framing).
+    `filler` is the block without entries that must stand in the result where the source has no entry (heap framing).
     """
 
     key_group: int
@@ -81,14 +81,12 @@ def pair_key_groups(old: Operator, new: Operator, slot: Slot) -> list[GroupPair]
             if key_group in pairs:
                 raise IntegrityError(f"key group {key_group} is there twice", operator=old.label)
             owner, source = owners.get(key_group, (None, None))
-            pairs[key_group] = GroupPair(
-                key_group,
-                source,
-                extent,
-                tables.get(owner.subtask) if owner else None,
-                stream.parsed is not None and stream.parsed.compressed,
-                _filler(old.label, key_group, stream) if owner is None else b"",
-            )
+            if owner is None or source is None or _is_written_anew(owner, source, stream):
+                filler = _filler(old.label, key_group, stream)
+                pairs[key_group] = GroupPair(key_group, None, extent, filler=filler)
+                continue
+            compressed = stream.parsed is not None and stream.parsed.compressed
+            pairs[key_group] = GroupPair(key_group, source, extent, tables.get(owner.subtask), compressed)
     lost = owners.keys() - pairs.keys()
     if lost:
         raise IntegrityError(
@@ -148,7 +146,7 @@ def _groups(stream: KeyedStream) -> Iterator[tuple[int, Extent]]:
 
 
 def _keyed_tables(label: str, givers: Sequence[KeyedStream], stream: KeyedStream) -> dict[int, tuple[int, ...]]:
-    """By source subtask the translation of its state ids; empty where the header was copied."""
+    """By source subtask the translation of its state ids, where it is one."""
     if all(giver.header == stream.header for giver in givers):
         return {}
     headers = [s.parsed for s in (stream, *givers) if s.parsed is not None]
@@ -162,7 +160,11 @@ def _keyed_tables(label: str, givers: Sequence[KeyedStream], stream: KeyedStream
             operator=label,
         ) from None
     _equal(f"header of subtask {stream.subtask}", merged.header, stream.parsed, label)
-    return {giver.subtask: table for giver, table in zip(givers, merged.id_maps[1:], strict=True)}
+    return {
+        giver.subtask: table
+        for giver, table in zip(givers, merged.id_maps[1:], strict=True)
+        if table != tuple(range(len(table)))
+    }
 
 
 def _check_element_header(label: str, givers: Sequence[ElementStream], stream: ElementStream) -> None:
@@ -179,6 +181,13 @@ def _check_element_header(label: str, givers: Sequence[ElementStream], stream: E
             operator=label,
         ) from None
     _equal(f"operator-state header of subtask {stream.subtask}", merged, stream.parsed, label)
+
+
+def _is_written_anew(owner: KeyedStream, source: Extent, stream: KeyedStream) -> bool:
+    """Whether a heap block without entries cannot be copied because the result's header lists other states."""
+    if stream.framing is not Framing.HEAP or owner.header == stream.header or owner.parsed is None:
+        return False
+    return is_empty_group(source.length, owner.parsed)
 
 
 def _filler(label: str, key_group: int, stream: KeyedStream) -> bytes:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, write_keyed_header
-from rescale.flink.keyed.heap import empty_group
+from rescale.flink.keyed.heap import empty_group, is_empty_group
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.planning.plan import NewStream, Piece, Slot
 from rescale.planning.snapshot import KeyedStream, Operator
@@ -73,9 +73,10 @@ class KeyedPlanner:
         for key_group in range(wanted.first, wanted.last + 1):
             owner = owners.get(key_group)
             extent = owner.groups[key_group - owner.first_key_group] if owner else None
-            if extent is not None and owner is not None:
+            heap = givers[0].framing is Framing.HEAP
+            if extent is not None and owner is not None and (not heap or owner.parsed == header.parsed):
                 piece = piece_of(extent, header.id_tables.get(owner.subtask))
-            elif givers[0].framing is Framing.HEAP and slot is Slot.KEYED:
+            elif heap:
                 piece = self.literals.piece(self._empty_group(key_group, header.parsed))
             else:
                 lengths.append(-1)
@@ -99,14 +100,6 @@ class KeyedPlanner:
         first = givers[0]
         if all(giver.header == first.header for giver in givers):
             return _Header(piece_of(first.extent.part(0, len(first.header))), first.parsed, {})
-        if any(giver.framing is not Framing.CANONICAL for giver in givers):
-            raise UnsupportedError(
-                "the subtasks registered different states, and heap framing does not tell where a state begins",
-                operator=self.operator.label,
-                expected="the same header in every keyed stream",
-                found=f"another one in subtask {next(g.subtask for g in givers if g.header != first.header)}",
-                advice="take a canonical savepoint (flink savepoint --type canonical) and rescale that",
-            )
         parsed = [giver.parsed for giver in givers if giver.parsed is not None]
         if len(parsed) < len(givers):
             raise UnsupportedError(
@@ -114,6 +107,11 @@ class KeyedPlanner:
                 operator=self.operator.label,
                 advice="take a savepoint after every subtask has registered all its states (in open())",
             )
+        if all(giver.framing is Framing.CANONICAL for giver in givers):
+            return self._merged(givers, parsed)
+        return self._heap_header(givers, parsed)
+
+    def _merged(self, givers: Sequence[KeyedStream], parsed: Sequence[KeyedHeader]) -> _Header:
         merged = merge_keyed_headers(parsed)
         tables = {
             giver.subtask: self._id_table(table)
@@ -121,6 +119,25 @@ class KeyedPlanner:
             if table != tuple(range(len(table)))
         }
         return _Header(self.literals.piece(write_keyed_header(merged.header)), merged.header, tables)
+
+    def _heap_header(self, givers: Sequence[KeyedStream], parsed: Sequence[KeyedHeader]) -> _Header:
+        """The header of the streams that have entries, if they agree and it knows the states of all the others.
+
+        A stream without a single entry (its subtask has not met a key, and so not registered every state) has nothing
+        to translate: its groups are written anew, as empty as they are.
+        """
+        full = [header for giver, header in zip(givers, parsed, strict=True) if not _is_empty(giver, header)]
+        base = full[0] if full else max(parsed, key=lambda header: len(header.states))
+        if any(header != base for header in full) or merge_keyed_headers([base, *parsed]).header != base:
+            raise UnsupportedError(
+                "the subtasks registered different states, and heap framing does not tell where a state begins",
+                operator=self.operator.label,
+                expected="the same header in every keyed stream",
+                found=f"another one in subtask {next(g.subtask for g in givers if g.parsed != base)}",
+                advice="take a canonical savepoint (flink savepoint --type canonical) and rescale that",
+            )
+        chosen = next(giver for giver in givers if giver.parsed == base)
+        return _Header(piece_of(chosen.extent.part(0, len(chosen.header))), base, {})
 
     def _id_table(self, table: tuple[int, ...]) -> int:
         if table not in self.id_tables:
@@ -135,6 +152,11 @@ class KeyedPlanner:
                 advice="take a canonical savepoint (flink savepoint --type canonical) and rescale that",
             )
         return empty_group(key_group, header)
+
+
+def _is_empty(stream: KeyedStream, header: KeyedHeader) -> bool:
+    """Whether no key group of a heap stream has an entry, which their lengths tell."""
+    return all(group is None or is_empty_group(group.length, header) for group in stream.groups)
 
 
 def _owners(operator: Operator, sources: Sequence[KeyedStream]) -> dict[int, KeyedStream]:
