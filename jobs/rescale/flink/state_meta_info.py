@@ -1,4 +1,4 @@
-"""What a stream's header says of each state (`StateMetaInfoSnapshotReadersWriters`): name, kind, options, serializers."""
+"""What a header says of each state (`StateMetaInfoSnapshotReadersWriters`): name, kind, options, serializers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from enum import IntEnum
 from rescale.flink.binary import ByteReader
 from rescale.flink.serializers.reading import read_versioned
 from rescale.flink.serializers.snapshot import SerializerSnapshot
-
-_POJO = "org.apache.flink.api.java.typeutils.runtime.PojoSerializerSnapshot"
 
 
 class StateKind(IntEnum):
@@ -69,27 +67,10 @@ def covering(infos: list[StateMetaInfo]) -> StateMetaInfo | None:
     return next((info for info in infos if all(_covers_state(info, other) for other in infos)), None)
 
 
-def covers(wide: SerializerSnapshot, narrow: SerializerSnapshot) -> bool:
-    """Whether `wide` is `narrow`, up to further subclasses of POJOs that it knows."""
-    if wide.body == narrow.body and wide.class_name == narrow.class_name and wide.version == narrow.version:
-        return True
-    same_form = (wide.class_name, wide.version, len(wide.nested)) == (
-        narrow.class_name,
-        narrow.version,
-        len(narrow.nested),
-    )
-    if not same_form or not all(map(covers, wide.nested, narrow.nested)):
-        return False
-    if wide.class_name != _POJO:
-        return bool(wide.nested) and wide.attributes == narrow.attributes
-    fixed = [[a for a in snapshot.attributes if a[0] != "subclass"] for snapshot in (wide, narrow)]
-    return fixed[0] == fixed[1] and set(narrow.values("subclass")) <= set(wide.values("subclass"))
-
-
 def _covers_state(wide: StateMetaInfo, narrow: StateMetaInfo) -> bool:
     if wide.raw == narrow.raw:
         return True
     mine, others = dict(wide.serializers), dict(narrow.serializers)
     return ((wide.kind, dict(wide.options), mine.keys()) == (narrow.kind, dict(narrow.options), others.keys())) and all(
-        covers(mine[name], others[name]) for name in mine
+        mine[name].covers(others[name]) for name in mine
     )

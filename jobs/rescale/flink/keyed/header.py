@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from rescale.errors import SnapshotError
 from rescale.flink.binary import ByteReader, ByteWriter
-from rescale.flink.serializers.reading import PROXY_VERSION, read_versioned
+from rescale.flink.serializers.reading import read_versioned, type_name, write_versioned
 from rescale.flink.serializers.snapshot import SerializerSnapshot
-from rescale.flink.state_meta_info import StateMetaInfo, covering, covers, read_state_list
+from rescale.flink.state_meta_info import StateMetaInfo, covering, read_state_list
 
 VERSION = 6
 
@@ -53,10 +53,7 @@ def write_keyed_header(header: KeyedHeader) -> bytes:
     out = ByteWriter()
     out.i32(VERSION)
     out.boolean(header.compressed)
-    out.i32(PROXY_VERSION)
-    out.utf(header.key_serializer.class_name)
-    out.i32(header.key_serializer.version)
-    out.raw(header.key_serializer.body)
+    write_versioned(out, header.key_serializer)
     out.i16(len(header.states))
     for state in header.states:
         out.raw(state.raw)
@@ -68,12 +65,14 @@ def merge_keyed_headers(headers: Sequence[KeyedHeader]) -> MergedHeader:
     if len({header.compressed for header in headers}) > 1:
         raise SnapshotError("some keyed streams of one operator are compressed and some are not")
     keys = [header.key_serializer for header in headers]
-    key = next((wide for wide in keys if all(covers(wide, narrow) for narrow in keys)), None)
+    key = next((wide for wide in keys if all(wide.covers(narrow) for narrow in keys)), None)
     if key is None:
         raise SnapshotError("the subtasks of one operator have different key serializers", found=_names(keys))
     by_name: dict[str, list[StateMetaInfo]] = {}
     for header in headers:
-        for state in header.states:
+        for i, state in enumerate(header.states):
+            if any(state.name == other.name for other in header.states[:i]):
+                raise SnapshotError("a keyed stream lists a state twice", state=state.name)
             by_name.setdefault(state.name, []).append(state)
     merged = KeyedHeader(headers[0].compressed, key, tuple(_one(name, infos) for name, infos in by_name.items()))
     ids = {name: i for i, name in enumerate(by_name)}
@@ -92,4 +91,4 @@ def _one(name: str, infos: list[StateMetaInfo]) -> StateMetaInfo:
 
 
 def _names(snapshots: Sequence[SerializerSnapshot]) -> str:
-    return ", ".join(sorted({snapshot.class_name for snapshot in snapshots}))
+    return ", ".join(sorted({type_name(snapshot) for snapshot in snapshots}))

@@ -6,33 +6,39 @@ known to find what follows. A class without a row in the registry ends the readi
 
 from __future__ import annotations
 
-from rescale.flink.binary import ByteReader
+import re
+
+from rescale.flink.binary import ByteReader, ByteWriter
+from rescale.flink.serializers.body import Body
 from rescale.flink.serializers.registry import ROWS, short_class_name
-from rescale.flink.serializers.snapshot import SerializerSnapshot, UnknownSerializer
+from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot, UnknownSerializer
 
 PROXY_VERSION = 2
 """`TypeSerializerSnapshotSerializationUtil.TypeSerializerSnapshotSerializationProxy`."""
 
 MAX_DEPTH = 64
 
+_CLASS_NAME = re.compile(r"[^\s\x00-\x1f./;\[]+(\.[^\s\x00-\x1f./;\[]+)*")
+"""What the JVM takes for the binary name of a class."""
+
 
 def read_snapshot(reader: ByteReader, depth: int = 0) -> SerializerSnapshot:
-    """`TypeSerializerSnapshot.writeVersionedSnapshot`: class name, version, body."""
+    """`TypeSerializerSnapshot.writeVersionedSnapshot`: class name, version, body.
+
+    Raises `UnknownSerializer` if the class is not known, `SnapshotError` if the bytes are no snapshot.
+    """
     at = reader.position
     class_name, version = reader.utf(), reader.i32()
+    if not _CLASS_NAME.fullmatch(class_name):
+        raise reader.error("not a serializer snapshot", at=at, expected="the name of a class", found=repr(class_name))
     if depth > MAX_DEPTH:
         raise reader.error("serializers nested too deep", at=at, expected=f"at most {MAX_DEPTH} levels")
     row = ROWS.get(class_name)
-    if row is None:
-        raise UnknownSerializer(
-            f"the serializer snapshot {class_name} is not known",
-            path=reader.path,
-            offset=at,
-            advice="changing the parallelism needs no serializers; only what must look into keys or values is refused",
-        )
-    start = reader.position
-    attributes, nested = row.layout(reader, version, lambda inner: read_snapshot(inner, depth + 1))
-    return SerializerSnapshot(class_name, version, reader.data[start : reader.position], nested, attributes)
+    if row is None or version not in row.versions:
+        raise UnknownSerializer(class_name, version, reader.path, at)
+    body = Body(reader, version, lambda inner: read_snapshot(inner, depth + 1))
+    row.layout(body)
+    return body.finish(class_name)
 
 
 def read_versioned(reader: ByteReader) -> SerializerSnapshot:
@@ -44,8 +50,17 @@ def read_versioned(reader: ByteReader) -> SerializerSnapshot:
     return read_snapshot(reader)
 
 
+def write_versioned(out: ByteWriter, snapshot: SerializerSnapshot) -> None:
+    out.i32(PROXY_VERSION)
+    out.utf(snapshot.class_name)
+    out.i32(snapshot.version)
+    out.raw(snapshot.body)
+
+
 def type_name(snapshot: SerializerSnapshot) -> str:
     """What people call the type: `Long`, `Tuple2<String, Int>`, `List<POJO com.x.Y>`."""
+    if snapshot.values(UNKNOWN):
+        return short_class_name(snapshot.class_name)
     attributes = {name: short_class_name(value) for name, value in reversed(snapshot.attributes)}
     name = ROWS[snapshot.class_name].name.format_map(attributes)
     shown = () if name.startswith("POJO") else snapshot.nested

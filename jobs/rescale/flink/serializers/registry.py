@@ -9,84 +9,62 @@ from rescale.flink.serializers.layouts import (
     composite,
     constants,
     fields,
-    java_objects,
     kryo,
-    outer_external,
     outer_fields,
-    outer_flag,
     pojo,
     row_data,
     scala_constants,
     simple,
     sorted_map,
-    ttl_aware,
 )
 
 _BASE = "org.apache.flink.api.common.typeutils.base."
 _JAVA = "org.apache.flink.api.java.typeutils.runtime."
-_TABLE = "org.apache.flink.table.runtime.typeutils."
+_STATE = "org.apache.flink.runtime.state."
+_STREAMING = "org.apache.flink.streaming."
+_WINDOW = _STREAMING + "api.windowing.windows."
+_SINK = _STREAMING + "api.functions.sink."
+_TABLE_RUNTIME = "org.apache.flink.table.runtime."
+_TABLE = _TABLE_RUNTIME + "typeutils."
+_TABLE_WINDOW = _TABLE_RUNTIME + "operators.window."
+_MULTISET = _TABLE_RUNTIME + "sequencedmultisetstate.linked."
 _VIEW = "org.apache.flink.table.dataview."
 _SCALA = "org.apache.flink.api.scala.typeutils."
-_WINDOW = "org.apache.flink.streaming.api.windowing.windows."
-_TABLE_WINDOW = "org.apache.flink.table.runtime.operators.window."
 _CEP = "org.apache.flink.cep.nfa."
 _SHARED_BUFFER = _CEP + "sharedbuffer."
 
 
 class Row(NamedTuple):
-    """`name` is what people call the type; `{class}` stands for the attribute, nested types follow in brackets."""
+    """`name` is what people call the type; `{class}` stands for the attribute, nested types follow in brackets.
+
+    `versions` are the versions of the snapshot that the layout knows.
+    """
 
     layout: Layout
     name: str
+    versions: tuple[int, ...]
 
+
+_PRIMITIVES = ("Boolean", "Byte", "Char", "Double", "Float", "Int", "Long", "Short")
+_SIMPLE_VERSIONS = (2, 3)
+_COMPOSITE_VERSIONS = (1, 2, 3)
 
 _SIMPLE = {
     **{
         f"{_BASE}{kind}Serializer${kind}SerializerSnapshot": kind
-        for kind in [
-            "Int",
-            "Long",
-            "Short",
-            "Byte",
-            "Boolean",
-            "Char",
-            "Float",
-            "Double",
-            "String",
-            "BigInt",
-            "BigDec",
-            "Date",
-            "SqlDate",
-            "SqlTime",
-            "SqlTimestamp",
-            "LocalDate",
-            "LocalTime",
-            "LocalDateTime",
-            "Instant",
-            "Void",
-            "IntValue",
-            "LongValue",
-            "ShortValue",
-            "ByteValue",
-            "BooleanValue",
-            "CharValue",
-            "FloatValue",
-            "DoubleValue",
-            "StringValue",
-            "NullValue",
-            "Variant",
-            "Bitmap",
-        ]
+        for kind in (
+            *_PRIMITIVES,
+            *("String", "BigInt", "BigDec", "Void", "Variant", "Bitmap"),
+            *("Date", "SqlDate", "SqlTime", "SqlTimestamp", "LocalDate", "LocalTime", "LocalDateTime", "Instant"),
+            *(f"{kind}Value" for kind in (*_PRIMITIVES, "String", "Null")),
+        )
     },
     **{
         f"{_BASE}array.{kind}ArraySerializer${kind}ArraySerializerSnapshot": f"{kind.removesuffix('Primitive')}[]"
-        for kind in (
-            "String",
-            *(f"{p}Primitive" for p in ["Byte", "Boolean", "Char", "Short", "Int", "Long", "Float", "Double"]),
-        )
+        for kind in ("String", *(f"{kind}Primitive" for kind in _PRIMITIVES))
     },
-    "org.apache.flink.runtime.state.VoidNamespaceSerializer$VoidNamespaceSerializerSnapshot": "VoidNamespace",
-    "org.apache.flink.runtime.state.JavaSerializer$JavaSerializerSnapshot": "Java object",
+    _STATE + "VoidNamespaceSerializer$VoidNamespaceSerializerSnapshot": "VoidNamespace",
+    _STATE + "JavaSerializer$JavaSerializerSnapshot": "Java object",
     _WINDOW + "TimeWindow$Serializer$TimeWindowSerializerSnapshot": "TimeWindow",
     _WINDOW + "GlobalWindow$Serializer$GlobalWindowSerializerSnapshot": "GlobalWindow",
     _TABLE_WINDOW + "TimeWindow$Serializer$TimeWindowSerializerSnapshot": "TimeWindow",
@@ -94,84 +72,118 @@ _SIMPLE = {
     _TABLE_WINDOW + "GlobalWindow$Serializer$GlobalWindowSerializerSnapshot": "GlobalWindow",
     _JAVA + "Tuple0SerializerSnapshot": "Tuple0",
     _TABLE + "StringDataSerializer$StringDataSerializerSnapshot": "StringData",
+    _TABLE_RUNTIME + "operators.sink.SortedLongSerializer$SortedLongSerializerSnapshot": "SortedLong",
     _VIEW + "NullSerializer$NullSerializerSnapshot": "Null",
-    "org.apache.flink.streaming.api.utils.ByteArrayWrapperSerializer$ByteArrayWrapperSerializerSnapshot": "Byte[]",
+    _STREAMING + "api.utils.ByteArrayWrapperSerializer$ByteArrayWrapperSerializerSnapshot": "Byte[]",
+    _SCALA + "NothingSerializerSnapshot": "Nothing",
+    _SCALA + "UnitSerializer$UnitSerializerSnapshot": "Unit",
     _SHARED_BUFFER + "EventId$EventIdSerializer$EventIdSerializerSnapshot": "EventId",
-    _SHARED_BUFFER + "NodeId$NodeIdSerializer$NodeIdSerializerSnapshot": "NodeId",
     _CEP + "DeweyNumber$DeweyNumberSerializer$DeweyNumberSerializerSnapshot": "DeweyNumber",
 }
 
-ROWS: dict[str, Row] = {
-    **{class_name: Row(simple, name) for class_name, name in _SIMPLE.items()},
-    _BASE + "EnumSerializer$EnumSerializerSnapshot": Row(constants, "Enum {class}"),
-    _BASE + "ListSerializerSnapshot": Row(composite(), "List"),
-    _BASE + "SetSerializerSnapshot": Row(composite(), "Set"),
-    "org.apache.flink.runtime.state.ArrayListSerializerSnapshot": Row(composite(), "List"),
-    _BASE + "MapSerializerSnapshot": Row(composite(), "Map"),
-    _VIEW + "NullAwareMapSerializerSnapshot": Row(composite(), "Map"),
-    _BASE + "GenericArraySerializerSnapshot": Row(composite(outer_fields("class:utf")), "Array"),
-    _JAVA + "TupleSerializerSnapshot": Row(composite(outer_fields("class:utf")), "{class}"),
-    _JAVA + "RowSerializer$RowSerializerSnapshot": Row(composite(outer_flag("supportsRowKind", since=4)), "Row"),
-    _JAVA + "JavaEitherSerializerSnapshot": Row(composite(), "Either"),
-    _JAVA + "NullableSerializer$NullableSerializerSnapshot": Row(composite(outer_fields("padding:i32")), "Nullable"),
-    _JAVA + "ValueSerializer$ValueSerializerSnapshot": Row(fields("class:utf"), "Value {class}"),
-    _JAVA + "CopyableValueSerializer$CopyableValueSerializerSnapshot": Row(fields("class:utf"), "Value {class}"),
-    _JAVA + "PojoSerializerSnapshot": Row(pojo, "POJO {class}"),
-    _JAVA + "kryo.KryoSerializerSnapshot": Row(kryo, "Kryo {class}"),
-    "org.apache.flink.runtime.state.ttl.TtlStateFactory$TtlSerializerSnapshot": Row(composite(), "TTL"),
-    "org.apache.flink.runtime.state.v2.ttl.TtlStateFactory$TtlSerializerSnapshot": Row(composite(), "TTL"),
-    "org.apache.flink.runtime.state.ttl.TtlAwareSerializerSnapshot": Row(ttl_aware, "TTL aware"),
-    "org.apache.flink.streaming.api.operators.TimerSerializerSnapshot": Row(composite(), "Timer"),
-    "org.apache.flink.streaming.runtime.streamrecord.StreamElementSerializer$StreamElementSerializerSnapshot": Row(
-        composite(), "StreamElement"
+_COMPOSITE = {
+    _BASE + "ListSerializerSnapshot": "List",
+    _BASE + "SetSerializerSnapshot": "Set",
+    _BASE + "MapSerializerSnapshot": "Map",
+    _JAVA + "JavaEitherSerializerSnapshot": "Either",
+    _STATE + "ArrayListSerializerSnapshot": "List",
+    _STATE + "ttl.TtlStateFactory$TtlSerializerSnapshot": "TTL",
+    _STATE + "v2.ttl.TtlStateFactory$TtlSerializerSnapshot": "TTL",
+    _STREAMING + "api.operators.TimerSerializerSnapshot": "Timer",
+    _STREAMING + "api.operators.co.IntervalJoinOperator$BufferEntrySerializerSnapshot": "BufferEntry",
+    _STREAMING + "api.datastream.CoGroupedStreams$UnionSerializerSnapshot": "Union",
+    _STREAMING + "runtime.streamrecord.StreamElementSerializer$StreamElementSerializerSnapshot": "StreamElement",
+    _TABLE + "RawValueDataSerializer$RawValueDataSerializerSnapshot": "RawValueData",
+    _TABLE + "WindowKeySerializer$WindowKeySerializerSnapshot": "WindowKey",
+    _MULTISET + "MetaSqnInfoSerializer$MetaSqnInfoSerializerSnapshot": "MetaSqnInfo",
+    _MULTISET + "RowSqnInfoSerializer$RowSqnInfoSerializerSnapshot": "RowSqnInfo",
+    _MULTISET + "NodeSerializer$NodeSerializerSnapshot": "Node",
+    _VIEW + "NullAwareMapSerializerSnapshot": "Map",
+    _VIEW + "MapViewSerializerSnapshot": "MapView",
+    _VIEW + "ListViewSerializerSnapshot": "ListView",
+    _SCALA + "ScalaOptionSerializerSnapshot": "Option",
+    _SCALA + "ScalaEitherSerializerSnapshot": "Either",
+    _SCALA + "ScalaTrySerializerSnapshot": "Try",
+    _SHARED_BUFFER + "NodeId$NodeIdSerializer$NodeIdSerializerSnapshot": "NodeId",
+    _SHARED_BUFFER + "LockableTypeSerializerSnapshot": "Lockable",
+    _SHARED_BUFFER + "SharedBufferNodeSerializerSnapshotV2": "SharedBufferNode",
+    _SHARED_BUFFER + "SharedBufferNode$SharedBufferNodeSerializer$SharedBufferNodeSerializerSnapshot": (
+        "SharedBufferNode"
     ),
-    "org.apache.flink.streaming.api.datastream.CoGroupedStreams$UnionSerializerSnapshot": Row(composite(), "Union"),
-    "org.apache.flink.streaming.api.operators.co.IntervalJoinOperator$BufferEntrySerializerSnapshot": Row(
-        composite(), "BufferEntry"
+    _SHARED_BUFFER + "SharedBufferEdge$SharedBufferEdgeSerializer$SharedBufferEdgeSerializerSnapshot": (
+        "SharedBufferEdge"
     ),
+}
+
+_COMPOSITE_WITH_OUTER_BODY = {
+    _BASE + "GenericArraySerializerSnapshot": ("Array", outer_fields("class:utf")),
+    _JAVA + "TupleSerializerSnapshot": ("{class}", outer_fields("class:utf")),
+    _JAVA + "RowSerializer$RowSerializerSnapshot": ("Row", outer_fields("supportsRowKind:flag", since=4)),
+    _JAVA + "NullableSerializer$NullableSerializerSnapshot": ("Nullable", outer_fields("padding:i32")),
     **{
-        f"org.apache.flink.streaming.api.functions.sink.{legacy}TwoPhaseCommitSinkFunction$StateSerializerSnapshot": Row(
-            composite(outer_flag("supportsNullTransaction", since=3)), "SinkState"
+        f"{_SINK}{legacy}TwoPhaseCommitSinkFunction$StateSerializerSnapshot": (
+            "SinkState",
+            outer_fields("supportsNullTransaction:flag", since=3),
         )
         for legacy in ("", "legacy.")
     },
-    _TABLE + "RowDataSerializer$RowDataSerializerSnapshot": Row(row_data, "RowData"),
-    _TABLE + "BinaryRowDataSerializer$BinaryRowDataSerializerSnapshot": Row(fields("numFields:i32"), "BinaryRowData"),
+    _TABLE + "ExternalSerializer$ExternalSerializerSnapshot": (
+        "External",
+        outer_fields("type:java", "isInternalInput:flag"),
+    ),
+    _TABLE + "LinkedListSerializer$LinkedListSerializerSnapshot": (
+        "LinkedList",
+        outer_fields("hasNullMask:flag", since=2),
+    ),
+    _SCALA + "ScalaCaseClassSerializerSnapshot": ("{class}", outer_fields("class:utf")),
+    _SCALA + "Tuple2CaseClassSerializerSnapshot": ("{class}", outer_fields("class:utf")),
+    _SCALA + "TraversableSerializerSnapshot": ("Traversable", outer_fields("cbfCode:utf")),
+    _CEP + "NFAStateSerializerSnapshot": ("NFAState", outer_fields("supportsPreviousTimestamp:flag", since=2)),
+}
+
+_OTHERS = {
+    _BASE + "EnumSerializer$EnumSerializerSnapshot": Row(constants, "Enum {class}", (3,)),
+    _JAVA + "ValueSerializer$ValueSerializerSnapshot": Row(fields("class:utf"), "Value {class}", (2,)),
+    _JAVA + "CopyableValueSerializer$CopyableValueSerializerSnapshot": Row(fields("class:utf"), "Value {class}", (2,)),
+    _JAVA + "PojoSerializerSnapshot": Row(pojo, "POJO {class}", (2,)),
+    _JAVA + "kryo.KryoSerializerSnapshot": Row(kryo, "Kryo {class}", (2,)),
+    _STATE + "ttl.TtlAwareSerializerSnapshot": Row(fields("isTtlEnabled:flag", "inner:snapshot"), "TTL aware", (1,)),
+    _TABLE + "RowDataSerializer$RowDataSerializerSnapshot": Row(row_data, "RowData", (3,)),
+    _TABLE + "BinaryRowDataSerializer$BinaryRowDataSerializerSnapshot": Row(
+        fields("numFields:i32"), "BinaryRowData", (3,)
+    ),
     _TABLE + "DecimalDataSerializer$DecimalSerializerSnapshot": Row(
-        fields("precision:i32", "scale:i32"), "DecimalData({precision}, {scale})"
+        fields("precision:i32", "scale:i32"), "DecimalData({precision}, {scale})", (3,)
     ),
     _TABLE + "TimestampDataSerializer$TimestampDataSerializerSnapshot": Row(
-        fields("precision:i32"), "TimestampData({precision})"
+        fields("precision:i32"), "TimestampData({precision})", (1,)
     ),
-    _TABLE + "ArrayDataSerializer$ArrayDataSerializerSnapshot": Row(java_objects(2), "ArrayData"),
-    _TABLE + "MapDataSerializer$MapDataSerializerSnapshot": Row(java_objects(4), "MapData"),
-    _TABLE + "ExternalSerializer$ExternalSerializerSnapshot": Row(composite(outer_external), "External"),
-    _TABLE + "LinkedListSerializer$LinkedListSerializerSnapshot": Row(
-        composite(outer_flag("hasNullMask", since=2)), "LinkedList"
+    _TABLE + "ArrayDataSerializer$ArrayDataSerializerSnapshot": Row(
+        fields("type:java", "serializer:java"), "ArrayData", (3,)
     ),
-    _TABLE + "RawValueDataSerializer$RawValueDataSerializerSnapshot": Row(composite(), "RawValueData"),
-    _TABLE + "WindowKeySerializer$WindowKeySerializerSnapshot": Row(composite(), "WindowKey"),
-    _TABLE + "SortedMapSerializerSnapshot": Row(sorted_map, "SortedMap"),
-    _VIEW + "MapViewSerializerSnapshot": Row(composite(), "MapView"),
-    _VIEW + "ListViewSerializerSnapshot": Row(composite(), "ListView"),
-    _SCALA + "ScalaCaseClassSerializerSnapshot": Row(composite(outer_fields("class:utf")), "{class}"),
-    _SCALA + "Tuple2CaseClassSerializerSnapshot": Row(composite(outer_fields("class:utf")), "{class}"),
-    _SCALA + "ScalaOptionSerializerSnapshot": Row(composite(), "Option"),
-    _SCALA + "TraversableSerializerSnapshot": Row(composite(outer_fields("cbfCode:utf")), "Traversable"),
-    _SCALA + "ScalaEnumSerializerSnapshot": Row(scala_constants, "Enum {class}"),
-    _CEP + "NFAStateSerializerSnapshot": Row(composite(outer_flag("supportsPreviousTimestamp", since=0)), "NFAState"),
-    _SHARED_BUFFER + "Lockable$LockableTypeSerializerSnapshot": Row(composite(), "Lockable"),
-    _SHARED_BUFFER + "SharedBufferNodeSerializerSnapshot": Row(composite(), "SharedBufferNode"),
-    _SHARED_BUFFER + "SharedBufferNode$SharedBufferNodeSerializer$SharedBufferNodeSerializerSnapshot": Row(
-        composite(), "SharedBufferNode"
+    _TABLE + "MapDataSerializer$MapDataSerializerSnapshot": Row(
+        fields("key type:java", "type:java", "key serializer:java", "serializer:java"), "MapData", (3,)
     ),
-    _SHARED_BUFFER + "SharedBufferEdge$SharedBufferEdgeSerializer$SharedBufferEdgeSerializerSnapshot": Row(
-        composite(), "SharedBufferEdge"
+    _TABLE + "SortedMapSerializerSnapshot": Row(sorted_map, "SortedMap", (3,)),
+    _MULTISET + "RowDataKeySerializerSnapshot": Row(
+        fields("equaliser:blob", "hashFunction:blob", "inner:snapshot"), "RowDataKey", (0,)
     ),
+    _SCALA + "ScalaEnumSerializerSnapshot": Row(scala_constants, "Enum {class}", (2,)),
     "org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot": Row(
-        fields("class:utf", "schema:utf"), "Avro {class}"
+        fields("class:utf", "schema:utf"), "Avro {class}", (2,)
     ),
 }
+
+ROWS: dict[str, Row] = {
+    **{class_name: Row(simple, name, _SIMPLE_VERSIONS) for class_name, name in _SIMPLE.items()},
+    **{class_name: Row(composite(), name, _COMPOSITE_VERSIONS) for class_name, name in _COMPOSITE.items()},
+    **{
+        class_name: Row(composite(outer), name, _COMPOSITE_VERSIONS)
+        for class_name, (name, outer) in _COMPOSITE_WITH_OUTER_BODY.items()
+    },
+    **_OTHERS,
+}
+"""By the snapshot's class."""
 
 
 def short_class_name(name: str) -> str:

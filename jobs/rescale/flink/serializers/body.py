@@ -1,0 +1,140 @@
+"""The body of a serializer snapshot while it is read: a layout takes from it what its class has written, in order.
+
+Besides the values the bytes are kept apart that belong to the class itself: two snapshots of a class say the same if
+those are equal and what is nested says the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from rescale.flink.binary import ByteReader
+from rescale.flink.java_serialization import JavaObject, read_java_object
+from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot, UnknownSerializer
+
+NESTED_MAGIC, NESTED_VERSION = 1333245, 1
+"""`NestedSerializersSnapshotDelegate`."""
+
+OPTIONAL_MAP_MAGIC = 5440760593776
+"""`LinkedOptionalMapSerializer.HEADER`."""
+
+
+class OptionalEntry(NamedTuple):
+    """An entry of a map by `LinkedOptionalMapSerializer`; `value` reads the value's frame, None if it is missing."""
+
+    name: str
+    value: ByteReader | None
+
+
+class Body:
+    """A cursor behind `version`; every method takes the next value and keeps it under `name`."""
+
+    def __init__(
+        self, reader: ByteReader, version: int, read_nested: Callable[[ByteReader], SerializerSnapshot]
+    ) -> None:
+        self.reader = reader
+        self.version = version
+        self.attributes: list[tuple[str, str]] = []
+        self.nested: list[SerializerSnapshot] = []
+        self.subclasses: list[tuple[str, SerializerSnapshot | None]] = []
+        self._read_nested = read_nested
+        self._start = reader.position
+        self._foreign: list[tuple[int, int]] = []
+
+    def utf(self, name: str) -> None:
+        self.attributes.append((name, self.reader.utf()))
+
+    def i32(self, name: str) -> None:
+        self.attributes.append((name, str(self.reader.i32())))
+
+    def flag(self, name: str) -> None:
+        self.attributes.append((name, str(self.reader.boolean())))
+
+    def blob(self, name: str) -> None:
+        """`i32` length and as many bytes, of which the number is kept."""
+        self.attributes.append((name, f"{len(self.reader.blob())} bytes"))
+
+    def java_object(self, name: str) -> None:
+        """A Java object stream, of which the class is kept."""
+        value = read_java_object(self.reader)
+        self.attributes.append((name, value.java_class.name if isinstance(value, JavaObject) else str(value)))
+
+    def expect(self, number: int, what: str) -> None:
+        at = self.reader.position
+        found = self.reader.i32()
+        if found != number:
+            raise self.reader.error(f"not {what}", at=at, expected=number, found=found)
+
+    def snapshot(self) -> None:
+        """One nested snapshot, as it stands."""
+        start = self.reader.position
+        self.nested.append(self._read_nested(self.reader))
+        self._foreign.append((start, self.reader.position))
+
+    def snapshots(self) -> None:
+        """The block of nested snapshots that `NestedSerializersSnapshotDelegate` writes."""
+        self.expect(NESTED_MAGIC, "a block of nested serializer snapshots")
+        self.expect(NESTED_VERSION, "a version of nested serializer snapshots that is known")
+        for _ in range(self.reader.count(item_size=6)):
+            self.snapshot()
+
+    def optional_map(self, name: str) -> list[OptionalEntry]:
+        """A map whose keys and values lie in frames of known length, or are missing."""
+        at = self.reader.position
+        magic = self.reader.i64()
+        if magic != OPTIONAL_MAP_MAGIC:
+            raise self.reader.error("not a map of optional entries", at=at, expected=OPTIONAL_MAP_MAGIC, found=magic)
+        entries = []
+        for _ in range(self.reader.count(item_size=4)):
+            self.utf(name)
+            if self.reader.boolean():
+                self.reader.blob()
+            entries.append(OptionalEntry(self.attributes[-1][1], self._frame() if self.reader.boolean() else None))
+        return entries
+
+    def framed(self, entry: OptionalEntry) -> SerializerSnapshot | None:
+        """The snapshot in the value of an entry. One that is not known is passed over: its frame says where it ends."""
+        frame = entry.value
+        if frame is None:
+            return None
+        start = frame.position
+        # Its length is not of its own either: it changes with what is inside.
+        self._foreign.append((start - 4, frame.end))
+        try:
+            snapshot = self._read_nested(frame)
+        except UnknownSerializer as error:
+            frame.position = start
+            class_name, version = frame.utf(), frame.i32()
+            rest = frame.raw(frame.remaining)
+            return SerializerSnapshot(class_name, version, rest, attributes=((UNKNOWN, error.class_name),), own=rest)
+        if frame.remaining:
+            raise frame.error("bytes behind a serializer snapshot in its frame", expected=0, found=frame.remaining)
+        return snapshot
+
+    def disown(self, start: int) -> None:
+        """What was read from `start` on does not belong to the class itself."""
+        self._foreign = [span for span in self._foreign if span[0] < start]
+        self._foreign.append((start, self.reader.position))
+
+    def finish(self, class_name: str) -> SerializerSnapshot:
+        data, end = self.reader.data, self.reader.position
+        own, at = b"", self._start
+        for foreign_start, foreign_end in self._foreign:
+            own += data[at:foreign_start]
+            at = foreign_end
+        return SerializerSnapshot(
+            class_name,
+            self.version,
+            data[self._start : end],
+            tuple(self.nested),
+            tuple(self.attributes),
+            tuple(self.subclasses),
+            own + data[at:end],
+        )
+
+    def _frame(self) -> ByteReader:
+        length = self.reader.count(item_size=1)
+        start = self.reader.position
+        self.reader.position = start + length
+        return ByteReader(self.reader.data, self.reader.path, start, start + length)
