@@ -84,9 +84,9 @@ def classes(version: str) -> Path:
         home.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
             compiled = Path(scratch) / "classes"
-            path = os.pathsep.join(map(str, flink_home(version)))
+            jars = os.pathsep.join(map(str, flink_home(version)))
             done = subprocess.run(
-                ["javac", "-nowarn", "-d", str(compiled), "-cp", path, *map(str, sources)],
+                ["javac", "-nowarn", "-d", str(compiled), "-cp", jars, *map(str, sources)],
                 capture_output=True,
                 text=True,
                 check=False,

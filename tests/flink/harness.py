@@ -190,13 +190,15 @@ class Flink:
         claim_mode: str = "NO_CLAIM",
         per_subtask: bool = False,
         again: str | None = None,
+        shown: int = 20,
         timeout: float = 120,
     ) -> Verdict:
         """Restores the snapshot `path` of `source` as `job`, and judges state and results.
 
         `per_subtask`: SPLIT elements must lie where Flink's own redistribution from the parallelism of `source` to that
         of `job` puts them. `again`: the kind of a snapshot to take of the restored job and to restore once more. In
-        claim mode `CLAIM`, checkpoints are taken until Flink has deleted the snapshot.
+        claim mode `CLAIM`, checkpoints are taken until Flink has deleted the snapshot. Of the differences, the first
+        `shown` are told.
         """
         answer = self.command(
             "restore",
@@ -207,6 +209,7 @@ class Flink:
             claim_mode=claim_mode,
             per_subtask=per_subtask,
             next=again or "",
+            shown=shown,
         )
         return Verdict(
             tuple(answer["differences"]),
@@ -243,5 +246,5 @@ class Flink:
         `hashes` (hash, max parallelism) → `groups`; `ranges` (max parallelism, parallelism, subtask) → `ranges` (first,
         last); `owners` (max parallelism, parallelism, key group) → `owners`; `defaults` parallelism → `defaults`.
         """
-        answer: dict[str, list[Any]] = self.command("key_groups", **inputs)
+        answer: dict[str, list[Any]] = self.command("key_groups", **dict[str, Any](inputs))
         return answer

@@ -31,7 +31,6 @@ public final class Cases {
             "cep", new Cep(),
             "finished", new Finished(),
             "jam", new Jam());
-    private static final int SHOWN = 20;
 
     private final Cluster cluster;
     private final Map<String, List<String>> undisturbed = new HashMap<>();
@@ -110,7 +109,8 @@ public final class Cases {
             end(id, run);
             FileUtils.deleteDirectoryQuietly(own.toFile());
         }
-        answer.put("differences", comparison.differences.subList(0, Math.min(SHOWN, comparison.differences.size())));
+        int shown = Math.min(request.get("shown").asInt(), comparison.differences.size());
+        answer.put("differences", comparison.differences.subList(0, shown));
         answer.put("number_of_differences", comparison.differences.size());
         answer.put("compared", comparison.compared);
         return answer;

@@ -1,0 +1,29 @@
+"""A running Flink of each release line, started when the first test asks for it, shared by all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from flink.distribution import LINES
+from flink.harness import Flink
+
+
+@pytest.fixture(scope="session")
+def flink_1_20() -> Iterator[Flink]:
+    with Flink(LINES["1.20"]) as flink:
+        yield flink
+
+
+@pytest.fixture(scope="session")
+def flink_2() -> Iterator[Flink]:
+    with Flink(LINES["2"]) as flink:
+        yield flink
+
+
+@pytest.fixture(params=["flink_1_20", "flink_2"])
+def flink(request: pytest.FixtureRequest) -> Flink:
+    """Each release line in turn."""
+    running: Flink = request.getfixturevalue(request.param)
+    return running
