@@ -1,0 +1,89 @@
+"""The committed snapshots as planning sees them, and their streams with the bytes behind them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from rescale.planning.locate import Extent
+from rescale.planning.opening import open_snapshot
+from rescale.planning.snapshot import ElementStream, KeyedStream, Operator, Snapshot
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Those that can be read where they lie: in the others absolute paths stand for another place."""
+    described = sorted(FIXTURES.glob("*/expected.json"))
+    return tuple(path.parent.name for path in described if json.loads(path.read_text())["directory_prefix"] is None)
+
+
+def directory(name: str) -> str:
+    folder = FIXTURES / name
+    return str(folder / json.loads((folder / "expected.json").read_text())["snapshot"])
+
+
+@cache
+def opened(name: str) -> Snapshot:
+    return open_snapshot(directory(name), uids=uids(name))
+
+
+def uids(name: str) -> tuple[tuple[str, str], ...]:
+    """Operator ids and the uids that they come from, as `--uids` takes them."""
+    document = json.loads((FIXTURES / name / "expected.json").read_text())
+    return tuple((operator_id, uid) for uid, operator_id in document["uids"].items())
+
+
+def operator_of(name: str, label: str) -> Operator:
+    return next(operator for operator in opened(name).operators if operator.label == label)
+
+
+def content(snapshot: Snapshot, extent: Extent) -> bytes:
+    file, start, length = extent
+    return Path(snapshot.files[file][0]).read_bytes()[start : start + length]
+
+
+class Keyed(NamedTuple):
+    """A keyed stream of a committed snapshot; `where` names it in assertions."""
+
+    where: str
+    snapshot: Snapshot
+    stream: KeyedStream
+
+    def groups(self) -> Iterator[tuple[int, bytes]]:
+        """Key group and content of those that are there."""
+        for key_group, extent in enumerate(self.stream.groups, self.stream.first_key_group):
+            if extent is not None:
+                yield key_group, content(self.snapshot, extent)
+
+
+class Elements(NamedTuple):
+    """A stream of managed operator state of a committed snapshot."""
+
+    where: str
+    snapshot: Snapshot
+    stream: ElementStream
+
+
+@cache
+def keyed_streams() -> tuple[Keyed, ...]:
+    return tuple(
+        Keyed(f"{name} {operator.label} {stream.subtask}", opened(name), stream)
+        for name in names()
+        for operator in opened(name).operators
+        for stream in operator.keyed
+    )
+
+
+@cache
+def element_streams() -> tuple[Elements, ...]:
+    return tuple(
+        Elements(f"{name} {operator.label} {stream.subtask}", opened(name), stream)
+        for name in names()
+        for operator in opened(name).operators
+        for stream in operator.operator
+    )
