@@ -1,4 +1,4 @@
-"""The operator-state file (`OperatorBackendSerializationProxy`): a header, then elements whose offsets the handle holds.
+"""The operator-state file (`OperatorBackendSerializationProxy`): a header, and elements whose offsets a handle holds.
 
 An element has no length: it ends at the next larger offset of any state, or at the end of the file. Compressed, all
 that follows the header is one snappy stream, flushed before every element, so that elements begin at chunks.
@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from rescale.errors import SnapshotError
 from rescale.flink.binary import ByteReader, ByteWriter
 from rescale.flink.extents import ends
-from rescale.flink.metadata.handles import OperatorStateOffsets
+from rescale.flink.metadata.handles import DistributionMode, OperatorStateOffsets
+from rescale.flink.snappy import IDENTIFIER
 from rescale.flink.state_meta_info import StateMetaInfo, covering, read_state_list
-
-SNAPPY_IDENTIFIER = bytes.fromhex("ff060000734e61507059")
-"""Flink's reader consumes it when it opens a compressed file, so it stands there even if no element follows."""
 
 _VERSIONS = (5, 6)
 _FIRST_VERSION_WITH_COMPRESSION = 6
@@ -41,7 +39,8 @@ def read_operator_state_header(data: bytes, path: str) -> OperatorStateHeader:
     compressed = version >= _FIRST_VERSION_WITH_COMPRESSION and reader.boolean()
     header = OperatorStateHeader(version, compressed, read_state_list(reader), read_state_list(reader))
     at = reader.position
-    expected = SNAPPY_IDENTIFIER if compressed else b""
+    # Flink's reader takes the identifier when it opens the file, so it stands there even if no element follows.
+    expected = IDENTIFIER if compressed else b""
     if reader.raw(reader.remaining) != expected:
         raise reader.error("the header does not end where the first element begins", at=at, expected=expected.hex())
     return header
@@ -57,7 +56,7 @@ def write_operator_state_header(header: OperatorStateHeader) -> bytes:
         for state in states:
             out.raw(state.raw)
     if header.compressed:
-        out.raw(SNAPPY_IDENTIFIER)
+        out.raw(IDENTIFIER)
     return out.bytes()
 
 
@@ -88,8 +87,12 @@ def _merged(states: Sequence[StateMetaInfo]) -> tuple[StateMetaInfo, ...]:
 
 
 def element_extents(states: Sequence[OperatorStateOffsets], size: int) -> tuple[tuple[tuple[int, int], ...], ...]:
-    """(start, length) of the elements of each state, in a file of `size` bytes."""
+    """(start, length) of the elements of each state, in a file of `size` bytes; a broadcast state is one element."""
     for state in states:
+        if state.mode is DistributionMode.BROADCAST and len(state.offsets) != 1:
+            raise SnapshotError(
+                "a broadcast state without exactly one offset", state=state.name, expected=1, found=len(state.offsets)
+            )
         for offset in state.offsets:
             if not 0 <= offset <= size:
                 raise SnapshotError(

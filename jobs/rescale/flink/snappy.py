@@ -11,8 +11,8 @@ import struct
 import google_crc32c
 
 from rescale.errors import SnapshotError
-from rescale.flink.operator_state import SNAPPY_IDENTIFIER as IDENTIFIER
 
+IDENTIFIER = bytes.fromhex("ff060000734e61507059")
 BLOCK_SIZE = 65536
 _MOST_COMPRESSED = 0.85
 """A compressed block larger than this part of the plain one is stored plain (`minCompressionRatio`)."""
@@ -63,6 +63,9 @@ class FramedDecompressor:
             import cramjam  # only those who look into compressed state need it
 
             try:
+                # The length is looked at first, so that a damaged one costs no memory.
+                if cramjam.snappy.decompress_raw_len(content) > BLOCK_SIZE:
+                    raise self._error("a snappy chunk with more content than can be", at, None)
                 content = bytes(cramjam.snappy.decompress_raw(content))
             except cramjam.DecompressionError as error:
                 raise self._error(f"a snappy chunk that does not decompress: {error}", at, None) from None

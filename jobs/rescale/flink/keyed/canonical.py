@@ -82,10 +82,8 @@ def _walk(data: npt.NDArray[np.uint8], state: npt.NDArray[np.int64], table: npt.
             remaining -= step
             if remaining:
                 break
-            if phase == _IN_KEY:
-                phase = _AT_VALUE_LENGTH
-            else:
-                phase = _AT_NEXT_ID if flagged else _AT_KEY_LENGTH
+            after_value = _AT_NEXT_ID if flagged else _AT_KEY_LENGTH
+            phase = _AT_VALUE_LENGTH if phase == _IN_KEY else after_value
         elif phase in (_AT_KEY_LENGTH, _AT_VALUE_LENGTH):
             # A key's first byte is looked at together with its length.
             if end - at < (5 if phase == _AT_KEY_LENGTH else 4):

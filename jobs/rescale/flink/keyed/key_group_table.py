@@ -35,14 +35,15 @@ def group_extents(
     `SnapshotError` for an offset that cannot be.
     """
     absent = {Framing.CANONICAL: 0, Framing.HEAP: None, Framing.RAW: -1}[framing]
-    least = 0 if framing is Framing.RAW else 1
+    # Only user code may write nothing into a key group and still have it listed.
+    least, most = (0, size) if framing is Framing.RAW else (1, size - 1)
     present = [offset for offset in offsets if offset != absent]
     for key_group, offset in enumerate(offsets, first_key_group):
-        if offset != absent and not least <= offset <= size:
+        if offset != absent and not least <= offset <= most:
             raise SnapshotError(
                 f"the offset of key group {key_group} lies outside its stream",
                 offset=offset,
-                expected=f"{least} to {size}",
+                expected=f"{least} to {most}",
                 found=offset,
             )
     if framing is not Framing.RAW and any(low >= high for low, high in pairwise(present)):

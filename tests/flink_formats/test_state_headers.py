@@ -1,0 +1,226 @@
+"""Headers of keyed and operator streams: read, written, merged, and what cannot be merged."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rescale.errors import SnapshotError
+from rescale.flink.keyed.header import merge_keyed_headers, read_keyed_header, write_keyed_header
+from rescale.flink.metadata.handles import DistributionMode, OperatorStateOffsets
+from rescale.flink.operator_state import (
+    OperatorStateHeader,
+    element_extents,
+    merge_operator_state_headers,
+    read_operator_state_header,
+    write_operator_state_header,
+)
+from rescale.flink.serializers.reading import type_name
+from rescale.flink.serializers.snapshot import UnknownSerializer
+from rescale.flink.state_meta_info import StateKind
+from support.snapshot_bytes import (
+    CUSTOM,
+    INT,
+    LONG,
+    STRING,
+    broadcast_state,
+    i32,
+    keyed_header,
+    keyed_state,
+    list_of,
+    operator_header,
+    operator_list,
+    pojo,
+    state,
+)
+
+TIMERS = state("_timer_state/event_user-timers", 3, {}, {"VALUE_SERIALIZER": LONG})
+STATES = {
+    "total": keyed_state("total"),
+    "seen": keyed_state("seen", list_of(STRING), "LIST"),
+    "names": keyed_state("names", STRING),
+    "_timer_state/event_user-timers": TIMERS,
+}
+NARROW = pojo({"a": INT})
+WIDE = pojo({"a": INT}, {"com.example.Rush": LONG})
+OTHER = pojo({"a": INT}, {"com.example.Bulk": LONG})
+
+headers = st.lists(st.sampled_from(sorted(STATES)), unique=True)
+
+
+def keyed(*states: bytes, **options: object) -> object:
+    return read_keyed_header(keyed_header(*states, **options), "a file")
+
+
+def test_what_a_keyed_header_says() -> None:
+    header = read_keyed_header(keyed_header(*STATES.values(), key=LONG, compressed=True), "a file")
+    assert header.compressed
+    assert type_name(header.key_serializer) == "Long"
+    assert [info.name for info in header.states] == list(STATES)
+    assert [info.state_type for info in header.states] == ["VALUE", "LIST", "VALUE", "TIMERS"]
+    assert header.states[0].kind is StateKind.KEY_VALUE
+    assert [name for name, _ in header.states[0].serializers] == ["VALUE_SERIALIZER", "NAMESPACE_SERIALIZER"]
+
+
+@given(headers, st.sampled_from([INT, STRING, WIDE]), st.booleans())
+def test_a_keyed_header_is_written_as_it_was(names: list[str], key: bytes, compressed: bool) -> None:
+    data = keyed_header(*(STATES[name] for name in names), key=key, compressed=compressed)
+    assert write_keyed_header(read_keyed_header(data, "a file")) == data
+
+
+@given(headers, headers, st.sampled_from([(5, False), (6, False), (6, True)]))
+def test_an_operator_header_is_written_as_it_was(lists: list[str], maps: list[str], form: tuple[int, bool]) -> None:
+    data = operator_header(
+        tuple(map(operator_list, lists)), tuple(map(broadcast_state, maps)), version=form[0], compressed=form[1]
+    )
+    header = read_operator_state_header(data, "a file")
+    assert (header.version, header.compressed) == form
+    assert [info.name for info in header.list_states] == lists
+    assert [info.state_type for info in header.broadcast_states] == ["BROADCAST"] * len(maps)
+    assert write_operator_state_header(header) == data
+
+
+@given(st.lists(headers, min_size=1, max_size=4))
+def test_merged_states_keep_their_bytes_and_are_found_by_the_id_maps(lists: list[list[str]]) -> None:
+    sources = [keyed(*(STATES[name] for name in names)) for names in lists]
+    merged, id_maps = merge_keyed_headers(sources)
+    wanted = list(dict.fromkeys(name for names in lists for name in names))
+    assert [info.name for info in merged.states] == wanted
+    assert [info.raw for info in merged.states] == [STATES[name] for name in wanted]
+    for names, ids in zip(lists, id_maps, strict=True):
+        assert [merged.states[i].name for i in ids] == names
+    again = merge_keyed_headers([merged, *sources])
+    assert again.header == merged
+    assert again.id_maps[1:] == id_maps
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
+def test_the_description_that_knows_all_subclasses_is_kept(order: tuple[int, ...]) -> None:
+    both = pojo({"a": INT}, {"com.example.Bulk": LONG, "com.example.Rush": LONG})
+    values = [(NARROW, WIDE, both)[i] for i in order]
+    merged = merge_keyed_headers([keyed(keyed_state("orders", list_of(value), "LIST")) for value in values])
+    assert merged.header.states[0].raw == keyed_state("orders", list_of(both), "LIST")
+    by_key = merge_keyed_headers([keyed(key=value) for value in values])
+    assert write_keyed_header(by_key.header) == keyed_header(key=both)
+    lists = [operator((operator_list("orders", value),)) for value in values]
+    assert merge_operator_state_headers(lists).list_states[0].raw == operator_list("orders", both)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "named"),
+    [
+        (keyed_header(keyed_state("a", INT)), keyed_header(keyed_state("a", LONG)), "a"),
+        (keyed_header(keyed_state("a", LONG)), keyed_header(keyed_state("a", LONG, "REDUCING")), "a"),
+        (keyed_header(keyed_state("a", WIDE)), keyed_header(keyed_state("a", OTHER)), "a"),
+        (keyed_header(keyed_state("a")), keyed_header(keyed_state("b"), keyed_state("b")), "b"),
+        (keyed_header(key=INT), keyed_header(key=LONG), None),
+        (keyed_header(key=WIDE), keyed_header(key=OTHER), None),
+        (keyed_header(), keyed_header(compressed=True), None),
+    ],
+)
+def test_keyed_headers_that_do_not_go_together(one: bytes, other: bytes, named: str | None) -> None:
+    for pair in ((one, other), (other, one)):
+        with pytest.raises(SnapshotError) as error:
+            merge_keyed_headers([read_keyed_header(data, "a file") for data in pair])
+        assert error.value.state == named
+
+
+def operator(lists: tuple[bytes, ...] = (), maps: tuple[bytes, ...] = (), **form: object) -> OperatorStateHeader:
+    return read_operator_state_header(operator_header(lists, maps, **form), "a file")
+
+
+def test_operator_headers_merge_by_name() -> None:
+    one = operator((operator_list("a"), operator_list("u", mode="UNION")), (broadcast_state("m"),))
+    other = operator((operator_list("b"), operator_list("a")), (broadcast_state("n"), broadcast_state("m")))
+    merged = merge_operator_state_headers([one, other])
+    assert [info.name for info in merged.list_states] == ["a", "u", "b"]
+    assert [info.name for info in merged.broadcast_states] == ["m", "n"]
+    assert merge_operator_state_headers([merged, other, one]) == merged
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (operator((operator_list("a", INT),)), operator((operator_list("a", LONG),))),
+        (operator((operator_list("a"),)), operator((operator_list("a", mode="UNION"),))),
+        (operator((), (broadcast_state("a", INT),)), operator((), (broadcast_state("a", LONG),))),
+        (operator(version=5), operator(version=6)),
+        (operator(), operator(compressed=True)),
+    ],
+)
+def test_operator_headers_that_do_not_go_together(one: OperatorStateHeader, other: OperatorStateHeader) -> None:
+    with pytest.raises(SnapshotError):
+        merge_operator_state_headers([one, other])
+
+
+KEYED = keyed_header(*STATES.values(), key=WIDE)
+OPERATOR = operator_header((operator_list("a", WIDE),), (broadcast_state("m"),), compressed=True)
+
+
+@pytest.mark.parametrize(("read", "data"), [(read_keyed_header, KEYED), (read_operator_state_header, OPERATOR)])
+def test_a_header_is_all_that_was_read(read: object, data: bytes) -> None:
+    """Short or long, it does not end where the first key group or element begins."""
+    for damaged in (*(data[:end] for end in range(len(data))), data + b"\0"):
+        with pytest.raises(SnapshotError) as error:
+            read(damaged, "a file")
+        assert error.value.path == "a file"
+        assert 0 <= error.value.offset <= len(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        i32(5) + KEYED[4:],
+        keyed_header(state("a", 5, {}, {"VALUE_SERIALIZER": LONG})),
+        keyed_header(state("a", -1, {}, {"VALUE_SERIALIZER": LONG})),
+        keyed_header()[:-2] + struct.pack(">h", -1),
+    ],
+)
+def test_keyed_headers_that_cannot_be(data: bytes) -> None:
+    with pytest.raises(SnapshotError):
+        read_keyed_header(data, "a file")
+
+
+@pytest.mark.parametrize("data", [i32(4) + OPERATOR[4:], i32(7) + OPERATOR[4:], OPERATOR[:-1] + b"y"])
+def test_operator_headers_that_cannot_be(data: bytes) -> None:
+    with pytest.raises(SnapshotError):
+        read_operator_state_header(data, "a file")
+
+
+def test_an_unknown_serializer_is_told_from_damage() -> None:
+    """The header can still be moved as it is."""
+    for read, data in (
+        (read_keyed_header, keyed_header(keyed_state("a", CUSTOM))),
+        (read_operator_state_header, operator_header((operator_list("a", CUSTOM),))),
+    ):
+        with pytest.raises(UnknownSerializer) as error:
+            read(data, "a file")
+        assert error.value.class_name == "com.example.Money$Snapshot"
+
+
+def test_elements_end_where_the_next_one_of_any_state_begins() -> None:
+    states = (
+        OperatorStateOffsets("a", DistributionMode.SPLIT_DISTRIBUTE, (50, 20)),
+        OperatorStateOffsets("none", DistributionMode.SPLIT_DISTRIBUTE, ()),
+        OperatorStateOffsets("u", DistributionMode.UNION, (30,)),
+        OperatorStateOffsets("m", DistributionMode.BROADCAST, (60,)),
+    )
+    assert element_extents(states, 70) == (((50, 10), (20, 10)), (), ((30, 20),), ((60, 10),))
+
+
+@pytest.mark.parametrize(
+    ("mode", "offsets"),
+    [
+        (DistributionMode.SPLIT_DISTRIBUTE, (-1,)),
+        (DistributionMode.UNION, (0, 11)),
+        (DistributionMode.BROADCAST, ()),
+        (DistributionMode.BROADCAST, (1, 2)),
+    ],
+)
+def test_offsets_that_cannot_be(mode: DistributionMode, offsets: tuple[int, ...]) -> None:
+    with pytest.raises(SnapshotError) as error:
+        element_extents([OperatorStateOffsets("a", mode, offsets)], 10)
+    assert error.value.state == "a"
