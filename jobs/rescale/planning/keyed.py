@@ -49,11 +49,13 @@ class KeyedPlanner:
 
     def _of_slot(self, slot: Slot, sources: Sequence[KeyedStream]) -> list[NewStream]:
         owners = _owners(self.operator, sources)
+        by_subtask = {source.subtask: source for source in sources}
         max_parallelism = self.operator.entry.max_parallelism
         planned = []
         for subtask in range(self.new_parallelism):
             wanted = key_group_range(max_parallelism, self.new_parallelism, subtask)
-            givers = [source for source in sources if len(source.key_groups.intersection(wanted))]
+            holding = {owners[group].subtask for group in range(wanted.first, wanted.last + 1) if group in owners}
+            givers = [by_subtask[giver] for giver in sorted(holding)]
             stream = self._stream(slot, subtask, wanted, givers, owners) if givers else None
             if stream is not None:
                 planned.append(stream)
