@@ -1,0 +1,79 @@
+"""The words of a request."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rescale.errors import RequestError
+from rescale.flink.operator_id import operator_id_of_uid
+from rescale.planning.request import make_request, parse_parallelism, read_uids
+
+
+def test_places_get_their_one_spelling() -> None:
+    request = make_request("s3a://b/save/../save/1/", "file:///t/", ["4"], ["s3p://b/other/"])
+    assert (request.source, request.target) == ("s3://b/save/1", "/t")
+    assert request.allow_prefixes == ("s3://b/other",)
+    assert request.parallelism == {"": 4}
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("/a/b", "/a/b"),
+        ("/a/b", "/a/b/c"),
+        ("/a/b", "/a"),
+        ("/a/b/_metadata", "/a/b/c"),
+        ("/a/b/_metadata", "/a/b"),
+        ("s3://b/k", "s3a://b/k/"),
+        ("s3://b/k", "s3://b"),
+        ("/a/b", "/a/c/../b"),
+    ],
+)
+def test_the_target_lies_apart_from_the_source(source: str, target: str) -> None:
+    with pytest.raises(RequestError, match="must not lie inside the source, nor around it"):
+        make_request(source, target)
+
+
+def test_a_name_that_only_begins_alike_is_apart() -> None:
+    assert make_request("/a/b", "/a/b-rescaled").target == "/a/b-rescaled"
+
+
+def test_parallelism_is_for_all_or_for_one() -> None:
+    words = ["4", "counts=6", "a=b=2", f"{'0a' * 16}=32768"]
+    assert parse_parallelism(words) == {"": 4, "counts": 6, "a=b": 2, "0a" * 16: 32768}
+    assert parse_parallelism([]) == {}
+
+
+@pytest.mark.parametrize("word", ["", "x", "0", "-1", "32769", "counts=", "counts=0", "1.5", "counts=٣", " 4"])
+def test_a_word_that_is_no_parallelism_is_named(word: str) -> None:
+    with pytest.raises(RequestError, match="not a parallelism"):
+        parse_parallelism([word])
+
+
+@pytest.mark.parametrize(("words", "whose"), [(["2", "3"], "all operators"), (["a=2", "a=2"], "operator 'a'")])
+def test_nothing_is_said_twice(words: list[str], whose: str) -> None:
+    with pytest.raises(RequestError, match=f"parallelism of {whose} is given twice"):
+        parse_parallelism(words)
+
+
+def test_the_list_of_uids_has_uids_and_names_of_ids(tmp_path: Path) -> None:
+    path = tmp_path / "uids"
+    path.write_text(f"# comment\n\ncounts\n{'0A' * 16}  the sink # of old\n{'0b' * 16}\nwith space\n", "utf-8")
+    assert read_uids(str(path)) == (
+        (operator_id_of_uid("counts"), "counts"),
+        ("0a" * 16, "the sink"),
+        (operator_id_of_uid("0b" * 16), "0b" * 16),
+        (operator_id_of_uid("with space"), "with space"),
+    )
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe"])
+def test_a_list_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "uids"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(RequestError, match="list of uids cannot be read") as caught:
+        read_uids(str(path))
+    assert caught.value.path == str(path)

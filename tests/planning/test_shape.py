@@ -1,0 +1,61 @@
+"""The new parallelism of every operator."""
+
+from __future__ import annotations
+
+import pytest
+
+from rescale.errors import RequestError
+from rescale.flink.operator_id import operator_id_of_uid
+from rescale.planning.request import Request
+from rescale.planning.shape import new_parallelisms
+from support.synthetic import operator
+
+COUNTS, SINK, SINGLE = operator("counts"), operator("sink", parallelism=3), operator("all", 1, 1)
+OPERATORS = (COUNTS, SINK, SINGLE)
+
+
+def shape(**parallelism: int) -> list[int]:
+    """The new parallelism of the three; `for_all` stands for all."""
+    words = {"" if name == "for_all" else name: n for name, n in parallelism.items()}
+    found = new_parallelisms(OPERATORS, Request("/s", "/t", words))
+    return [found[one.entry.operator_id] for one in OPERATORS]
+
+
+def test_without_a_word_all_stays() -> None:
+    assert shape() == [2, 3, 1]
+
+
+def test_one_for_all_leaves_out_what_always_runs_alone() -> None:
+    assert shape(for_all=5) == [5, 5, 1]
+
+
+def test_a_named_operator_is_excepted() -> None:
+    assert shape(for_all=5, sink=128) == [5, 128, 1]
+    assert shape(sink=1) == [2, 1, 1]
+
+
+def test_an_operator_goes_by_uid_by_id_and_by_its_name() -> None:
+    labelled = operator("hidden", label="what people call it")
+    for name in ("hidden", operator_id_of_uid("hidden"), operator_id_of_uid("hidden").upper(), "what people call it"):
+        request = Request("/s", "/t", {name: 7})
+        assert new_parallelisms((labelled,), request) == {labelled.entry.operator_id: 7}
+
+
+def test_an_operator_that_always_runs_alone_cannot_be_named_for_more() -> None:
+    assert shape(all=1) == [2, 3, 1]
+    with pytest.raises(RequestError, match="above the operator's max parallelism") as caught:
+        shape(all=2)
+    assert caught.value.operator == "all"
+    assert "leave it out" in str(caught.value)
+
+
+def test_the_max_parallelism_is_the_limit() -> None:
+    with pytest.raises(RequestError, match="above the operator's max parallelism") as caught:
+        shape(for_all=129)
+    assert (caught.value.operator, caught.value.expected, caught.value.found) == ("counts", "at most 128", "129")
+
+
+def test_an_operator_that_is_not_there_is_named_with_those_that_are() -> None:
+    with pytest.raises(RequestError, match="no operator 'cuonts'") as caught:
+        shape(cuonts=2)
+    assert "all, counts, sink" in str(caught.value.expected)

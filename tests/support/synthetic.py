@@ -1,0 +1,110 @@
+"""Snapshots that nobody took: just enough of one for planning to plan."""
+
+from __future__ import annotations
+
+from rescale.flink.key_groups import key_group_range
+from rescale.flink.keyed.header import KeyedHeader, write_keyed_header
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.flink.metadata.model import Metadata, OperatorState, Subtask, SubtaskState
+from rescale.flink.metadata.properties import SnapshotType
+from rescale.flink.operator_id import operator_id_of_uid
+from rescale.flink.operator_state import OperatorStateHeader, write_operator_state_header
+from rescale.planning.locate import Extent
+from rescale.planning.snapshot import ElementState, ElementStream, KeyedStream, Operator, Snapshot
+from rescale.storage.store import Pin
+
+GROUP_SIZE = 10
+"""Bytes of every key group and of every element."""
+
+RAW_TAG, CANONICAL_TAG, HEAP_TAG = 12, 7, 12
+
+
+def operator(
+    uid: str,
+    parallelism: int = 2,
+    max_parallelism: int = 128,
+    *,
+    keyed: tuple[KeyedStream, ...] = (),
+    raw_keyed: tuple[KeyedStream, ...] = (),
+    elements: tuple[ElementStream, ...] = (),
+    raw_elements: tuple[ElementStream, ...] = (),
+    channel_bytes: int = 0,
+    finished: tuple[int, ...] = (),
+    label: str | None = None,
+) -> Operator:
+    """An operator with the given streams; `finished` subtasks have ended."""
+    entry = OperatorState(
+        operator_id=operator_id_of_uid(uid),
+        name="",
+        uid="",
+        parallelism=parallelism,
+        max_parallelism=max_parallelism,
+        coordinator=None,
+        subtasks=tuple(
+            Subtask(i, i in finished, None if i in finished else SubtaskState()) for i in range(parallelism)
+        ),
+    )
+    return Operator(entry, label or uid, keyed, raw_keyed, elements, raw_elements, (), channel_bytes)
+
+
+def snapshot(*operators: Operator, missing: tuple[str, ...] = (), directory: str = "/source") -> Snapshot:
+    """File 0 is `_metadata`; the files of all streams that the functions here make are there."""
+    files = [(f"{directory}/_metadata", Pin(9)), *((f"{directory}/{n}", Pin(1 << 20)) for n in range(1, 100))]
+    metadata = Metadata(6, 1, (), tuple(one.entry for one in operators), b"")
+    return Snapshot(
+        directory, metadata, b"_metadata", SnapshotType.CANONICAL_SAVEPOINT, tuple(files), missing, None, operators
+    )
+
+
+def keyed_stream(
+    subtask: int,
+    groups: dict[int, int],
+    framing: Framing,
+    header: KeyedHeader | bytes = b"",
+    *,
+    first: int,
+    last: int,
+    file: int | None = None,
+) -> KeyedStream:
+    """A stream of the key groups `first` to `last` in file `file` (`subtask` + 1), with `groups` of the given sizes."""
+    raw = header if isinstance(header, bytes) else write_keyed_header(header)
+    number, at, extents = subtask + 1 if file is None else file, len(raw), []
+    for key_group in range(first, last + 1):
+        size = groups.get(key_group)
+        extents.append(None if size is None else Extent(number, at, size))
+        at += size or 0
+    return KeyedStream(
+        subtask,
+        CANONICAL_TAG if framing is Framing.CANONICAL else RAW_TAG,
+        Extent(number, 0, at),
+        framing,
+        first,
+        tuple(extents),
+        raw,
+        None if isinstance(header, bytes) else header,
+    )
+
+
+def own_stream(
+    subtask: int, parallelism: int, max_parallelism: int, framing: Framing, header: KeyedHeader | bytes = b""
+) -> KeyedStream:
+    """The stream that Flink gives a subtask, with every key group of its range."""
+    own = key_group_range(max_parallelism, parallelism, subtask)
+    groups = dict.fromkeys(range(own.first, own.last + 1), GROUP_SIZE)
+    return keyed_stream(subtask, groups, framing, header, first=own.first, last=own.last)
+
+
+def element_stream(
+    subtask: int, states: dict[str, tuple[DistributionMode, int]], header: OperatorStateHeader | bytes = b""
+) -> ElementStream:
+    """A stream in file `subtask` + 1 with so many elements of each state."""
+    raw = header if isinstance(header, bytes) else write_operator_state_header(header)
+    at, found = len(raw), []
+    for name, (mode, count) in states.items():
+        elements = tuple(Extent(subtask + 1, at + i * GROUP_SIZE, GROUP_SIZE) for i in range(count))
+        found.append(ElementState(name, mode, elements))
+        at += count * GROUP_SIZE
+    return ElementStream(
+        subtask, Extent(subtask + 1, 0, at), tuple(found), raw, None if isinstance(header, bytes) else header
+    )

@@ -1,0 +1,71 @@
+"""Errors as data and as text."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+
+import pytest
+
+from rescale.errors import (
+    IntegrityError,
+    RequestError,
+    RescaleError,
+    SnapshotError,
+    StoreError,
+    UnsupportedError,
+)
+
+KINDS = [RequestError, SnapshotError, UnsupportedError, IntegrityError, StoreError, RescaleError]
+DETAILS = {
+    "path": "s3://b/k/_metadata",
+    "offset": 0,
+    "operator": "counts",
+    "state": "sum",
+    "expected": "1",
+    "found": "2",
+    "advice": "take another savepoint",
+}
+
+
+def same(one: RescaleError, other: RescaleError) -> bool:
+    return type(one) is type(other) and one.to_json() == other.to_json() and str(one) == str(other)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("details", [{}, DETAILS, {"offset": 7}])
+def test_an_error_crosses_process_borders(kind: type[RescaleError], details: dict[str, object]) -> None:
+    error = kind("what is wrong", **details)
+    assert same(RescaleError.from_json(json.loads(json.dumps(error.to_json()))), error)
+    assert same(pickle.loads(pickle.dumps(error)), error)
+    assert same(copy.copy(error), error)
+
+
+def test_each_kind_has_its_exit_code() -> None:
+    assert [kind.exit_code for kind in KINDS] == [2, 3, 3, 4, 1, 1]
+    assert [kind.final for kind in KINDS] == [True, True, True, True, False, True]
+
+
+def test_an_error_of_a_kind_that_is_not_known_is_still_one() -> None:
+    error = RescaleError.from_json({"error": "NewError", "what": "new", "exit_code": 9, "more": 1})
+    assert (type(error), error.what, error.exit_code) == (RescaleError, "new", 1)
+
+
+def test_the_text_has_a_line_for_each_detail_that_is_known() -> None:
+    error = SnapshotError("the data ends too early", path="/a/b", offset=0, expected=4, found=0, advice="look again")
+    assert str(error).splitlines() == [
+        "the data ends too early",
+        "  path: /a/b",
+        "  at byte: 0",
+        "  expected: 4",
+        "  found: 0",
+        "  what to do: look again",
+    ]
+    assert str(RequestError("no")) == "no"
+
+
+def test_details_that_were_known_before_are_kept() -> None:
+    error = SnapshotError("damaged", offset=3)
+    assert error.located(path="/a", offset=9) is error
+    assert (error.path, error.offset) == ("/a", 3)
