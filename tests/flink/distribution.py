@@ -23,6 +23,9 @@ from pathlib import Path
 LINES = {"1.20": "1.20.5", "2": "2.3.0"}
 """The releases that stand for the two release lines."""
 
+_S3_FILE_SYSTEMS = {"v1": "1.20.1", "v2": "2.3.0"}
+"""The newest that Maven has of each line; the older one works with the newer patch release."""
+
 _SOURCES = Path(__file__).parent / "java"
 _JAR = re.compile(r"(?:^|/)lib/([^/]+\.jar)$")
 
@@ -45,6 +48,18 @@ def flink_home(version: str) -> list[Path]:
                 (unpacked / name).write_bytes(content)
             _settle(unpacked, home)
     return sorted(home.glob("*.jar"))
+
+
+def s3_file_system(version: str) -> Path:
+    """The jar of Flink's S3 file system for the release line of `version`, fetched through Maven."""
+    released = _S3_FILE_SYSTEMS["v1" if version.startswith("1.") else "v2"]
+    home = cache() / "s3"
+    jar = home / f"flink-s3-fs-hadoop-{released}.jar"
+    if not jar.is_file():
+        artifact = f"org.apache.flink:flink-s3-fs-hadoop:{released}"
+        options = ("-q", "-B", f"-Dartifact={artifact}", f"-DoutputDirectory={home}", "-Dmdep.overWriteReleases=true")
+        subprocess.run(["mvn", "dependency:copy", *options], check=True, timeout=900)
+    return jar
 
 
 def _download(version: str, scratch: Path) -> Path:

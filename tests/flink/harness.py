@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from flink.distribution import cache, classes, flink_home, logging_configuration
+from flink.distribution import cache, classes, flink_home, logging_configuration, s3_file_system
 
 # What Flink's own start scripts pass to Java 17.
 _EXPORTS = ("java.rmi/sun.rmi.registry", "java.security.jgss/sun.security.krb5")
@@ -91,7 +91,8 @@ class Verdict:
 class Flink:
     """A running Flink of one release. A context manager; many cases share it.
 
-    `options` are further options of the cluster, for what a job's own configuration cannot say.
+    `options` are further options of the cluster, for what a job's own configuration cannot say. Some that begin with
+    `s3.` bring Flink's S3 file system with them.
     """
 
     def __init__(self, version: str, options: Mapping[str, str] | None = None) -> None:
@@ -100,6 +101,9 @@ class Flink:
         logs = cache() / "logs"
         logs.mkdir(parents=True, exist_ok=True)
         self.log = logs / f"flink-{version}-{os.getpid()}.log"
+        jars = [classes(version), *flink_home(version)]
+        if any(option.startswith("s3.") for option in options or {}):
+            jars.append(s3_file_system(version))
         opens = [f"java.base/java.{name}" for name in _OPENS] + [f"java.base/{name}" for name in _OPENS_MORE]
         command = [
             "java",
@@ -107,7 +111,7 @@ class Flink:
             *(f"--add-exports={name}=ALL-UNNAMED" for name in _EXPORTS),
             *(f"--add-opens={name}=ALL-UNNAMED" for name in opens),
             f"-Dlog4j.configurationFile={logging_configuration()}",
-            *("-cp", os.pathsep.join([str(classes(version)), *map(str, flink_home(version))])),
+            *("-cp", os.pathsep.join(map(str, jars))),
             *("harness.Server", str(self._work), json.dumps(dict(options or {}))),
         ]
         with self.log.open("ab") as log:

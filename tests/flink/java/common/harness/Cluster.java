@@ -7,6 +7,7 @@ import org.apache.flink.api.common.JobID;
 import org.apache.flink.api.common.JobStatus;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.core.execution.SavepointFormatType;
+import org.apache.flink.core.fs.FileSystem;
 import org.apache.flink.runtime.checkpoint.CheckpointException;
 import org.apache.flink.runtime.execution.ExecutionState;
 import org.apache.flink.runtime.executiongraph.AccessExecutionGraph;
@@ -39,6 +40,7 @@ public final class Cluster implements AutoCloseable {
                 "jobstore.max-capacity", "4");
         options.forEach(configuration::setString);
         more.forEach(configuration::setString);
+        FileSystem.initialize(configuration, null);
         // Nothing inside _metadata: the snapshots of these tests are tiny and would have no files else.
         both(configuration, "state.storage.fs.memory-threshold", "execution.checkpointing.data-inline-threshold", "0");
         cluster = new MiniCluster(new MiniClusterConfiguration.Builder()

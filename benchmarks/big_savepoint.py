@@ -1,0 +1,117 @@
+"""A canonical savepoint of any size: one operator, Long keys, one ValueState<byte[]>, every key in its key group."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from rescale.flink.binary import ByteWriter
+from rescale.flink.key_groups import key_group_range
+from rescale.flink.metadata.handles import KeyGroupsHandle, RelativeFileStream
+from rescale.flink.metadata.model import Metadata, OperatorState, Subtask, SubtaskState
+from rescale.flink.metadata.properties import savepoint_properties
+from rescale.flink.metadata.writer import write_metadata
+from rescale.flink.operator_id import operator_id_of_uid
+
+_BASE = "org.apache.flink.api.common.typeutils.base."
+_LONG = _BASE + "LongSerializer$LongSerializerSnapshot"
+_BYTES = _BASE + "array.BytePrimitiveArraySerializer$BytePrimitiveArraySerializerSnapshot"
+_VOID = "org.apache.flink.runtime.state.VoidNamespaceSerializer$VoidNamespaceSerializerSnapshot"
+_KEYS_AT_ONCE = 1 << 16
+
+
+def write_savepoint(
+    directory: Path, size: int, *, value_size: int = 1000, parallelism: int = 4, max_parallelism: int = 128
+) -> None:
+    """About `size` bytes of records with `value_size` bytes each, in `parallelism` files; `max_parallelism` ≤ 128."""
+    directory.mkdir(parents=True)
+    keys = np.arange(size // (value_size + 26), dtype=np.int64)
+    groups = key_groups_of(keys, max_parallelism)
+    subtasks = []
+    for subtask in range(parallelism):
+        own = key_group_range(max_parallelism, parallelism, subtask)
+        name = f"keyed-{subtask}"
+        offsets = []
+        with (directory / name).open("wb") as file:
+            file.write(_header())
+            for key_group in range(own.first, own.last + 1):
+                of_group = keys[groups == key_group]
+                offsets.append(file.tell() if len(of_group) else 0)
+                _write_group(file, key_group, of_group, value_size)
+            total = file.tell()
+        handle = KeyGroupsHandle(7, own.first, tuple(offsets), RelativeFileStream(name, total))
+        subtasks.append(Subtask(subtask, False, SubtaskState(managed_keyed=handle)))
+    operator = OperatorState(operator_id_of_uid("big"), "", "", parallelism, max_parallelism, None, tuple(subtasks))
+    metadata = Metadata(4, 1, (), (operator,), savepoint_properties(canonical=True))
+    (directory / "_metadata").write_bytes(write_metadata(metadata))
+
+
+def key_groups_of(keys: npt.NDArray[np.int64], max_parallelism: int) -> npt.NDArray[np.int64]:
+    """The key groups of Long keys: `Long.hashCode`, Flink's murmur, modulo."""
+    code = (keys ^ keys >> 32).astype(np.uint32)
+    with np.errstate(over="ignore"):
+        mixed = code * np.uint32(0xCC9E2D51)
+        mixed = (mixed << np.uint32(15) | mixed >> np.uint32(17)) * np.uint32(0x1B873593)
+        mixed = (mixed << np.uint32(13) | mixed >> np.uint32(19)) * np.uint32(5) + np.uint32(0xE6546B64)
+        mixed ^= np.uint32(4)
+        mixed = (mixed ^ mixed >> np.uint32(16)) * np.uint32(0x85EBCA6B)
+        mixed = (mixed ^ mixed >> np.uint32(13)) * np.uint32(0xC2B2AE35)
+        mixed ^= mixed >> np.uint32(16)
+    signed = mixed.astype(np.int32).astype(np.int64)
+    return np.where(signed == -(1 << 31), 0, np.abs(signed)) % max_parallelism
+
+
+def _header() -> bytes:
+    out = ByteWriter()
+    out.i32(6)
+    out.boolean(False)
+    _serializer(out, _LONG)
+    out.i16(1)
+    out.utf("value")
+    out.i32(0)
+    out.i32(1)
+    out.utf("KEYED_STATE_TYPE")
+    out.utf("VALUE")
+    out.i32(2)
+    out.utf("VALUE_SERIALIZER")
+    _serializer(out, _BYTES)
+    out.utf("NAMESPACE_SERIALIZER")
+    _serializer(out, _VOID)
+    return out.bytes()
+
+
+def _serializer(out: ByteWriter, class_name: str) -> None:
+    out.i32(2)
+    out.utf(class_name)
+    out.i32(3)
+
+
+def _write_group(file: object, key_group: int, keys: npt.NDArray[np.int64], value_size: int) -> None:
+    """State id, records of one length, end mark; the values are noise, so that nothing can compress them."""
+    if not len(keys):
+        return
+    write = file.write  # type: ignore[attr-defined]
+    write(b"\0\0")
+    noise = np.random.default_rng(key_group)
+    for start in range(0, len(keys), _KEYS_AT_ONCE):
+        batch = keys[start : start + _KEYS_AT_ONCE]
+        record = np.dtype(
+            [
+                ("key_length", ">i4"),
+                ("key_group", "u1"),
+                ("key", ">i8"),
+                ("namespace", "u1"),
+                ("value_length", ">i4"),
+                ("array_length", ">i4"),
+                ("value", "u1", (value_size,)),
+            ]
+        )
+        rows = np.zeros(len(batch), dtype=record)
+        rows["key_length"], rows["key_group"], rows["key"] = 10, key_group, batch
+        rows["value_length"], rows["array_length"] = value_size + 4, value_size
+        rows["value"] = noise.integers(0, 256, (len(batch), value_size), dtype=np.uint8)
+        if start + len(batch) == len(keys):
+            rows["key_group"][-1] |= 0x80
+        write(rows.tobytes())
+    write(b"\xff\xff")

@@ -1,0 +1,112 @@
+"""Relocate and validate, against a plain copy and a plain read with a checksum of the same bytes, in one run.
+
+    python benchmarks/relocate.py [--gigabytes 1] [--directory DIR]
+
+Everything runs with two processes on one disk. Times are of the second of two rounds, so that every way finds the same
+warm page cache; the session's start is not counted. Peak memory is that of the largest Python worker and of the JVM.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import psutil
+from big_savepoint import write_savepoint
+from rescale.claim import claim, store_plan
+from rescale.execution.digests import digest
+from rescale.execution.session import spark_session
+from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
+from rescale.planning.opening import open_snapshot
+from rescale.planning.planner import make_plan
+from rescale.planning.request import make_request
+from tabulate import tabulate
+
+PROCESSES = 2
+CHUNK = 4 * 1024 * 1024
+
+
+def copy_file(pair: tuple[Path, Path]) -> None:
+    """In chunks and forced to disk, as the tasks do it."""
+    with pair[0].open("rb") as source, pair[1].open("wb") as target:
+        while chunk := source.read(CHUNK):
+            target.write(chunk)
+        target.flush()
+        os.fsync(target.fileno())
+
+
+def read_file(path: Path) -> int:
+    with path.open("rb") as file:
+        return digest(iter(lambda: file.read(CHUNK), b""))
+
+
+def timed(action: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def peak_memory() -> dict[str, float]:
+    """Peak resident MB of the JVM and of the largest Python worker below this process."""
+    peaks: dict[str, float] = {}
+    for child in psutil.Process().children(recursive=True):
+        status = Path(f"/proc/{child.pid}/status").read_text()
+        for line in status.splitlines():  # a process that is ending has none
+            if line.startswith("VmHWM"):
+                peaks[child.name()] = max(int(line.split()[1]) / 1000, peaks.get(child.name(), 0))
+    return peaks
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gigabytes", type=float, default=1.0)
+    parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=arguments.directory) as home:
+        measure(Path(home), int(arguments.gigabytes * 1e9))
+
+
+def measure(home: Path, size: int) -> None:
+    source = home / "source"
+    write_savepoint(source, size)
+    files = [path for path in source.iterdir() if path.name != "_metadata"]
+    megabytes = sum(path.stat().st_size for path in files) / 1e6
+    seconds: dict[str, float] = {}
+    with (
+        ProcessPoolExecutor(PROCESSES) as pool,
+        spark_session("benchmark", f"local[{PROCESSES}]") as spark,
+    ):
+        for turn in range(2):
+            target, copy = home / f"target-{turn}", home / f"copy-{turn}"
+            copy.mkdir()
+            request = make_request(str(source), str(target), ["6"])
+            plan = make_plan(open_snapshot(request.source), request)
+            store_plan(plan)
+            claim(plan)
+            pairs = [(path, copy / path.name) for path in files]
+            seconds["plain copy"] = timed(lambda pairs=pairs: list(pool.map(copy_file, pairs)))
+            seconds["relocate"] = timed(lambda plan=plan: reshuffle_keyed_state(plan, spark))
+            redistribute_operator_state(plan, spark)
+            written = [path for path in target.iterdir() if path.name != "_metadata"]
+            both = [*files, *written]
+            seconds["plain read with checksum"] = timed(lambda both=both: list(pool.map(read_file, both)))
+            seconds["validate"] = timed(lambda plan=plan: validate_coverage(plan, spark))
+            shutil.rmtree(target)
+            shutil.rmtree(copy)
+        peaks = peak_memory()
+    read = {"plain read with checksum", "validate"}
+    rows = [(way, f"{(2 if way in read else 1) * megabytes / s:.0f} MB/s", f"{s:.1f} s") for way, s in seconds.items()]
+    print(tabulate(rows, headers=(f"{megabytes:.0f} MB of keyed state", "speed", "time")))
+    print(f"relocate ÷ plain copy: {seconds['plain copy'] / seconds['relocate']:.2f}")
+    print(f"validate ÷ plain read: {seconds['plain read with checksum'] / seconds['validate']:.2f}")
+    print("peak resident MB:", ", ".join(f"{name} {peak:.0f}" for name, peak in sorted(peaks.items())))
+
+
+if __name__ == "__main__":
+    main()

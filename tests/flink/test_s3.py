@@ -1,0 +1,43 @@
+"""A savepoint in S3 is rescaled in S3, and Flink restores the result straight from there."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rescale.storage.locations import join
+from rescale.storage.store import open_store
+from support.pipeline import rescale_snapshot
+from support.s3 import S3Server
+
+from flink.distribution import LINES
+from flink.harness import Flink, Job
+
+
+@pytest.fixture(params=LINES.values())
+def flink_with_s3(request: pytest.FixtureRequest, s3: S3Server) -> Iterator[Flink]:
+    options = {
+        "s3.endpoint": s3.endpoint,
+        "s3.path.style.access": "true",
+        "s3.access-key": s3.environment["AWS_ACCESS_KEY_ID"],
+        "s3.secret-key": s3.environment["AWS_SECRET_ACCESS_KEY"],
+        "s3.endpoint.region": s3.environment["AWS_DEFAULT_REGION"],
+    }
+    with Flink(request.param, options) as flink:
+        yield flink
+
+
+@pytest.mark.parametrize("kind", ["canonical", "native"])
+def test_flink_restores_straight_from_s3(flink_with_s3: Flink, s3: S3Server, tmp_path: Path, kind: str) -> None:
+    job = Job("everything", parallelism=4, parameters={"seed": 3}, max_parallelism=128)
+    savepoint = flink_with_s3.snapshot(job, tmp_path, kind)
+    bucket = f"flink-{uuid.uuid4().hex[:12]}"
+    s3.create_bucket(bucket)
+    source, target = f"s3://{bucket}/savepoint", f"s3://{bucket}/rescaled"
+    for file in savepoint.iterdir():
+        open_store(source).put(join(source, file.name), file.read_bytes())
+    rescale_snapshot(source, target, parallelism=["3"])
+    verdict = flink_with_s3.restore(target, job, job.with_(parallelism=3), per_subtask=True)
+    assert verdict.ok, verdict
