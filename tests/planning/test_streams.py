@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,11 +45,8 @@ def test_split_they_are_the_same_bytes_in_runs(pieces: list[Piece], data: st.Dat
     everything = content(*pieces)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(everything)), max_size=5)))
     bounds = [0, *cuts, len(everything)]
-    lengths = [end - start for start, end in zip(bounds, bounds[1:], strict=False)]
-    runs = list(split(joined(pieces), lengths))
-    assert [content(*run) for run in runs] == [
-        everything[start:end] for start, end in zip(bounds, bounds[1:], strict=False)
-    ]
+    runs = split(joined(pieces), [end - start for start, end in pairwise(bounds)])
+    assert [content(*run) for run in runs] == [everything[start:end] for start, end in pairwise(bounds)]
 
 
 def test_a_run_may_end_before_the_pieces_do() -> None:

@@ -1,0 +1,111 @@
+"""Where handles may point, and where not."""
+
+from __future__ import annotations
+
+import pytest
+
+from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.metadata.handles import (
+    EmptySegmentStream,
+    FileStream,
+    InlineStream,
+    KeyGroupsStream,
+    RelativeFileStream,
+    SegmentStream,
+    Stream,
+)
+from rescale.planning.locate import Extent, Locator
+
+
+def locator(directory: str = "/save/one", *allow: str) -> Locator:
+    return Locator(f"{directory}/_metadata", directory, allow)
+
+
+def test_every_form_of_stream_has_its_extent() -> None:
+    where = locator()
+    inline = InlineStream("name", b"state", position=40)
+    assert where.extent(inline) == Extent(0, 40, 5)
+    assert where.extent(RelativeFileStream("a", 7)) == Extent(1, 0, 7)
+    assert where.extent(FileStream("file:/save/one/b", 8)) == Extent(2, 0, 8)
+    assert where.extent(SegmentStream("file:/save/one/c", 5, 6, 0, "id")) == Extent(3, 5, 6)
+    assert where.extent(SegmentStream("file:/save/one/c", 11, 2, 1, "id")) == Extent(3, 11, 2)
+    assert where.extent(KeyGroupsStream(0, (1, 2), RelativeFileStream("a", 7))) == Extent(1, 0, 7)
+    assert where.extent(EmptySegmentStream()) is None
+    assert where.extent(None) is None
+    assert where.files == ["/save/one/_metadata", "/save/one/a", "/save/one/b", "/save/one/c"]
+    assert where.whole_sizes == {1: 7, 2: 8}
+
+
+def test_a_part_of_an_extent_counts_from_its_start() -> None:
+    assert Extent(2, 100, 50).part(7, 3) == Extent(2, 107, 3)
+
+
+@pytest.mark.parametrize(
+    ("directory", "stream"),
+    [
+        ("/save/one", RelativeFileStream("../two/a", 1)),
+        ("/save/one", RelativeFileStream("../../../etc/passwd", 1)),
+        ("/save/one", RelativeFileStream("x/../../one-more/a", 1)),
+        ("/save/one", FileStream("file:/etc/passwd", 1)),
+        ("/save/one", FileStream("/save/one/../two/a", 1)),
+        ("/save/one", FileStream("file:/save/one%2F..%2Ftwo/a", 1)),
+        ("/save/one", FileStream("s3://bucket/a", 1)),
+        ("/save/one", SegmentStream("file:/save/two", 0, 1, 1, "id")),
+        ("/save/chk-one", RelativeFileStream("../shared/a", 1)),
+        ("/job/chk-3", RelativeFileStream("../../other/a", 1)),
+        ("s3://bucket/save/one", FileStream("s3://bucket/save/two", 1)),
+        ("s3://bucket/save/one", FileStream("s3://other/save/one/a", 1)),
+        ("s3://bucket/save/one", RelativeFileStream("../two/a", 1)),
+    ],
+)
+def test_what_lies_outside_is_not_read(directory: str, stream: Stream) -> None:
+    where = locator(directory)
+    with pytest.raises(SnapshotError, match="points outside the snapshot") as caught:
+        where.extent(stream)
+    assert caught.value.path == f"{directory}/_metadata"
+    assert "--allow-prefix" in str(caught.value.advice)
+    assert where.files == [f"{directory}/_metadata"]
+
+
+def test_a_relative_path_never_leaves_its_bucket() -> None:
+    where = locator("s3://bucket/save/one")
+    with pytest.raises(SnapshotError, match="points outside"):
+        where.extent(RelativeFileStream("../../../../other/a", 1))
+
+
+@pytest.mark.parametrize("allow", [(), ("/",), ("/etc",)])
+def test_a_snapshot_on_s3_never_leads_to_local_files(allow: tuple[str, ...]) -> None:
+    """Not even where it is allowed: the prefix is for places of the same kind."""
+    with pytest.raises(SnapshotError, match="points outside the snapshot") as caught:
+        locator("s3://bucket/save/one", *allow).extent(FileStream("file:/etc/passwd", 1))
+    assert "--allow-prefix" not in str(caught.value.advice)
+
+
+def test_a_checkpoint_may_use_the_directory_of_its_job() -> None:
+    where = locator("/job/chk-3")
+    assert where.extent(FileStream("file:/job/shared/a", 1)) == Extent(1, 0, 1)
+    assert where.extent(RelativeFileStream("../taskowned/b", 2)) == Extent(2, 0, 2)
+    assert where.extent(RelativeFileStream("c", 3)) == Extent(3, 0, 3)
+
+
+def test_what_is_allowed_is_read() -> None:
+    where = locator("/save/one", "/elsewhere", "s3://bucket/state")
+    assert where.extent(FileStream("file:///elsewhere/a", 1)) == Extent(1, 0, 1)
+    assert where.extent(FileStream("s3a://bucket/state/b", 1)) == Extent(2, 0, 1)
+    with pytest.raises(SnapshotError, match="points outside"):
+        where.extent(FileStream("file:/elsewhere-not/a", 1))
+
+
+def test_a_place_that_no_store_reads_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="a place that is not read") as caught:
+        locator().extent(FileStream("hdfs://namenode/save/a", 1))
+    assert caught.value.found == "hdfs://namenode/save/a"
+
+
+def test_handles_agree_about_the_size_of_a_file() -> None:
+    where = locator()
+    where.extent(RelativeFileStream("a", 7))
+    assert where.extent(FileStream("/save/one/a", 7)) == Extent(1, 0, 7)
+    with pytest.raises(SnapshotError, match="disagree about the size") as caught:
+        where.extent(RelativeFileStream("./a", 8))
+    assert (caught.value.path, caught.value.expected, caught.value.found) == ("/save/one/a", "7", "8")
