@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from flink.distribution import LINES
+from flink.harness import Flink, Job
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from support.pipeline import rescale_snapshot
 from support.s3 import S3Server
-
-from flink.distribution import LINES
-from flink.harness import Flink, Job
 
 
 @pytest.fixture(params=LINES.values())

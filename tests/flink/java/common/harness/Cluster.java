@@ -21,7 +21,8 @@ import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 
 /** A whole Flink in this JVM, and what the harness does with a job in it. */
 public final class Cluster implements AutoCloseable {
-    private static final int SLOTS = 40;
+    /** Enough for the widest case twice: the restored job and the one that is restored from its snapshot. */
+    private static final int SLOTS = 64;
 
     private final MiniCluster cluster;
     private final Path work;

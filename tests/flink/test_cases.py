@@ -1,0 +1,47 @@
+"""Real Flink makes a snapshot, we rescale it, real Flink judges the result."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from flink.cases import CASES, Case
+from flink.harness import Flink
+from rescale.errors import UnsupportedError
+from support.pipeline import rescale_snapshot
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """The SHA-256 of every file below a folder."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_flink_finds_everything_again(flink: Flink, tmp_path: Path, case: Case) -> None:
+    source = flink.snapshot(case.job, tmp_path / "source", case.kind)
+    before = digests(source)
+    target = tmp_path / "target"
+    if case.refused:
+        with pytest.raises(UnsupportedError, match=case.refused):
+            rescale_snapshot(str(source), str(target), parallelism=case.shape)
+        assert not target.exists()
+        return
+    rescale_snapshot(str(source), str(target), parallelism=case.shape)
+    if case.then:
+        first, target = target, tmp_path / "second target"
+        rescale_snapshot(str(first), str(target), parallelism=[str(case.then)])
+    assert digests(source) == before
+    verdict = flink.restore(
+        target,
+        case.job,
+        case.restored_job,
+        per_subtask=case.dealt_once,
+        again=case.kind,
+        claim_mode="CLAIM" if case.claim else "NO_CLAIM",
+    )
+    assert verdict.ok, verdict
+    assert verdict.compared["results"] > 0
+    assert target.exists() != case.claim
