@@ -1,0 +1,154 @@
+"""The command line without Spark: answers, errors, exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rescale.claim import claim, store_plan
+from rescale.cli.main import main
+from rescale.planning.planner import make_plan
+from rescale.planning.request import make_request
+from support.snapshots import directory, opened, uids
+
+SOURCE = directory("1.20-heap-native")
+
+Captured = pytest.CaptureFixture[str]
+
+
+def answer(capsys: Captured, *words: str) -> tuple[int, Any]:
+    """Exit code and the document on standard output."""
+    code = main([*words, "--output", "json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def test_inspect_answers_in_json_and_in_text(capsys: Captured) -> None:
+    code, document = answer(capsys, "inspect", SOURCE)
+    assert code == 0
+    assert document["snapshot"] == SOURCE
+    assert main(["inspect", SOURCE]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith(SOURCE)
+    assert all(one["label"] in text for one in document["operators"])
+
+
+def test_the_metadata_file_itself_may_be_named(capsys: Captured) -> None:
+    assert answer(capsys, "inspect", f"{SOURCE}/_metadata") == answer(capsys, "inspect", SOURCE)
+
+
+def test_a_list_of_uids_gives_operators_their_names(capsys: Captured, tmp_path: Path) -> None:
+    names = tmp_path / "uids"
+    names.write_text("".join(f"{uid}\n" for _, uid in uids("1.20-heap-native")))
+    _, document = answer(capsys, "inspect", SOURCE, "--uids", str(names))
+    assert {"states", "lists", "rules"} <= {one["label"] for one in document["operators"]}
+    code, plan = answer(capsys, "plan", SOURCE, "--target", "/t", "--uids", str(names), "--parallelism", "lists=2")
+    assert code == 0
+    assert {one["label"]: one["new_parallelism"] for one in plan["operators"]}["lists"] == 2
+
+
+def test_plan_writes_nothing(capsys: Captured, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    code, document = answer(capsys, "plan", SOURCE, "--target", str(target), "--parallelism", "3")
+    assert code == 0
+    assert document["target"] == str(target)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_discard_removes_what_a_run_left(capsys: Captured, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    plan = make_plan(opened("2-source"), make_request(directory("2-source"), str(target)))
+    store_plan(plan)
+    claim(plan)
+    code, document = answer(capsys, "discard", str(target))
+    assert code == 0
+    assert {Path(uri).name for uri in document["removed"]} == {"claim", f"plan-{plan.digest}.json"}
+    assert list(tmp_path.iterdir()) == []
+    assert answer(capsys, "discard", str(target)) == (0, {"removed": [], "left": []})
+
+
+def test_discard_leaves_a_published_target_alone(capsys: Captured, tmp_path: Path) -> None:
+    (tmp_path / "_metadata").write_bytes(b"published")
+    code, document = answer(capsys, "discard", str(tmp_path))
+    assert (code, document["error"]) == (2, "RequestError")
+    assert (tmp_path / "_metadata").exists()
+
+
+def damaged(tmp_path: Path) -> str:
+    (tmp_path / "_metadata").write_bytes((Path(SOURCE) / "_metadata").read_bytes()[:100])
+    return str(tmp_path)
+
+
+def test_damage_is_told_with_its_place(capsys: Captured, tmp_path: Path) -> None:
+    code, document = answer(capsys, "inspect", damaged(tmp_path))
+    assert (code, document["exit_code"], document["error"]) == (3, 3, "SnapshotError")
+    assert document["path"] == str(tmp_path / "_metadata")
+    assert 0 < document["offset"] <= 100
+    assert main(["inspect", damaged(tmp_path)]) == 3
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("error: ")
+    assert f"  path: {tmp_path}/_metadata" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "error"),
+    [
+        (["inspect", "/nothing/there"], 2, "RequestError"),
+        (["inspect", "ftp://host/save"], 2, "RequestError"),
+        (["inspect", SOURCE, "--uids", "/nothing/there"], 2, "RequestError"),
+        (["plan", SOURCE, "--target", f"{SOURCE}/inside"], 2, "RequestError"),
+        (["plan", SOURCE, "--target", "/t", "--parallelism", "129"], 2, "RequestError"),
+        (["plan", SOURCE, "--target", "/t", "--parallelism", "nobody=2"], 2, "RequestError"),
+        (["plan", SOURCE, "--target", "/t", "--parallelism", "many"], 2, "RequestError"),
+        (["plan", directory("1.20-rocksdb-native"), "--target", "/t"], 3, "UnsupportedError"),
+        (["plan", directory("1.20-unaligned"), "--target", "/t"], 3, "UnsupportedError"),
+    ],
+)
+def test_every_error_has_its_code_and_is_json_if_asked_for(
+    capsys: Captured, words: list[str], code: int, error: str
+) -> None:
+    found, document = answer(capsys, *words)
+    assert (found, document["exit_code"], document["error"]) == (code, code, error)
+    assert document["what"]
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["inspect"], ["plan", "/a"], ["dance"], ["inspect", "/a", "--loud"], ["discard", "/a", "/b"]]
+)
+def test_words_that_are_not_understood_are_a_request_error(capsys: Captured, words: list[str]) -> None:
+    code, document = answer(capsys, *words)
+    assert (code, document["error"]) == (2, "RequestError")
+    assert "--help" in document["advice"]
+    assert main(words) == 2
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+def test_the_form_of_errors_is_known_before_the_words_are_parsed(capsys: Captured) -> None:
+    assert main(["inspect", "--output=json"]) == 2
+    assert json.loads(capsys.readouterr().out)["error"] == "RequestError"
+    assert main(["inspect", "/a", "--output", "xml"]) == 2
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("command", ["inspect", "plan", "run", "validate", "discard"])
+def test_every_command_explains_itself(capsys: Captured, command: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    assert text.startswith(f"usage: rescale {command}")
+    assert "--output" in text
+
+
+def test_the_whole_explains_itself(capsys: Captured) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    assert all(command in text for command in ("inspect", "plan", "run", "validate", "discard", "Exit codes"))
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out.startswith("rescale ")

@@ -1,0 +1,132 @@
+"""What `inspect` shows of snapshots of Flink."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.report.inspection import inspection, inspection_text
+from support.snapshots import FIXTURES, names, opened
+from support.synthetic import element_stream, operator, own_stream, snapshot
+
+
+def shown(name: str) -> dict[str, Any]:
+    return inspection(opened(name))
+
+
+def operator_of(document: dict[str, Any], label: str) -> dict[str, Any]:
+    return next(one for one in document["operators"] if one["label"] == label)
+
+
+@pytest.mark.parametrize("name", names())
+def test_it_is_json_and_has_every_operator_that_flink_lists(name: str) -> None:
+    document = shown(name)
+    assert json.loads(json.dumps(document)) == document
+    expected = json.loads((FIXTURES / name / "expected.json").read_text())["metadata"]
+    assert document["checkpoint_id"] == expected["checkpoint_id"]
+    described = {id_: (one["parallelism"], one["max_parallelism"]) for id_, one in expected["operators"].items()}
+    found = {one["operator_id"]: (one["parallelism"], one["max_parallelism"]) for one in document["operators"]}
+    assert found == described
+
+
+@pytest.mark.parametrize("name", names())
+def test_the_text_has_every_operator_and_every_state(name: str) -> None:
+    document = shown(name)
+    text = inspection_text(document)
+    for one in document["operators"]:
+        assert one["label"] in text
+        assert all(state["name"] in text for state in one["states"])
+    assert all(warning in text for warning in document["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "written_by"),
+    [
+        ("2-canonical-rocksdb", "canonical savepoint (canonical keyed state)", "Flink 2.1 or newer"),
+        ("2.0.1-clicks", "canonical savepoint (canonical keyed state)", "Flink 2.0"),
+        ("1.20-heap-native", "native savepoint (heap keyed state)", "Flink 1.18 to 1.20"),
+        ("1.17.2-clicks", "canonical savepoint (canonical keyed state)", "Flink 1.16 or 1.17"),
+        ("1.15.4-clicks", "snapshot (canonical keyed state)", "Flink 1.11 to 1.15"),
+        ("1.20-rocksdb-native", "native savepoint (RocksDB keyed state)", "Flink 1.18 to 1.20"),
+        ("2-heap-checkpoint", "checkpoint (heap keyed state)", "Flink 2.1 or newer"),
+        ("2-source", "canonical savepoint (no keyed state)", "Flink 2.1 or newer"),
+    ],
+)
+def test_it_says_what_kind_of_snapshot_and_who_wrote_it(name: str, kind: str, written_by: str) -> None:
+    document = shown(name)
+    assert (document["kind"], document["written_by"]) == (kind, written_by)
+    assert f"{kind}, written by {written_by}, checkpoint " in inspection_text(document)
+
+
+def test_keyed_states_have_their_types() -> None:
+    states = operator_of(shown("2-lazy"), "states")
+    assert states["key"] == "String"
+    types = {state["name"]: (state["type"], state["content"]) for state in states["states"]}
+    assert types["sum"] == ("REDUCING", "Long")
+    assert types["kinds"] == ("MAP", "Map<String, String>")
+    assert types["average"] == ("AGGREGATING", "Tuple2<Long, Long>")
+    assert types["kinds-for-a-while"] == ("MAP", "Map<String, TTL<Long>>")
+    assert types["_timer_state/event_rounds"] == ("TIMERS", "Timer<String, String>")
+    assert types["lazy-value"] == ("VALUE", "Long")
+
+
+def test_operator_states_have_their_numbers() -> None:
+    document = shown("1.20-raw")
+    types = {state["name"]: state["type"] for state in operator_of(document, "lists")["states"]}
+    assert types["offsets"] == "UNION"
+    assert types["words"] == "SPLIT_DISTRIBUTE"
+    assert types["rates"] == "BROADCAST"
+    raw = operator_of(document, "raw")
+    assert raw["remark"] == "raw keyed state"
+    assert {state["type"] for state in raw["states"]} == {"raw SPLIT_DISTRIBUTE"}
+
+
+def test_elements_and_bytes_of_all_subtasks_are_added_up() -> None:
+    streams = tuple(element_stream(i, {"words": (DistributionMode.SPLIT_DISTRIBUTE, 2 - i)}) for i in range(2))
+    (one,) = inspection(snapshot(operator("lists", elements=streams)))["operators"]
+    assert one["operator_bytes"] == 30
+    assert one["states"] == [
+        {"name": "words", "type": "SPLIT_DISTRIBUTE", "content": "3 elements, 30 bytes", "bytes": 30}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "remark"),
+    [
+        ("2-finished", "short", "finished"),
+        ("2-partially-finished", "short", "partly finished"),
+        ("2-source", "numbers", "has a coordinator"),
+    ],
+)
+def test_what_is_special_about_an_operator_is_said(name: str, label: str, remark: str) -> None:
+    document = shown(name)
+    assert remark in operator_of(document, label)["remark"].split(", ")
+    assert remark in inspection_text(document)
+
+
+def test_records_in_flight_are_said() -> None:
+    assert any("in flight" in one["remark"] for one in shown("1.20-unaligned")["operators"])
+
+
+def test_a_checkpoint_comes_with_a_warning() -> None:
+    assert any("this is a checkpoint" in warning for warning in shown("1.20-heap-checkpoint")["warnings"])
+    assert shown("1.20-heap-native")["warnings"] == []
+
+
+def test_files_that_are_gone_are_named() -> None:
+    streams = tuple(own_stream(i, 2, 128, Framing.HEAP) for i in range(2))
+    gone = inspection(snapshot(operator("counts", keyed=streams), missing=("/source/2",)))
+    assert gone["warnings"] == ["a file that the snapshot refers to is gone: /source/2"]
+
+
+def test_bytes_are_those_of_the_files() -> None:
+    document = shown("2-canonical-hashmap")
+    files = {Path(uri) for uri, _ in opened("2-canonical-hashmap").files[1:]}
+    assert document["files"] == len(files)
+    assert sum(one["keyed_bytes"] + one["operator_bytes"] for one in document["operators"]) == document["bytes"]
+    assert document["bytes"] >= sum(path.stat().st_size for path in files)

@@ -1,0 +1,39 @@
+"""What a finished run says."""
+
+from __future__ import annotations
+
+import pytest
+
+from rescale.planning.planner import make_plan
+from rescale.planning.request import make_request
+from rescale.publish import Published
+from rescale.report.outcome import certificate_text, outcome, outcome_text
+from support.snapshots import directory, opened
+
+
+@pytest.mark.parametrize(("already", "said"), [(False, "is published"), (True, "was published before")])
+def test_the_outcome_says_where_and_how_to_start(already: bool, said: str) -> None:
+    plan = make_plan(opened("2-source"), make_request(directory("2-source"), "/target", ["3"]))
+    document = outcome(plan, Published("/target", "ab" * 32, already))
+    assert document["plan"] == plan.digest
+    assert document["metadata_sha256"] == "ab" * 32
+    text = outcome_text(document)
+    assert text.splitlines()[0].startswith(f"/target {said}: ")
+    assert plan.places.certificate in text
+    assert document["start"] in text
+
+
+def test_the_certificate_has_a_row_for_each_operator() -> None:
+    proof = {
+        "label": "counts",
+        "parallelism": 3,
+        "key_groups": 128,
+        "elements": 7,
+        "broadcast_copies": 0,
+        "bytes": 1234,
+        "digest": "0123456789abcdef",
+    }
+    text = certificate_text({"verdict": "complete", "bytes": 1234, "operators": [proof]})
+    assert text.startswith("complete: 1 operator, 1.23 KB compared")
+    row = text.splitlines()[-1].split()
+    assert row == ["counts", "3", "128", "7", "0", "1.23", "KB", "0123456789ab"]

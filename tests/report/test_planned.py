@@ -1,0 +1,61 @@
+"""What a plan says."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rescale.planning.plan import Plan
+from rescale.planning.planner import make_plan
+from rescale.planning.request import make_request
+from rescale.report.planned import evenness, plan_summary, plan_text
+from support.snapshots import directory, names, opened
+
+MOVABLE = [name for name in names() if "rocksdb-" not in name and not name.endswith("unaligned")]
+
+
+def plan_of(name: str, *parallelism: str) -> Plan:
+    return make_plan(opened(name), make_request(directory(name), "/target", parallelism))
+
+
+@pytest.mark.parametrize("name", MOVABLE)
+def test_the_summary_is_json_and_adds_up(name: str) -> None:
+    plan = plan_of(name)
+    summary = plan_summary(plan)
+    assert json.loads(json.dumps(summary)) == summary
+    operators = summary["operators"]
+    assert sum(one["keyed_bytes"] + one["operator_bytes"] for one in operators) == summary["bytes_moved"]
+    for one in operators:
+        assert sum(share["bytes"] for share in one["subtasks"]) == one["keyed_bytes"] + one["operator_bytes"]
+
+
+def test_a_person_sees_what_moves_where() -> None:
+    plan = plan_of("2-lazy", "2", "lists=5")
+    text = plan_text(plan_summary(plan))
+    assert text.startswith(f"plan {plan.digest[:8]}: 9 operators, ")
+    assert f"from {directory('2-lazy')}" in text
+    assert "to   /target" in text
+    rows = {line.split("  ")[0]: line for line in text.splitlines() if "→" in line}
+    assert "3 → 2" in rows["states"]
+    assert "2 → 5" in rows["lists"]
+    assert "relocate" in rows["states"]
+    assert "64-127" in text
+    assert "note: only the parallelism changes" in text
+
+
+def test_an_operator_that_stays_has_no_arrow() -> None:
+    text = plan_text(plan_summary(plan_of("2-lazy")))
+    assert "3 →" not in text
+    assert "new subtask" not in text
+
+
+def test_the_start_line_names_the_target() -> None:
+    assert "/target" in plan_summary(plan_of("2-lazy", "2"))["start"]
+
+
+def test_evenness_is_worst_by_mean() -> None:
+    assert evenness([10, 10, 10]) == 1.0
+    assert evenness([30, 0, 0]) == 3.0
+    assert evenness([3, 1]) == 1.5
+    assert evenness([0, 0]) == evenness([]) == 1.0

@@ -1,0 +1,27 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import pytest
+
+from rescale.report.units import counted, human_bytes
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 bytes"),
+        (999, "999 bytes"),
+        (1000, "1 KB"),
+        (1234, "1.23 KB"),
+        (999_000, "999 KB"),
+        (10**9, "1 GB"),
+        (5 * 10**15, "5e+03 TB"),
+    ],
+)
+def test_bytes(size: int, text: str) -> None:
+    assert human_bytes(size) == text
+
+
+def test_nouns() -> None:
+    assert [counted(n, "file") for n in (0, 1, 2, 1234)] == ["0 files", "1 file", "2 files", "1,234 files"]
