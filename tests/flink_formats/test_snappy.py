@@ -22,7 +22,7 @@ def compressed(*pieces: bytes) -> bytes:
 
 def decompressed(stream: bytes, piece: int | None = None) -> bytes:
     """The content of a stream that is fed in pieces of `piece` bytes."""
-    decompressor = FramedDecompressor()
+    decompressor = FramedDecompressor(identifier=False)
     size = piece or max(1, len(stream))
     content = b"".join(decompressor.feed(stream[at : at + size]) for at in range(0, len(stream), size))
     decompressor.finish()
@@ -37,6 +37,13 @@ contents = st.binary(max_size=300) | st.builds(
 @given(contents)
 def test_what_was_compressed_comes_back(content: bytes) -> None:
     assert decompressed(compressed(content)) == content
+
+
+def test_a_whole_stream_begins_with_its_identifier() -> None:
+    stream = plain_stream(b"content")
+    with pytest.raises(SnapshotError, match="identifier"):
+        FramedDecompressor().feed(stream[len(IDENTIFIER) :])
+    assert FramedDecompressor().feed(stream) == b"content"
 
 
 @given(st.binary(max_size=100), st.integers(1, 9))
@@ -101,13 +108,13 @@ LONG = b"flink " * 40
     [
         (IDENTIFIER[:-1], "ends inside"),
         (compressed(LONG)[:-1], "ends inside"),
-        (b"\xff\x06\x00\x00sNaPpX", "not a snappy chunk"),
-        (b"\x02\x00\x00\x00", "not a snappy chunk"),
-        (b"\x7f\x01\x00\x00x", "not a snappy chunk"),
-        (b"\x01\x03\x00\x00xxx", "not a snappy chunk"),
-        (b"\x00\x06\x00\x00aaaa\xff\xff", "does not decompress"),
-        (b"\x00\xff\xff\xff", "longer than can be"),
-        (b"\x01\xff\xff\xff", "longer than can be"),
+        (IDENTIFIER + b"\xff\x06\x00\x00sNaPpX", "not a snappy chunk"),
+        (IDENTIFIER + b"\x02\x00\x00\x00", "not a snappy chunk"),
+        (IDENTIFIER + b"\x7f\x01\x00\x00x", "not a snappy chunk"),
+        (IDENTIFIER + b"\x01\x03\x00\x00xxx", "not a snappy chunk"),
+        (IDENTIFIER + b"\x00\x06\x00\x00aaaa\xff\xff", "does not decompress"),
+        (IDENTIFIER + b"\x00\xff\xff\xff", "longer than can be"),
+        (IDENTIFIER + b"\x01\xff\xff\xff", "longer than can be"),
         (compressed(b"state")[:-1] + b"E", "wrong checksum"),
     ],
 )
@@ -129,7 +136,7 @@ def test_no_flipped_byte_goes_unnoticed(flip: int) -> None:
 def test_a_block_that_claims_to_be_larger_than_can_be_is_refused(claim: bytes) -> None:
     body = b"aaaa" + claim + bytes(20)
     with pytest.raises(SnapshotError, match="more content than can be"):
-        decompressed(b"\x00" + len(body).to_bytes(3, "little") + body)
+        decompressed(IDENTIFIER + b"\x00" + len(body).to_bytes(3, "little") + body)
 
 
 COMPRESSED = [keyed for keyed in keyed_streams() if keyed.stream.parsed is not None and keyed.stream.parsed.compressed]

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
+from itertools import pairwise
 
 from rescale.cli import discard, inspect, plan, run, validate
 from rescale.cli.arguments import Parser
@@ -73,7 +74,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _asks_for_json(words: Sequence[str]) -> bool:
     """Whether errors are to be JSON, known before the words are parsed (they may be what is wrong)."""
-    return "--output=json" in words or ("--output", "json") in zip(words, words[1:], strict=False)
+    return "--output=json" in words or ("--output", "json") in pairwise(words)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import mmh3
 
+from rescale.execution.chunks import Chunk, runs
 from rescale.planning.locate import Extent
 from rescale.storage.store import Pin, open_store
 
@@ -13,7 +14,7 @@ MODULUS = 1 << 128
 _CHUNK = 4 * 1024 * 1024
 
 
-def digest(chunks: Iterable[bytes], seed: int = 0) -> int:
+def digest(chunks: Iterable[Chunk], seed: int = 0) -> int:
     hasher = mmh3.mmh3_x64_128(seed=seed)
     for chunk in chunks:
         hasher.update(chunk)
@@ -22,17 +23,7 @@ def digest(chunks: Iterable[bytes], seed: int = 0) -> int:
 
 def run_digests(chunks: Iterator[bytes], lengths: Sequence[int]) -> Iterator[int]:
     """The digest of each of the consecutive runs of `lengths` bytes that `chunks` hold end to end."""
-    rest = memoryview(b"")
-    for length in lengths:
-        hasher = mmh3.mmh3_x64_128()
-        while length > 0:
-            if not rest:
-                rest = memoryview(next(chunks))
-            taken = rest[:length]
-            hasher.update(taken)
-            rest = rest[len(taken) :]
-            length -= len(taken)
-        yield int.from_bytes(hasher.digest(), "little")
+    return map(digest, runs(chunks, lengths))
 
 
 def read_chunks(files: Sequence[tuple[str, Pin]], extent: Extent) -> Iterator[bytes]:

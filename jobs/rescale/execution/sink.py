@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rescale.execution.chunks import Chunk
 from rescale.storage.store import open_store
 
 
@@ -22,7 +23,7 @@ class StreamSink:
         self._token: str | None = None
         self._receipts: list[str] = []
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: Chunk) -> None:
         self.size += len(data)
         self._buffer += data
         while not self._inline and len(self._buffer) > self._part_size:

@@ -79,6 +79,24 @@ class ByteReader:
         except UnicodeError as error:
             raise self.error(f"not a string in modified UTF-8 ({error})", at=at) from None
 
+    def text(self) -> str:
+        """`StringValue.readString`: the number of UTF-16 units plus one (0 is null, here ""), then each, all packed."""
+        at = self.position
+        units = max(0, self._packed() - 1)
+        if units > self.remaining:
+            raise self.error("a length that cannot be", at=at, expected=f"at most {self.remaining}", found=units)
+        return "".join(chr(self._packed() & 0xFFFF) for _ in range(units))
+
+    def _packed(self) -> int:
+        """Seven bits of a byte each, the lowest first; the high bit says that more follow."""
+        value, at = 0, self.position
+        for shift in range(0, 35, 7):
+            byte = self.u8()
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+        raise self.error("a packed number without end", at=at)
+
     def count(self, item_size: int) -> int:
         """An `i32` number of items of at least `item_size` bytes each; more than can be there is an error."""
         at = self.position

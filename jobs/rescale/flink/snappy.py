@@ -23,13 +23,17 @@ _FIRST_SKIPPABLE, _LONGEST_CHUNK = 0x80, 4 + 76490
 
 
 class FramedDecompressor:
-    """Fed the bytes of a stream in any pieces, gives its content; checks every checksum."""
+    """Fed the bytes of a stream in any pieces, gives its content; checks every checksum.
 
-    def __init__(self) -> None:
+    A whole stream begins with the identifier; a part of one (an element of operator state) need not.
+    """
+
+    def __init__(self, *, identifier: bool = True) -> None:
+        self._identifier_due = identifier
         self._buffer = bytearray()
         self._position = 0
 
-    def feed(self, data: bytes) -> bytes:
+    def feed(self, data: bytes | memoryview) -> bytes:
         """The content of the chunks that are complete now."""
         self._buffer += data
         out, at = [], 0
@@ -53,7 +57,10 @@ class FramedDecompressor:
 
     def _content(self, kind: int, body: bytes, at: int) -> bytes:
         if kind == _IDENTIFIER and body == IDENTIFIER[4:]:
+            self._identifier_due = False
             return b""
+        if self._identifier_due:
+            raise self._error("a snappy stream that does not begin with its identifier", at, f"type {kind:#04x}")
         if kind >= _FIRST_SKIPPABLE and kind != _IDENTIFIER:
             return b""
         if kind not in (_COMPRESSED, _PLAIN) or len(body) < 4:

@@ -46,9 +46,9 @@ class StateIdTranslator:
         self._carried = b""
         self._position = 0
 
-    def feed(self, chunk: bytes) -> bytes:
+    def feed(self, chunk: bytes | memoryview) -> bytes:
         """Translated bytes; up to four fewer than were fed so far. `SnapshotError` if the framing is broken."""
-        data = np.frombuffer(bytearray(self._carried + chunk), dtype=np.uint8)
+        data = np.frombuffer(bytearray(b"".join((self._carried, chunk))), dtype=np.uint8)
         walked, wrong = _walker()(data, self._state, self._table)
         if wrong != _FINE:
             raise SnapshotError(

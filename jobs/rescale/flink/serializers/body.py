@@ -45,6 +45,10 @@ class Body:
     def utf(self, name: str) -> None:
         self.attributes.append((name, self.reader.utf()))
 
+    def text(self, name: str) -> None:
+        """`StringValue.writeString`: for texts too long for `writeUTF`."""
+        self.attributes.append((name, self.reader.text()))
+
     def i32(self, name: str) -> None:
         self.attributes.append((name, str(self.reader.i32())))
 

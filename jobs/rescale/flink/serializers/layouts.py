@@ -13,6 +13,7 @@ from rescale.flink.serializers.body import Body
 COMPOSITE_MAGIC = 911108
 _FIRST_VERSION_WITH_OUTER_VERSION = 3
 _LAST_VERSION_WITH_CLASS = 2
+_FIRST_AVRO_VERSION_WITH_LONG_SCHEMAS = 3
 
 Layout = Callable[[Body], None]
 OuterBody = Callable[[Body, int], None]
@@ -107,6 +108,13 @@ def kryo(body: Body) -> None:
     body.utf("class")
     for kind in ("registration", "default serializer", "default serializer class"):
         body.optional_map(kind)
+
+
+def avro(body: Body) -> None:
+    """`AvroSerializerSnapshot`: the class and its schema, which may be too long for `writeUTF` since version 3."""
+    take = body.text if body.version >= _FIRST_AVRO_VERSION_WITH_LONG_SCHEMAS else body.utf
+    take("class")
+    take("schema")
 
 
 def _read_fields(body: Body, names: tuple[str, ...]) -> None:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from rescale.flink.serializers.layouts import (
     Layout,
+    avro,
     composite,
     constants,
     fields,
@@ -169,9 +170,7 @@ _OTHERS = {
         fields("equaliser:blob", "hashFunction:blob", "inner:snapshot"), "RowDataKey", (0,)
     ),
     _SCALA + "ScalaEnumSerializerSnapshot": Row(scala_constants, "Enum {class}", (2,)),
-    "org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot": Row(
-        fields("class:utf", "schema:utf"), "Avro {class}", (2,)
-    ),
+    "org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot": Row(avro, "Avro {class}", (2, 3)),
 }
 
 ROWS: dict[str, Row] = {
