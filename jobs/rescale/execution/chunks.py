@@ -1,0 +1,24 @@
+"""Long runs of bytes as chunks of bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+Chunk = bytes | memoryview
+
+
+def runs(chunks: Iterator[bytes], lengths: Iterable[int]) -> Iterator[Iterator[memoryview]]:
+    """Consecutive runs of `lengths` bytes, each in chunks of its own; a run is used up before the next one begins."""
+    rest = memoryview(b"")
+
+    def run(length: int) -> Iterator[memoryview]:
+        nonlocal rest
+        while length > 0:
+            if not rest:
+                rest = memoryview(next(chunks))
+            taken, rest = rest[:length], rest[length:]
+            length -= len(taken)
+            yield taken
+
+    for length in lengths:
+        yield run(length)
