@@ -34,6 +34,7 @@ from support.snapshot_bytes import (
 
 TABLE = "org.apache.flink.table.runtime.typeutils."
 CEP = "org.apache.flink.cep.nfa."
+AVRO = "org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot"
 JAVA_STRING = bytes.fromhex("aced0005") + b"\x74" + utf("anything")
 JAVA_OBJECT = (
     bytes.fromhex("aced0005")
@@ -100,6 +101,10 @@ EXAMPLES = {
         TABLE + "LinkedListSerializer$LinkedListSerializerSnapshot", INT, outer=b"\1", outer_version=3
     ),
     "LinkedList<Long>": composite(TABLE + "LinkedListSerializer$LinkedListSerializerSnapshot", LONG),
+    "Avro com.x.B": snapshot(AVRO, 3, b"\x08com.x.B" + b'\x06"int"'),
+    "Avro com.x.Ö€\U0001f600": snapshot(
+        AVRO, 3, b"\x0bcom.x." + bytes.fromhex("d601 ac41 bdb003 80bc03") + b"\xac\x02" + b"s" * 299
+    ),
     "SortedMap<Int, Long>": snapshot(TABLE + "SortedMapSerializerSnapshot", 3, JAVA_OBJECT + nested(INT, LONG)),
     "RowDataKey<Int>": snapshot(
         "org.apache.flink.table.runtime.sequencedmultisetstate.linked.RowDataKeySerializerSnapshot",
@@ -290,3 +295,12 @@ def pojo_field(inner: bytes) -> bytes:
 def parsed_in_frame(data: bytes) -> SerializerSnapshot:
     """The snapshot as the field of a POJO, where also unknown ones can be read."""
     return parsed(pojo({"x": data})).nested[0]
+
+
+@pytest.mark.parametrize(
+    ("packed", "what"),
+    [(b"\xff\xff\xff\xff\x07", "a length that cannot be"), (b"\xff" * 9, "a packed number without end")],
+)
+def test_a_damaged_length_of_a_packed_text_is_named(packed: bytes, what: str) -> None:
+    with pytest.raises(SnapshotError, match=what):
+        read_snapshot(ByteReader(snapshot(AVRO, 3, packed), "header"))

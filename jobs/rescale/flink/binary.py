@@ -85,7 +85,8 @@ class ByteReader:
         units = max(0, self._packed() - 1)
         if units > self.remaining:
             raise self.error("a length that cannot be", at=at, expected=f"at most {self.remaining}", found=units)
-        return "".join(chr(self._packed() & 0xFFFF) for _ in range(units))
+        packed = b"".join((self._packed() & 0xFFFF).to_bytes(2, "big") for _ in range(units))
+        return packed.decode("utf-16-be", "surrogatepass")
 
     def _packed(self) -> int:
         """Seven bits of a byte each, the lowest first; the high bit says that more follow."""
