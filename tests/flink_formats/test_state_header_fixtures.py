@@ -1,0 +1,71 @@
+"""Headers of state streams that Flink wrote: read, written, and the same bytes again; merged where they differ."""
+
+from __future__ import annotations
+
+import pytest
+
+from rescale.flink.keyed.header import merge_keyed_headers, read_keyed_header, write_keyed_header
+from rescale.flink.metadata.model import SubtaskState
+from rescale.flink.operator_state import (
+    element_extents,
+    merge_operator_state_headers,
+    read_operator_state_header,
+    write_operator_state_header,
+)
+from rescale.flink.serializers.reading import type_name
+from support.snapshots import Elements, Keyed, element_streams, keyed_streams, names, opened
+
+every_keyed_stream = pytest.mark.parametrize("keyed", keyed_streams(), ids=lambda keyed: keyed.where)
+every_element_stream = pytest.mark.parametrize("elements", element_streams(), ids=lambda elements: elements.where)
+
+
+@every_keyed_stream
+def test_a_keyed_header_ends_at_the_first_group_and_is_written_as_it_was(keyed: Keyed) -> None:
+    data = keyed.stream.header
+    header = read_keyed_header(data, keyed.where)
+    assert write_keyed_header(header) == data
+    assert all(type_name(serializer) for state in header.states for _, serializer in state.serializers)
+
+
+@every_keyed_stream
+def test_merged_with_itself_a_keyed_header_stays(keyed: Keyed) -> None:
+    header = read_keyed_header(keyed.stream.header, keyed.where)
+    merged = merge_keyed_headers([header, header])
+    assert write_keyed_header(merged.header) == keyed.stream.header
+    assert merged.id_maps == (tuple(range(len(header.states))),) * 2
+
+
+@pytest.mark.parametrize("name", ["1.20-lazy", "2-lazy", "1.20-lazy-compressed", "2-lazy-compressed"])
+def test_headers_of_states_registered_late_become_one(name: str) -> None:
+    operator = next(one for one in opened(name).operators if one.label == "states")
+    headers = [read_keyed_header(stream.header, name) for stream in operator.keyed]
+    assert len(set(headers)) > 1
+    merged = merge_keyed_headers(headers)
+    assert read_keyed_header(write_keyed_header(merged.header), name) == merged.header
+    for header, ids in zip(headers, merged.id_maps, strict=True):
+        assert [merged.header.states[new].raw for new in ids] == [state.raw for state in header.states]
+
+
+@every_element_stream
+def test_an_operator_header_ends_at_the_first_element_and_is_written_as_it_was(elements: Elements) -> None:
+    data = elements.stream.header
+    header = read_operator_state_header(data, elements.where)
+    assert write_operator_state_header(header) == data
+    assert merge_operator_state_headers([header, header]) == header
+    listed = {state.name for state in (*header.list_states, *header.broadcast_states)}
+    assert {state.name for state in elements.stream.states} == listed
+
+
+@pytest.mark.parametrize("name", names())
+def test_header_and_elements_make_up_the_whole_stream(name: str) -> None:
+    snapshot = opened(name)
+    for operator in snapshot.operators:
+        handles = {
+            subtask.index: (subtask.state or SubtaskState()).managed_operator for subtask in operator.entry.subtasks
+        }
+        for stream in operator.operator:
+            handle = handles[stream.subtask]
+            assert handle is not None
+            extents = element_extents(handle.states, stream.extent.length)
+            total = sum(length for state in extents for _, length in state)
+            assert len(stream.header) + total == stream.extent.length
