@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from pyspark.sql import SparkSession
+
 from rescale.claim import claim, store_plan
 from rescale.execution.session import spark_session
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage

@@ -92,7 +92,7 @@ def _holders(old: Sequence[Sequence[StateLayout]]) -> dict[str, list[tuple[int, 
 
 
 def _deal(holders: list[tuple[int, int]], total: int, parallelism: int, start: int) -> Iterator[tuple[ElementRun, ...]]:
-    """The runs of subtask 0, 1, …: `total div parallelism` elements each, one more for the first ones from `start` on."""
+    """The runs of subtask 0, 1, …: `total div parallelism` elements each, one more for the first from `start` on."""
     base, remainder = divmod(total, parallelism)
     dealt: list[tuple[ElementRun, ...]] = [()] * parallelism
     position = 0
