@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from typing import TypeVar
 
-from rescale.errors import RequestError, SnapshotError
-from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
-from rescale.flink.keyed.key_group_table import Framing, group_extents
-from rescale.flink.metadata.handles import (
-    ChangelogHandle,
-    ChangelogStreamHandle,
-    HandleTag,
-    IncrementalHandle,
-    KeyedHandle,
-    KeyGroupsHandle,
-    OperatorHandle,
-    Stream,
-)
+from rescale.errors import RequestError
+from rescale.flink.metadata.handles import ChannelHandle, KeyGroupsHandle
 from rescale.flink.metadata.model import OperatorState, SubtaskState
 from rescale.flink.metadata.properties import snapshot_type
 from rescale.flink.metadata.reader import read_metadata
-from rescale.flink.operator_state import OperatorStateHeader, element_extents, read_operator_state_header
-from rescale.flink.serializers.snapshot import UnknownSerializer
-from rescale.planning.locate import Extent, Locator
-from rescale.planning.snapshot import ElementState, ElementStream, KeyedStream, Operator, OtherKeyed, Snapshot
+from rescale.planning.locate import Locator
+from rescale.planning.snapshot import ElementStream, KeyedStream, Operator, OtherKeyed, Snapshot
+from rescale.planning.stream_reader import StreamReader, streams_of
 from rescale.storage.locations import join, name, parent
 from rescale.storage.store import Pin, open_store
 
 METADATA_LIMIT = 1 << 30
-HEADER_LIMIT = 64 << 20
 _AT_ONCE = 32
+
+T = TypeVar("T")
 
 
 def open_snapshot(uri: str, allow_prefixes: Sequence[str] = (), uids: Iterable[tuple[str, str]] = ()) -> Snapshot:
@@ -57,235 +47,68 @@ def open_candidate(
     metadata = read_metadata(data, metadata_uri)
     locator = Locator(metadata_uri, directory, allow_prefixes)
     for entry in metadata.operators:
-        for stream in _streams(entry):
+        for stream in streams_of(entry):
             locator.extent(stream)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         found = [pin, *pool.map(lambda uri: open_store(uri).stat(uri), locator.files[1:])]
         files = tuple((uri, pin or Pin(0)) for uri, pin in zip(locator.files, found, strict=True))
         missing = tuple(uri for uri, pin in zip(locator.files, found, strict=True) if pin is None)
-        reader = _StreamReader(data, files, frozenset(missing), locator)
+        reader = StreamReader(data, files, frozenset(missing), locator)
         operators = _operators(metadata.operators, reader, dict(uids), pool)
     taken = open_store(metadata_uri).modified(metadata_uri)
     return Snapshot(directory, metadata, data, snapshot_type(metadata.properties), files, missing, taken, operators)
 
 
 def _operators(
-    entries: Iterable[OperatorState], reader: _StreamReader, labels: dict[str, str], pool: Executor
+    entries: Iterable[OperatorState], reader: StreamReader, labels: dict[str, str], pool: Executor
 ) -> tuple[Operator, ...]:
-    """All operators with their streams; the streams' heads are read at once."""
-    operators = []
-    for entry in entries:
-        label = labels.get(entry.operator_id) or _label(entry)
-        states = [(subtask.index, subtask.state) for subtask in entry.subtasks if subtask.state is not None]
-        states.sort(key=lambda state: state[0])
-        keyed = [(i, state.managed_keyed) for i, state in states if state.managed_keyed is not None]
-        raw_keyed = [(i, state.raw_keyed) for i, state in states if state.raw_keyed is not None]
-        managed = [(i, state.managed_operator) for i, state in states if state.managed_operator is not None]
-        raw = [(i, state.raw_operator) for i, state in states if state.raw_operator is not None]
-        groups = [(i, handle) for i, handle in keyed if isinstance(handle, KeyGroupsHandle)]
-        others = [(i, handle) for i, handle in keyed if not isinstance(handle, KeyGroupsHandle)]
-        futures = (
-            [pool.submit(reader.keyed, label, i, handle) for i, handle in groups],
-            [pool.submit(reader.raw_keyed, label, i, handle) for i, handle in raw_keyed],
-            [pool.submit(reader.elements, label, i, handle, raw=False) for i, handle in managed],
-            [pool.submit(reader.elements, label, i, handle, raw=True) for i, handle in raw],
-            [pool.submit(reader.other, label, i, handle) for i, handle in others],
-        )
-        channels = [channel for _, state in states for channel in (*state.input_channels, *state.output_channels)]
-        operators.append((entry, label, futures, sum(channel.state_size for channel in channels)))
+    """All operators with their streams. Everything is begun before anything is waited for."""
+    begun = [(_label(entry, labels), entry, _Pending(entry, _label(entry, labels), reader, pool)) for entry in entries]
     return tuple(
         Operator(
             entry,
             label,
-            keyed=tuple(future.result() for future in futures[0]),
-            raw_keyed=tuple(future.result() for future in futures[1]),
-            operator=tuple(stream for future in futures[2] if (stream := future.result())),
-            raw_operator=tuple(stream for future in futures[3] if (stream := future.result())),
-            other_keyed=tuple(future.result() for future in futures[4]),
-            channel_bytes=channel_bytes,
+            keyed=_results(pending.keyed),
+            raw_keyed=_results(pending.raw_keyed),
+            operator=_results(pending.managed),
+            raw_operator=_results(pending.raw),
+            other_keyed=_results(pending.other),
+            channel_bytes=sum(channel.state_size for channel in pending.channels),
         )
-        for entry, label, futures, channel_bytes in operators
+        for label, entry, pending in begun
     )
 
 
-def _label(entry: OperatorState) -> str:
-    """How an operator is called: its uid, its name with the id, or the id."""
-    return entry.uid or (f"{entry.name} ({entry.operator_id})" if entry.name else entry.operator_id)
+class _Pending:
+    """The streams of one operator, being read; each list in subtask order."""
+
+    def __init__(self, entry: OperatorState, label: str, reader: StreamReader, pool: Executor) -> None:
+        self.keyed: list[Future[KeyedStream]] = []
+        self.raw_keyed: list[Future[KeyedStream]] = []
+        self.managed: list[Future[ElementStream | None]] = []
+        self.raw: list[Future[ElementStream | None]] = []
+        self.other: list[Future[OtherKeyed]] = []
+        self.channels: list[ChannelHandle] = []
+        for subtask in sorted(entry.subtasks, key=lambda subtask: subtask.index):
+            i, state = subtask.index, subtask.state or SubtaskState()
+            if isinstance(state.managed_keyed, KeyGroupsHandle):
+                self.keyed.append(pool.submit(reader.keyed, label, i, state.managed_keyed))
+            elif state.managed_keyed is not None:
+                self.other.append(pool.submit(reader.other, label, i, state.managed_keyed))
+            if state.raw_keyed is not None:
+                self.raw_keyed.append(pool.submit(reader.raw_keyed, label, i, state.raw_keyed))
+            if state.managed_operator is not None:
+                self.managed.append(pool.submit(reader.elements, label, i, state.managed_operator, raw=False))
+            if state.raw_operator is not None:
+                self.raw.append(pool.submit(reader.elements, label, i, state.raw_operator, raw=True))
+            self.channels += (*state.input_channels, *state.output_channels)
 
 
-def _streams(entry: OperatorState) -> Iterator[Stream | None]:
-    """Every stream that the operator's handles name."""
-    for subtask in entry.subtasks:
-        state = subtask.state or SubtaskState()
-        for operator in (state.managed_operator, state.raw_operator):
-            if operator is not None:
-                yield operator.stream
-        for keyed in (state.managed_keyed, state.raw_keyed):
-            yield from _keyed_streams(keyed)
-        for channel in (*state.input_channels, *state.output_channels):
-            yield channel.stream
+def _results(pending: Iterable[Future[T] | Future[T | None]]) -> tuple[T, ...]:
+    return tuple(stream for future in pending if (stream := future.result()) is not None)
 
 
-def _keyed_streams(handle: KeyedHandle | None) -> Iterator[Stream | None]:
-    match handle:
-        case KeyGroupsHandle():
-            yield handle.stream
-        case IncrementalHandle():
-            yield handle.meta
-            yield from (file.stream for file in (*handle.shared, *handle.private))
-        case ChangelogStreamHandle():
-            yield from (stream for _, stream in handle.change_sets)
-        case ChangelogHandle():
-            for part in (*handle.base, *handle.delta):
-                yield from _keyed_streams(part)
-
-
-class _StreamReader:
-    """Makes streams of handles; reads their heads. Called from many threads."""
-
-    def __init__(
-        self, data: bytes, files: tuple[tuple[str, Pin], ...], missing: frozenset[str], locator: Locator
-    ) -> None:
-        self._data = data
-        self._files = files
-        self._missing = missing
-        self._locator = locator
-        self._keyed_headers: dict[bytes, KeyedHeader | None] = {}
-        self._operator_headers: dict[bytes, OperatorStateHeader | None] = {}
-
-    def keyed(self, label: str, subtask: int, handle: KeyGroupsHandle) -> KeyedStream:
-        extent = self._extent(label, subtask, handle.stream)
-        framing = self._framing(extent, handle)
-        groups = self._groups(label, extent, handle, framing)
-        begin = min((group.start for group in groups if group is not None), default=extent.start + extent.length)
-        header = self._read(extent.part(0, begin - extent.start))
-        return KeyedStream(
-            subtask,
-            handle.tag,
-            extent,
-            framing,
-            handle.first_key_group,
-            groups,
-            header,
-            self._keyed_header(label, extent, header),
-        )
-
-    def raw_keyed(self, label: str, subtask: int, handle: KeyedHandle) -> KeyedStream:
-        if not isinstance(handle, KeyGroupsHandle):
-            raise SnapshotError(
-                "raw keyed state of a kind that cannot be",
-                path=self._files[0][0],
-                operator=label,
-                expected=KeyGroupsHandle.__name__,
-                found=type(handle).__name__,
-            )
-        extent = self._extent(label, subtask, handle.stream)
-        groups = self._groups(label, extent, handle, Framing.RAW)
-        return KeyedStream(subtask, handle.tag, extent, Framing.RAW, handle.first_key_group, groups, b"", None)
-
-    def elements(self, label: str, subtask: int, handle: OperatorHandle, *, raw: bool) -> ElementStream | None:
-        """None for the handle of a subtask without state that file merging writes."""
-        extent = self._locator.extent(handle.stream)
-        if extent is None:
-            return None
-        self._check_size(label, extent)
-        path = self._files[extent.file][0]
-        try:
-            ranges = element_extents(handle.states, extent.length)
-        except SnapshotError as error:
-            raise error.located(path=path, operator=label) from None
-        states = tuple(
-            ElementState(state.name, state.mode, tuple(extent.part(start, length) for start, length in elements))
-            for state, elements in zip(handle.states, ranges, strict=True)
-        )
-        begin = min((e.start for state in states for e in state.elements), default=extent.start + extent.length)
-        header = b"" if raw else self._read(extent.part(0, begin - extent.start))
-        return ElementStream(subtask, extent, states, header, self._operator_header(label, extent, header))
-
-    def other(self, label: str, subtask: int, handle: KeyedHandle) -> OtherKeyed:
-        extents = {extent for stream in _keyed_streams(handle) if (extent := self._locator.extent(stream))}
-        parsed = None
-        if isinstance(handle, IncrementalHandle):
-            meta = self._extent(label, subtask, handle.meta)
-            parsed = self._keyed_header(label, meta, self._read(meta))
-        return OtherKeyed(subtask, handle, sum(extent.length for extent in extents), parsed)
-
-    def _extent(self, label: str, subtask: int, stream: Stream | None) -> Extent:
-        extent = self._locator.extent(stream)
-        if extent is None:
-            raise SnapshotError(
-                f"the keyed state of subtask {subtask} has no stream", path=self._files[0][0], operator=label
-            )
-        self._check_size(label, extent)
-        return extent
-
-    def _check_size(self, label: str, extent: Extent) -> None:
-        """A file has the size that its handle says (a merged one at least reaches to the segment's end)."""
-        uri, pin = self._files[extent.file]
-        wanted = self._locator.whole_sizes.get(extent.file)
-        ends = extent.start + extent.length
-        if uri not in self._missing and ((wanted or pin.size) != pin.size or not 0 <= ends <= pin.size):
-            raise SnapshotError(
-                "a file of state does not have the size that its handle says",
-                path=uri,
-                operator=label,
-                expected=f"{wanted or ends} bytes",
-                found=f"{pin.size} bytes",
-                advice="the file was cut or overwritten: take another snapshot",
-            )
-
-    def _framing(self, extent: Extent, handle: KeyGroupsHandle) -> Framing:
-        """Flink's restoring backend knows by itself; the streams of tags 3 and 12 tell by their key groups."""
-        if handle.tag == HandleTag.SAVEPOINT_KEY_GROUPS or not handle.offsets:
-            return Framing.CANONICAL
-        last = handle.offsets[-1]
-        if min(handle.offsets) <= 0 or last + 4 > extent.length or self._files[extent.file][0] in self._missing:
-            return Framing.CANONICAL
-        key_group = handle.first_key_group + len(handle.offsets) - 1
-        head = self._read(extent.part(last, 4))
-        return Framing.HEAP if int.from_bytes(head, "big") == key_group else Framing.CANONICAL
-
-    def _groups(
-        self, label: str, extent: Extent, handle: KeyGroupsHandle, framing: Framing
-    ) -> tuple[Extent | None, ...]:
-        try:
-            ranges = group_extents(handle.first_key_group, handle.offsets, extent.length, framing)
-        except SnapshotError as error:
-            raise error.located(path=self._files[extent.file][0], operator=label) from None
-        return tuple(None if group is None else extent.part(*group) for group in ranges)
-
-    def _keyed_header(self, label: str, extent: Extent, header: bytes) -> KeyedHeader | None:
-        """The parsed header; None if it names a serializer that is not known, or was not there to be read."""
-        if header and header not in self._keyed_headers:
-            try:
-                self._keyed_headers[header] = read_keyed_header(header, self._files[extent.file][0])
-            except UnknownSerializer:
-                self._keyed_headers[header] = None
-            except SnapshotError as error:
-                raise error.located(operator=label) from None
-        return self._keyed_headers.get(header)
-
-    def _operator_header(self, label: str, extent: Extent, header: bytes) -> OperatorStateHeader | None:
-        if header and header not in self._operator_headers:
-            try:
-                self._operator_headers[header] = read_operator_state_header(header, self._files[extent.file][0])
-            except UnknownSerializer:
-                self._operator_headers[header] = None
-            except SnapshotError as error:
-                raise error.located(operator=label) from None
-        return self._operator_headers.get(header)
-
-    def _read(self, extent: Extent) -> bytes:
-        uri, pin = self._files[extent.file]
-        if uri in self._missing:
-            return b""
-        if extent.length > HEADER_LIMIT:
-            raise SnapshotError(
-                "the header of a state stream is longer than can be",
-                path=uri,
-                expected=f"at most {HEADER_LIMIT} bytes before the first key group or element",
-                found=extent.length,
-            )
-        if extent.file == 0:
-            return self._data[extent.start : extent.start + extent.length]
-        return open_store(uri).read(uri, extent.start, extent.length, pin)
+def _label(entry: OperatorState, labels: dict[str, str]) -> str:
+    """How an operator is called: as the user says, its uid, its name with the id, or the id."""
+    named = f"{entry.name} ({entry.operator_id})" if entry.name else entry.operator_id
+    return labels.get(entry.operator_id) or entry.uid or named
