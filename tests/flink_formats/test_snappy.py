@@ -22,7 +22,7 @@ def compressed(*pieces: bytes) -> bytes:
 
 def decompressed(stream: bytes, piece: int | None = None) -> bytes:
     """The content of a stream that is fed in pieces of `piece` bytes."""
-    decompressor = FramedDecompressor(identifier=False)
+    decompressor = FramedDecompressor()
     size = piece or max(1, len(stream))
     content = b"".join(decompressor.feed(stream[at : at + size]) for at in range(0, len(stream), size))
     decompressor.finish()
@@ -98,6 +98,16 @@ def test_a_plain_stream_is_the_one_that_flink_writes_for_an_empty_heap_state() -
 def test_identifiers_and_skippable_chunks_may_stand_anywhere() -> None:
     one, two = compressed(b"one"), compressed(b"two")
     assert decompressed(one + b"\x80\x02\x00\x00xx" + b"\xfe\x00\x00\x00" + two) == b"onetwo"
+
+
+def test_a_stream_begins_with_its_identifier_and_a_part_of_one_need_not() -> None:
+    """An element of operator state lies in the middle of one."""
+    part = compressed(b"state").removeprefix(IDENTIFIER)
+    with pytest.raises(SnapshotError, match="does not begin with its identifier"):
+        decompressed(part)
+    decompressor = FramedDecompressor(identifier=False)
+    assert decompressor.feed(part) == b"state"
+    decompressor.finish()
 
 
 LONG = b"flink " * 40

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
 import pytest
 
+from rescale.errors import SnapshotError
 from rescale.flink.keyed.header import merge_keyed_headers, read_keyed_header, write_keyed_header
 from rescale.flink.metadata.model import SubtaskState
 from rescale.flink.operator_state import (
@@ -13,6 +17,7 @@ from rescale.flink.operator_state import (
     write_operator_state_header,
 )
 from rescale.flink.serializers.reading import type_name
+from rescale.flink.serializers.snapshot import UnknownSerializer
 from support.snapshots import Elements, Keyed, element_streams, keyed_streams, names, opened
 
 every_keyed_stream = pytest.mark.parametrize("keyed", keyed_streams(), ids=lambda keyed: keyed.where)
@@ -69,3 +74,38 @@ def test_header_and_elements_make_up_the_whole_stream(name: str) -> None:
             extents = element_extents(handle.states, stream.extent.length)
             total = sum(length for state in extents for _, length in state)
             assert len(stream.header) + total == stream.extent.length
+
+
+READERS: list[tuple[bytes, Callable[[bytes, str], object]]] = [
+    *((data, read_keyed_header) for data in {keyed.stream.header for keyed in keyed_streams()}),
+    *((data, read_operator_state_header) for data in {elements.stream.header for elements in element_streams()}),
+]
+"""Every header that is another one, with its reader."""
+
+
+def damaged(data: bytes) -> Iterator[bytes]:
+    """Cut, with a byte flipped, with the largest length planted: here and there, everywhere over all headers."""
+    step = max(1, len(data) // 40)
+    for at in range(len(data) % step, len(data), step):
+        yield data[:at]
+        yield data[:at] + bytes((data[at] ^ 0x81,)) + data[at + 1 :]
+        yield data[:at] + b"\x7f\xff\xff\xff" + data[at + 4 :]
+
+
+def test_damage_is_an_error_of_ours_wherever_it_is() -> None:
+    """Or it is in a name, which then is another one."""
+    refused = 0
+    for data, read in READERS:
+        for changed in damaged(data):
+            with suppress(SnapshotError, UnknownSerializer):
+                read(changed, "header")
+                refused -= 1
+            refused += 1
+    assert refused > 1000
+
+
+def test_a_cut_header_is_always_refused() -> None:
+    for data, read in READERS:
+        for end in range(0, len(data), 7):
+            with pytest.raises((SnapshotError, UnknownSerializer)):
+                read(data[:end], "header")
