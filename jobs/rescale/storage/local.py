@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rescale.errors import RequestError, SnapshotError, StoreError
-from rescale.storage.store import Entry, Pin
+from rescale.storage.contract import Entry, Pin
 
 
 class LocalStore:

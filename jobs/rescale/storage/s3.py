@@ -17,8 +17,8 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError
 
 from rescale.errors import RequestError, SnapshotError, StoreError, UnsupportedError
+from rescale.storage.contract import Entry, Pin
 from rescale.storage.locations import split_s3
-from rescale.storage.store import Entry, Pin
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

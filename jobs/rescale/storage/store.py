@@ -1,87 +1,23 @@
-"""The few verbs that everything is read and written with.
-
-What they promise is what the pipeline rests on: an object appears whole or not at all, `put_if_absent` has one
-winner, and a read with a pin gives the bytes of that version or an error.
-"""
+"""The store of a place: what everything that reads or writes begins with."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from functools import cache
-from typing import Protocol
 
+from rescale.storage.contract import Entry, Pin, Store
+from rescale.storage.local import LocalStore
 from rescale.storage.locations import is_s3
 
-
-@dataclass(frozen=True)
-class Pin:
-    """Which version of a file was seen: its size in bytes and its ETag (S3) or modification time (local)."""
-
-    size: int
-    etag: str | None = None
-    mtime_ns: int | None = None
+__all__ = ["Entry", "Pin", "Store", "open_store"]
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A file in a listing."""
-
-    uri: str
-    size: int
-
-
-class Store(Protocol):
-    """Files of one kind of storage, by URI. Safe to use from many threads.
-
-    Raises `StoreError` for what is worth another try, `RequestError` for what the user must set right.
-    """
-
-    def stat(self, uri: str) -> Pin | None:
-        """None for a file that is not there."""
-
-    def modified(self, uri: str) -> datetime | None:
-        """When the file was written; None for a file that is not there."""
-
-    def read(self, uri: str, start: int, length: int, pin: Pin | None = None) -> bytes:
-        """Exactly `length` bytes from `start`; `SnapshotError` if they or the pinned version are not there."""
-
-    def read_all(self, uri: str, limit: int, pin: Pin | None = None) -> tuple[bytes, Pin]:
-        """A whole file of at most `limit` bytes, and the version that was read."""
-
-    def put(self, uri: str, data: bytes) -> None:
-        """A small file, whole; replaces what is there."""
-
-    def put_if_absent(self, uri: str, data: bytes) -> bool:
-        """Whether the file now holds exactly `data`: put now, or found so (a lost answer, tried again)."""
-
-    def honours_conditions(self, uri: str, data: bytes) -> bool:
-        """Whether a second `put_if_absent` is turned away; `uri` was just put with `data`."""
-
-    def list(self, directory: str) -> list[Entry]:
-        """Everything below a directory, sorted; nothing if it is not there."""
-
-    def delete(self, uris: Iterable[str]) -> None:
-        """Files that are not there are fine; directories that become empty go too."""
-
-    def begin_parts(self, uri: str, staging: str) -> str:
-        """Begins a file that several tasks write; returns the token that they need."""
-
-    def put_part(self, uri: str, token: str, number: int, offset: int, data: bytes) -> str:
-        """Writes part `number` (from 1) at `offset`; all parts but the last have one size. Returns its receipt."""
-
-    def complete_parts(self, uri: str, token: str, receipts: Sequence[str], size: int) -> None:
-        """Makes the file appear; fine if it has appeared already with that size."""
-
-    def abort_parts(self, directory: str) -> None:
-        """Abandons what was begun below a directory and never completed."""
+def open_store(uri: str) -> Store:
+    """The store that holds `uri`."""
+    return _s3() if is_s3(uri) else _local()
 
 
 @cache
 def _local() -> Store:
-    from rescale.storage.local import LocalStore
-
     return LocalStore()
 
 
@@ -90,8 +26,3 @@ def _s3() -> Store:
     from rescale.storage.s3 import S3Store  # brings boto3, which only those pay for who use S3
 
     return S3Store()
-
-
-def open_store(uri: str) -> Store:
-    """The store that holds `uri`."""
-    return _s3() if is_s3(uri) else _local()

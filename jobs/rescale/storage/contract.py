@@ -1,0 +1,75 @@
+"""The few verbs that everything is read and written with.
+
+What they promise is what the pipeline rests on: an object appears whole or not at all, `put_if_absent` has one
+winner, and a read with a pin gives the bytes of that version or an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Pin:
+    """Which version of a file was seen: its size in bytes and its ETag (S3) or modification time (local)."""
+
+    size: int
+    etag: str | None = None
+    mtime_ns: int | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file in a listing."""
+
+    uri: str
+    size: int
+
+
+class Store(Protocol):
+    """Files of one kind of storage, by URI. Safe to use from many threads.
+
+    Raises `StoreError` for what is worth another try, `RequestError` for what the user must set right.
+    """
+
+    def stat(self, uri: str) -> Pin | None:
+        """None for a file that is not there."""
+
+    def modified(self, uri: str) -> datetime | None:
+        """When the file was written; None for a file that is not there."""
+
+    def read(self, uri: str, start: int, length: int, pin: Pin | None = None) -> bytes:
+        """Exactly `length` bytes from `start`; `SnapshotError` if they or the pinned version are not there."""
+
+    def read_all(self, uri: str, limit: int, pin: Pin | None = None) -> tuple[bytes, Pin]:
+        """A whole file of at most `limit` bytes, and the version that was read."""
+
+    def put(self, uri: str, data: bytes) -> None:
+        """A small file, whole; replaces what is there."""
+
+    def put_if_absent(self, uri: str, data: bytes) -> bool:
+        """Whether the file now holds exactly `data`: put now, or found so (a lost answer, tried again)."""
+
+    def honours_conditions(self, uri: str, data: bytes) -> bool:
+        """Whether a second `put_if_absent` is turned away; `uri` was just put with `data`."""
+
+    def list(self, directory: str) -> list[Entry]:
+        """Everything below a directory, sorted; nothing if it is not there."""
+
+    def delete(self, uris: Iterable[str]) -> None:
+        """Files that are not there are fine; directories that become empty go too."""
+
+    def begin_parts(self, uri: str, staging: str) -> str:
+        """Begins a file that several tasks write; returns the token that they need."""
+
+    def put_part(self, uri: str, token: str, number: int, offset: int, data: bytes) -> str:
+        """Writes part `number` (from 1) at `offset`; all parts but the last have one size. Returns its receipt."""
+
+    def complete_parts(self, uri: str, token: str, receipts: Sequence[str], size: int) -> None:
+        """Makes the file appear; fine if it has appeared already with that size."""
+
+    def abort_parts(self, directory: str) -> None:
+        """Abandons what was begun below a directory and never completed."""
