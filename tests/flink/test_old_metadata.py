@@ -1,4 +1,4 @@
-"""`_metadata` of version 2, which Flink 1.10 wrote last and every later Flink reads: the result has that version too."""
+"""`_metadata` of version 2, which Flink 1.10 wrote last and every later one reads: the result has that version too."""
 
 from __future__ import annotations
 
