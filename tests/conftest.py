@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
+
 from support.s3 import S3Server, s3_server
 
 

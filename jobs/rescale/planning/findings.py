@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from rescale.flink.key_groups import key_group_range
+from rescale.planning.locate import is_checkpoint_directory
 from rescale.planning.snapshot import Operator, Snapshot
-from rescale.storage.locations import name
-
-_CHECKPOINT = re.compile(r"chk-\d+")
-
 
 def findings(snapshot: Snapshot) -> list[str]:
     """One sentence for each finding, worst first."""
@@ -60,7 +56,7 @@ def _groups(max_parallelism: int, parallelism: int, subtask: int) -> range:
 
 
 def _ownership(snapshot: Snapshot) -> Iterator[str]:
-    if _CHECKPOINT.fullmatch(name(snapshot.directory)):
+    if is_checkpoint_directory(snapshot.directory):
         yield (
             "this is a checkpoint: while its job runs, Flink may delete files of it at any time; "
             "a run notices and stops. Stop the job, or take a savepoint"

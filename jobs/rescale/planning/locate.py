@@ -26,6 +26,11 @@ from rescale.storage.locations import contains, is_s3, join, name, normalise, pa
 _CHECKPOINT_DIRECTORY = re.compile(r"chk-\d+")
 
 
+def is_checkpoint_directory(directory: str) -> bool:
+    """Whether Flink would call a checkpoint's directory so: `chk-N`."""
+    return _CHECKPOINT_DIRECTORY.fullmatch(name(directory)) is not None
+
+
 class Extent(NamedTuple):
     """`length` bytes from `start` of file number `file` of the snapshot."""
 
@@ -49,7 +54,7 @@ class Locator:
         self.whole_sizes: dict[int, int] = {}
         self._numbers: dict[str, int] = {}
         self._allowed = [self.directory, *allow_prefixes]
-        if _CHECKPOINT_DIRECTORY.fullmatch(name(self.directory)):
+        if is_checkpoint_directory(self.directory):
             self._allowed.append(parent(self.directory))
 
     def extent(self, stream: Stream | None) -> Extent | None:

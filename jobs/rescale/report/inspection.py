@@ -12,6 +12,7 @@ from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.serializers.reading import type_name
 from rescale.planning.findings import findings
+from rescale.planning.locate import is_checkpoint_directory
 from rescale.planning.snapshot import Operator, Snapshot
 from rescale.report.units import counted, human_bytes
 
@@ -80,9 +81,22 @@ def inspection_text(document: dict[str, Any]) -> str:
 
 
 def _kind(snapshot: Snapshot) -> str:
-    tags = Counter(type(other.handle).__name__ for o in snapshot.operators for other in o.other_keyed)
-    framings = Counter(stream.framing.name.lower() for o in snapshot.operators for stream in o.keyed)
-    keyed = ", ".join([*sorted(framings), *(_OTHER_KINDS.get(name, name) for name in sorted(tags))])
+    others = {type(other.handle).__name__ for o in snapshot.operators for other in o.other_keyed}
+    framings = {stream.framing for o in snapshot.operators for stream in o.keyed}
+    keyed = sorted([*(framing.value for framing in framings), *(_OTHER_KINDS.get(name, name) for name in others)])
+    content = f"{', '.join(keyed)} keyed state" if keyed else "no keyed state"
+    if snapshot.type is not SnapshotType.UNKNOWN:
+        return f"{_KINDS[snapshot.type]} ({content})"
+    # Before version 4 the metadata does not say: only checkpoints lie in such directories.
+    return f"{'checkpoint' if is_checkpoint_directory(snapshot.directory) else 'savepoint'} ({content})"
+
+
+_KINDS = {
+    SnapshotType.CANONICAL_SAVEPOINT: "canonical savepoint",
+    SnapshotType.NATIVE_SAVEPOINT: "native savepoint",
+    SnapshotType.CHECKPOINT: "checkpoint",
+}
+_OTHER_KINDS.get(name, name) for name in sorted(tags))])
     kind = {
         SnapshotType.CANONICAL_SAVEPOINT: "canonical savepoint",
         SnapshotType.NATIVE_SAVEPOINT: "native savepoint",
