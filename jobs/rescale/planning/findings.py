@@ -8,6 +8,7 @@ from rescale.flink.key_groups import key_group_range
 from rescale.planning.locate import is_checkpoint_directory
 from rescale.planning.snapshot import Operator, Snapshot
 
+
 def findings(snapshot: Snapshot) -> list[str]:
     """One sentence for each finding, worst first."""
     return [

@@ -96,15 +96,6 @@ _KINDS = {
     SnapshotType.NATIVE_SAVEPOINT: "native savepoint",
     SnapshotType.CHECKPOINT: "checkpoint",
 }
-_OTHER_KINDS.get(name, name) for name in sorted(tags))])
-    kind = {
-        SnapshotType.CANONICAL_SAVEPOINT: "canonical savepoint",
-        SnapshotType.NATIVE_SAVEPOINT: "native savepoint",
-        SnapshotType.CHECKPOINT: "checkpoint",
-        SnapshotType.UNKNOWN: "snapshot",
-    }[snapshot.type]
-    return f"{kind} ({keyed} keyed state)" if keyed else f"{kind} (no keyed state)"
-
 
 _OTHER_KINDS = {
     "IncrementalHandle": "RocksDB",
