@@ -21,7 +21,7 @@ import psutil
 from big_savepoint import write_savepoint
 from rescale.claim import claim, store_plan
 from rescale.execution.digests import digest
-from rescale.execution.session import spark_session
+from rescale.execution.session import spark_context
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.planning.opening import open_snapshot
 from rescale.planning.planner import make_plan
@@ -80,7 +80,7 @@ def measure(home: Path, size: int) -> None:
     seconds: dict[str, float] = {}
     with (
         ProcessPoolExecutor(PROCESSES) as pool,
-        spark_session("benchmark", f"local[{PROCESSES}]") as spark,
+        spark_context("benchmark", f"local[{PROCESSES}]") as spark,
     ):
         for turn in range(2):
             target, copy = home / f"target-{turn}", home / f"copy-{turn}"

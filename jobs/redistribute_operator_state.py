@@ -7,7 +7,7 @@ from typing import Any
 
 from rescale.claim import load_plan
 from rescale.execution.job import job_parser, run_job
-from rescale.execution.session import spark_session
+from rescale.execution.session import spark_context
 from rescale.execution.steps import redistribute_operator_state
 from rescale.storage.locations import normalise
 
@@ -17,7 +17,7 @@ def main() -> int:
 
     def body() -> dict[str, Any]:
         plan = load_plan(normalise(arguments.plan))
-        with spark_session("rescale: redistribute operator state", arguments.master) as spark:
+        with spark_context("rescale: redistribute operator state", arguments.master) as spark:
             return redistribute_operator_state(plan, spark)
 
     return run_job(arguments.result, body)

@@ -7,7 +7,7 @@ from typing import Any
 
 from rescale.claim import load_plan
 from rescale.execution.job import job_parser, run_job
-from rescale.execution.session import spark_session
+from rescale.execution.session import spark_context
 from rescale.execution.steps import validate_coverage, validate_published
 from rescale.storage.locations import normalise
 
@@ -22,7 +22,7 @@ def main() -> int:
         parser.error("give either --plan, or --source and --target")
 
     def body() -> dict[str, Any]:
-        with spark_session("rescale: validate coverage", arguments.master) as spark:
+        with spark_context("rescale: validate coverage", arguments.master) as spark:
             if arguments.plan:
                 return validate_coverage(load_plan(normalise(arguments.plan)), spark)
             source, target = normalise(arguments.source), normalise(arguments.target)

@@ -6,10 +6,10 @@ import atexit
 from collections.abc import Sequence
 from functools import cache
 
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from rescale.claim import claim, store_plan
-from rescale.execution.session import spark_session
+from rescale.execution.session import spark_context
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.planning.opening import open_snapshot
 from rescale.planning.plan import Plan
@@ -19,9 +19,9 @@ from rescale.publish import Published, publish
 
 
 @cache
-def shared_spark() -> SparkSession:
+def shared_spark() -> SparkContext:
     """One session for the whole test run."""
-    session = spark_session("rescale tests", "local[2]")
+    session = spark_context("rescale tests", "local[2]")
     spark = session.__enter__()
     atexit.register(session.__exit__, None, None, None)
     return spark

@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from py4j.protocol import Py4JJavaError
-from pyspark import Accumulator
-from pyspark.sql import SparkSession
+from pyspark import Accumulator, SparkContext
 
 from rescale.errors import RescaleError, StoreError
 from rescale.execution.progress import Progress
@@ -27,7 +26,7 @@ R = TypeVar("R")
 
 
 def run_units(
-    spark: SparkSession,
+    spark: SparkContext,
     work: Callable[[U], R],
     units: Sequence[tuple[int, U]],
     progress: Progress,
@@ -38,9 +37,8 @@ def run_units(
     """
     if not units:
         return []
-    context = spark.sparkContext
-    slices = _slices(units, context.defaultParallelism)
-    done: Accumulator[int] = context.accumulator(0)
+    slices = _slices(units, spark.defaultParallelism)
+    done: Accumulator[int] = spark.accumulator(0)
 
     def run_slice(parts: Iterable[list[tuple[int, U]]]) -> Iterator[tuple[R | None, RescaleError | None]]:
         for part in parts:
@@ -56,7 +54,7 @@ def run_units(
 
     try:
         with _reported(progress, lambda: done.value):
-            rows = context.parallelize(slices, len(slices)).mapPartitions(run_slice).collect()
+            rows = spark.parallelize(slices, len(slices)).mapPartitions(run_slice).collect()
     except Py4JJavaError as error:
         raise StoreError(
             "a task failed again and again",

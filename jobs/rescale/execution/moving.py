@@ -10,7 +10,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterator
 
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from rescale.claim import check_claim
 from rescale.execution.dispatch import run_units
@@ -34,7 +34,7 @@ _S3_MOST_PARTS = 10_000
 _PLACE_NAMESPACE = uuid.UUID("f7d7a0f4-5a86-5a6f-9c1e-0d1f0c3c8b52")
 
 
-def move_streams(plan: Plan, half_name: str, slots: tuple[Slot, ...], spark: SparkSession, step: str) -> Half:
+def move_streams(plan: Plan, half_name: str, slots: tuple[Slot, ...], spark: SparkContext, step: str) -> Half:
     """Moves the streams of `slots`, writes the half called `half_name` and returns it."""
     check_claim(plan)
     half = read_half(plan, half_name)

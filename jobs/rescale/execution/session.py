@@ -1,4 +1,9 @@
-"""The Spark session of a job."""
+"""Spark, for as long as a job runs.
+
+Only RDDs are used, so there is a `SparkContext` and no `SparkSession`: the SQL engine would cost as long again to load.
+On one machine (a local master) the JVM hands blocks on and the Python workers do the work, so its start counts for
+more than its peak speed: the quick compiler, the plain collector, nothing that could be seen from outside.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +12,9 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.resources import as_file, files
 
-from pyspark.sql import SparkSession
+from pyspark import SparkConf, SparkContext
 
 _LOCAL = re.compile(r"local(\[[\d*]+\])?")
 
@@ -17,31 +23,34 @@ _LOCAL_ATTEMPTS = 4
 
 
 @contextmanager
-def spark_session(name: str, master: str | None) -> Iterator[SparkSession]:
-    """A session for as long as the block runs; `master` None leaves it to `spark-submit` and its configuration."""
+def spark_context(name: str, master: str | None) -> Iterator[SparkContext]:
+    """Spark for as long as the block runs; `master` None leaves it to `spark-submit` and its configuration."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName(name)
-    if master is not None:
-        builder = builder.master(_with_attempts(master))
-        if _LOCAL.match(master):
-            # Nothing of a local run needs to be seen from outside the machine.
-            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-            builder = (
-                builder.config("spark.driver.host", "127.0.0.1")
-                .config("spark.driver.bindAddress", "127.0.0.1")
-                .config("spark.ui.enabled", "false")
-            )
-    spark = (
-        builder.config("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
-        .config("spark.python.unix.domain.socket.enabled", "true")
-        .config("spark.ui.showConsoleProgress", "false")
-        .getOrCreate()
+    conf = (
+        SparkConf()
+        .setAppName(name)
+        .set("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
+        .set("spark.python.unix.domain.socket.enabled", "true")
+        .set("spark.ui.showConsoleProgress", "false")
     )
-    spark.sparkContext.setLogLevel("ERROR")
+    with as_file(files("rescale.execution") / "log4j2.properties") as logging:
+        if master is not None:
+            conf.setMaster(_with_attempts(master))
+            if _LOCAL.match(master):
+                os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+                conf.set("spark.driver.host", "127.0.0.1")
+                conf.set("spark.driver.bindAddress", "127.0.0.1")
+                conf.set("spark.ui.enabled", "false")
+                conf.set(
+                    "spark.driver.extraJavaOptions",
+                    f"-Dlog4j2.configurationFile={logging.as_uri()} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+                )
+        context = SparkContext(conf=conf)
+    context.setLogLevel("ERROR")
     try:
-        yield spark
+        yield context
     finally:
-        spark.stop()
+        context.stop()
 
 
 def _with_attempts(master: str) -> str:

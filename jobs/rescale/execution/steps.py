@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from rescale.claim import DOCUMENT_LIMIT, check_claim
 from rescale.errors import IntegrityError, SnapshotError
@@ -23,17 +23,17 @@ from rescale.storage.store import open_store
 KEYED_HALF, OPERATOR_HALF = "keyed", "operator"
 
 
-def reshuffle_keyed_state(plan: Plan, spark: SparkSession) -> dict[str, Any]:
+def reshuffle_keyed_state(plan: Plan, spark: SparkContext) -> dict[str, Any]:
     """Moves managed and raw keyed state to the subtasks that own its key groups."""
     return _moved(plan, KEYED_HALF, (Slot.KEYED, Slot.RAW_KEYED), spark, "reshuffle keyed state")
 
 
-def redistribute_operator_state(plan: Plan, spark: SparkSession) -> dict[str, Any]:
+def redistribute_operator_state(plan: Plan, spark: SparkContext) -> dict[str, Any]:
     """Deals managed and raw operator state by distribution mode."""
     return _moved(plan, OPERATOR_HALF, (Slot.OPERATOR, Slot.RAW_OPERATOR), spark, "redistribute operator state")
 
 
-def validate_coverage(plan: Plan, spark: SparkSession) -> dict[str, Any]:
+def validate_coverage(plan: Plan, spark: SparkContext) -> dict[str, Any]:
     """Puts the candidate, compares it with the source, writes the certificate; returns the certificate."""
     check_claim(plan)
     source = open_pinned(plan)
@@ -53,7 +53,7 @@ def validate_coverage(plan: Plan, spark: SparkSession) -> dict[str, Any]:
     return certificate
 
 
-def validate_published(source_uri: str, target: str, allow_prefixes: list[str], spark: SparkSession) -> dict[str, Any]:
+def validate_published(source_uri: str, target: str, allow_prefixes: list[str], spark: SparkContext) -> dict[str, Any]:
     """Compares a published result with its source, without any plan; returns a certificate and writes none."""
     source = open_snapshot(source_uri, allow_prefixes)
     metadata_uri = join(target, "_metadata")
@@ -86,7 +86,7 @@ def open_pinned(plan: Plan) -> Snapshot:
     return source
 
 
-def _moved(plan: Plan, half_name: str, slots: tuple[Slot, ...], spark: SparkSession, step: str) -> dict[str, Any]:
+def _moved(plan: Plan, half_name: str, slots: tuple[Slot, ...], spark: SparkContext, step: str) -> dict[str, Any]:
     half = move_streams(plan, half_name, slots, spark, step)
     moved = sum(operator.bytes_of(*slots) for operator in plan.operators)
     return {"half": plan.places.half(half_name), "streams": len(half.handles), "bytes": moved}

@@ -1,4 +1,4 @@
-"""Does a result hold what its source holds? Compared with the source itself, read back from storage; no plan is asked."""
+"""Does a result hold what its source holds? Compared with the source itself, read back from storage, without a plan."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from rescale.errors import IntegrityError, SnapshotError
 from rescale.execution.compare import Comparer, ElementCheck, GroupCheck, Tally
@@ -46,7 +46,7 @@ class OperatorProof(NamedTuple):
     digest: str
 
 
-def validate_result(source: Snapshot, candidate_uri: str, target: str, spark: SparkSession) -> list[OperatorProof]:
+def validate_result(source: Snapshot, candidate_uri: str, target: str, spark: SparkContext) -> list[OperatorProof]:
     """One proof for each operator; `IntegrityError` names the first thing that does not add up."""
     try:
         result = open_candidate(candidate_uri, target)

@@ -14,7 +14,6 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -68,6 +67,8 @@ class StateIdTranslator:
 @cache
 def _walker() -> Any:
     """Compiled when first needed, and kept on disk for the processes that follow."""
+    import numba  # most of a second for every process, and few need it
+
     return numba.njit(cache=True)(_walk)
 
 
