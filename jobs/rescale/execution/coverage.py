@@ -13,7 +13,7 @@ from typing import NamedTuple
 from rescale.errors import IntegrityError, RescaleError
 from rescale.flink.key_groups import key_group_range
 from rescale.flink.keyed.header import merge_keyed_headers
-from rescale.flink.keyed.heap import empty_group, is_empty_group
+from rescale.flink.keyed.heap import empty_group
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.metadata.properties import SnapshotType
@@ -81,7 +81,7 @@ def pair_key_groups(old: Operator, new: Operator, slot: Slot) -> list[GroupPair]
             if key_group in pairs:
                 raise IntegrityError(f"key group {key_group} is there twice", operator=old.label)
             owner, source = owners.get(key_group, (None, None))
-            if owner is None or source is None or _is_written_anew(owner, source, stream):
+            if owner is None or source is None or (owner.has_no_entry and owner.header != stream.header):
                 filler = _filler(old.label, key_group, stream)
                 pairs[key_group] = GroupPair(key_group, None, extent, filler=filler)
                 continue
@@ -181,13 +181,6 @@ def _check_element_header(label: str, givers: Sequence[ElementStream], stream: E
             operator=label,
         ) from None
     _equal(f"operator-state header of subtask {stream.subtask}", merged, stream.parsed, label)
-
-
-def _is_written_anew(owner: KeyedStream, source: Extent, stream: KeyedStream) -> bool:
-    """Whether a heap block without entries cannot be copied because the result's header lists other states."""
-    if stream.framing is not Framing.HEAP or owner.header == stream.header or owner.parsed is None:
-        return False
-    return is_empty_group(source.length, owner.parsed)
 
 
 def _filler(label: str, key_group: int, stream: KeyedStream) -> bytes:

@@ -8,12 +8,12 @@ position. Canonical framing lets the ids be translated; heap framing has no leng
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, write_keyed_header
-from rescale.flink.keyed.heap import empty_group, is_empty_group
+from rescale.flink.keyed.heap import empty_group
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.planning.plan import NewStream, Piece, Slot
 from rescale.planning.snapshot import KeyedStream, Operator
@@ -23,12 +23,17 @@ CANONICAL_TAG = 7
 """`KeyGroupsSavepointStateHandle`: always canonical framing."""
 
 
-class _Header(NamedTuple):
-    """The header of a new stream, and by source subtask the number of the table that translates its ids."""
+@dataclass(frozen=True)
+class _Header:
+    """The header of a new stream, and what becomes of the key groups of source subtasks under it.
+
+    `id_tables` has the numbers of the tables that translate ids; groups of subtasks in `anew` are written anew.
+    """
 
     piece: Piece
     parsed: KeyedHeader | None
-    id_tables: dict[int, int]
+    id_tables: dict[int, int] = field(default_factory=dict)
+    anew: frozenset[int] = frozenset()
 
 
 class KeyedPlanner:
@@ -69,14 +74,14 @@ class KeyedPlanner:
         givers: Sequence[KeyedStream],
         owners: dict[int, KeyedStream],
     ) -> NewStream | None:
-        header = self._header(givers) if slot is Slot.KEYED else _Header(Piece(None, 0, 0), None, {})
+        header = self._header(givers) if slot is Slot.KEYED else _Header(Piece(None, 0, 0), None)
         pieces = [header.piece]
         lengths = []
         for key_group in range(wanted.first, wanted.last + 1):
             owner = owners.get(key_group)
             extent = owner.groups[key_group - owner.first_key_group] if owner else None
             heap = givers[0].framing is Framing.HEAP
-            if extent is not None and owner is not None and (not heap or owner.parsed == header.parsed):
+            if extent is not None and owner is not None and owner.subtask not in header.anew:
                 piece = piece_of(extent, header.id_tables.get(owner.subtask))
             elif heap:
                 piece = self.literals.piece(self._empty_group(key_group, header.parsed))
@@ -101,7 +106,7 @@ class KeyedPlanner:
     def _header(self, givers: Sequence[KeyedStream]) -> _Header:
         first = givers[0]
         if all(giver.header == first.header for giver in givers):
-            return _Header(piece_of(first.extent.part(0, len(first.header))), first.parsed, {})
+            return _Header(piece_of(first.extent.part(0, len(first.header))), first.parsed)
         parsed = [giver.parsed for giver in givers if giver.parsed is not None]
         if len(parsed) < len(givers):
             raise UnsupportedError(
@@ -123,23 +128,25 @@ class KeyedPlanner:
         return _Header(self.literals.piece(write_keyed_header(merged.header)), merged.header, tables)
 
     def _heap_header(self, givers: Sequence[KeyedStream], parsed: Sequence[KeyedHeader]) -> _Header:
-        """The header of the streams that have entries, if they agree and it knows the states of all the others.
+        """A header for all, where the streams with entries have the same states in the same places.
 
         A stream without a single entry (its subtask has not met a key, and so not registered every state) has nothing
         to translate: its groups are written anew, as empty as they are.
         """
-        full = [header for giver, header in zip(givers, parsed, strict=True) if not _is_empty(giver, header)]
-        base = full[0] if full else max(parsed, key=lambda header: len(header.states))
-        if any(header != base for header in full) or merge_keyed_headers([base, *parsed]).header != base:
+        full = [header for giver, header in zip(givers, parsed, strict=True) if not giver.has_no_entry]
+        merged = merge_keyed_headers(full or [max(parsed, key=lambda header: len(header.states))])
+        same_places = all(table == tuple(range(len(merged.header.states))) for table in merged.id_maps)
+        if not same_places or merge_keyed_headers([merged.header, *parsed]).header != merged.header:
             raise UnsupportedError(
                 "the subtasks registered different states, and heap framing does not tell where a state begins",
                 operator=self.operator.label,
-                expected="the same header in every keyed stream",
-                found=f"another one in subtask {next(g.subtask for g in givers if g.parsed != base)}",
+                expected="the same states in every keyed stream",
+                found=f"others in subtask {next(g.subtask for g in givers if g.parsed != merged.header)}",
                 advice="take a canonical savepoint (flink savepoint --type canonical) and rescale that",
             )
-        chosen = next(giver for giver in givers if giver.parsed == base)
-        return _Header(piece_of(chosen.extent.part(0, len(chosen.header))), base, {})
+        piece = self.literals.piece(write_keyed_header(merged.header))
+        anew = frozenset(g.subtask for g in givers if g.has_no_entry and g.parsed != merged.header)
+        return _Header(piece, merged.header, {}, anew)
 
     def _id_table(self, table: tuple[int, ...]) -> int:
         if table not in self.id_tables:
@@ -154,11 +161,6 @@ class KeyedPlanner:
                 advice="take a canonical savepoint (flink savepoint --type canonical) and rescale that",
             )
         return empty_group(key_group, header)
-
-
-def _is_empty(stream: KeyedStream, header: KeyedHeader) -> bool:
-    """Whether no key group of a heap stream has an entry, which their lengths tell."""
-    return all(group is None or is_empty_group(group.length, header) for group in stream.groups)
 
 
 def _owners(operator: Operator, sources: Sequence[KeyedStream]) -> dict[int, KeyedStream]:

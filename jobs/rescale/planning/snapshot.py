@@ -11,6 +11,7 @@ from datetime import datetime
 
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.keyed.heap import is_empty_group
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import DistributionMode, KeyedHandle
 from rescale.flink.metadata.model import Metadata, OperatorState
@@ -40,6 +41,16 @@ class KeyedStream:
     @property
     def key_groups(self) -> KeyGroupRange:
         return KeyGroupRange(self.first_key_group, self.first_key_group + len(self.groups) - 1)
+
+    @property
+    def has_no_entry(self) -> bool:
+        """Whether no key group of a heap stream has an entry, which their lengths tell."""
+        header = self.parsed
+        return (
+            self.framing is Framing.HEAP
+            and header is not None
+            and all(group is None or is_empty_group(group.length, header) for group in self.groups)
+        )
 
 
 @dataclass(frozen=True)
