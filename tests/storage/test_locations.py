@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from rescale.errors import RequestError
 from rescale.storage.locations import contains, join, name, normalise, parent
 
@@ -15,7 +16,11 @@ from rescale.storage.locations import contains, join, name, normalise, parent
         ("/a/b/", "/a/b"),
         ("/a/./b/../c", "/a/c"),
         ("file:/a/b", "/a/b"),
-        ("file:///a/b%20c", "/a/b c"),
+        ("file:/a b", "/a b"),
+        ("file:///a/b%20c", "/a/b%20c"),
+        ("file:////a", "/a"),
+        ("//a//b", "/a/b"),
+        ("/", "/"),
         ("file://localhost/a", "/a"),
         ("s3://bucket", "s3://bucket"),
         ("s3://bucket/", "s3://bucket"),
@@ -33,7 +38,9 @@ def test_a_relative_path_starts_here(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert normalise("x/../y") == f"{tmp_path}/y"
 
 
-@pytest.mark.parametrize("text", ["", "hdfs://host/a", "s3:///key", "s3:bucket", "file:relative", "gs://b/k"])
+@pytest.mark.parametrize(
+    "text", ["", "hdfs://host/a", "s3:///key", "s3:bucket", "file:relative", "file://host/a", "gs://b/k"]
+)
 def test_other_places_are_refused(text: str) -> None:
     with pytest.raises(RequestError):
         normalise(text)

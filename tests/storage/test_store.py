@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+
 from rescale.errors import RequestError, SnapshotError, StoreError
 from rescale.storage.locations import join
 from rescale.storage.store import Store, open_store

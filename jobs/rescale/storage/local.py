@@ -1,20 +1,22 @@
 """Local (or network-mounted) files.
 
-A file appears by rename or link from a temporary one, after it was forced to disk. Temporary files lie beside the
-directory that is written to, never in it: what lists a target must not take them for state.
+A file appears by rename or link from a temporary one, after it was forced to disk, and so were the directories that
+name it. Temporary files lie beside the directory that is written to: what lists a target must not take them for
+state. Only where that is another file system (the directory is a mount point) or closed to us they lie in it.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import stat
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rescale.errors import RequestError, SnapshotError, StoreError
+from rescale.errors import RequestError, SnapshotError, StoreError, UnsupportedError
 from rescale.storage.contract import Entry, Pin
 
 
@@ -24,9 +26,12 @@ class LocalStore:
     def stat(self, uri: str) -> Pin | None:
         with _translated(uri):
             try:
-                return _pin(os.stat(uri))
-            except (FileNotFoundError, NotADirectoryError):
-                return None
+                status = Path(uri).stat()
+            except (OSError, ValueError) as error:
+                if _is_absent(error):
+                    return None
+                raise
+            return _pin(status) if stat.S_ISREG(status.st_mode) else None
 
     def modified(self, uri: str) -> datetime | None:
         pin = self.stat(uri)
@@ -57,10 +62,20 @@ class LocalStore:
             with _temporary(uri, data) as path:
                 try:
                     os.link(path, uri)
+                    holds = True
                 except FileExistsError:
-                    return self.read_all(uri, max(len(data), Path(uri).stat().st_size))[0] == data
+                    holds = self._holds(uri, data)
+                except OSError as error:
+                    if error.errno not in _NO_LINKS:
+                        raise
+                    raise UnsupportedError(
+                        f"the file system has no hard links, which a put-if-absent needs: {error.strerror}",
+                        path=uri,
+                        advice="name a target on another file system, or see to it yourself that no other run has "
+                        "this target and say --accept-unconditional-publish",
+                    ) from None
             _sync_directory(Path(uri).parent)
-            return True
+            return holds
 
     def honours_conditions(self, uri: str, data: bytes) -> bool:  # noqa: ARG002
         return True  # link(2) never replaces
@@ -70,15 +85,15 @@ class LocalStore:
         with _translated(directory):
             for folder, _, names in os.walk(directory):
                 for name in names:
-                    path = os.path.join(folder, name)  # noqa: PTH118
+                    path = Path(folder, name)
                     with suppress(FileNotFoundError):  # gone meanwhile
-                        entries.append(Entry(path, os.stat(path).st_size))
+                        entries.append(Entry(str(path), path.stat().st_size))
         return sorted(entries, key=lambda entry: entry.uri)
 
     def delete(self, uris: Iterable[str]) -> None:
         parents = set()
         for uri in uris:
-            with _translated(uri):
+            with _translated(uri), suppress(NotADirectoryError):
                 Path(uri).unlink(missing_ok=True)
             parents.add(Path(uri).parent)
         for folder in sorted(parents, key=lambda path: len(path.parts), reverse=True):
@@ -87,10 +102,12 @@ class LocalStore:
 
     def begin_parts(self, uri: str, staging: str) -> str:
         path = Path(staging, Path(uri).name)
-        with _translated(uri):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch()
-        return str(path)
+        for _ in range(_ATTEMPTS):
+            with _translated(uri), suppress(FileNotFoundError):  # who completed a file took the empty directory along
+                _make_directory(path.parent)
+                path.touch()
+                return str(path)
+        raise StoreError("the staging directory vanishes again and again", path=staging)
 
     def put_part(self, uri: str, token: str, number: int, offset: int, data: bytes) -> str:  # noqa: ARG002
         with _translated(token):
@@ -109,10 +126,10 @@ class LocalStore:
     def complete_parts(self, uri: str, token: str, receipts: Sequence[str], size: int) -> None:  # noqa: ARG002
         with _translated(uri):
             try:
-                found = os.stat(token).st_size
+                found = Path(token).stat().st_size
                 if found != size:
                     raise StoreError("parts of a file are missing", path=token, expected=size, found=found)
-                Path(uri).parent.mkdir(parents=True, exist_ok=True)
+                _make_directory(Path(uri).parent)
                 Path(token).replace(uri)
                 _sync_directory(Path(uri).parent)
             except FileNotFoundError:
@@ -124,12 +141,20 @@ class LocalStore:
     def abort_parts(self, directory: str) -> None:
         """Parts lie in the staging directory, whose owner lists and deletes it."""
 
+    def _holds(self, uri: str, data: bytes) -> bool:
+        try:
+            return self.read_all(uri, len(data))[0] == data
+        except SnapshotError:
+            return False  # larger, or taken away again
+
 
 @contextmanager
 def _opened(uri: str) -> Iterator[int]:
     try:
         descriptor = os.open(uri, os.O_RDONLY)
-    except (FileNotFoundError, NotADirectoryError):
+    except (OSError, ValueError) as error:
+        if not _is_absent(error):
+            raise
         raise SnapshotError("a file is gone", path=uri, advice="see that nothing removes it, and start again") from None
     try:
         yield descriptor
@@ -166,9 +191,11 @@ def _check_pin(uri: str, status: os.stat_result, pin: Pin | None) -> None:
 @contextmanager
 def _temporary(uri: str, data: bytes) -> Iterator[Path]:
     """A file with `data`, on disk, on the same file system as `uri` and outside its directory if that can be."""
-    target = Path(uri)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    path = target.parent.parent / f".{target.parent.name}.{uuid.uuid4().hex}.tmp"
+    folder = Path(uri).parent
+    _make_directory(folder)
+    beside = folder.parent
+    apart = beside.stat().st_dev == folder.stat().st_dev and os.access(beside, os.W_OK)
+    path = (beside if apart else folder) / f".{folder.name}.{uuid.uuid4().hex}.tmp"
     try:
         with path.open("xb") as file:
             file.write(data)
@@ -179,6 +206,14 @@ def _temporary(uri: str, data: bytes) -> Iterator[Path]:
         path.unlink(missing_ok=True)
 
 
+def _make_directory(folder: Path) -> None:
+    """The directory and those above it, durably."""
+    if not folder.is_dir():
+        _make_directory(folder.parent)
+        folder.mkdir(exist_ok=True)
+        _sync_directory(folder.parent)
+
+
 def _sync_directory(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -187,7 +222,16 @@ def _sync_directory(folder: Path) -> None:
         os.close(descriptor)
 
 
-_TO_SET_RIGHT = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG)
+_ATTEMPTS = 8
+_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
+_CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS)
+_MISPLACED = (errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP, errno.EXDEV)
+
+
+def _is_absent(error: OSError | ValueError) -> bool:
+    """Whether no such file is there, or can be: a damaged snapshot may name one with a NUL."""
+    return not isinstance(error, OSError) or error.errno in _ABSENT
 
 
 @contextmanager
@@ -196,5 +240,7 @@ def _translated(uri: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        kind = RequestError if error.errno in _TO_SET_RIGHT else StoreError
+        kind = RequestError if error.errno in (*_CLOSED, *_MISPLACED) else StoreError
         raise kind(f"the file system says: {error.strerror}", path=error.filename or uri) from None
+    except ValueError:
+        raise RequestError("no file can have this name", path=ascii(uri), advice="name another place") from None

@@ -1,7 +1,8 @@
 """Where things lie, as text: an absolute local path, or `s3://bucket/key`.
 
 Flink and people write the same place in several ways (`file:///a`, `s3a://b/k`, trailing slashes, `..`); one
-spelling of each makes places comparable. Symbolic links are left alone.
+spelling of each makes places comparable. As in Flink's `Path`, slashes in a row are one, and a percent sign is a
+percent sign: nothing is decoded. Symbolic links are left alone.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ from __future__ import annotations
 import posixpath
 import re
 from pathlib import Path
-from urllib.parse import unquote
 
 from rescale.errors import RequestError
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
+_LOCAL_PATH = re.compile(r"(?://(?:localhost)?(?=/)|(?!//))(/.*)", re.DOTALL)
 _S3_SCHEMES = ("s3", "s3a", "s3p")
 _S3_PREFIX = "s3://"
 
@@ -22,15 +23,14 @@ def normalise(text: str) -> str:
     """The one spelling of a local path, a `file:` URI or an `s3://`, `s3a://`, `s3p://` URI."""
     match = _SCHEME.fullmatch(text)
     if match is None and text:
-        return posixpath.normpath(posixpath.join(Path.cwd().as_posix(), text))
+        return _clean(posixpath.join(Path.cwd().as_posix(), text))
     scheme, rest = (match[1].lower(), match[2]) if match else ("", "")
-    if scheme == "file" and (path := unquote(re.sub(r"^//(localhost)?(?=/)", "", rest))).startswith("/"):
-        return posixpath.normpath(path)
+    if scheme == "file" and (local := _LOCAL_PATH.fullmatch(rest)):
+        return _clean(local[1])
     if scheme in _S3_SCHEMES and rest.startswith("//"):
         bucket, _, key = rest[2:].partition("/")
         if bucket:
-            path = posixpath.normpath(f"/{key}").lstrip("/")
-            return f"{_S3_PREFIX}{bucket}/{path}" if path else f"{_S3_PREFIX}{bucket}"
+            return f"{_S3_PREFIX}{bucket}{_clean(f'/{key}')}".rstrip("/")
     raise RequestError(
         f"not a place that can be read: {text!r}",
         expected="a local path, file:/path, or s3://bucket/key (s3a:// and s3p:// too)",
@@ -43,7 +43,7 @@ def join(directory: str, relative: str) -> str:
     if is_s3(directory):
         bucket, key = split_s3(directory)
         return normalise(f"{_S3_PREFIX}{bucket}/{key}/{relative}")
-    return posixpath.normpath(posixpath.join(directory, relative.lstrip("/")))
+    return _clean(f"{directory}/{relative}")
 
 
 def parent(uri: str) -> str:
@@ -67,3 +67,8 @@ def split_s3(uri: str) -> tuple[str, str]:
 def contains(directory: str, uri: str) -> bool:
     """Whether `uri` is `directory` or lies below it, by whole path components."""
     return uri == directory or uri.startswith(directory.rstrip("/") + "/")
+
+
+def _clean(path: str) -> str:
+    """An absolute path without `.`, `..`, or slashes in a row (`normpath` alone would keep two leading ones)."""
+    return "/" + posixpath.normpath(path).lstrip("/")

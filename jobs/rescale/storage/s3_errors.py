@@ -1,0 +1,92 @@
+"""What S3 and boto3 report, as our errors: who must act, and whether another try may help.
+
+Answers are told apart by their HTTP status first, because a HEAD has no body and stores differ in their codes. boto3
+has retried throttling, 5xx and lost connections with back-off before any of this is seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectionError,  # noqa: A004
+    CredentialRetrievalError,
+    FlexibleChecksumError,
+    HTTPClientError,
+    IncompleteReadError,
+    NoCredentialsError,
+    PartialCredentialsError,
+)
+
+from rescale.errors import RequestError, RescaleError, StoreError
+
+_DENIED = ("ExpiredToken", "InvalidToken", "TokenRefreshRequired")
+_ELSEWHERE = ("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException")
+_NO_CONDITIONS = ("InvalidArgument", "InvalidRequest", "NotImplemented", "BadRequest", "400")
+_TRANSIENT = (HTTPClientError, ConnectionError, IncompleteReadError, FlexibleChecksumError, CredentialRetrievalError)
+_CREDENTIALS = "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN (or AWS_PROFILE)"
+
+
+@contextmanager
+def translated(uri: str) -> Iterator[None]:
+    """Errors of boto3 in the block as ours."""
+    try:
+        yield
+    except ClientError as error:
+        raise _of_answer(error, uri) from None
+    except (NoCredentialsError, PartialCredentialsError) as error:
+        raise RequestError(f"no credentials for S3: {error}", path=uri, advice=_CREDENTIALS) from None
+    except UnicodeEncodeError:
+        raise RequestError("no object can have this name", path=ascii(uri), advice="name another place") from None
+    except (*_TRANSIENT, OSError) as error:
+        raise StoreError(f"S3 cannot be reached: {_sentence(error)}", path=uri) from None
+    except BotoCoreError as error:
+        raise RequestError(
+            f"the request to S3 cannot be made: {_sentence(error)}",
+            path=uri,
+            advice="check the name of the bucket and the AWS variables",
+        ) from None
+
+
+def status_of(error: ClientError) -> int:
+    """The HTTP status of the answer."""
+    return error.response["ResponseMetadata"]["HTTPStatusCode"]
+
+
+def code_of(error: ClientError) -> str:
+    """S3's code, such as `NoSuchKey`; the status as text where the answer had no body."""
+    return error.response["Error"].get("Code", str(status_of(error)))
+
+
+def is_absent(error: ClientError) -> bool:
+    """Whether the object, and no more than the object, is not there."""
+    return status_of(error) == 404 and code_of(error) != "NoSuchBucket"
+
+
+def refuses_conditions(error: ClientError) -> bool:
+    """Whether the answer to a conditional put says that the store does not know the condition."""
+    return status_of(error) == 501 or (status_of(error) == 400 and code_of(error) in _NO_CONDITIONS)
+
+
+def _of_answer(error: ClientError, uri: str) -> RescaleError:
+    status, code = status_of(error), code_of(error)
+    message = error.response["Error"].get("Message", "") or str(error)
+    if code == "NoSuchBucket":
+        return RequestError("there is no such bucket", path=uri, advice="create it, or name another")
+    if code == "InvalidBucketName":
+        return RequestError("no bucket can have this name", path=uri, advice="name another")
+    if code in _ELSEWHERE:
+        return RequestError(
+            f"the bucket lies in another region: {message}", path=uri, advice="set AWS_REGION to the bucket's region"
+        )
+    if status in (401, 403) or code in _DENIED:
+        advice = f"{_CREDENTIALS}, and the bucket's policy"
+        return RequestError(f"S3 denies access: {message}", path=uri, found=code, advice=advice)
+    return StoreError(f"S3 says: {message}", path=uri, found=code)
+
+
+def _sentence(error: BaseException) -> str:
+    return " ".join(str(error).split())
