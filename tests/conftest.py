@@ -10,9 +10,12 @@ import pytest
 from support.s3 import S3Server, s3_server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="session", autouse=True)
 def s3() -> Iterator[S3Server]:
-    """An S3 server; this process and those that it starts use it."""
+    """An S3 server; this process and those that it starts use it.
+
+    It is there from the beginning: Spark's workers have the environment of the moment in which Spark was started.
+    """
     with s3_server() as server:
         before = dict(os.environ)
         os.environ.update(server.environment)

@@ -8,16 +8,19 @@ import pytest
 
 from flink.distribution import LINES
 from flink.harness import Flink
+from support.needs import need
 
 
 @pytest.fixture(scope="session")
 def flink_1_20() -> Iterator[Flink]:
+    need("javac", "real Flink is driven by Java that is compiled for it (a JDK 17)")
     with Flink(LINES["1.20"]) as flink:
         yield flink
 
 
 @pytest.fixture(scope="session")
 def flink_2() -> Iterator[Flink]:
+    need("javac", "real Flink is driven by Java that is compiled for it (a JDK 17)")
     with Flink(LINES["2"]) as flink:
         yield flink
 

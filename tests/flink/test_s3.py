@@ -12,12 +12,15 @@ from flink.distribution import LINES
 from flink.harness import Flink, Job
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
+from support.needs import need
 from support.pipeline import rescale_snapshot
 from support.s3 import S3Server
 
 
 @pytest.fixture(params=LINES.values())
 def flink_with_s3(request: pytest.FixtureRequest, s3: S3Server) -> Iterator[Flink]:
+    need("javac", "real Flink is driven by Java that is compiled for it (a JDK 17)")
+    need("mvn", "Flink's S3 file system comes from Maven")
     options = {
         "s3.endpoint": s3.endpoint,
         "s3.path.style.access": "true",

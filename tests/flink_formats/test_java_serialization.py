@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import shutil
 import struct
 import subprocess
 from contextlib import suppress
@@ -15,6 +14,7 @@ from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.binary import ByteReader
 from rescale.flink.java_serialization import JavaClass, JavaEnum, JavaObject, read_java_object
 from rescale.flink.metadata.properties import savepoint_properties
+from support.needs import need
 
 SOURCE = Path(__file__).with_name("JavaObjects.java")
 BEHIND = b"\xffwhat follows"
@@ -23,10 +23,8 @@ BEHIND = b"\xffwhat follows"
 @pytest.fixture(scope="module")
 def streams() -> dict[str, bytes]:
     """Object streams by name, written by a Java program."""
-    java = shutil.which("java")
-    if java is None:
-        pytest.skip("there is no java on the path to write object streams")
-    printed = subprocess.run([java, str(SOURCE)], capture_output=True, text=True, check=True).stdout
+    need("java", "a Java program writes the object streams")
+    printed = subprocess.run(["java", str(SOURCE)], capture_output=True, text=True, check=True).stdout
     return {name: base64.b64decode(encoded) for name, encoded in map(str.split, printed.splitlines())}
 
 

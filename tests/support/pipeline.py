@@ -16,11 +16,13 @@ from rescale.planning.plan import Plan
 from rescale.planning.planner import make_plan
 from rescale.planning.request import make_request
 from rescale.publish import Published, publish
+from support.needs import need
 
 
 @cache
 def shared_spark() -> SparkContext:
     """One session for the whole test run."""
+    need("java", "Spark runs on a JVM (17 or newer)")
     session = spark_context("rescale tests", "local[2]")
     spark = session.__enter__()
     atexit.register(session.__exit__, None, None, None)

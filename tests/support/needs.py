@@ -1,0 +1,18 @@
+"""What a test needs of the machine. Without it the test is skipped and says so; where nothing may be, it fails."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+
+def need(program: str, what_for: str) -> None:
+    """Skips the test if `program` is not on the path; with `RESCALE_NO_SKIPS` set, fails it."""
+    if shutil.which(program):
+        return
+    message = f"{program} is not on the path: {what_for}"
+    if os.environ.get("RESCALE_NO_SKIPS"):
+        pytest.fail(message)
+    pytest.skip(message)
