@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import TypeVar
 
 from py4j.protocol import Py4JJavaError
@@ -19,6 +21,8 @@ from rescale.execution.progress import Progress
 
 SLICE_BYTES = 64 * 1024 * 1024
 SLICE_UNITS = 64
+_UNITS_AT_ONCE = 4
+"""Units of a slice under way at once: small ones are mostly waiting for the store. Each holds at most a part."""
 _POLL_SECONDS = 1.0
 
 U = TypeVar("U")
@@ -41,16 +45,17 @@ def run_units(
     done: Accumulator[int] = spark.accumulator(0)
 
     def run_slice(parts: Iterable[list[tuple[int, U]]]) -> Iterator[tuple[R | None, RescaleError | None]]:
-        for part in parts:
-            for weight, unit in part:
-                try:
-                    yield work(unit), None
-                except RescaleError as error:
-                    if not error.final:
-                        raise
-                    yield None, error
-                    return
-                done.add(weight)
+        pool = ThreadPoolExecutor(_UNITS_AT_ONCE)
+        try:
+            for part in parts:
+                outcomes = pool.map(partial(_attempt, work), [unit for _, unit in part])
+                for (weight, _), outcome in zip(part, outcomes, strict=True):
+                    yield outcome
+                    if outcome[1] is not None:
+                        return
+                    done.add(weight)
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     try:
         with _reported(progress, lambda: done.value):
@@ -65,6 +70,16 @@ def run_units(
     if errors:
         raise min(errors, key=str)
     return [result for result, _ in rows if result is not None]
+
+
+def _attempt(work: Callable[[U], R], unit: U) -> tuple[R | None, RescaleError | None]:
+    """What came of a unit, or the final error that it met; any other is raised."""
+    try:
+        return work(unit), None
+    except RescaleError as error:
+        if not error.final:
+            raise
+        return None, error
 
 
 def _slices(units: Sequence[tuple[int, U]], parallelism: int) -> list[list[tuple[int, U]]]:

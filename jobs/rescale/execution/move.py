@@ -60,12 +60,11 @@ class Mover:
         return self._whole(unit, operator, stream)
 
     def _part(self, unit: Unit, operator: OperatorPlan, stream: NewStream) -> Moved:
-        data = bytearray()
         _, pieces = split(stream.pieces, (unit.start, unit.length))
-        for chunk in self._chunks(pieces):
-            data += chunk
+        chunks = list(self._chunks(pieces, unit.length))
+        data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
         uri = stream_uri(self.plan, operator, stream)
-        receipt = open_store(uri).put_part(uri, unit.token, unit.part, unit.start, bytes(data))
+        receipt = open_store(uri).put_part(uri, unit.token, unit.part, unit.start, data)
         return Moved(unit.operator, unit.stream, unit.part, receipt)
 
     def _whole(self, unit: Unit, operator: OperatorPlan, stream: NewStream) -> Moved:
@@ -82,16 +81,17 @@ class Mover:
         data = sink.close()
         return Moved(unit.operator, unit.stream, 0, size=sink.size, data=data, key_groups=key_groups)
 
-    def _chunks(self, pieces: tuple[Piece, ...]) -> Iterator[bytes]:
-        """The bytes of the pieces in chunks of bounded size."""
+    def _chunks(self, pieces: tuple[Piece, ...], at_once: int | None = None) -> Iterator[bytes]:
+        """The bytes of the pieces in chunks of at most `at_once` bytes (default: the plan's chunk size)."""
+        size = at_once or self.plan.chunk_size
         for file, start, length, _ in pieces:
             if file is None:
                 yield self.plan.literals[start : start + length]
                 continue
             uri, pin = self.plan.files[file]
             store = open_store(uri)
-            for offset in range(0, length, self.plan.chunk_size):
-                yield store.read(uri, start + offset, min(self.plan.chunk_size, length - offset), pin)
+            for offset in range(0, length, size):
+                yield store.read(uri, start + offset, min(size, length - offset), pin)
 
 
 def stream_uri(plan: Plan, operator: OperatorPlan, stream: NewStream) -> str:

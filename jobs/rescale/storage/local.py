@@ -55,7 +55,7 @@ class LocalStore:
     def put(self, uri: str, data: bytes) -> None:
         with _translated(uri), _temporary(uri, data) as path:
             path.replace(uri)
-            _sync_directory(Path(uri).parent)
+            _sync(Path(uri).parent)
 
     def put_if_absent(self, uri: str, data: bytes) -> bool:
         with _translated(uri):
@@ -74,7 +74,7 @@ class LocalStore:
                         advice="name a target on another file system, or see to it yourself that no other run has "
                         "this target and say --accept-unconditional-publish",
                     ) from None
-            _sync_directory(Path(uri).parent)
+            _sync(Path(uri).parent)
             return holds
 
     def honours_conditions(self, uri: str, data: bytes) -> bool:  # noqa: ARG002
@@ -118,7 +118,6 @@ class LocalStore:
                 while view:
                     written = os.pwrite(descriptor, view, offset)
                     view, offset = view[written:], offset + written
-                os.fsync(descriptor)
             finally:
                 os.close(descriptor)
         return ""
@@ -130,8 +129,9 @@ class LocalStore:
                 if found != size:
                     raise StoreError("parts of a file are missing", path=token, expected=size, found=found)
                 _make_directory(Path(uri).parent)
+                _sync(Path(token))
                 Path(token).replace(uri)
-                _sync_directory(Path(uri).parent)
+                _sync(Path(uri).parent)
             except FileNotFoundError:
                 there = self.stat(uri)
                 if there is None or there.size != size:
@@ -211,11 +211,12 @@ def _make_directory(folder: Path) -> None:
     if not folder.is_dir():
         _make_directory(folder.parent)
         folder.mkdir(exist_ok=True)
-        _sync_directory(folder.parent)
+        _sync(folder.parent)
 
 
-def _sync_directory(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
+def _sync(path: Path) -> None:
+    """Forces a file, or the names in a directory, to disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
