@@ -1,0 +1,45 @@
+"""Virtual keys: one key for every subtask, so that `keyBy` can be made to address subtasks.
+
+A job that deals records to subtasks by hand keys them by such a number. Which key lies on which subtask depends on
+the max parallelism and the parallelism, so the table has to be made anew for every shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from types import MappingProxyType
+
+from rescale.flink.key_groups import key_group_of_hash, subtask_of_key_group
+from rescale.flink.redistribution import java_string_hash
+
+
+def _long_hash(value: int) -> int:
+    """`Long.hashCode` of a number that is not negative."""
+    return (value ^ value >> 32) & 0xFFFFFFFF
+
+
+def _string_hash(value: int) -> int:
+    """`String.hashCode` of the number in decimal."""
+    return java_string_hash(str(value))
+
+
+HASHES: MappingProxyType[str, Callable[[int], int]] = MappingProxyType(
+    {"int": lambda value: value, "long": _long_hash, "string": _string_hash}
+)
+"""By type of key, the Java `hashCode` of a small number that is not negative (strings: in decimal)."""
+
+
+def virtual_keys(key_type: str, max_parallelism: int, parallelism: int) -> tuple[int, ...]:
+    """For each subtask, the smallest number from 0 up whose key lies there; `key_type` is one of `HASHES`.
+
+    It ends: every key group below the max parallelism is met sooner or later.
+    """
+    code = HASHES[key_type]
+    found: dict[int, int] = {}
+    for value in count():
+        key_group = key_group_of_hash(code(value), max_parallelism)
+        found.setdefault(subtask_of_key_group(max_parallelism, parallelism, key_group), value)
+        if len(found) == parallelism:
+            return tuple(found[subtask] for subtask in range(parallelism))
+    raise AssertionError("unreachable: the numbers do not end")
