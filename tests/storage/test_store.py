@@ -1,4 +1,4 @@
-"""One contract, held by local files and by a real S3 server."""
+"""One contract, held by local files, by a real S3 server, and by the twin that tests plant faults in."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import pytest
 from rescale.errors import RequestError, SnapshotError, StoreError
 from rescale.storage.locations import join
 from rescale.storage.store import Store, open_store
+from support.faults import Faults, FaultyStore
 from support.s3 import S3Server
 
 
-@pytest.fixture(params=["local", "s3"])
+@pytest.fixture(params=["local", "s3", "twin"])
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An empty directory."""
-    if request.param == "local":
+    if request.param != "s3":
         return str(tmp_path / "home")
     server: S3Server = request.getfixturevalue("s3")
     bucket = f"store-{uuid.uuid4().hex[:12]}"
@@ -27,8 +28,11 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def store(home: str) -> Store:
-    return open_store(home)
+def store(request: pytest.FixtureRequest, home: str, tmp_path: Path) -> Store:
+    store = open_store(home)
+    if request.node.callspec.params["home"] == "twin":
+        return FaultyStore(store, Faults(tmp_path / "faults"))
+    return store
 
 
 def test_what_was_put_is_read(store: Store, home: str) -> None:
@@ -56,14 +60,24 @@ def test_a_file_that_changed_is_not_read(store: Store, home: str) -> None:
         store.read(uri, 0, 6, pin)
     with pytest.raises(SnapshotError, match="has changed"):
         store.read_all(uri, 6, pin)
+    store.put(uri, b"cut")
+    with pytest.raises(SnapshotError, match="has changed"):
+        store.read(uri, 4, 2, pin)
+    store.delete([uri])
+    with pytest.raises(SnapshotError, match="gone"):
+        store.read(uri, 0, 6, pin)
 
 
 def test_a_file_that_is_gone_or_short_is_an_error(store: Store, home: str) -> None:
     with pytest.raises(SnapshotError, match="gone"):
         store.read(join(home, "none"), 0, 1)
     store.put(join(home, "a"), b"123")
-    with pytest.raises(SnapshotError, match="too early"):
-        store.read(join(home, "a"), 1, 3)
+    for start in (1, 3, 9):
+        with pytest.raises(SnapshotError, match="too early") as raised:
+            store.read(join(home, "a"), start, 3)
+        assert (raised.value.path, raised.value.offset) == (join(home, "a"), start)
+    with pytest.raises(SnapshotError, match="gone"):
+        store.read_all(join(home, "none"), 1)
     with pytest.raises(SnapshotError, match="larger"):
         store.read_all(join(home, "a"), 2)
 
@@ -98,11 +112,52 @@ def test_abandoned_parts_leave_no_file(store: Store, home: str) -> None:
     uri = join(home, "large")
     token = store.begin_parts(uri, join(f"{home}.beside", "staging"))
     store.put_part(uri, token, 1, 0, b"x")
+    other = join(f"{home}.else", "large")
+    kept = store.begin_parts(other, join(f"{home}.else.beside", "staging"))
     store.abort_parts(home)
     store.delete([entry.uri for entry in store.list(f"{home}.beside")])
     with pytest.raises(StoreError):
         store.put_part(uri, token, 1, 0, b"x")
     assert store.list(home) == []
+    store.complete_parts(other, kept, [store.put_part(other, kept, 1, 0, b"y")], 1)
+    assert store.read_all(other, 1)[0] == b"y", "what is begun elsewhere stays"
+
+
+def test_a_task_that_wakes_up_late_changes_nothing(store: Store, home: str) -> None:
+    uri = join(home, "large")
+    token = store.begin_parts(uri, join(f"{home}.beside", "staging"))
+    store.complete_parts(uri, token, [store.put_part(uri, token, 1, 0, b"done")], 4)
+    with pytest.raises(StoreError):
+        store.put_part(uri, token, 1, 0, b"late")
+    assert store.read_all(uri, 4)[0] == b"done"
+    assert store.list(f"{home}.beside") == []
+
+
+def test_many_files_go_through_one_staging_directory(store: Store, home: str) -> None:
+    def write(i: int) -> None:
+        uri = join(home, f"{i}")
+        token = store.begin_parts(uri, join(f"{home}.beside", "staging"))
+        store.complete_parts(uri, token, [store.put_part(uri, token, 1, 0, b"%03d" % i)], 3)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(100)))
+    assert [store.read_all(entry.uri, 3)[0] for entry in store.list(home)] == [
+        b"%03d" % i for i in sorted(range(100), key=str)
+    ]
+
+
+@pytest.mark.parametrize("damaged", ["a\0b", "a\ud800", "a" * 300, "file/below"])
+def test_a_name_that_no_file_has_is_absent(store: Store, home: str, damaged: str) -> None:
+    store.put(join(home, "file"), b"")
+    uri = join(home, damaged)
+    assert store.stat(uri) is None
+    with pytest.raises(SnapshotError, match="gone"):
+        store.read(uri, 0, 1)
+
+
+def test_a_directory_is_no_file(store: Store, home: str) -> None:
+    store.put(join(home, "a/b"), b"")
+    assert store.stat(join(home, "a")) is None
 
 
 def test_delete_takes_files_and_empty_directories(store: Store, home: str) -> None:
@@ -120,3 +175,22 @@ def test_a_missing_bucket_is_the_users_to_set_right(s3: S3Server) -> None:
     assert s3
     with pytest.raises(RequestError, match="no such bucket"):
         open_store("s3://nowhere/x").put("s3://no-such-bucket/x", b"")
+
+
+def test_a_bucket_may_be_the_directory(s3: S3Server) -> None:
+    s3.create_bucket(bucket := f"root-{uuid.uuid4().hex[:12]}")
+    home = f"s3://{bucket}"
+    store = open_store(home)
+    store.put(f"{home}/a/b", b"")
+    assert [entry.uri for entry in store.list(home)] == [f"{home}/a/b"]
+    token = store.begin_parts(f"{home}/large", "")
+    store.abort_parts(home)
+    with pytest.raises(StoreError):
+        store.put_part(f"{home}/large", token, 1, 0, b"x")
+
+
+def test_what_marks_a_directory_is_not_listed(s3: S3Server) -> None:
+    s3.create_bucket(bucket := f"marks-{uuid.uuid4().hex[:12]}")
+    store = open_store(f"s3://{bucket}")
+    store.put(f"s3://{bucket}/home/", b"")
+    assert store.list(f"s3://{bucket}/home") == []

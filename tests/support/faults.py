@@ -72,7 +72,7 @@ class Faults:
     def begin(self, call: str) -> int:
         """Enters a call into the journal; returns its number."""
         with self._locked() as journal:
-            journal.write(f"{call}\n".encode())
+            journal.write(call.encode("unicode_escape") + b"\n")
             journal.flush()
             journal.seek(0)
             return journal.read().count(b"\n")

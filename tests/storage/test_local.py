@@ -1,0 +1,112 @@
+"""What only local files have: temporary files, disks that fill up, mount points, file systems without links."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from rescale.errors import RequestError, RescaleError, StoreError, UnsupportedError
+from rescale.storage.local import LocalStore
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "above" / "home"
+
+
+def _failing(number: int) -> object:
+    def fail(*_: object, **__: object) -> NoReturn:
+        raise OSError(number, os.strerror(number))
+
+    return fail
+
+
+@pytest.mark.parametrize("verb", ["put", "put_if_absent"])
+def test_temporary_files_lie_beside_the_directory(home: Path, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
+    seen: list[tuple[list[str], list[str]]] = []
+    sync = os.fsync
+
+    def watch(descriptor: int) -> None:
+        seen.append((sorted(os.listdir(home)), sorted(set(os.listdir(home.parent)) - {"home"})))  # noqa: PTH208
+        sync(descriptor)
+
+    home.mkdir(parents=True)
+    monkeypatch.setattr("os.fsync", watch)
+    getattr(LocalStore(), verb)(str(home / "_metadata"), b"data")
+    inside, beside = seen[0]
+    assert inside == []
+    assert len(beside) == 1
+    assert beside[0].startswith(".home.")
+    assert [path.name for path in home.parent.rglob("*")] == ["home", "_metadata"]
+
+
+@pytest.mark.parametrize("verb", ["put", "put_if_absent"])
+@pytest.mark.parametrize(("number", "kind"), [(errno.ENOSPC, StoreError), (errno.EIO, StoreError)])
+def test_a_disk_that_fails_leaves_nothing(
+    home: Path, monkeypatch: pytest.MonkeyPatch, verb: str, number: int, kind: type[RescaleError]
+) -> None:
+    home.mkdir(parents=True)
+    monkeypatch.setattr("os.fsync", _failing(number))
+    with pytest.raises(kind, match="the file system says"):
+        getattr(LocalStore(), verb)(str(home / "_metadata"), b"data")
+    assert list(home.parent.rglob("*")) == [home]
+
+
+def test_a_full_disk_while_parts_are_put(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = LocalStore()
+    token = store.begin_parts(str(home / "large"), str(home.parent / "staging"))
+    monkeypatch.setattr("os.pwrite", _failing(errno.ENOSPC))
+    with pytest.raises(StoreError, match="No space left"):
+        store.put_part(str(home / "large"), token, 1, 0, b"x")
+
+
+def test_parts_that_are_missing_do_not_make_a_file(home: Path) -> None:
+    store = LocalStore()
+    token = store.begin_parts(str(home / "large"), str(home.parent / "staging"))
+    store.put_part(str(home / "large"), token, 1, 0, b"xx")
+    with pytest.raises(StoreError, match="missing"):
+        store.complete_parts(str(home / "large"), token, [""], 3)
+    assert not (home / "large").exists()
+
+
+def test_a_directory_whose_parent_is_closed_holds_its_temporary_files(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.mkdir(parents=True)
+    monkeypatch.setattr("os.access", lambda *_: False)
+    monkeypatch.setattr("os.link", lambda path, _: seen.append(Path(path)))
+    seen: list[Path] = []
+    LocalStore().put_if_absent(str(home / "claim"), b"")
+    assert seen[0].parent == home
+    assert seen[0].name.startswith(".home.")
+    assert list(home.iterdir()) == []
+
+
+def test_a_mount_point_is_written_to_in_itself() -> None:
+    path = Path("/dev/shm", f"rescale-test-{os.getpid()}")
+    try:
+        assert LocalStore().put_if_absent(str(path), b"data")
+        LocalStore().put(str(path), b"more")
+        assert path.read_bytes() == b"more"
+        assert list(path.parent.glob(".shm.*")) == []
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def test_a_file_system_without_links_is_not_supported(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.link", _failing(errno.ENOTSUP))
+    with pytest.raises(UnsupportedError, match="hard links"):
+        LocalStore().put_if_absent(str(home / "claim"), b"")
+    assert list(home.parent.rglob("*")) == [home]
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\ud800", "a" * 300, "file/below"])
+def test_names_that_cannot_be_written(home: Path, name: str) -> None:
+    LocalStore().put(str(home / "file"), b"")
+    with pytest.raises(RequestError):
+        LocalStore().put(f"{home}/{name}", b"")
+    assert sorted(path.name for path in home.parent.rglob("*")) == ["file", "home"]

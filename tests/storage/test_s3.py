@@ -1,0 +1,147 @@
+"""S3 stores that do not behave as moto's server does: failing, forgetful, older or foreign ones."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import pytest
+
+from rescale.errors import SnapshotError, StoreError
+from rescale.storage.contract import Pin
+from rescale.storage.s3 import S3Store
+
+_URI = "s3://bucket/key"
+_PIN = Pin(4, etag='"abc"')
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the server says to one request; of `body` it sends only `sent` bytes, if that is given, and hangs up."""
+
+    status: int
+    body: bytes = b""
+    etag: str = '"abc"'
+    sent: int | None = None
+
+
+_HANG_UP = Answer(0)
+
+
+@dataclass
+class ScriptedServer:
+    """Gives its answers in turn, the last one for ever, and keeps (method, If-Match, If-None-Match) of each request."""
+
+    answers: list[Answer] = field(default_factory=list)
+    requests: list[tuple[str, str | None, str | None]] = field(default_factory=list)
+
+    def next_answer(self, request: BaseHTTPRequestHandler) -> Answer:
+        self.requests.append((request.command, request.headers["If-Match"], request.headers["If-None-Match"]))
+        return self.answers[min(len(self.requests), len(self.answers)) - 1]
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
+    script = ScriptedServer()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _answer(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"] or 0))
+            answer = script.next_answer(self)
+            self.close_connection = answer is _HANG_UP or answer.sent is not None
+            if answer is _HANG_UP:
+                return
+            self.send_response(answer.status)
+            self.send_header("Content-Length", str(len(answer.body)))
+            self.send_header("ETag", answer.etag)
+            self.end_headers()
+            self.wfile.write(answer.body[: answer.sent])
+
+        do_GET = do_PUT = do_HEAD = _answer  # noqa: N815
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        thread = Thread(target=http.serve_forever, args=(0.02,))
+        thread.start()
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{http.server_port}")
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not-a-secret")
+        monkeypatch.setattr("time.sleep", lambda _: None)
+        yield script
+        http.shutdown()
+        thread.join()
+
+
+def test_a_server_that_is_busy_is_asked_again(server: ScriptedServer) -> None:
+    server.answers = [Answer(503), Answer(500), Answer(206, b"1234")]
+    assert S3Store().read(_URI, 0, 4) == b"1234"
+    assert len(server.requests) == 3
+
+
+def test_a_server_that_stays_busy_is_a_transient_error(server: ScriptedServer) -> None:
+    server.answers = [Answer(503)]
+    with pytest.raises(StoreError):
+        S3Store().read(_URI, 0, 4)
+    assert len(server.requests) == 8
+
+
+def test_an_answer_that_breaks_off_is_a_transient_error(server: ScriptedServer) -> None:
+    server.answers = [Answer(206, b"1234", sent=2)]
+    with pytest.raises(StoreError):
+        S3Store().read(_URI, 0, 4)
+
+
+def test_a_store_that_knows_etags_without_quotes(server: ScriptedServer) -> None:
+    server.answers = [Answer(412), Answer(206, b"1234")]
+    assert S3Store().read(_URI, 0, 4, _PIN) == b"1234"
+    assert [request[1] for request in server.requests] == ['"abc"', "abc"]
+
+
+def test_a_store_that_ignores_if_match(server: ScriptedServer) -> None:
+    server.answers = [Answer(206, b"1234", etag='"another"')]
+    with pytest.raises(SnapshotError, match="has changed"):
+        S3Store().read(_URI, 0, 4, _PIN)
+
+
+def test_a_store_that_ignores_if_none_match(server: ScriptedServer) -> None:
+    server.answers = [Answer(200)]
+    store = S3Store()
+    assert store.put_if_absent(_URI, b"claim")
+    assert not store.honours_conditions(_URI, b"claim")
+    assert [request[2] for request in server.requests] == ["*", "*"]
+
+
+def test_a_lost_answer_to_a_put_if_absent(server: ScriptedServer) -> None:
+    server.answers = [_HANG_UP, Answer(412), Answer(200, b"claim")]
+    assert S3Store().put_if_absent(_URI, b"claim")
+    assert [request[0] for request in server.requests] == ["PUT", "PUT", "GET"]
+
+
+@pytest.mark.parametrize("there", [Answer(200, b"other"), Answer(200, b"longer than it"), Answer(404)])
+def test_what_another_one_put_is_not_ours(server: ScriptedServer, there: Answer) -> None:
+    server.answers = [Answer(412), there]
+    assert not S3Store().put_if_absent(_URI, b"claim")
+
+
+def test_writers_that_meet_try_again(server: ScriptedServer) -> None:
+    server.answers = [Answer(409), Answer(409), Answer(200)]
+    assert S3Store().put_if_absent(_URI, b"claim")
+
+
+def test_writers_that_meet_for_ever_are_a_transient_error(server: ScriptedServer) -> None:
+    server.answers = [Answer(409)]
+    with pytest.raises(StoreError, match="conflicting"):
+        S3Store().put_if_absent(_URI, b"claim")
+
+
+def test_boto3_is_loaded_only_by_those_who_use_s3() -> None:
+    code = "import sys; from rescale.storage.store import open_store; open_store('/tmp'); print('boto3' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"

@@ -1,0 +1,180 @@
+"""Each answer of S3 and each failure of boto3 becomes the error of whoever can do something about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from botocore.stub import Stubber
+
+from rescale.errors import RequestError, RescaleError, SnapshotError, StoreError, UnsupportedError
+from rescale.storage.contract import Pin
+from rescale.storage.s3 import S3Store
+from support.s3 import free_port
+
+_URI = "s3://bucket/key"
+_VERBS: dict[str, Callable[[S3Store], object]] = {
+    "head_object": lambda store: store.stat(_URI),
+    "get_object": lambda store: store.read(_URI, 5, 3),
+    "put_object": lambda store: store.put(_URI, b"x"),
+    "list_objects_v2": lambda store: store.list(_URI),
+    "delete_object": lambda store: store.delete([_URI]),
+    "create_multipart_upload": lambda store: store.begin_parts(_URI, ""),
+    "upload_part": lambda store: store.put_part(_URI, "token", 1, 0, b"x"),
+    "list_multipart_uploads": lambda store: store.abort_parts(_URI),
+}
+
+
+@pytest.fixture(scope="module")
+def store() -> S3Store:
+    """One for all tests; what it is answered is up to each."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ACCESS_KEY_ID", "test")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "not-a-secret")
+        return S3Store()
+
+
+@pytest.mark.parametrize("operation", _VERBS)
+@pytest.mark.parametrize(
+    ("code", "status", "kind", "says"),
+    [
+        ("AccessDenied", 403, RequestError, "AWS_ACCESS_KEY_ID"),
+        ("403", 403, RequestError, "AWS_ACCESS_KEY_ID"),
+        ("ExpiredToken", 400, RequestError, "AWS_SESSION_TOKEN"),
+        ("NoSuchBucket", 404, RequestError, "no such bucket"),
+        ("InvalidBucketName", 400, RequestError, "no bucket can have this name"),
+        ("PermanentRedirect", 301, RequestError, "AWS_REGION"),
+        ("AuthorizationHeaderMalformed", 400, RequestError, "AWS_REGION"),
+        ("SlowDown", 503, StoreError, "S3 says"),
+        ("InternalError", 500, StoreError, "S3 says"),
+        ("RequestTimeout", 400, StoreError, "S3 says"),
+        ("OperationAborted", 409, StoreError, "S3 says"),
+        ("BadRequest", 400, StoreError, "S3 says"),
+    ],
+)
+def test_answers(store: S3Store, operation: str, code: str, status: int, kind: type[RescaleError], says: str) -> None:
+    with Stubber(store._client) as stub:
+        stub.add_client_error(operation, code, "what S3 said", status)
+        error = _error_of(lambda: _VERBS[operation](store))
+    assert type(error) is kind
+    assert says in str(error)
+    assert "s3://bucket" in (error.path or "")
+    assert type(RescaleError.from_json(error.to_json())) is kind, "it is the same one in another process"
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "kind"),
+    [("NoSuchKey", 404, SnapshotError), ("404", 404, SnapshotError), ("InvalidRange", 416, SnapshotError)],
+)
+def test_an_object_that_is_gone_or_short_is_the_snapshots_fault(
+    store: S3Store, code: str, status: int, kind: type[RescaleError]
+) -> None:
+    with Stubber(store._client) as stub:
+        stub.add_client_error("get_object", code, "", status)
+        assert type(_error_of(lambda: store.read(_URI, 5, 3))) is kind
+
+
+def test_what_is_absent_is_no_error_where_that_is_fine(store: S3Store) -> None:
+    with Stubber(store._client) as stub:
+        stub.add_client_error("head_object", "404", "Not Found", 404)
+        assert store.stat(_URI) is None
+        stub.add_client_error("delete_object", "NoSuchKey", "", 404)
+        store.delete([_URI])
+
+
+def test_an_upload_that_is_gone_is_worth_another_try(store: S3Store) -> None:
+    with Stubber(store._client) as stub:
+        stub.add_client_error("upload_part", "NoSuchUpload", "", 404)
+        assert type(_error_of(lambda: store.put_part(_URI, "token", 1, 0, b""))) is StoreError
+        stub.add_client_error("complete_multipart_upload", "NoSuchUpload", "", 404)
+        stub.add_client_error("head_object", "404", "Not Found", 404)
+        assert type(_error_of(lambda: store.complete_parts(_URI, "token", ["a"], 1))) is StoreError
+
+
+@pytest.mark.parametrize(("size", "fine"), [(7, True), (8, False)])
+def test_an_upload_that_became_the_object_is_complete(store: S3Store, size: int, fine: bool) -> None:
+    with Stubber(store._client) as stub:
+        stub.add_client_error("complete_multipart_upload", "NoSuchUpload", "", 404)
+        stub.add_response("head_object", {"ContentLength": size, "ETag": '"a"'})
+        if fine:
+            store.complete_parts(_URI, "token", ["a"], 7)
+        else:
+            assert type(_error_of(lambda: store.complete_parts(_URI, "token", ["a"], 7))) is StoreError
+
+
+def test_an_upload_that_ended_meanwhile_is_aborted(store: S3Store) -> None:
+    with Stubber(store._client) as stub:
+        uploads = [{"Key": f"key/{i}", "UploadId": f"{i}"} for i in range(2)]
+        stub.add_response("list_multipart_uploads", {"Uploads": uploads})
+        stub.add_client_error("abort_multipart_upload", "NoSuchUpload", "", 404)
+        stub.add_response("abort_multipart_upload", {})
+        store.abort_parts(_URI)
+        stub.assert_no_pending_responses()
+
+
+@pytest.mark.parametrize(("code", "status"), [("NotImplemented", 501), ("InvalidArgument", 400), ("400", 400)])
+def test_a_store_that_refuses_conditions_is_not_supported(store: S3Store, code: str, status: int) -> None:
+    with Stubber(store._client) as stub:
+        stub.add_client_error("put_object", code, "what is If-None-Match?", status)
+        error = _error_of(lambda: store.put_if_absent(_URI, b"x"))
+    assert type(error) is UnsupportedError
+    assert "--accept-unconditional-publish" in str(error)
+
+
+@pytest.mark.parametrize("code", ["RequestTimeout", "ExpiredToken"])
+def test_not_every_bad_request_is_about_the_condition(store: S3Store, code: str) -> None:
+    with Stubber(store._client) as stub:
+        stub.add_client_error("put_object", code, "", 400)
+        assert type(_error_of(lambda: store.put_if_absent(_URI, b"x"))) is not UnsupportedError
+
+
+@pytest.mark.parametrize(
+    ("uri", "says"), [("s3://b d/key", "bucket"), ("s3://bucket", "cannot be made"), ("s3://bucket/\udc80", "name")]
+)
+def test_places_that_cannot_be(store: S3Store, uri: str, says: str) -> None:
+    error = _error_of(lambda: store.put(uri, b""))
+    assert type(error) is RequestError
+    assert says in str(error)
+
+
+def test_a_name_from_a_damaged_snapshot_is_one_that_is_not_there(store: S3Store) -> None:
+    assert store.stat("s3://bucket/\udc80") is None
+    assert type(_error_of(lambda: store.read("s3://bucket/\udc80", 0, 1, Pin(1, '"a"')))) is SnapshotError
+
+
+def test_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rescale.storage.s3._ATTEMPTS", 1)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not-a-secret")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
+    error = _error_of(lambda: S3Store().stat(_URI))
+    assert type(error) is StoreError
+    assert "cannot be reached" in error.what
+
+
+def test_no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(variable, "/does/not/exist")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    error = _error_of(lambda: S3Store().stat(_URI))
+    assert type(error) is RequestError
+    assert "AWS_ACCESS_KEY_ID" in (error.advice or "")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("AWS_ENDPOINT_URL", "nonsense"), ("AWS_PROFILE", "none"), ("AWS_REQUEST_CHECKSUM_CALCULATION", "nonsense")],
+)
+def test_settings_that_boto3_refuses(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> None:
+    monkeypatch.setenv(variable, value)
+    error = _error_of(S3Store)
+    assert type(error) is RequestError
+    assert "AWS_ENDPOINT_URL" in (error.advice or "")
+
+
+def _error_of(call: Callable[[], object]) -> RescaleError:
+    with pytest.raises(RescaleError) as raised:
+        call()
+    return raised.value
