@@ -19,7 +19,7 @@ from pyspark import Accumulator, SparkContext
 from rescale.errors import RescaleError, StoreError
 from rescale.execution.progress import Progress
 
-SLICE_BYTES = 64 * 1024 * 1024
+SLICE_BYTES = 256 * 1024 * 1024
 SLICE_UNITS = 64
 _UNITS_AT_ONCE = 4
 """Units of a slice under way at once: small ones are mostly waiting for the store. Each holds at most a part."""
