@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+
 from rescale.flink.binary import ByteWriter
 from rescale.flink.key_groups import key_group_range
 from rescale.flink.metadata.handles import KeyGroupsHandle, RelativeFileStream

@@ -18,6 +18,8 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import psutil
+from tabulate import tabulate
+
 from big_savepoint import write_savepoint
 from rescale.claim import claim, store_plan
 from rescale.execution.digests import digest
@@ -26,7 +28,6 @@ from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed
 from rescale.planning.opening import open_snapshot
 from rescale.planning.planner import make_plan
 from rescale.planning.request import make_request
-from tabulate import tabulate
 
 PROCESSES = 2
 CHUNK = 4 * 1024 * 1024
