@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
+_LONGEST_DETAIL = 1000
+
 
 class RescaleError(Exception):
     """Base of all errors with a sentence for the user; `exit_code` is the process' exit code.
@@ -48,8 +50,8 @@ class RescaleError(Exception):
         self.offset = offset
         self.operator = operator
         self.state = state
-        self.expected = None if expected is None else str(expected)
-        self.found = None if found is None else str(found)
+        self.expected = None if expected is None else _shortened(str(expected))
+        self.found = None if found is None else _shortened(str(found))
         self.advice = advice
         super().__init__(what)
 
@@ -112,6 +114,14 @@ class StoreError(RescaleError):
 
     exit_code = 1
     final = False
+
+
+def _shortened(text: str) -> str:
+    """Both ends of a long text: state in a handle, or the names of hundreds of operators, would hide all else."""
+    if len(text) <= _LONGEST_DETAIL:
+        return text
+    half = _LONGEST_DETAIL // 2
+    return f"{text[:half]} … {text[-half:]} ({len(text)} characters)"
 
 
 _BY_NAME: dict[str, type[RescaleError]] = {

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import atexit
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
+from typing import Any
+from unittest.mock import patch
 
 from pyspark import SparkContext
 
@@ -27,6 +30,20 @@ def shared_spark() -> SparkContext:
     spark = session.__enter__()
     atexit.register(session.__exit__, None, None, None)
     return spark
+
+
+@contextmanager
+def without_spark() -> Iterator[None]:
+    """In the block the work of Spark's tasks is done here, one unit after the other: for tests of what the work is."""
+
+    def run_units(_: object, work: Callable[[Any], Any], units: Sequence[tuple[int, Any]], __: object) -> list[Any]:
+        return [work(unit) for _, unit in units]
+
+    with (
+        patch("rescale.execution.moving.run_units", run_units),
+        patch("rescale.execution.validation.run_units", run_units),
+    ):
+        yield
 
 
 def plan_rescale(source: str, target: str, parallelism: Sequence[str] = (), allow_prefixes: Sequence[str] = ()) -> Plan:

@@ -85,10 +85,11 @@ class Comparer:
         if first.source is None:
             yield digest([first.filler]), digest(self._result_chunks(first.result))
         elif first.table is not None:
-            source, result = read_chunks(self.source, first.source), self._result_chunks(first.result)
+            source = read_chunks(self.source, first.source)
             if first.compressed:
-                source, result = decompressed(source), decompressed(result)
-            yield digest(translated(source, first.table)), digest(result)
+                source = decompressed(source)
+            found = digest(self._result_chunks(first.result, compressed=first.compressed))
+            yield digest(translated(source, first.table)), found
         else:
             sources = [pair.source for pair in pairs if pair.source is not None]
             yield from zip(
@@ -116,13 +117,17 @@ class Comparer:
             total,
         )
 
-    def _result_chunks(self, extent: Extent) -> Iterator[bytes]:
+    def _result_chunks(self, extent: Extent, *, compressed: bool = False) -> Iterator[bytes]:
         """What was written must be there: a file of the result that cannot be read is the result's fault."""
+        chunks = read_chunks(self.result, extent)
         try:
-            yield from read_chunks(self.result, extent)
+            yield from decompressed(chunks) if compressed else chunks
         except SnapshotError as error:
             raise IntegrityError(
-                f"the result cannot be read back: {error.what}", path=error.path, found=error.found
+                f"the result cannot be read back: {error.what}; nothing was published",
+                path=error.path or self.result[extent.file][0],
+                offset=extent.start,
+                found=error.found,
             ) from None
 
 

@@ -15,12 +15,13 @@ from rescale.flink.key_groups import key_group_range
 from rescale.flink.keyed.header import merge_keyed_headers
 from rescale.flink.keyed.heap import empty_group
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.flink.metadata.handles import DistributionMode
-from rescale.flink.metadata.properties import SnapshotType
+from rescale.flink.metadata.handles import DistributionMode, HandleTag
+from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.operator_state import merge_operator_state_headers
 from rescale.planning.locate import Extent
 from rescale.planning.plan import Slot
 from rescale.planning.snapshot import ElementStream, KeyedStream, Operator, Snapshot
+from rescale.storage.locations import join
 
 
 class GroupPair(NamedTuple):
@@ -43,11 +44,14 @@ def check_metadata(source: Snapshot, result: Snapshot) -> None:
     _equal("metadata version", theirs.version, ours.version)
     _equal("checkpoint id", theirs.checkpoint_id, ours.checkpoint_id)
     _equal("master states", theirs.masters, ours.masters)
-    if ours.properties and result.type not in (
-        SnapshotType.CANONICAL_SAVEPOINT,
-        SnapshotType.NATIVE_SAVEPOINT,
-    ):
-        raise IntegrityError("the result does not call itself a savepoint", found=result.type.name)
+    canonical = all(s.tag == HandleTag.SAVEPOINT_KEY_GROUPS for operator in result.operators for s in operator.keyed)
+    properties = savepoint_properties(canonical=canonical) if theirs.properties else b""
+    if ours.properties != properties:
+        raise IntegrityError(
+            "the result does not call itself the savepoint that it is",
+            expected=f"the properties of a {'canonical' if canonical else 'native'} savepoint",
+            found=f"those of {result.type.name}, or damaged ones",
+        )
     if result.missing:
         raise IntegrityError(
             "files of the result are missing", path=result.missing[0], found=f"{len(result.missing)} in all"
@@ -63,6 +67,20 @@ def check_metadata(source: Snapshot, result: Snapshot) -> None:
         _equal("finished subtasks", _finished(old), _finished(new), old.label)
         if new.other_keyed or new.channel_bytes:
             raise IntegrityError("state of a kind that is never written", operator=old.label)
+
+
+def check_directory(result: Snapshot, there: Sequence[str]) -> None:
+    """`there` is all that the target holds: Flink removes a claimed savepoint's directory only if it is empty then."""
+    ours = {join(result.directory, "_metadata"), *(uri for uri, _ in result.files)}
+    surplus = [uri for uri in there if uri not in ours]
+    if surplus:
+        raise IntegrityError(
+            "the target holds files that belong to no state",
+            path=result.directory,
+            expected=f"{len(ours)} files at most",
+            found=f"{len(surplus)} others, such as {surplus[0]}",
+            advice="move them elsewhere",
+        )
 
 
 def pair_key_groups(old: Operator, new: Operator, slot: Slot) -> list[GroupPair]:

@@ -8,11 +8,12 @@ from typing import NamedTuple, TypeVar
 
 from pyspark import SparkContext
 
-from rescale.errors import IntegrityError, SnapshotError
+from rescale.errors import IntegrityError, SnapshotError, UnsupportedError
 from rescale.execution.compare import Comparer, ElementCheck, GroupCheck, Tally
 from rescale.execution.coverage import (
     GroupPair,
     broadcast_states,
+    check_directory,
     check_elements,
     check_metadata,
     pair_key_groups,
@@ -25,6 +26,7 @@ from rescale.planning.locate import Extent
 from rescale.planning.opening import open_candidate
 from rescale.planning.plan import Slot
 from rescale.planning.snapshot import ElementStream, Operator, Snapshot
+from rescale.storage.store import open_store
 
 _UNIT_BYTES = 64 * 1024 * 1024
 _UNIT_ITEMS = 100_000
@@ -50,12 +52,13 @@ def validate_result(source: Snapshot, candidate_uri: str, target: str, spark: Sp
     """One proof for each operator; `IntegrityError` names the first thing that does not add up."""
     try:
         result = open_candidate(candidate_uri, target)
-    except SnapshotError as error:
+    except (SnapshotError, UnsupportedError) as error:
         raise IntegrityError(
             f"the result does not read as a snapshot: {error.what}; nothing was published",
             **{detail: getattr(error, detail) for detail in error.DETAILS},
         ) from None
     check_metadata(source, result)
+    check_directory(result, [entry.uri for entry in open_store(target).list(target)])
     checks: list[GroupCheck | ElementCheck] = []
     operators = list(zip(source.operators, result.operators, strict=True))
     for i, (old, new) in enumerate(operators):

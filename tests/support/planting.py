@@ -1,0 +1,160 @@
+"""A finished, unpublished result that faults can be planted in: in its files, or in the candidate that names them.
+
+A fault is planted as a broken run would have left it: bytes, lengths and offsets agree with each other unless the
+fault is that they do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from pathlib import Path
+from typing import NamedTuple
+
+from rescale.execution.validation import OperatorProof, validate_result
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.metadata.handles import KeyGroupsHandle, OperatorHandle, OperatorStateOffsets, RelativeFileStream
+from rescale.flink.metadata.model import Metadata, OperatorState, Subtask, SubtaskState
+from rescale.flink.metadata.writer import write_metadata
+from rescale.planning.locate import Extent
+from rescale.planning.opening import open_candidate, open_snapshot
+from rescale.planning.plan import Slot
+from rescale.planning.snapshot import ElementStream, KeyedStream, Operator, Snapshot
+from support.pipeline import without_spark
+
+_FIELDS = {
+    Slot.KEYED: "managed_keyed",
+    Slot.RAW_KEYED: "raw_keyed",
+    Slot.OPERATOR: "managed_operator",
+    Slot.RAW_OPERATOR: "raw_operator",
+}
+
+
+class Place(NamedTuple):
+    """A stream of the result and the file that it fills."""
+
+    operator: int
+    slot: Slot
+    stream: KeyedStream | ElementStream
+    path: Path
+
+    def read(self, extent: Extent) -> bytes:
+        return self.path.read_bytes()[extent.start : extent.start + extent.length]
+
+    def flip(self, at: int, bit: int = 0) -> None:
+        data = bytearray(self.path.read_bytes())
+        data[at] ^= 1 << bit
+        self.path.write_bytes(data)
+
+    def cut(self, size: int) -> None:
+        self.path.write_bytes(self.path.read_bytes()[:size])
+
+
+@dataclass(frozen=True)
+class Result:
+    """A result of the snapshot at `source`: the directory `target`, and the file `candidate`."""
+
+    source: str
+    target: Path
+    candidate: Path
+
+    def validate(self) -> list[OperatorProof]:
+        """In this process: what is compared does not depend on who compares it."""
+        with without_spark():
+            return validate_result(open_snapshot(self.source), str(self.candidate), str(self.target), None)
+
+    def opened(self) -> Snapshot:
+        return open_candidate(str(self.candidate), str(self.target))
+
+    def places(self, *slots: Slot) -> list[Place]:
+        """The streams in those slots."""
+        result = self.opened()
+        return [
+            Place(i, slot, stream, Path(result.files[stream.extent.file][0]))
+            for i, operator in enumerate(result.operators)
+            for slot in slots
+            for stream in streams_of(operator, slot)
+        ]
+
+    def edit(self, change: Callable[[Metadata], Metadata]) -> None:
+        """Changes the candidate."""
+        self.candidate.write_bytes(write_metadata(change(self.opened().metadata)))
+
+    def edit_operator(self, number: int, change: Callable[[OperatorState], OperatorState]) -> None:
+        def changed(metadata: Metadata) -> Metadata:
+            operators = list(metadata.operators)
+            operators[number] = change(operators[number])
+            return replace(metadata, operators=tuple(operators))
+
+        self.edit(changed)
+
+    def edit_handle(self, place: Place, change: Callable[[object], object]) -> None:
+        """Changes the handle of a stream; None takes it away."""
+
+        def changed_subtask(subtask: Subtask) -> Subtask:
+            if subtask.index != place.stream.subtask:
+                return subtask
+            state = subtask.state or SubtaskState()
+            field = _FIELDS[place.slot]
+            return replace(subtask, state=replace(state, **{field: change(getattr(state, field))}))
+
+        self.edit_operator(
+            place.operator, lambda entry: replace(entry, subtasks=tuple(map(changed_subtask, entry.subtasks)))
+        )
+
+    def groups(self, place: Place) -> list[bytes | None]:
+        """The key groups of a keyed stream, None for one that is not there."""
+        assert isinstance(place.stream, KeyedStream)
+        return [None if extent is None else place.read(extent) for extent in place.stream.groups]
+
+    def write_groups(self, place: Place, groups: list[bytes | None]) -> None:
+        """Writes a keyed stream anew with other key groups, and its handle to go with them."""
+        stream = place.stream
+        assert isinstance(stream, KeyedStream)
+        absent = -1 if stream.framing is Framing.RAW else 0
+        ends = [*accumulate((len(group or b"") for group in groups), initial=len(stream.header))]
+        offsets = tuple(absent if group is None else start for group, start in zip(groups, ends[:-1], strict=True))
+
+        def changed(handle: object) -> KeyGroupsHandle:
+            assert isinstance(handle, KeyGroupsHandle)
+            return replace(handle, offsets=offsets, stream=_write(place, b"".join(g or b"" for g in groups)))
+
+        self.edit_handle(place, changed)
+
+    def elements(self, place: Place) -> dict[str, list[bytes]]:
+        """The elements of an operator-state stream by state."""
+        assert isinstance(place.stream, ElementStream)
+        return {state.name: list(map(place.read, state.elements)) for state in place.stream.states}
+
+    def write_elements(self, place: Place, elements: dict[str, list[bytes]]) -> None:
+        """Writes an operator-state stream anew with other elements; a state that is left out is not there."""
+        stream = place.stream
+        assert isinstance(stream, ElementStream)
+        states, position = [], len(stream.header)
+        for state in stream.states:
+            if state.name in elements:
+                starts = [*accumulate(map(len, elements[state.name]), initial=position)]
+                states.append(OperatorStateOffsets(state.name, state.mode, tuple(starts[:-1])))
+                position = starts[-1]
+        body = b"".join(element for state in states for element in elements[state.name])
+
+        def changed(handle: object) -> OperatorHandle:
+            assert isinstance(handle, OperatorHandle)
+            return replace(handle, states=tuple(states), stream=_write(place, body))
+
+        self.edit_handle(place, changed)
+
+
+def _write(place: Place, body: bytes) -> RelativeFileStream:
+    place.path.write_bytes(place.stream.header + body)
+    return RelativeFileStream(place.path.name, len(place.stream.header) + len(body))
+
+
+def streams_of(operator: Operator, slot: Slot) -> tuple[KeyedStream, ...] | tuple[ElementStream, ...]:
+    return {
+        Slot.KEYED: operator.keyed,
+        Slot.RAW_KEYED: operator.raw_keyed,
+        Slot.OPERATOR: operator.operator,
+        Slot.RAW_OPERATOR: operator.raw_operator,
+    }[slot]
