@@ -47,7 +47,7 @@ class S3Store:
                 response_checksum_validation=_unless_set("AWS_RESPONSE_CHECKSUM_VALIDATION"),
                 s3={"addressing_style": "path"} if _custom_endpoint() else None,
             )
-            self._client: S3Client = boto3.session.Session().client("s3", config=config)
+            self._client: S3Client = boto3.session.Session(region_name=_region()).client("s3", config=config)
         except (BotoCoreError, ValueError) as error:
             raise RequestError(
                 f"S3 cannot be used as it is configured: {error}",
@@ -254,6 +254,11 @@ def _below(directory: str) -> tuple[str, str]:
     """The bucket, and what the keys of all objects below the directory begin with."""
     bucket, key = split_s3(directory)
     return bucket, f"{key}/" if key else ""
+
+
+def _region() -> str | None:
+    """AWS_REGION, which every other SDK reads; None leaves it to what boto3 reads itself."""
+    return os.environ.get("AWS_REGION") or None
 
 
 def _custom_endpoint() -> bool:
