@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rescale.errors import IntegrityError, SnapshotError
+from rescale.errors import IntegrityError, RescaleError, SnapshotError
 from rescale.execution.coverage import GroupPair
 from rescale.execution.digests import MODULUS, digest, read_chunks, run_digests
 from rescale.execution.rewrite import decompressed, translated
@@ -60,7 +60,10 @@ class Comparer:
     result: tuple[tuple[str, Pin], ...]
 
     def __call__(self, check: GroupCheck | ElementCheck) -> Tally:
-        return self._groups(check) if isinstance(check, GroupCheck) else self._elements(check)
+        try:
+            return self._groups(check) if isinstance(check, GroupCheck) else self._elements(check)
+        except RescaleError as error:
+            raise error.located(operator=check.label) from None
 
     def _groups(self, check: GroupCheck) -> Tally:
         total = 0
