@@ -37,18 +37,21 @@ _PLACE_NAMESPACE = uuid.UUID("f7d7a0f4-5a86-5a6f-9c1e-0d1f0c3c8b52")
 def move_streams(plan: Plan, half_name: str, slots: tuple[Slot, ...], spark: SparkContext, step: str) -> Half:
     """Moves the streams of `slots`, writes the half called `half_name` and returns it."""
     check_claim(plan)
-    half = read_half(plan, half_name)
-    if half is not None:
-        return half
-    store = open_store(plan.target)
-    store.abort_parts(plan.target)
-    there = {name(entry.uri): entry.size for entry in store.list(plan.target)}
+    there = {name(entry.uri): entry.size for entry in open_store(plan.target).list(plan.target)}
     mine = [
         (i, j)
         for i, operator in enumerate(plan.operators)
         for j, stream in enumerate(operator.streams)
         if stream.slot in slots
     ]
+    files = {
+        name(stream_uri(plan, plan.operators[i], stream))
+        for i, j in mine
+        if not (stream := plan.operators[i].streams[j]).inline
+    }
+    half = read_half(plan, half_name)
+    if half is not None and files <= there.keys():
+        return half
     units = [unit for i, j in mine for unit in _units(plan, i, j, there)]
     progress = Progress(step, sum(unit.length for unit in units))
     moved: dict[tuple[int, int], list[Moved]] = defaultdict(list)
@@ -74,7 +77,9 @@ def _units(plan: Plan, i: int, j: int, there: dict[str, int]) -> Iterator[Unit]:
     if stream.inline or stream.rewritten or stream.checked or stream.size <= part_size:
         yield Unit(i, j, 0, 0, stream.size)
         return
-    token = open_store(uri).begin_parts(uri, plan.places.staging)
+    store = open_store(uri)
+    store.abort_parts(uri)  # what an earlier try began
+    token = store.begin_parts(uri, plan.places.staging)
     for number, start in enumerate(range(0, stream.size, part_size), 1):
         yield Unit(i, j, number, start, min(part_size, stream.size - start), token)
 

@@ -71,5 +71,5 @@ class Store(Protocol):
     def complete_parts(self, uri: str, token: str, receipts: Sequence[str], size: int) -> None:
         """Makes the file appear; fine if it has appeared already with that size."""
 
-    def abort_parts(self, directory: str) -> None:
-        """Abandons what was begun below a directory and never completed."""
+    def abort_parts(self, uri: str) -> None:
+        """Abandons what was begun for a file, or below a directory, and never completed."""

@@ -138,7 +138,7 @@ class LocalStore:
                     raise
         self.delete([token])
 
-    def abort_parts(self, directory: str) -> None:
+    def abort_parts(self, uri: str) -> None:
         """Parts lie in the staging directory, whose owner lists and deletes it."""
 
     def _holds(self, uri: str, data: bytes) -> bool:

@@ -20,7 +20,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from rescale.errors import RequestError, SnapshotError, StoreError, UnsupportedError
 from rescale.storage.contract import Entry, Pin
-from rescale.storage.locations import split_s3
+from rescale.storage.locations import contains, split_s3
 from rescale.storage.s3_errors import is_absent, refuses_conditions, status_of, translated
 
 if TYPE_CHECKING:
@@ -133,11 +133,14 @@ class S3Store:
             if there is None or there.size != size:
                 raise
 
-    def abort_parts(self, directory: str) -> None:
-        bucket, prefix = _below(directory)
-        with translated(directory):
-            pages = self._client.get_paginator("list_multipart_uploads").paginate(Bucket=bucket, Prefix=prefix)
-            for upload in [upload for page in pages for upload in page.get("Uploads", ())]:
+    def abort_parts(self, uri: str) -> None:
+        bucket, key = split_s3(uri)
+        with translated(uri):
+            pages = self._client.get_paginator("list_multipart_uploads").paginate(Bucket=bucket, Prefix=key)
+            uploads = [upload for page in pages for upload in page.get("Uploads", ())]
+            for upload in uploads:
+                if not contains(uri, f"s3://{bucket}/{upload['Key']}"):
+                    continue  # only begins with the same letters
                 try:
                     self._client.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
                 except ClientError as error:
