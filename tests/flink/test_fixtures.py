@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fixtures.table import FIXTURES as TABLE
 from flink.harness import Flink, Job
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
@@ -40,3 +42,12 @@ def test_newer_releases_read_older_snapshots(flink_2: Flink) -> None:
         job = Job(**document["job"])
         verdict = flink_2.restore(FIXTURES / name / "snapshot", job, job.with_(parallelism=3, backend="rocksdb"))
         assert verdict.ok, verdict
+
+
+def test_the_table_is_what_is_committed() -> None:
+    committed = {path.parent.name: json.loads(path.read_text()) for path in FIXTURES.glob("*/expected.json")}
+    assert set(committed) == {fixture.name for fixture in TABLE}
+    for fixture in TABLE:
+        document = committed[fixture.name]
+        assert document["job"] == asdict(fixture.job), fixture.name
+        assert (document["flink"], document["kinds"]) == (fixture.version, list(fixture.kinds)), fixture.name

@@ -57,14 +57,14 @@ public final class Cases {
                 "broadcast", expected.broadcast);
     }
 
-    /** Runs the first phase of `job` and takes `snapshots` one after the other in `directory`; the last one counts. */
+    /** Runs the first phase of `job` and takes snapshots of `kinds` one after the other; answers with the last. */
     public Map<String, Object> snapshot(JsonNode request, Deadline deadline) throws Exception {
         Job job = new Job(request.get("job"));
         Path directory = Files.createDirectories(Path.of(request.get("directory").asText()));
         Run run = new Run(false);
         JobID id = null;
         try {
-            id = cluster.submit(scenario(job), job, run, directory, Map.of());
+            id = cluster.submit(scenario(job), job, run, directory, Map.of(), deadline);
             cluster.awaitRunning(id, run, deadline);
             String path = null;
             for (JsonNode kind : request.get("kinds")) {
@@ -92,7 +92,7 @@ public final class Cases {
         Run run = new Run(true);
         JobID id = null;
         try {
-            id = cluster.submit(scenario(job), job, run, own, settings);
+            id = cluster.submit(scenario(job), job, run, own, settings, deadline);
             cluster.awaitRunning(id, run, deadline);
             comparison.state(expected, run.found, source, job, request.path("per_subtask").asBoolean());
             if (claim) {
@@ -131,7 +131,7 @@ public final class Cases {
         Comparison second = new Comparison();
         JobID id = null;
         try {
-            id = cluster.submit(scenario(job), job, run, own, settings(path, "NO_CLAIM"));
+            id = cluster.submit(scenario(job), job, run, own, settings(path, "NO_CLAIM"), deadline);
             cluster.awaitRunning(id, run, deadline);
             second.state(scenario(job).expected(source), run.found, source, job, false);
         } finally {
@@ -168,7 +168,7 @@ public final class Cases {
         JobID id = null;
         try {
             Job narrow = job.narrow();
-            id = cluster.submit(scenario(job), narrow, run, own, Map.of());
+            id = cluster.submit(scenario(job), narrow, run, own, Map.of(), deadline);
             cluster.awaitRunning(id, run, deadline);
             cluster.take(id, "canonical", own, deadline);
             run.forgetResults();

@@ -55,7 +55,8 @@ public final class Cluster implements AutoCloseable {
     }
 
     /** Starts a job; its own checkpoints go to `checkpoints`. An empty `restore` means a fresh start. */
-    public JobID submit(Scenario scenario, Job job, Run run, Path checkpoints, Map<String, String> restore)
+    public JobID submit(
+            Scenario scenario, Job job, Run run, Path checkpoints, Map<String, String> restore, Deadline deadline)
             throws Exception {
         Configuration configuration = new Configuration();
         configuration.setString("restart-strategy", "none");
@@ -73,7 +74,7 @@ public final class Cluster implements AutoCloseable {
         scenario.build(environment, job, run);
         JobGraph graph = environment.getStreamGraph().getJobGraph();
         graph.setSavepointRestoreSettings(SavepointRestoreSettings.fromConfiguration(configuration));
-        cluster.submitJob(graph).get();
+        deadline.get(cluster.submitJob(graph), "the job to be taken");
         return graph.getJobID();
     }
 
@@ -136,7 +137,10 @@ public final class Cluster implements AutoCloseable {
         return new JobFailed(cause);
     }
 
-    /** Takes a snapshot of `kind` canonical, native or checkpoint; returns where it lies. */
+    /**
+     * Takes a snapshot of `kind` canonical, native or checkpoint; returns where it lies. Savepoints go below
+     * `directory`, checkpoints to where the job keeps its own.
+     */
     public String take(JobID id, String kind, Path directory, Deadline deadline) throws Exception {
         String target = directory.toUri().toString();
         String path =

@@ -67,7 +67,7 @@ public final class Description {
         return shown;
     }
 
-    /** `none` is the offset of a key group that is not in a file: raw keyed state may begin at 0, managed never does. */
+    /** `none` is the offset of a key group without bytes: raw keyed state may begin at 0, managed never does. */
     private static List<Object> keyed(Iterable<KeyedStateHandle> handles, long none) {
         List<Object> shown = new ArrayList<>();
         for (KeyedStateHandle handle : handles) {

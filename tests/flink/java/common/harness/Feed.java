@@ -20,7 +20,7 @@ public final class Feed<T> extends LegacySource<T> {
     /** A record and its event time. */
     public record Timed<T>(T value, long time) {}
 
-    /** What a subtask emits in a phase (1 or 2). All records of a key must come from one subtask, to keep their order. */
+    /** What a subtask emits in a phase (1 or 2); all of a key comes from one subtask, to keep its order. */
     public interface Records<T> extends Serializable {
         List<Timed<T>> of(int phase, int subtask, int parallelism);
     }
@@ -79,10 +79,11 @@ public final class Feed<T> extends LegacySource<T> {
                 return;
             }
         }
-        while (running && !shared.awaitSecondPhase(20)) {
-            continue;
+        boolean second = false;
+        while (running && !second) {
+            second = shared.awaitSecondPhase(20);
         }
-        if (running) {
+        if (second) {
             emit(context, 2);
         }
     }

@@ -6,7 +6,7 @@ import org.apache.flink.streaming.api.operators.AbstractStreamOperator;
 import org.apache.flink.streaming.api.operators.OneInputStreamOperator;
 import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
 
-/** Where a job's results go: into the run. Never chained, so that it does not change the ids of what stands before it. */
+/** Where a job's results go: into the run. Never chained: that could change the generated id of what stands before. */
 public final class Results extends AbstractStreamOperator<Void> implements OneInputStreamOperator<String, Void> {
     private static final long serialVersionUID = 1L;
 

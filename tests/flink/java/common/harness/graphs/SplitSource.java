@@ -127,7 +127,7 @@ final class SplitSource implements Source<String, SplitSource.Split, Integer> {
         }
     }
 
-    /** Emits the first half of each of its splits, and the rest and what it asks for when the second phase has begun. */
+    /** Emits the first half of each of its splits; in the second phase the rest, and what it asks for. */
     private static final class Reader implements SourceReader<String, Split> {
         private final Run run;
         private final SourceReaderContext context;
