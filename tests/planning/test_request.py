@@ -77,3 +77,9 @@ def test_a_list_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | No
     with pytest.raises(RequestError, match="list of uids cannot be read") as caught:
         read_uids(str(path))
     assert caught.value.path == str(path)
+
+
+@pytest.mark.parametrize("target", ["s3://bucket", "s3://bucket/", "/"])
+def test_a_target_needs_a_place_beside_it(target: str) -> None:
+    with pytest.raises(RequestError, match="directory of its own"):
+        make_request("s3://other/savepoint", target)

@@ -9,7 +9,7 @@ from pathlib import Path
 from rescale.errors import RequestError
 from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
-from rescale.storage.locations import contains, normalise
+from rescale.storage.locations import contains, normalise, parent
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,13 @@ def make_request(
 ) -> Request:
     """The request that the words of a command line or of a form stand for; `RequestError` names the wrong one."""
     source, target = normalise(source), normalise(target)
+    if parent(target) == target:
+        raise RequestError(
+            "the target must be a directory of its own",
+            path=target,
+            expected="a directory below a bucket or the file system's root: what is ours lies beside it",
+            advice="name a directory that does not exist yet",
+        )
     snapshot = source.removesuffix("/_metadata")
     if contains(snapshot, target) or contains(target, snapshot):
         raise RequestError(
