@@ -139,20 +139,27 @@ public final class Cluster implements AutoCloseable {
 
     /**
      * Takes a snapshot of `kind` canonical, native or checkpoint; returns where it lies. Savepoints go below
-     * `directory`, checkpoints to where the job keeps its own.
+     * `directory`, checkpoints to where the job keeps its own. A task that finishes just then makes Flink decline: it
+     * is asked again.
      */
     public String take(JobID id, String kind, Path directory, Deadline deadline) throws Exception {
-        String target = directory.toUri().toString();
-        String path =
-                switch (kind) {
-                    case "canonical" -> deadline.get(
-                            cluster.triggerSavepoint(id, target, false, SavepointFormatType.CANONICAL), kind);
-                    case "native" -> deadline.get(
-                            cluster.triggerSavepoint(id, target, false, SavepointFormatType.NATIVE), kind);
-                    case "checkpoint" -> deadline.get(cluster.triggerCheckpoint(id), kind);
-                    default -> throw new IllegalArgumentException("no kind of snapshot: " + kind);
-                };
-        return path.startsWith("file:") ? Path.of(java.net.URI.create(path)).toString() : path;
+        while (true) {
+            try {
+                String path = deadline.get(trigger(id, kind, directory.toUri().toString()), kind);
+                return path.startsWith("file:") ? Path.of(java.net.URI.create(path)).toString() : path;
+            } catch (CheckpointException declined) {
+                deadline.pause("a snapshot: " + declined.getMessage());
+            }
+        }
+    }
+
+    private CompletableFuture<String> trigger(JobID id, String kind, String target) {
+        return switch (kind) {
+            case "canonical" -> cluster.triggerSavepoint(id, target, false, SavepointFormatType.CANONICAL);
+            case "native" -> cluster.triggerSavepoint(id, target, false, SavepointFormatType.NATIVE);
+            case "checkpoint" -> cluster.triggerCheckpoint(id);
+            default -> throw new IllegalArgumentException("no kind of snapshot: " + kind);
+        };
     }
 
     /** Waits until the job has ended by itself. Tasks at their end wait for a last checkpoint: it is triggered here. */
