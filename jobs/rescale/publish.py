@@ -39,9 +39,13 @@ def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
             advice="run the same command again: it validates again",
         )
     already = store.stat(places.metadata) is not None
-    if accept_unconditional and not already:
-        store.put(places.metadata, candidate)
-    if not store.put_if_absent(places.metadata, candidate):
+    if not accept_unconditional:
+        ours = store.put_if_absent(places.metadata, candidate)
+    else:  # without any conditional request: the store may not even know them
+        if not already:
+            store.put(places.metadata, candidate)
+        ours = store.read_all(places.metadata, DOCUMENT_LIMIT)[0] == candidate
+    if not ours:
         raise RequestError(
             "the target holds another published result",
             path=places.metadata,

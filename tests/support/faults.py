@@ -1,9 +1,8 @@
-"""A twin of the store that fails, or dies with all that belongs to its run, at a chosen call.
+"""A twin of every store that fails on request, in this process and in those that it starts.
 
-Calls are counted over all processes of a run: each adds a line to one journal, under a lock, and its number is the
-line's. A run is the processes that carry the journal's directory in their environment, which is how it is ended as by
-a power cut: PySpark's daemon and every step have process groups of their own, so a signal to one group would leave
-some of them writing.
+Calls are counted over all processes in one log, a line each, so that "the k-th call" means the same everywhere. A
+process that finds `VARIABLE` in its environment when Python starts has the twin (see `environment`); nothing in the
+product knows of it.
 """
 
 from __future__ import annotations
@@ -12,148 +11,152 @@ import fcntl
 import json
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from enum import StrEnum
-from functools import cache, wraps
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any
 
-from rescale.errors import RescaleError
-from rescale.storage import store
+from rescale.errors import StoreError, UnsupportedError
+from rescale.storage import store as stores
 from rescale.storage.store import Store
 
 VARIABLE = "RESCALE_TEST_FAULTS"
-_TESTS = Path(__file__).parents[1]
-_STARTUP = Path(__file__).with_name("startup")
+WRITES = ("put", "put_if_absent", "delete", "begin_parts", "put_part", "complete_parts", "abort_parts")
+_HOOK = "from support.faults import install_from_environment\ninstall_from_environment()\n"
 
 
-class Moment(StrEnum):
-    """Before the call is made, or after: then it is done, and only its answer is lost."""
+class Kind(StrEnum):
+    """What happens at the call; the errors come before the call is made, or in place of its answer."""
 
-    BEFORE = "before"
-    AFTER = "after"
+    NONE = "none"
+    KILL = "kill"
+    """Of the whole session: a driver with its JVM and its workers."""
+
+    KILL_GROUP = "kill group"
+    """Of the process group: a Python worker with the daemon that forked it."""
+
+    ERROR = "error"
+    LOST_ANSWER = "lost answer"
+    UNCONDITIONAL = "unconditional"
+    """Not at one call but always: the store takes conditional puts and ignores the condition."""
+
+    REFUSED = "refused"
+    """Always: the store does not know conditional puts."""
 
 
 @dataclass(frozen=True)
-class Fault:
-    """What happens at call number `call` (from 1): `error` is raised, or without one the whole run is killed."""
-
-    call: int
-    moment: Moment
-    error: RescaleError | None = None
-
-
 class Faults:
-    """The journal of a run's calls and the fault that waits in it; all its processes share the directory."""
+    """`kind` happens at the `at`-th call (from 1) of those whose line in the log contains `where`, and only then.
 
-    def __init__(self, directory: Path) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
-        self._directory = directory
-        self._journal = directory / "journal"
-        self._planted = directory / "fault.json"
+    With `writes_only` no other calls are counted.
+    """
 
-    def plant(self, fault: Fault) -> None:
-        error = fault.error.to_json() if fault.error else None
-        self._planted.write_text(json.dumps({"call": fault.call, "moment": fault.moment, "error": error}))
+    log: str
+    kind: Kind = Kind.NONE
+    at: int = 1
+    where: str = ""
+    writes_only: bool = False
 
-    @property
-    def environment(self) -> dict[str, str]:
-        """What a process needs in its environment to belong to the run, with all that it starts."""
-        path = [str(_STARTUP), str(_TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]
-        return {VARIABLE: str(self._directory), "PYTHONPATH": os.pathsep.join(path)}
-
-    @property
     def calls(self) -> list[str]:
-        """All calls so far, in order: the verb and its places."""
-        return self._journal.read_text().splitlines() if self._journal.exists() else []
+        """The log: a line `verb uri` for each call that was counted."""
+        return Path(self.log).read_text().splitlines() if Path(self.log).exists() else []
 
-    def begin(self, call: str) -> int:
-        """Enters a call into the journal; returns its number."""
-        with self._locked() as journal:
-            journal.write(call.encode("unicode_escape") + b"\n")
-            journal.flush()
-            journal.seek(0)
-            return journal.read().count(b"\n")
+    def environment(self, home: Path) -> dict[str, str]:
+        """What a process needs in its environment to have the twin; `home` is an empty directory for the hook."""
+        (home / "sitecustomize.py").write_text(_HOOK)
+        paths = (str(home), str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH", ""))
+        return {VARIABLE: json.dumps(asdict(self)), "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
-    def strike(self, call: int, moment: Moment) -> None:
-        """Lets the planted fault happen if this is its moment."""
-        if not self._planted.exists():
-            return
-        fault = json.loads(self._planted.read_text())
-        if (fault["call"], fault["moment"]) != (call, moment):
-            return
-        if fault["error"] is not None:
-            raise RescaleError.from_json(fault["error"])
-        with self._locked():  # no other process begins a call any more
-            self._kill_the_run()
+    def _is_due(self, line: str) -> bool:
+        """Counts a call; whether the fault is due."""
+        with open(self.log, "a+") as log:
+            fcntl.flock(log, fcntl.LOCK_EX)
+            log.write(f"{line}\n")
+            log.flush()
+            log.seek(0)
+            return self.where in line and sum(self.where in line for line in log) == self.at
 
-    @contextmanager
-    def _locked(self) -> Iterator[BinaryIO]:
-        with self._journal.open("a+b") as journal:
-            fcntl.flock(journal, fcntl.LOCK_EX)
-            yield journal
-
-    def _kill_the_run(self) -> NoReturn:
-        while others := _processes_with(f"{VARIABLE}={self._directory}") - {os.getpid()}:
-            for number in (signal.SIGSTOP, signal.SIGKILL):  # all stand still before the first one ends
-                for process in others:
-                    _send(process, number)
-        os.kill(os.getpid(), signal.SIGKILL)
-        raise AssertionError("a process outlived SIGKILL")
+    def around(self, verb: str, subject: str, call: Callable[[], Any]) -> Any:
+        """Makes a call, or what the fault makes of it."""
+        if (self.writes_only and verb not in WRITES) or not self._is_due(f"{verb} {subject}"):
+            return call()
+        if self.kind is Kind.KILL:
+            _kill_session()
+        if self.kind is Kind.KILL_GROUP:
+            os.killpg(0, signal.SIGKILL)
+        if self.kind is Kind.LOST_ANSWER:
+            call()
+        if self.kind in (Kind.ERROR, Kind.LOST_ANSWER):
+            raise StoreError(f"planted: {self.kind}", path=subject)
+        return call()
 
 
 class FaultyStore:
-    """A `Store` that does what `inner` does, and what `faults` say."""
+    """A store with faults."""
 
-    def __init__(self, inner: Store, faults: Faults) -> None:
-        self._inner = inner
+    def __init__(self, store: Store, faults: Faults) -> None:
+        self._store = store
         self._faults = faults
 
-    def __getattr__(self, verb: str) -> Any:
-        method = getattr(self._inner, verb)
+    def __getattr__(self, verb: str) -> Callable[..., Any]:
+        conditions = {Kind.UNCONDITIONAL: _Unconditional, Kind.REFUSED: _Refusing}.get(self._faults.kind)
+        store = conditions(self._store) if conditions and hasattr(conditions, verb) else self._store
+        call = getattr(store, verb)
 
-        @wraps(method)
-        def call(place: Any, *arguments: Any, **named: Any) -> Any:
-            places = [place] if isinstance(place, str) else list(place)
-            number = self._faults.begin(" ".join([verb, *places]))
-            self._faults.strike(number, Moment.BEFORE)
-            answer = method(place if isinstance(place, str) else places, *arguments, **named)
-            self._faults.strike(number, Moment.AFTER)
-            return answer
+        def counted(subject: Any, *arguments: Any) -> Any:
+            named = subject if isinstance(subject, str) else " ".join(subject)
+            return self._faults.around(verb, named, lambda: call(subject, *arguments))
 
-        return call
+        return counted
 
 
-def install() -> None:
-    """Puts the twin in the place of the stores of this process, if its environment says so."""
-    directory = os.environ.get(VARIABLE)
-    if directory is None:
-        return
-    faults = Faults(Path(directory))
-    store._local = _twin_of(store._local, faults)
-    store._s3 = _twin_of(store._s3, faults)
+@dataclass(frozen=True)
+class _Unconditional:
+    """Conditional puts of a store that ignores the condition."""
+
+    store: Store
+
+    def put_if_absent(self, uri: str, data: bytes) -> bool:
+        self.store.put(uri, data)
+        return True
+
+    def honours_conditions(self, uri: str, data: bytes) -> bool:
+        self.store.put(uri, data)
+        return False
 
 
-def _twin_of(make: Any, faults: Faults) -> Any:
-    return cache(lambda: FaultyStore(make(), faults))
+@dataclass(frozen=True)
+class _Refusing:
+    """Conditional puts of a store that refuses the condition."""
+
+    store: Store
+
+    def put_if_absent(self, uri: str, data: bytes) -> bool:  # noqa: ARG002
+        raise UnsupportedError("planted: no conditions", path=uri, advice="say --accept-unconditional-publish")
 
 
-def _processes_with(entry: str) -> set[int]:
-    """The processes that were started with this entry in their environment and have not ended."""
-    found = set()
-    for directory in Path("/proc").iterdir():
-        if directory.name.isdigit():
+def install(faults: Faults) -> None:
+    """All stores of this process fail from now on."""
+    local, s3 = stores._local, stores._s3
+    stores._local = lambda: FaultyStore(local(), faults)  # type: ignore[assignment]
+    stores._s3 = lambda: FaultyStore(s3(), faults)  # type: ignore[assignment]
+
+
+def install_from_environment(environment: Mapping[str, str] = os.environ) -> None:
+    if VARIABLE in environment:
+        document = json.loads(environment[VARIABLE])
+        install(Faults(**{**document, "kind": Kind(document["kind"])}))
+
+
+def _kill_session() -> None:
+    """Kills all of the session that this process belongs to, itself last: a driver, its JVM and its workers."""
+    mine = os.getsid(0)
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
             try:
-                environment = (directory / "environ").read_bytes()
-            except OSError:  # gone, or not ours to see
+                if os.getsid(int(entry.name)) == mine:
+                    os.kill(int(entry.name), signal.SIGKILL)
+            except ProcessLookupError:
                 continue
-            if entry.encode() in environment.split(b"\0"):
-                found.add(int(directory.name))
-    return found
-
-
-def _send(process: int, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(process, number)
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,308 @@
+"""Whenever a run is stopped, its target is published and right, or not published; and the same command goes on.
+
+A run without Spark makes the same storage calls in the same order as one with it, except that tasks take turns: so it
+is stopped at every single one of them here, and runs of the real processes once in each step.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from rescale.execution.steps import validate_published
+from rescale.storage.locations import join
+from rescale.storage.store import open_store
+from support import snapshots, warm
+from support.faults import Faults, Kind
+from support.pipeline import without_spark
+from support.s3 import S3Server
+
+SNAPSHOT = "2-finished"
+KILLED = -signal.SIGKILL
+
+
+@dataclass(frozen=True)
+class Case:
+    """Where results go, and which fault comes when."""
+
+    home: str
+    work: Path
+    part_size: int
+
+    def faults(self, kind: Kind = Kind.NONE, at: int = 1, where: str = "", *, writes_only: bool = True) -> Faults:
+        return Faults(str(self.work / uuid.uuid4().hex), kind, at, where, writes_only)
+
+    def target(self) -> str:
+        return join(self.home, uuid.uuid4().hex)
+
+    def run(self, target: str, faults: Faults, *more: str, parallelism: str = "3") -> int:
+        words = ["run", snapshots.directory(SNAPSHOT), "--target", target, "--parallelism", parallelism, *more]
+        return warm.rescale(words, faults, self.part_size)
+
+    def discard(self, target: str, faults: Faults) -> int:
+        return warm.rescale(["discard", target], faults, self.part_size)
+
+    def calls(self) -> int:
+        """How many writes an undisturbed run makes."""
+        faults = self.faults()
+        target = self.target()
+        assert self.run(target, faults) == 0, warm.output(faults)
+        assert_right(target)
+        return len(faults.calls())
+
+
+@pytest.fixture(params=["local", "s3"])
+def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
+    work = tmp_path / "work"
+    work.mkdir()
+    if request.param == "local":
+        return Case(str(tmp_path / "home"), work, part_size=1000)
+    server: S3Server = request.getfixturevalue("s3")
+    bucket = f"resuming-{uuid.uuid4().hex[:12]}"
+    server.create_bucket(bucket)
+    return Case(f"s3://{bucket}/home", work, part_size=1 << 24)
+
+
+@pytest.fixture(autouse=True)
+def _source_untouched() -> Iterator[None]:
+    def seen() -> dict[str, tuple[bytes, int]]:
+        files = Path(snapshots.directory(SNAPSHOT)).iterdir()
+        return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
+
+    before = seen()
+    yield
+    assert seen() == before
+
+
+def is_there(target: str) -> bool:
+    return open_store(target).stat(join(target, "_metadata")) is not None
+
+
+def assert_right(target: str) -> None:
+    with without_spark():
+        certificate = validate_published(snapshots.directory(SNAPSHOT), target, [], None)
+    assert certificate["verdict"] == "complete"
+    stored = json.loads(open_store(target).read_all(f"{target}.rescale/certificate.json", 1 << 20)[0])
+    assert stored["candidate_sha256"] == certificate["candidate_sha256"]
+
+
+def assert_right_or_not_there(target: str) -> None:
+    if is_there(target):
+        assert_right(target)
+
+
+def test_a_run_killed_before_any_write_is_resumed(case: Case) -> None:
+    for k in range(1, case.calls() + 1):
+        target = case.target()
+        assert case.run(target, case.faults(Kind.KILL, k)) == KILLED, f"at write {k}"
+        assert not is_there(target), f"at write {k}: `_metadata` is the last one"
+        again = case.faults()
+        assert case.run(target, again) == 0, f"at write {k}: {warm.output(again)}"
+        assert_right(target)
+
+
+def test_a_run_killed_before_any_call_at_all_is_resumed(tmp_path: Path) -> None:
+    """Reads too; once locally is enough, because reads leave nothing behind."""
+    case = Case(str(tmp_path / "home"), tmp_path, part_size=1000)
+    counted = case.faults(writes_only=False)
+    assert case.run(case.target(), counted) == 0
+    for k in range(1, len(counted.calls()) + 1):
+        target = case.target()
+        assert case.run(target, case.faults(Kind.KILL, k, writes_only=False)) == KILLED, f"at call {k}"
+        assert_right_or_not_there(target)
+        again = case.faults()
+        assert case.run(target, again) == 0, f"at call {k}: {warm.output(again)}"
+        assert_right(target)
+
+
+@pytest.mark.parametrize("kind", [Kind.ERROR, Kind.LOST_ANSWER])
+def test_a_transient_error_at_any_write_costs_another_try(case: Case, kind: Kind) -> None:
+    for k in range(1, case.calls() + 1):
+        target, faults = case.target(), case.faults(kind, k)
+        assert case.run(target, faults) == 1, f"at write {k}: {warm.output(faults)}"
+        assert_right_or_not_there(target)
+        again = case.faults()
+        assert case.run(target, again) == 0, f"at write {k}: {warm.output(again)}"
+        assert_right(target)
+
+
+def test_a_resumed_run_keeps_what_was_written(case: Case) -> None:
+    """Killed before the last file of state, it writes that one and none of the others again."""
+    first, target = case.faults(), case.target()
+    assert case.run(case.target(), first) == 0
+    files = [line for line in first.calls() if is_write_of_state(line)]
+    assert len(files) > 2
+    verb = files[0].split()[0]
+    assert case.run(target, case.faults(Kind.KILL, len(files), where=f"{verb} {target}/")) == KILLED
+    again = case.faults()
+    assert case.run(target, again) == 0
+    assert len([line for line in again.calls() if is_write_of_state(line)]) == 1
+    assert_right(target)
+
+
+def is_write_of_state(line: str) -> bool:
+    return line.startswith(("put ", "complete_parts ")) and "-keyed-" in line
+
+
+def test_a_published_result_is_left_alone(case: Case) -> None:
+    target = case.target()
+    assert case.run(target, case.faults()) == 0
+    before = open_store(target).stat(join(target, "_metadata"))
+    again = case.faults()
+    assert case.run(target, again) == 0
+    assert open_store(target).stat(join(target, "_metadata")) == before
+    assert [line for line in again.calls() if not line.startswith("put_if_absent")] == []
+
+
+def test_two_plans_never_mix_in_one_target(case: Case) -> None:
+    """Wherever the first run was stopped, the target is its own; the second is refused before it writes data."""
+    for k in (4, case.calls()):
+        target = case.target()
+        assert case.run(target, case.faults(Kind.KILL, k)) == KILLED
+        before = open_store(target).list(target)
+        other = case.faults()
+        assert case.run(target, other, parallelism="2") == 2, warm.output(other)
+        assert f"rescale discard {target}" in warm.output(other)
+        assert open_store(target).list(target) == before
+        assert case.run(target, case.faults()) == 0
+        assert_right(target)
+
+
+def test_two_plans_at_once_have_one_winner(case: Case) -> None:
+    for _ in range(4):
+        target = case.target()
+        with ThreadPoolExecutor(2) as pool:
+            runs = [pool.submit(case.run, target, case.faults(), parallelism=n) for n in ("2", "3")]
+        assert sorted(run.result() for run in runs) == [0, 2]
+        assert_right(target)
+
+
+def test_a_run_and_its_orphan_do_no_harm(case: Case) -> None:
+    """A step whose parent was killed goes on beside the run that resumes: they write the same."""
+    for _ in range(4):
+        target = case.target()
+        with ThreadPoolExecutor(2) as pool:
+            runs = [pool.submit(case.run, target, case.faults()) for _ in range(2)]
+        assert {run.result() for run in runs} <= {0, 1}
+        assert case.run(target, case.faults()) == 0
+        assert_right(target)
+
+
+def test_a_store_that_ignores_conditions_is_refused(case: Case) -> None:
+    target, faults = case.target(), case.faults(Kind.UNCONDITIONAL)
+    assert case.run(target, faults) == 3
+    assert "--accept-unconditional-publish" in warm.output(faults)
+    assert open_store(target).list(target) == []
+    assert case.run(target, faults, "--accept-unconditional-publish") == 0
+    assert_right(target)
+
+
+def test_a_store_that_refuses_conditions_can_be_accepted(case: Case) -> None:
+    target, faults = case.target(), case.faults(Kind.REFUSED)
+    assert case.run(target, faults) == 3
+    assert "--accept-unconditional-publish" in warm.output(faults)
+    assert open_store(target).list(target) == []
+    assert case.run(target, faults, "--accept-unconditional-publish") == 0
+    assert_right(target)
+    assert case.run(target, faults, "--accept-unconditional-publish") == 0
+
+
+def test_discard_removes_what_a_killed_run_left(case: Case) -> None:
+    """And can be killed itself, and repeated; afterwards another plan may have the target."""
+    for k in range(2, case.calls() + 1):
+        target, faults = case.target(), case.faults()
+        assert case.run(target, case.faults(Kind.KILL, k)) == KILLED
+        assert case.discard(target, case.faults(Kind.KILL, 1 + k % 4)) in (KILLED, 0)
+        assert case.discard(target, faults) == 0, warm.output(faults)
+        assert open_store(target).list(target) == []
+        assert open_store(target).list(f"{target}.rescale") == []
+        assert case.discard(target, faults) == 0
+    assert case.run(target, case.faults(), parallelism="2") == 0
+    assert_right(target)
+
+
+def test_discard_killed_at_every_call_can_be_repeated(case: Case) -> None:
+    last = case.calls()
+    for k in range(1, 20):
+        target, faults = case.target(), case.faults(Kind.KILL, k, writes_only=False)
+        assert case.run(target, case.faults(Kind.KILL, last)) == KILLED
+        killed = case.discard(target, faults) == KILLED
+        assert case.discard(target, case.faults()) == 0
+        assert open_store(target).list(target) == []
+        assert open_store(target).list(f"{target}.rescale") == []
+        if not killed:
+            break
+    else:
+        raise AssertionError("discard makes more calls than were tried")
+
+
+def test_discard_touches_nothing_published(case: Case) -> None:
+    target, faults = case.target(), case.faults()
+    assert case.run(target, case.faults()) == 0
+    before = open_store(target).list(target)
+    assert case.discard(target, faults) == 2
+    assert "published" in warm.output(faults)
+    assert open_store(target).list(target) == before
+    assert_right(target)
+
+
+def test_discard_touches_nothing_foreign(case: Case) -> None:
+    target = case.target()
+    store, foreign = open_store(target), join(target, "notes.txt")
+    store.put(foreign, b"mine")
+    assert case.discard(target, case.faults()) == 2
+    refused = case.faults()
+    assert case.run(target, refused) == 2
+    assert "notes.txt" in warm.output(refused)
+    store.delete([foreign])
+    assert case.run(target, case.faults(Kind.KILL, case.calls())) == KILLED
+    store.put(foreign, b"mine")
+    assert case.discard(target, case.faults()) == 0
+    assert [entry.uri for entry in store.list(target)] == [foreign]
+
+
+@pytest.mark.parametrize(
+    ("where", "code"),
+    [
+        ("half-keyed.json", 1),  # the driver of the reshuffle
+        ("put_part", 0),  # a Python worker, alone: Spark tries its task again
+        ("half-operator.json", 1),
+        ("certificate.json", 1),
+        ("_metadata", KILLED),
+    ],
+)
+def test_a_real_process_killed_in_each_step_is_resumed(where: str, code: int, tmp_path: Path) -> None:
+    target = str(tmp_path / "target")
+    kind = Kind.KILL_GROUP if where == "put_part" else Kind.KILL
+    first, again = (
+        Faults(str(tmp_path / "log"), kind, 1, where, True),
+        Faults(str(tmp_path / "again"), writes_only=True),
+    )
+    assert real_run(target, first, tmp_path) == code
+    assert is_there(target) == (code == 0)
+    assert real_run(target, again, tmp_path) == 0
+    assert_right(target)
+
+
+def real_run(target: str, faults: Faults, home: Path) -> int:
+    """`rescale run` as people run it; a session of its own, so that a kill ends no more than it."""
+    script = "from unittest.mock import patch\nfrom rescale.cli.main import main\n" + (
+        "with patch('rescale.planning.planner.PART_SIZE', 1000), patch('rescale.planning.streams.INLINE_LIMIT', 0):\n"
+        "    raise SystemExit(main())\n"
+    )
+    words = ["run", snapshots.directory(SNAPSHOT), "--target", target, "--parallelism", "3", "--master", "local[1]"]
+    hook = home / "hook"
+    hook.mkdir(exist_ok=True)
+    environment = {**os.environ, **faults.environment(hook)}
+    process = subprocess.Popen([sys.executable, "-c", script, *words], env=environment, start_new_session=True)
+    return process.wait(timeout=200)

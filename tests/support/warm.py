@@ -1,0 +1,71 @@
+"""`rescale` in processes that cost next to nothing to start: forks of one that has imported everything.
+
+The steps run inside that process, without Spark: what is left is the order of storage calls, which is what the sweeps
+over every single call are about.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from rescale.claim import load_plan
+from rescale.cli.main import main
+from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
+from rescale.process import Step
+from support.faults import Faults, install
+from support.pipeline import without_spark
+
+PART_SIZE = 1500
+"""So small that streams of a few KB are moved in parts (local files only: S3 wants 5 MiB)."""
+
+_STEPS = {
+    Step.RESHUFFLE: reshuffle_keyed_state,
+    Step.REDISTRIBUTE: redistribute_operator_state,
+    Step.VALIDATE: validate_coverage,
+}
+_context = multiprocessing.get_context("forkserver")
+_context.set_forkserver_preload([__name__])
+
+
+def rescale(words: Sequence[str], faults: Faults, part_size: int = PART_SIZE) -> int:
+    """Runs `rescale` with `words` in a process and session of its own; its exit code, negative for a signal."""
+    process = _context.Process(target=_run, args=(list(words), faults, part_size, dict(os.environ)))
+    with patch.dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)):  # where the first one finds what it imports
+        process.start()
+    process.join()
+    code = process.exitcode
+    process.close()
+    assert code is not None
+    return code
+
+
+def _run(words: list[str], faults: Faults, part_size: int, environment: dict[str, str]) -> None:
+    os.setsid()
+    os.environ.update(environment)
+    with open(f"{faults.log}.out", "a") as out:
+        os.dup2(out.fileno(), 1)
+        os.dup2(out.fileno(), 2)
+    install(faults)
+    with (
+        without_spark(),
+        patch("rescale.planning.planner.PART_SIZE", part_size),
+        patch("rescale.planning.streams.INLINE_LIMIT", 0),
+        patch("rescale.cli.run.run_step", _run_step),
+    ):
+        sys.exit(main(words))
+
+
+def _run_step(step: Step, _: str, arguments: Sequence[str]) -> dict[str, Any]:
+    plan = load_plan(arguments[arguments.index("--plan") + 1])
+    return _STEPS[step](plan, None)
+
+
+def output(faults: Faults) -> str:
+    """What the process said."""
+    return Path(f"{faults.log}.out").read_text()
