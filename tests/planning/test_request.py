@@ -27,7 +27,7 @@ def test_places_get_their_one_spelling() -> None:
         ("/a/b/_metadata", "/a/b/c"),
         ("/a/b/_metadata", "/a/b"),
         ("s3://b/k", "s3a://b/k/"),
-        ("s3://b/k", "s3://b"),
+        ("s3://b/k/s", "s3://b/k"),
         ("/a/b", "/a/c/../b"),
     ],
 )
