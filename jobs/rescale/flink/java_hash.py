@@ -1,0 +1,80 @@
+"""Where keys end in a buffer, and their Java `hashCode`, from the bytes that a serializer wrote: many keys at a time.
+
+Every record sits in the key group of its key, so whoever computes the key group anew can compare. Nothing here trusts
+the bytes: a key that is damaged, or is not of its type, costs that key an entry in `wrong` and no other key anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from rescale.flink.serializers.program import Program
+
+WRONG = (
+    "",
+    "the key does not lie in the data",
+    "the data ends inside the key",
+    "a length that cannot be",
+    "a flag that cannot be",
+    "a mask of null fields with bits behind its end",
+    "a character that cannot be",
+    "an object of a subclass of its POJO, which is not followed",
+)
+"""What is wrong with a key, by the number that tells it; 0 is nothing."""
+
+
+@dataclass(frozen=True)
+class WalkedKeys:
+    """For each key: `ends` (int64) where it ends, or where it is wrong; `wrong` (uint8) an index of `WRONG`.
+
+    `codes` (int32) are the `hashCode`s, 0 for what is wrong; None if the program is not hashable.
+    """
+
+    ends: npt.NDArray[np.int64]
+    wrong: npt.NDArray[np.uint8]
+    codes: npt.NDArray[np.int32] | None
+
+    def first_wrong(self) -> tuple[int, str] | None:
+        """The index of the first key that is wrong, and why."""
+        if not self.wrong.any():
+            return None
+        index = int(np.flatnonzero(self.wrong)[0])
+        return index, WRONG[self.wrong[index]]
+
+
+def walk_keys(
+    program: Program, data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], limits: npt.NDArray[np.int64]
+) -> WalkedKeys:
+    """Runs `program` over the keys that begin at `starts` (without the key group in front); none is read to its limit.
+
+    What lies between a key's end and its limit, such as the namespace of a composite key, is for the caller.
+    """
+    from rescale.flink.serializers import machine  # numba: most of a second for every process, and few need it
+    from rescale.flink.serializers.lowering import lower
+
+    if starts.shape != limits.shape:
+        raise ValueError(f"{len(starts)} starts and {len(limits)} limits")
+    code, depth = lower(program.step)
+    count = len(starts)
+    ends, codes = np.empty(count, np.int64), np.empty(count, np.int32)
+    wrong = np.empty(count, np.uint8)
+    seen = np.ascontiguousarray(data, np.uint8).view()
+    seen.flags.writeable = False  # always, or numba compiles twice
+    machine.walk(code, depth, seen, _longs(starts), _longs(limits), ends, codes, wrong)
+    return WalkedKeys(ends, wrong, codes if program.hashable else None)
+
+
+def key_groups_of_hashes(codes: npt.NDArray[np.int32], max_parallelism: int) -> npt.NDArray[np.int32]:
+    """The key group of each `hashCode`: `key_groups.key_group_of_hash` for many."""
+    from rescale.flink.serializers import machine  # numba, as above
+
+    groups = np.empty(len(codes), np.int32)
+    machine.scramble(np.require(codes, np.int32, ["C", "W"]), max_parallelism, groups)
+    return groups
+
+
+def _longs(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    return np.require(numbers, np.int64, ["C", "W"])

@@ -1,0 +1,127 @@
+"""From the tree of steps to the instructions of the machine; brings numba with it."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from rescale.flink.serializers import machine
+from rescale.flink.serializers.steps import (
+    Blob,
+    Deep,
+    Fixed,
+    Flagged,
+    Masked,
+    Nullable,
+    Number,
+    Repeat,
+    Sequence,
+    Step,
+    Text,
+    Union,
+)
+
+
+@cache
+def lower(step: Step) -> tuple[npt.NDArray[np.int64], int]:
+    """The instructions (n × 3), and how many frames are open at most."""
+    lowering = _Lowering()
+    lowering.step(step)
+    lowering.emit(machine.STOP)
+    return np.array(lowering.code, dtype=np.int64), lowering.depth
+
+
+class _Lowering:
+    def __init__(self) -> None:
+        self.code: list[list[int]] = []
+        self.depth = 0
+        self._open = 0
+
+    @property
+    def here(self) -> int:
+        return len(self.code)
+
+    def emit(self, op: int, a: int = 0, b: int = 0) -> list[int]:
+        """The instruction, of which targets are filled in when they are known."""
+        instruction = [op, a, b]
+        self.code.append(instruction)
+        return instruction
+
+    def step(self, step: Step) -> None:
+        match step:
+            case Fixed(size, rule):
+                self.emit(machine.FIXED, size, rule)
+            case Text(has_null):
+                self.emit(machine.TEXT, has_null)
+            case Number(scaled):
+                self.emit(machine.NUMBER, scaled)
+            case Blob(rule):
+                self.emit(machine.BLOB, rule)
+            case Sequence(fields):
+                self._sequence(fields)
+            case Masked(fields, has_kind):
+                self._masked(fields, has_kind)
+            case Repeat(items):
+                self._repeat(items)
+            case Union(left, right):
+                self._union(left, right)
+            case Nullable(inner, padding):
+                nullable = self.emit(machine.NULLABLE, padding)
+                self.step(inner)
+                nullable[2] = self.here
+            case Flagged(fields):
+                flags = self.emit(machine.FLAGS)
+                for field in fields:
+                    self.step(Nullable(field))
+                flags[1] = self.here
+            case Deep(inner):
+                self.step(inner)
+                self.emit(machine.DEEP)
+
+    def _sequence(self, fields: tuple[Step, ...]) -> None:
+        self._enter()
+        self.emit(machine.PUSH)
+        for field in fields:
+            self.step(field)
+            self.emit(machine.FOLD)
+        self._leave(machine.POP)
+
+    def _masked(self, fields: tuple[Step, ...], has_kind: bool) -> None:
+        first = 2 if has_kind else 0
+        self._enter()
+        self.emit(machine.MASK, first + len(fields))
+        for bit, field in enumerate(fields, first):
+            mark = self.emit(machine.FIELD, bit)
+            self.step(field)
+            self.emit(machine.FOLD)
+            mark[2] = self.here
+        self._leave(machine.END_ROW, has_kind)
+
+    def _repeat(self, items: tuple[Step, ...]) -> None:
+        self._enter()
+        repeat = self.emit(machine.REPEAT)
+        first = self.here
+        for item in items:
+            self.step(item)
+        self.emit(machine.FOLD)
+        self.emit(machine.AGAIN, first)
+        repeat[1] = self.here
+        self._leave(machine.POP)
+
+    def _union(self, left: Step, right: Step) -> None:
+        union = self.emit(machine.UNION)
+        self.step(left)
+        jump = self.emit(machine.JUMP)
+        union[1] = self.here
+        self.step(right)
+        jump[1] = self.here
+
+    def _enter(self) -> None:
+        self._open += 1
+        self.depth = max(self.depth, self._open)
+
+    def _leave(self, op: int, a: int = 0) -> None:
+        self.emit(op, a)
+        self._open -= 1

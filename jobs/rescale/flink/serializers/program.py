@@ -1,0 +1,212 @@
+"""From a serializer snapshot to the program that finds where a value ends and what its `hashCode` is.
+
+A class that is not here can hold anything: no value of it can be measured. One whose hash is its user's own, or differs
+from one JVM to the next, can be measured and not hashed. A new type is a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rescale.errors import UnsupportedError
+from rescale.flink.binary import ByteReader
+from rescale.flink.serializers.layouts import COMPOSITE_MAGIC
+from rescale.flink.serializers.reading import type_name
+from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot
+from rescale.flink.serializers.steps import (
+    Blob,
+    BlobHash,
+    Deep,
+    Fixed,
+    FixedHash,
+    Flagged,
+    Masked,
+    Nullable,
+    Number,
+    Repeat,
+    Sequence,
+    Step,
+    Text,
+    Union,
+)
+
+DIVISORS_ADVICE = "a max parallelism that divides the old one needs no hash of keys"
+
+_BASE = "org.apache.flink.api.common.typeutils.base."
+_JAVA = "org.apache.flink.api.java.typeutils.runtime."
+_STATE = "org.apache.flink.runtime.state."
+_WINDOW = "org.apache.flink.streaming.api.windowing.windows."
+_TABLE = "org.apache.flink.table.runtime.typeutils."
+_TABLE_WINDOW = "org.apache.flink.table.runtime.operators.window."
+_SCALA = "org.apache.flink.api.scala.typeutils."
+
+_ROW_VERSION_WITH_KIND, _ROW_VERSION_WITH_KIND_FLAG = 3, 4
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a serializer writes. `name` is the type's, as people call it."""
+
+    name: str
+    step: Step
+
+    @property
+    def fixed_length(self) -> int | None:
+        """What the serializer's `getLength` says, None if that is negative: it need not be the number of bytes.
+
+        A composite key is ambiguous, and holds lengths for that, when this is None for both key and namespace.
+        """
+        return self.step.length
+
+    @property
+    def hashable(self) -> bool:
+        return self.step.hashable
+
+
+def compile_program(snapshot: SerializerSnapshot) -> Program:
+    """Raises `UnsupportedError` if there is a class in the snapshot whose values cannot be measured."""
+    return Program(type_name(snapshot), _step(snapshot))
+
+
+def _step(snapshot: SerializerSnapshot) -> Step:
+    if not snapshot.values(UNKNOWN):
+        if snapshot.class_name in _SIMPLE:
+            return _SIMPLE[snapshot.class_name]
+        if snapshot.class_name in _COMPOSITE:
+            return _COMPOSITE[snapshot.class_name](snapshot)
+    raise UnsupportedError(
+        f"where a value ends that was written for {snapshot.class_name} ({type_name(snapshot)}) is not known",
+        advice=DIVISORS_ADVICE,
+    )
+
+
+def _steps(snapshot: SerializerSnapshot) -> tuple[Step, ...]:
+    return tuple(map(_step, snapshot.nested))
+
+
+def _tuple(snapshot: SerializerSnapshot) -> Step:
+    return Sequence(_steps(snapshot))
+
+
+def _case_class(snapshot: SerializerSnapshot) -> Step:
+    return Sequence(_steps(snapshot), folds=False)
+
+
+def _list(snapshot: SerializerSnapshot) -> Step:
+    return Repeat(_steps(snapshot))
+
+
+def _map(snapshot: SerializerSnapshot) -> Step:
+    key, value = _steps(snapshot)
+    return Repeat((key, Nullable(value)), folds=False)
+
+
+def _either(snapshot: SerializerSnapshot) -> Step:
+    left, right = _steps(snapshot)
+    return Union(left, right)
+
+
+def _nullable(snapshot: SerializerSnapshot) -> Step:
+    (inner,) = _steps(snapshot)
+    (padding,) = snapshot.values("padding")
+    return Nullable(inner, int(padding))
+
+
+def _row(snapshot: SerializerSnapshot) -> Step:
+    return Masked(tuple(map(_deep, _steps(snapshot))), _has_kind(snapshot))
+
+
+def _deep(step: Step) -> Step:
+    """The step where `RowUtils` hashes its value."""
+    match step:
+        case Repeat((element,), folds=True):
+            return Repeat((_deep(element),))
+        case Nullable(inner, padding):
+            return Nullable(_deep(inner), padding)
+        case Blob(BlobHash.UNKNOWN):
+            return Deep(Blob(BlobHash.ARRAY))
+    return Deep(step)
+
+
+def _has_kind(snapshot: SerializerSnapshot) -> bool:
+    """Whether rows were written with their kind, which old snapshots do not say."""
+    said = snapshot.values("supportsRowKind")
+    reader = ByteReader(snapshot.body)
+    wrapped = reader.remaining >= 8 and reader.i32() == COMPOSITE_MAGIC
+    version = reader.i32() if wrapped else snapshot.version
+    if version >= _ROW_VERSION_WITH_KIND_FLAG:
+        return said == (str(True),)
+    return version == _ROW_VERSION_WITH_KIND
+
+
+def _pojo(snapshot: SerializerSnapshot) -> Step:
+    names, registered = snapshot.values("field"), snapshot.values("registered subclass")
+    if len(snapshot.nested) < len(names) + len(registered):
+        raise UnsupportedError(
+            f"the fields of {type_name(snapshot)} are not all known: their snapshots are missing",
+            advice=DIVISORS_ADVICE,
+        )
+    return Flagged(tuple(map(_step, snapshot.nested[: len(names)])))
+
+
+def _base(kind: str) -> str:
+    return f"{_BASE}{kind}Serializer${kind}SerializerSnapshot"
+
+
+_SIMPLE: dict[str, Step] = {
+    **{
+        _base(kind): Fixed(size, rule)
+        for kind, size, rule in (
+            ("Int", 4, FixedHash.INTEGER),
+            ("Long", 8, FixedHash.LONG),
+            ("Short", 2, FixedHash.INTEGER),
+            ("Byte", 1, FixedHash.INTEGER),
+            ("Char", 2, FixedHash.CHARACTER),
+            ("Boolean", 1, FixedHash.BOOLEAN),
+            ("Float", 4, FixedHash.FLOAT),
+            ("Double", 8, FixedHash.DOUBLE),
+            ("Date", 8, FixedHash.DATE),
+            ("SqlDate", 8, FixedHash.DATE),
+            ("SqlTime", 8, FixedHash.DATE),
+            ("SqlTimestamp", 12, FixedHash.DATE),
+            ("LocalDate", 6, FixedHash.LOCAL_DATE),
+            ("LocalTime", 7, FixedHash.LOCAL_TIME),
+            ("LocalDateTime", 13, FixedHash.LOCAL_DATE_TIME),
+            ("Instant", 12, FixedHash.INSTANT),
+            ("IntValue", 4, FixedHash.INTEGER),
+            ("LongValue", 8, FixedHash.LONG_VALUE),
+        )
+    },
+    **{_base(f"{kind}Value"): Fixed(size) for kind, size in (("Short", 2), ("Byte", 1), ("Char", 2), ("Boolean", 1))},
+    **{_base(f"{kind}Value"): Fixed(size) for kind, size in (("Float", 4), ("Double", 8))},
+    _base("Void"): Fixed(1),
+    _base("Enum"): Fixed(4),
+    _base("String"): Text(),
+    _base("StringValue"): Text(has_null=False, hashable=False),
+    _base("BigInt"): Number(scaled=False),
+    _base("BigDec"): Number(scaled=True),
+    f"{_BASE}array.BytePrimitiveArraySerializer$BytePrimitiveArraySerializerSnapshot": Blob(BlobHash.UNKNOWN),
+    _TABLE + "BinaryRowDataSerializer$BinaryRowDataSerializerSnapshot": Blob(BlobHash.BINARY_ROW),
+    _TABLE + "RowDataSerializer$RowDataSerializerSnapshot": Blob(BlobHash.BINARY_ROW),
+    _JAVA + "Tuple0SerializerSnapshot": Fixed(1, FixedHash.ZERO),
+    _STATE + "VoidNamespaceSerializer$VoidNamespaceSerializerSnapshot": Fixed(1, declared=0),
+    _WINDOW + "TimeWindow$Serializer$TimeWindowSerializerSnapshot": Fixed(16),
+    _WINDOW + "GlobalWindow$Serializer$GlobalWindowSerializerSnapshot": Fixed(1),
+    _TABLE_WINDOW + "TimeWindow$Serializer$TimeWindowSerializerSnapshot": Fixed(16),
+    _TABLE_WINDOW + "CountWindow$Serializer$CountWindowSerializerSnapshot": Fixed(8),
+    _TABLE_WINDOW + "GlobalWindow$Serializer$GlobalWindowSerializerSnapshot": Fixed(1),
+}
+
+_COMPOSITE: dict[str, Callable[[SerializerSnapshot], Step]] = {
+    _BASE + "ListSerializerSnapshot": _list,
+    _STATE + "ArrayListSerializerSnapshot": _list,
+    _BASE + "MapSerializerSnapshot": _map,
+    _JAVA + "TupleSerializerSnapshot": _tuple,
+    _JAVA + "RowSerializer$RowSerializerSnapshot": _row,
+    _JAVA + "JavaEitherSerializerSnapshot": _either,
+    _JAVA + "NullableSerializer$NullableSerializerSnapshot": _nullable,
+    _JAVA + "PojoSerializerSnapshot": _pojo,
+    _SCALA + "ScalaCaseClassSerializerSnapshot": _case_class,
+    _SCALA + "Tuple2CaseClassSerializerSnapshot": _case_class,
+}
