@@ -72,6 +72,12 @@ public final class Server {
             case "expected" -> Cases.expected(new Job(request.get("job")));
             case "redistribute" -> redistribute(request);
             case "key_groups" -> keyGroups(request);
+            case "key_types" -> Keys.types();
+            case "keys" -> Keys.of(
+                    request.get("type").asText(),
+                    request.get("seed").asLong(),
+                    request.get("count").asInt(),
+                    request.get("max_parallelism").asInt());
             default -> throw new IllegalArgumentException("no command: " + request.get("command"));
         };
     }
