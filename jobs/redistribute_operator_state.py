@@ -20,7 +20,7 @@ def main() -> int:
         with spark_context("rescale: redistribute operator state", arguments.master) as spark:
             return redistribute_operator_state(plan, spark)
 
-    return run_job(arguments.result, body)
+    return run_job(arguments, body)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ def main() -> int:
         with spark_context("rescale: reshuffle keyed state", arguments.master) as spark:
             return reshuffle_keyed_state(plan, spark)
 
-    return run_job(arguments.result, body)
+    return run_job(arguments, body)
 
 
 if __name__ == "__main__":

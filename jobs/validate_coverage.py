@@ -28,7 +28,7 @@ def main() -> int:
             source, target = normalise(arguments.source), normalise(arguments.target)
             return validate_published(source, target, [*map(normalise, arguments.allow_prefix)], spark)
 
-    return run_job(arguments.result, body)
+    return run_job(arguments, body)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The steps that read or move state run as processes of their own: here they are started on this machine.
 
-A step gets the plan's URI and leaves a result document; what it has to say on the way goes to standard error.
+A step gets the plan's URI and leaves a result document; what it has to say on the way goes to standard error. It is
+attached: its standard input is a pipe that only its starter holds, so it ends when the starter is gone, even by SIGKILL.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ def run_step(
     store = open_store(result_uri)
     store.delete([result_uri])
     process = subprocess.Popen(
-        [sys.executable, "-m", step.value, "--result", result_uri, *arguments],
-        stdin=subprocess.DEVNULL,
+        [sys.executable, "-m", step.value, "--attached", "--result", result_uri, *arguments],
+        stdin=subprocess.PIPE,
         stdout=sys.stderr.fileno(),
         env={**os.environ, **(environment or {})},
         start_new_session=True,

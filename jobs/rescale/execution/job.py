@@ -7,7 +7,10 @@ the code of the error; a final error prints its sentence and no traceback.
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -27,11 +30,17 @@ def job_parser(description: str | None, *, plan_required: bool = True) -> argpar
     parser.add_argument(
         "--master", metavar="MASTER", help="Spark's master, such as local[*]; default: what spark-submit says"
     )
+    parser.add_argument(
+        "--attached", action="store_true", help="end when standard input ends: with the process that started this one"
+    )
     return parser
 
 
-def run_job(result_uri: str, body: Callable[[], dict[str, Any]]) -> int:
-    """Runs `body`, writes what it returns (or the error that it raises) to `result_uri`; returns the exit code."""
+def run_job(arguments: argparse.Namespace, body: Callable[[], dict[str, Any]]) -> int:
+    """Runs `body`, writes what it returns (or the error that it raises) to `--result`; returns the exit code."""
+    if arguments.attached:
+        threading.Thread(target=_end_with_standard_input, daemon=True).start()
+    result_uri = arguments.result
     try:
         result_uri = normalise(result_uri)
         document = {"status": "done", **body()}
@@ -45,3 +54,9 @@ def run_job(result_uri: str, body: Callable[[], dict[str, Any]]) -> int:
         print(f"error: the result document could not be written: {error}", file=sys.stderr)
         return code or error.exit_code
     return code
+
+
+def _end_with_standard_input() -> None:
+    """Ends this process, and with it the JVM that hangs on it. Nobody writes to the pipe: a read returns at its end."""
+    os.read(0, 1)
+    os.kill(os.getpid(), signal.SIGTERM)
