@@ -1,7 +1,7 @@
 """The steps that read or move state run as processes of their own: here they are started on this machine.
 
-A step gets the plan's URI and leaves a result document; what it has to say on the way goes to standard error. It is
-attached: its standard input is a pipe that only its starter holds, so it ends when the starter is gone, even by SIGKILL.
+A step gets the plan's URI and leaves a result document; what it has to say on the way goes to standard error. Its
+standard input is a pipe that only its starter holds, so it ends when the starter is gone, by SIGKILL too.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -31,9 +31,7 @@ class Step(StrEnum):
     VALIDATE = "validate_coverage"
 
 
-def run_step(
-    step: Step, result_uri: str, arguments: Sequence[str], environment: Mapping[str, str] | None = None
-) -> dict[str, Any]:
+def run_step(step: Step, result_uri: str, arguments: Sequence[str]) -> dict[str, Any]:
     """Runs a step's process to its end and returns its result document.
 
     Raises the error that the step ended with, or `StoreError` when it died without saying why. When this process
@@ -45,7 +43,6 @@ def run_step(
         [sys.executable, "-m", step.value, "--attached", "--result", result_uri, *arguments],
         stdin=subprocess.PIPE,
         stdout=sys.stderr.fileno(),
-        env={**os.environ, **(environment or {})},
         start_new_session=True,
     )
     try:

@@ -72,11 +72,16 @@ def parse_parallelism(words: Iterable[str]) -> dict[str, int]:
 
 
 def read_uids(path: str) -> tuple[tuple[str, str], ...]:
-    """(operator id, name) of every line `uid` or `operator-id name` of a text file; `#` starts a comment."""
+    """(operator id, name) of every line of a text file, as `parse_uids` reads them."""
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeError) as error:
         raise RequestError(f"the list of uids cannot be read: {error}", path=path) from None
+    return parse_uids(lines)
+
+
+def parse_uids(lines: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """(operator id, name) of every line `uid` or `operator-id name`; `#` starts a comment."""
     entries = []
     for line in lines:
         text = line.partition("#")[0].strip()

@@ -1,0 +1,55 @@
+"""
+### Rescale a savepoint
+
+Takes a savepoint (or checkpoint) of a stopped Flink job, moves every key group and every element of operator state to
+the subtask that will look for it in the **new shape**, proves that nothing was lost, and publishes a savepoint that
+Flink restores. The source is never modified; Flink sees nothing in the target before everything was validated.
+
+| task | what it does |
+|---|---|
+| `inspect` | reads metadata and headers: what is in the snapshot, and is it whole? |
+| `plan` | decides everything, pins the source, stores the plan and claims the target |
+| `reshuffle_keyed_state` | moves keyed state (Spark, a process of its own) |
+| `redistribute_operator_state` | deals operator state (Spark, a process of its own) |
+| `validate` | reads source and result back and compares them; writes the certificate (Spark) |
+| `publish` | puts `_metadata` into the target, in one write |
+
+**If a task fails** for a reason that another try will not change (a damaged snapshot, a request that makes no sense, a
+result that does not add up), it fails at once and its log ends with one sentence that says why and what to do. Network
+trouble and lost processes are tried again by themselves. Every task may be killed and cleared at any time: a run
+goes on where it was.
+
+**Afterwards** the log of `publish` shows the line that starts the job. The asset `rescaled_savepoint` gets an event
+with the URI of the result, its shape, and the URI and SHA-256 of the certificate. What a run that did not publish left
+behind is removed by `rescale discard TARGET`.
+"""
+
+from __future__ import annotations
+
+from airflow.sdk import chain, dag
+
+from rescale.orchestration.form import rescale_form
+from rescale.orchestration.tasks import inspect, plan, publish_result, redistribute, reshuffle, validate
+
+
+@dag(
+    dag_id="rescale_savepoint",
+    dag_display_name="Rescale a savepoint",
+    description="Change the shape of a Flink job's state: plan, move, prove, publish",
+    doc_md=__doc__,
+    schedule=None,
+    params=rescale_form(),
+    tags=["rescale", "flink"],
+)
+def rescale_savepoint() -> None:
+    planned = plan()
+    chain(
+        inspect(),
+        planned,
+        [reshuffle(planned), redistribute(planned)],
+        validate(planned),
+        publish_result(planned),
+    )
+
+
+rescale_savepoint()

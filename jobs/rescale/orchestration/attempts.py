@@ -1,0 +1,67 @@
+"""What becomes of a task that fails: the one mapping from our errors to Airflow's.
+
+A task ends with an error's sentence, not with a traceback: it logs the sentence and leaves as a process would, with
+the error's exit code. A final error is not tried again; a transient one is, and so is a process that was lost, with
+growing pauses. Anything else is a fault of ours: Airflow shows its traceback, and it is tried again too.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import Context, RetryDecision, RetryPolicy
+
+from rescale.errors import RescaleError
+
+log = logging.getLogger(__name__)
+
+
+class TaskEnded(SystemExit):
+    """Ends a task with one of our errors; Airflow logs the exit code of a `SystemExit`, and no traceback."""
+
+    def __init__(self, error: RescaleError) -> None:
+        super().__init__(error.exit_code)
+        self.error = error
+
+    def __str__(self) -> str:
+        return str(self.error)
+
+
+class ByOurErrors(RetryPolicy):
+    """Final errors fail at once, with their sentence as the reason; all else is up to `retries`."""
+
+    def evaluate(
+        self,
+        exception: BaseException,
+        try_number: int,  # noqa: ARG002
+        max_tries: int,  # noqa: ARG002
+        context: Context | None = None,  # noqa: ARG002
+    ) -> RetryDecision:
+        if not isinstance(exception, TaskEnded):
+            return RetryDecision.default()
+        sentence = exception.error.what
+        return RetryDecision.fail(sentence) if exception.error.final else RetryDecision.retry(reason=sentence)
+
+
+ATTEMPTS: dict[str, Any] = {
+    "retries": 4,
+    "retry_delay": timedelta(seconds=10),
+    "retry_exponential_backoff": 2.0,
+    "max_retry_delay": timedelta(minutes=5),
+    "retry_policy": ByOurErrors(),
+}
+"""Arguments of every task: pauses of 10, 20, 40, 80 seconds."""
+
+
+@contextmanager
+def ended_by_our_errors() -> Iterator[None]:
+    """In the block our errors end the task."""
+    try:
+        yield
+    except RescaleError as error:
+        log.error("%s", error)
+        raise TaskEnded(error) from None

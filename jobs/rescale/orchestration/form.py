@@ -1,0 +1,102 @@
+"""The trigger form, and the request that a filled form stands for.
+
+What can be said about one value alone is its schema, which the form and the REST API refuse to break; what takes two
+values, or a look at the snapshot, is refused by the first task. Secrets are never values: a connection is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.sdk import Param
+
+from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
+from rescale.planning.request import Request, make_request, parse_uids
+
+_PLACE = r"^((file:)?/|s3[ap]?://)\S.*$"
+_PLACES = "`s3://bucket/key` (also `s3a://`, `s3p://`), or an absolute path that workers can reach"
+
+_SNAPSHOT, _RESULT, _ACCESS = "The snapshot", "The result", "Access"
+
+
+def rescale_form() -> dict[str, Param]:
+    """The Params of a rescale, in the order of the form."""
+    return {
+        "source": Param(
+            type="string",
+            pattern=_PLACE,
+            title="Source",
+            section=_SNAPSHOT,
+            description_md=f"The directory that Flink printed when it took the savepoint: {_PLACES}. Never modified.",
+        ),
+        "operator_names": Param(
+            [],
+            type="array",
+            items={"type": "string"},
+            title="Operator names",
+            section=_SNAPSHOT,
+            description_md="Lines `uid` or `operator-id name`. Flink 1.x stores only ids; this is what to call them.",
+        ),
+        "allowed_prefixes": Param(
+            [],
+            type="array",
+            items={"type": "string", "pattern": _PLACE},
+            title="More places of state",
+            section=_SNAPSHOT,
+            description_md="Files of the snapshot may also lie below these, one a line.",
+        ),
+        "target": Param(
+            type="string",
+            pattern=_PLACE,
+            title="Target",
+            section=_RESULT,
+            description_md=f"A directory that does not exist yet, apart from the source: {_PLACES}.",
+        ),
+        "parallelism": Param(
+            None,
+            type=["null", "integer"],
+            minimum=1,
+            maximum=UPPER_BOUND_MAX_PARALLELISM,
+            title="Parallelism",
+            section=_RESULT,
+            description_md="For every operator whose parallelism may change. Empty: as it is.",
+        ),
+        "operator_parallelism": Param(
+            [],
+            type="array",
+            items={"type": "string", "pattern": r"^.+=[1-9][0-9]*$"},
+            title="Parallelism of single operators",
+            section=_RESULT,
+            description_md="Lines `uid=4` or `operator-id=4`; they go before the parallelism for all.",
+        ),
+        "connection": Param(
+            None,
+            type=["null", "string"],
+            title="Connection",
+            section=_ACCESS,
+            description_md="The id of an Airflow connection of type `aws` that gives access to S3. "
+            "Empty: what the worker has in its own environment.",
+        ),
+        "accept_unconditional_publish": Param(
+            False,
+            type="boolean",
+            title="The store does not honour put-if-absent",
+            section=_ACCESS,
+            description_md="Go on nevertheless; see to it that no other run has this target.",
+        ),
+    }
+
+
+def request_of(params: Mapping[str, Any]) -> Request:
+    """The request of a filled form; `RequestError` names what makes no sense."""
+    words = list(params["operator_parallelism"])
+    if params["parallelism"] is not None:
+        words.append(str(params["parallelism"]))
+    return make_request(
+        params["source"],
+        params["target"],
+        words,
+        params["allowed_prefixes"],
+        parse_uids(params["operator_names"]),
+    )

@@ -1,0 +1,127 @@
+"""The tasks of a rescale. Each can be killed at any point and run again: what it leaves depends on the plan alone.
+
+The small ones work in the worker, on metadata. Those that move or read state start a process and wait for it, so that
+no Spark lives in a worker; where that process runs is decided in `_run` and nowhere else.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from airflow.sdk import Asset, task
+
+from rescale.claim import DOCUMENT_LIMIT, claim, load_plan, store_plan
+from rescale.orchestration.access import storage_access
+from rescale.orchestration.attempts import ATTEMPTS, ended_by_our_errors
+from rescale.orchestration.form import request_of
+from rescale.orchestration.summaries import certificate_summary, plan_summary, snapshot_summary
+from rescale.planning.opening import open_snapshot
+from rescale.planning.plan import Plan
+from rescale.planning.planner import make_plan
+from rescale.process import Step, run_step
+from rescale.publish import is_published, publish
+from rescale.report.outcome import outcome
+from rescale.storage.store import open_store
+
+RESCALED_SAVEPOINT = Asset(name="rescaled_savepoint", uri="rescale://published", group="rescale")
+"""Gets an event with every publication; its extra says where the result and its certificate lie, and its shape."""
+
+log = logging.getLogger(__name__)
+
+Summary = dict[str, Any]
+
+
+def _rescale_task(function: Callable[..., Summary], **arguments: Any) -> Any:
+    """A task that has the access which the form names, and that our errors end with their sentence."""
+
+    @functools.wraps(function)
+    def with_access(*inputs: Any, params: Mapping[str, Any], **more: Any) -> Summary:
+        with ended_by_our_errors(), storage_access(params["connection"]):
+            return function(*inputs, params=params, **more)
+
+    return task(with_access, **ATTEMPTS, **arguments)
+
+
+def _inspect(params: Any = None) -> Summary:
+    """Reads metadata and headers of the source: what is in it, and is it whole?"""
+    request = request_of(params)
+    return snapshot_summary(open_snapshot(request.source, request.allow_prefixes, request.uids))
+
+
+def _plan(params: Any = None) -> Summary:
+    """Decides everything, stores the plan beside the target and claims the target for it."""
+    request = request_of(params)
+    plan = make_plan(open_snapshot(request.source, request.allow_prefixes, request.uids), request)
+    published = is_published(plan)
+    if not published:
+        store_plan(plan)
+        claim(plan, accept_unconditional=params["accept_unconditional_publish"])
+    return plan_summary(plan, published=published)
+
+
+def _reshuffle(planned: Summary, params: Any = None) -> Summary:  # noqa: ARG001
+    """Moves keyed state to the subtasks that will own its key groups."""
+    return _run(Step.RESHUFFLE, planned)
+
+
+def _redistribute(planned: Summary, params: Any = None) -> Summary:  # noqa: ARG001
+    """Deals operator state to the new subtasks by its distribution mode."""
+    return _run(Step.REDISTRIBUTE, planned)
+
+
+def _validate(planned: Summary, params: Any = None) -> Summary:  # noqa: ARG001
+    """Reads source and result back from storage, compares them, and certifies what is there."""
+    _run(Step.VALIDATE, planned)
+    uri = load_plan(planned["plan"]).places.certificate
+    return certificate_summary(json.loads(_read(uri)), uri)
+
+
+def _publish(planned: Summary, params: Any = None, outlet_events: Any = None) -> Summary:
+    """Puts the certified metadata into the target, in one write: from then on Flink can restore it."""
+    plan = load_plan(planned["plan"])
+    published = publish(plan, accept_unconditional=params["accept_unconditional_publish"])
+    done = outcome(plan, published)
+    digest = hashlib.sha256(_read(plan.places.certificate)).hexdigest()
+    outlet_events[RESCALED_SAVEPOINT].extra = {
+        "uri": plan.target,
+        "shape": _shape(plan),
+        "certificate": plan.places.certificate,
+        "certificate_sha256": digest,
+    }
+    log.info("start the job: %s", done["start"])
+    kept = {key: done[key] for key in ("target", "metadata_sha256", "certificate", "start")}
+    return {**kept, "certificate_sha256": digest}
+
+
+inspect = _rescale_task(_inspect, task_id="inspect")
+plan = _rescale_task(_plan, task_id="plan")
+reshuffle = _rescale_task(_reshuffle, task_id="reshuffle_keyed_state")
+redistribute = _rescale_task(_redistribute, task_id="redistribute_operator_state")
+validate = _rescale_task(_validate, task_id="validate")
+publish_result = _rescale_task(_publish, task_id="publish", outlets=[RESCALED_SAVEPOINT])
+
+
+def _run(step: Step, planned: Summary) -> Summary:
+    """Runs a step's process on this machine, with all its cores; returns its result document."""
+    if planned["published"]:
+        log.info("nothing to do: the result was published by an earlier run")
+        return {}
+    uri = planned["plan"]
+    return run_step(step, load_plan(uri).places.result(step), ["--plan", uri, "--master", "local[*]"])
+
+
+def _read(uri: str) -> bytes:
+    return open_store(uri).read_all(uri, DOCUMENT_LIMIT)[0]
+
+
+def _shape(plan: Plan) -> dict[str, dict[str, int]]:
+    """The new shape, by operator."""
+    return {
+        operator.label: {"parallelism": operator.new_parallelism, "max_parallelism": operator.max_parallelism}
+        for operator in plan.operators
+    }
