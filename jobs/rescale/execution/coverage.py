@@ -99,7 +99,7 @@ def pair_key_groups(old: Operator, new: Operator, slot: Slot) -> list[GroupPair]
             if key_group in pairs:
                 raise IntegrityError(f"key group {key_group} is there twice", operator=old.label)
             owner, source = owners.get(key_group, (None, None))
-            if owner is None or source is None or (owner.has_no_entry and owner.header != stream.header):
+            if owner is None or source is None or (owner.header != stream.header and owner.has_no_entry):
                 filler = _filler(old.label, key_group, stream)
                 pairs[key_group] = GroupPair(key_group, None, extent, filler=filler)
                 continue

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import KeyedHeader
@@ -42,7 +43,7 @@ class KeyedStream:
     def key_groups(self) -> KeyGroupRange:
         return KeyGroupRange(self.first_key_group, self.first_key_group + len(self.groups) - 1)
 
-    @property
+    @cached_property
     def has_no_entry(self) -> bool:
         """Whether no key group of a heap stream has an entry, which their lengths tell."""
         header = self.parsed
