@@ -57,7 +57,7 @@ class Comparer:
     """Compares units of one source and one result, given by their files; travels to the tasks as it is."""
 
     source: tuple[tuple[str, Pin], ...]
-    result: tuple[tuple[str, Pin], ...]
+    result: tuple[tuple[str, Pin | None], ...]
 
     def __call__(self, check: GroupCheck | ElementCheck) -> Tally:
         try:

@@ -26,7 +26,7 @@ def run_digests(chunks: Iterator[bytes], lengths: Sequence[int]) -> Iterator[int
     return map(digest, runs(chunks, lengths))
 
 
-def read_chunks(files: Sequence[tuple[str, Pin]], extent: Extent) -> Iterator[bytes]:
+def read_chunks(files: Sequence[tuple[str, Pin | None]], extent: Extent) -> Iterator[bytes]:
     """The bytes of an extent of `files`, in chunks of bounded size."""
     uri, pin = files[extent.file]
     store = open_store(uri)

@@ -71,7 +71,9 @@ def validate_result(source: Snapshot, candidate_uri: str, target: str, spark: Sp
     units = [(_weight(check), check) for check in checks]
     progress = Progress("validate", sum(weight for weight, _ in units))
     tallies: dict[int, list[Tally]] = defaultdict(list)
-    for tally in run_units(spark, Comparer(source.files, result.files), units, progress):
+    # A twin of this run may be writing the same bytes again: of the result, the content counts and not the version.
+    unpinned = tuple((uri, None) for uri, _ in result.files)
+    for tally in run_units(spark, Comparer(source.files, unpinned), units, progress):
         tallies[tally.operator].append(tally)
     return [_proof(old, new, tallies[i]) for i, (old, new) in enumerate(operators)]
 

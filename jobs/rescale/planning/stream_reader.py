@@ -190,7 +190,7 @@ class StreamReader:
         return self._operator_headers.get(header)
 
     def _read(self, extent: Extent) -> bytes:
-        uri, pin = self._files[extent.file]
+        uri, _ = self._files[extent.file]
         if uri in self._missing:
             return b""
         if extent.length > HEADER_LIMIT:
@@ -202,4 +202,5 @@ class StreamReader:
             )
         if extent.file == 0:
             return self._data[extent.start : extent.start + extent.length]
-        return open_store(uri).read(uri, extent.start, extent.length, pin)
+        # Not pinned: the tasks that move or compare the source's bytes are, and a result may be written anew, as it is.
+        return open_store(uri).read(uri, extent.start, extent.length)
