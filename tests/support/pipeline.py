@@ -58,6 +58,16 @@ def execute(plan: Plan) -> Published:
     return publish(plan)
 
 
+def execute_without_spark(plan: Plan) -> Published:
+    with without_spark():
+        store_plan(plan)
+        claim(plan)
+        reshuffle_keyed_state(plan, None)
+        redistribute_operator_state(plan, None)
+        validate_coverage(plan, None)
+        return publish(plan)
+
+
 def move(plan: Plan) -> None:
     """Claim and both moving steps: what `validate` finds."""
     store_plan(plan)

@@ -1,0 +1,238 @@
+"""Whatever is wrong with a snapshot, a run ends in an error that says so, or in a faithful copy of what is there."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import tracemalloc
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+from typing import TypeVar
+
+import pytest
+
+from rescale.errors import RescaleError, SnapshotError
+from rescale.flink.metadata.handles import FileStream, KeyGroupsHandle, RelativeFileStream, Stream
+from rescale.flink.metadata.model import Metadata, OperatorState, Subtask
+from rescale.flink.metadata.reader import read_metadata
+from rescale.flink.metadata.writer import write_metadata
+from rescale.planning.plan import Plan
+from support import snapshots
+from support.pipeline import execute_without_spark, plan_rescale
+
+WITH_FILES = ["1.20-raw", "2-heap-native-compressed", "2-lazy"]
+SNAPSHOTS = [*WITH_FILES, "2-inline"]
+LIMIT = 256 * 1024 * 1024
+SECONDS = 10
+T = TypeVar("T")
+
+
+@pytest.fixture(params=SNAPSHOTS)
+def source(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A copy of a snapshot to damage."""
+    return shutil.copytree(snapshots.directory(request.param), tmp_path / "source")
+
+
+@contextmanager
+def bounded() -> Iterator[None]:
+    """The block takes less than 256 MiB, and each call of `planned` in it less than ten seconds."""
+    tracemalloc.start()
+    try:
+        yield
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < LIMIT
+
+
+def planned(source: Path) -> Plan | RescaleError:
+    """The plan, or the error of ours that stands against it. Any other error, and a hang, fail the test."""
+
+    def too_long(_: int, __: FrameType | None) -> None:
+        raise AssertionError(f"not done after {SECONDS} seconds")
+
+    target = source.parent / uuid.uuid4().hex
+    before = signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(SECONDS)
+    try:
+        outcome = refusal(lambda: plan_rescale(str(source), str(target), ["3"]))
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+    assert not isinstance(outcome, RescaleError) or outcome.exit_code in (2, 3)
+    assert not list(source.parent.glob(f"{target.name}*")), "planning writes nothing"
+    return outcome
+
+
+def refusal(call: Callable[[], T]) -> T | RescaleError:
+    """What the call gives, or the error of ours that it ends with."""
+    try:
+        return call()
+    except RescaleError as error:
+        return error
+
+
+def assert_faithful_or_refused(plan: Plan) -> None:
+    """The run passes its own validation against the damaged source, or nothing is published."""
+    outcome = refusal(lambda: execute_without_spark(plan))
+    if isinstance(outcome, RescaleError):
+        assert outcome.exit_code in (3, 4)
+        assert not Path(plan.places.metadata).exists()
+
+
+def test_metadata_cut_at_any_byte_is_an_error_with_the_offset(source: Path) -> None:
+    metadata = source / "_metadata"
+    data = metadata.read_bytes()
+    for size in range(len(data)):
+        metadata.write_bytes(data[:size])
+        error = planned(source)
+        assert isinstance(error, SnapshotError)
+        assert error.path == str(metadata)
+        assert error.offset is not None
+        assert 0 <= error.offset <= size
+
+
+@pytest.mark.parametrize("length", [0x7FFFFFFF, -1, 1 << 24])
+def test_a_wrong_length_anywhere_is_survived(source: Path, length: int) -> None:
+    planted = length.to_bytes(4, "big", signed=True)
+    with bounded():
+        survived = damage(source, lambda data, at: data[:at] + planted + data[at + 4 :], step=17)
+    for plan in survived[::25]:
+        assert_faithful_or_refused(plan())
+
+
+def test_a_flipped_bit_anywhere_is_survived(source: Path) -> None:
+    survived = damage(source, lambda data, at: data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :], step=5)
+    assert survived, "names, for one, can be anything"
+    for plan in survived[::25]:
+        assert_faithful_or_refused(plan())
+
+
+def damage(source: Path, change: Callable[[bytes, int], bytes], step: int) -> list[Callable[[], Plan]]:
+    """Plans from `_metadata` damaged at each place; those that can be planned, to be planned once more."""
+    metadata = source / "_metadata"
+    data = metadata.read_bytes()
+    survived = []
+
+    def again(damaged: bytes) -> Plan:
+        metadata.write_bytes(damaged)
+        plan = planned(source)
+        assert isinstance(plan, Plan)
+        return plan
+
+    for at in range(0, len(data) - 4, step):
+        damaged = change(data, at)
+        metadata.write_bytes(damaged)
+        if isinstance(planned(source), Plan):
+            assert write_metadata(read_metadata(damaged, "")) == damaged, f"at {at}: nothing is dropped"
+            survived.append(lambda damaged=damaged: again(damaged))
+    return survived
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        RelativeFileStream("../elsewhere", 3),
+        RelativeFileStream("sub/../../elsewhere", 3),
+        RelativeFileStream("/../elsewhere", 3),
+        FileStream("/etc/hostname", 3),
+        FileStream("file:///etc/hostname", 3),
+        FileStream("s3://bucket/key", 3),
+        FileStream("hdfs://host/key", 3),
+        FileStream("", 3),
+        FileStream("\0", 3),
+        RelativeFileStream("", 3),
+        RelativeFileStream(".", 3),
+        RelativeFileStream("_metadata/x", 3),
+        RelativeFileStream("x" * 300, 3),
+        RelativeFileStream("\0", 3),
+        RelativeFileStream("\ud800", 3),
+    ],
+    ids=str,
+)
+def test_a_handle_that_points_elsewhere_is_refused(stream: Stream, tmp_path: Path) -> None:
+    source = shutil.copytree(snapshots.directory("2-windows"), tmp_path / "source")
+    (tmp_path / "elsewhere").write_bytes(b"abc")
+
+    def pointed(subtask: Subtask) -> Subtask:
+        if subtask.state is None or not isinstance(subtask.state.managed_keyed, KeyGroupsHandle):
+            return subtask
+        handle = replace(subtask.state.managed_keyed, stream=stream)
+        return replace(subtask, state=replace(subtask.state, managed_keyed=handle))
+
+    def changed(entry: OperatorState) -> OperatorState:
+        return replace(entry, subtasks=tuple(map(pointed, entry.subtasks)))
+
+    metadata: Metadata = read_metadata((source / "_metadata").read_bytes(), "")
+    damaged = replace(metadata, operators=tuple(map(changed, metadata.operators)))
+    (source / "_metadata").write_bytes(write_metadata(damaged))
+    error = planned(source)
+    assert isinstance(error, RescaleError)
+    assert error.exit_code == 3
+
+
+@pytest.fixture(params=WITH_FILES)
+def with_files(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """The same of one whose state lies in files of its own."""
+    return shutil.copytree(snapshots.directory(request.param), tmp_path / "source")
+
+
+def state_files(snapshot: Path) -> list[Path]:
+    return sorted(path for path in snapshot.iterdir() if path.name != "_metadata")
+
+
+def test_a_state_file_cut_anywhere_is_an_error(with_files: Path) -> None:
+    for file in state_files(with_files):
+        data = file.read_bytes()
+        for size in {0, 1, len(data) // 2, len(data) - 1}:
+            file.write_bytes(data[:size])
+            error = planned(with_files)
+            assert isinstance(error, SnapshotError)
+            assert error.path == str(file)
+        file.write_bytes(data)
+
+
+def test_a_state_file_that_is_longer_is_an_error(with_files: Path) -> None:
+    for file in state_files(with_files):
+        data = file.read_bytes()
+        file.write_bytes(data + b"\0")
+        assert isinstance(planned(with_files), SnapshotError)
+        file.write_bytes(data)
+
+
+def test_a_missing_state_file_is_an_error(with_files: Path) -> None:
+    for file in state_files(with_files):
+        moved = file.rename(with_files.parent / file.name)
+        assert isinstance(planned(with_files), SnapshotError)
+        moved.rename(file)
+
+
+def test_a_flipped_bit_in_a_state_file_is_copied_or_an_error(with_files: Path) -> None:
+    for file in state_files(with_files):
+        data = file.read_bytes()
+        for at in range(7, len(data), len(data) // 12):
+            file.write_bytes(data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :])
+            plan = planned(with_files)
+            if isinstance(plan, Plan):
+                assert_faithful_or_refused(plan)
+        file.write_bytes(data)
+
+
+@pytest.mark.parametrize("name", ["2-canonical-rocksdb", "2-heap-native"])
+def test_a_flipped_bit_in_a_copied_key_group_is_copied(name: str, tmp_path: Path) -> None:
+    source = shutil.copytree(snapshots.directory(name), tmp_path / "source")
+    keyed = max((s for o in snapshots.opened(name).operators for s in o.keyed), key=lambda s: s.extent.length)
+    file = source / Path(snapshots.opened(name).files[keyed.extent.file][0]).name
+    group = max(filter(None, keyed.groups), key=lambda extent: extent.length)
+    data = bytearray(file.read_bytes())
+    data[group.start + group.length // 2] ^= 0x10
+    file.write_bytes(data)
+    plan = planned(source)
+    assert isinstance(plan, Plan)
+    execute_without_spark(plan)
+    copied = bytes(data[group.start : group.start + group.length])
+    assert any(copied in path.read_bytes() for path in Path(plan.target).iterdir())
