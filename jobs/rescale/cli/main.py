@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from itertools import pairwise
 
-from rescale.cli import discard, inspect, plan, run, validate, virtual_keys
+from rescale.cli import demo, discard, inspect, plan, run, validate, virtual_keys
 from rescale.cli.arguments import Parser
 from rescale.cli.output import Output
 from rescale.errors import RescaleError
@@ -45,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
     )
     root.add_argument("--version", action="version", version=f"rescale {version('rescale')}")
     commands = root.add_subparsers(metavar="COMMAND", required=True)
-    for command in (inspect, plan, run, validate, discard, virtual_keys):
+    for command in (inspect, plan, run, validate, discard, demo, virtual_keys):
         name = command.__name__.rpartition(".")[2].replace("_", "-")
         sub = commands.add_parser(name, parents=[common], help=command.SUMMARY, description=command.DESCRIPTION)
         command.add_arguments(sub)

@@ -1,0 +1,63 @@
+"""`rescale demo`: the whole DAG on this machine, on a real savepoint."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import signal
+from functools import partial
+from importlib.util import find_spec
+
+from rescale.cli.output import Output
+from rescale.errors import RequestError
+
+SUMMARY = "the whole DAG on this machine, on a real savepoint"
+DESCRIPTION = (
+    "Starts an S3 server and an Airflow on 127.0.0.1, runs the DAG with local Spark on a savepoint that comes with the "
+    "package, and shows before and after. Everything is gone when it ends."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    way = parser.add_mutually_exclusive_group()
+    way.add_argument(
+        "--ui", action="store_true", help="keep it running, with Airflow's forms and graphs in the browser"
+    )
+    way.add_argument(
+        "--flink",
+        action="store_true",
+        help="let Flink restore the result too (fetches its jars from PyPI once, 240 MB; needs javac)",
+    )
+
+
+def execute(arguments: argparse.Namespace, output: Output) -> None:
+    if output.json:
+        raise RequestError("the demo is for people", advice="rescale run answers in JSON")
+    _check_machine(("java", "javac") if arguments.flink else ("java",))
+    say = partial(print, flush=True)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ended by others, it tidies up as with Ctrl-C
+    if arguments.ui:
+        from rescale.demo.ui import demo_ui
+
+        demo_ui(say)
+    else:
+        from rescale.demo.once import demo
+
+        demo(say, with_flink=arguments.flink)
+
+
+def _check_machine(programs: tuple[str, ...]) -> None:
+    packages = [name for name in ("airflow", "moto", "psutil", "pyspark") if find_spec(name) is None]
+    if packages:
+        raise RequestError(
+            "the demo needs more of the package than is installed",
+            found=f"no {', '.join(packages)}",
+            advice='pip install "rescale[airflow,demo,spark]"; in a checkout: uv sync --all-extras',
+        )
+    missing = [name for name in programs if shutil.which(name) is None]
+    if missing:
+        raise RequestError(
+            "the demo needs a JDK 17 or newer",
+            found=f"no {', '.join(missing)} on the path",
+            advice="Debian: apt install openjdk-17-jdk-headless",
+        )

@@ -1,0 +1,81 @@
+"""An embedded Airflow: SQLite in a temporary folder, and nothing of the Airflow that this machine may have."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rescale.demo.processes import completed, free_port
+from rescale.errors import RequestError
+
+DAG_ID = "rescale_savepoint"
+CONNECTION_ID = "rescale_demo"
+USER = "admin"
+
+_DAG_FOLDERS = (Path(__file__).parents[3] / "dags", Path(sys.prefix) / "share" / "rescale" / "dags")
+"""Where the DAGs lie in a checkout, and where an installed package puts them."""
+
+
+@dataclass(frozen=True)
+class AirflowHome:
+    """`connection` is that of `CONNECTION_ID`, in JSON; `options` are Airflow's variables beside the usual ones."""
+
+    folder: Path
+    connection: str
+    options: dict[str, str] = field(default_factory=dict)
+    port: int = field(default_factory=free_port)
+    password: str = field(default_factory=lambda: secrets.token_urlsafe(9))
+    secret: str = field(default_factory=secrets.token_hex)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of every process of this Airflow; access to S3 is in the connection alone."""
+        theirs = ("AIRFLOW", "AWS_")
+        return {
+            **{name: value for name, value in os.environ.items() if not name.startswith(theirs)},
+            "AIRFLOW_HOME": str(self.folder),
+            f"AIRFLOW_CONN_{CONNECTION_ID.upper()}": self.connection,
+            "AIRFLOW__CORE__DAGS_FOLDER": str(dag_folder()),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+            "AIRFLOW__CORE__PARALLELISM": "4",
+            "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self._passwords),
+            "AIRFLOW__API__BASE_URL": self.url,
+            "AIRFLOW__API__SECRET_KEY": self.secret,
+            "AIRFLOW__API_AUTH__JWT_SECRET": self.secret,
+            "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+            **self.options,
+        }
+
+    @property
+    def _passwords(self) -> Path:
+        return self.folder / "passwords.json"
+
+    def migrate(self) -> None:
+        """Makes the database."""
+        self.folder.mkdir(exist_ok=True)
+        self._passwords.write_text(json.dumps({USER: self.password}))
+        log = self.folder / "migrate.log"
+        completed(airflow("db", "migrate"), self.environment, log, "the migration of Airflow's database")
+
+
+def airflow(*words: str) -> list[str]:
+    """An Airflow command of this environment."""
+    return [sys.executable, "-m", "airflow", *words]
+
+
+def dag_folder() -> Path:
+    for folder in _DAG_FOLDERS:
+        if (folder / f"{DAG_ID}.py").is_file():
+            return folder
+    raise RequestError("the DAGs are not installed", expected=f"one of {', '.join(map(str, _DAG_FOLDERS))}")

@@ -1,0 +1,62 @@
+"""One run of the DAG in this process, told in words: what `rescale demo` starts.
+
+    python -m rescale.demo.dag_run LOG CONF
+
+Airflow's own output goes to the file LOG; a sentence for each task that begins or ends goes to standard output.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any, TextIO
+
+from airflow.listeners import hookimpl
+
+from rescale.demo.airflow_home import DAG_ID, dag_folder
+
+
+class Narrator:
+    """A listener of Airflow's that tells what the tasks do, in the words of their documentation."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._begun = time.monotonic()
+
+    @hookimpl
+    def on_task_instance_running(self, task_instance: Any) -> None:
+        self._begun = time.monotonic()
+        self._say(f"  {task_instance.task_id}: {task_instance.task.doc_md}")
+
+    @hookimpl
+    def on_task_instance_success(self) -> None:
+        self._say(f"    done in {time.monotonic() - self._begun:.0f} s")
+
+    @hookimpl
+    def on_task_instance_failed(self, error: BaseException | str | None) -> None:
+        self._say(f"    failed: {error}")
+
+    def _say(self, text: str) -> None:
+        print(text, file=self._out, flush=True)
+
+
+def main() -> int:
+    log, conf = sys.argv[1:]
+    out = os.fdopen(os.dup(1), "w")
+    with Path(log).open("ab") as output:
+        os.dup2(output.fileno(), 1)
+        os.dup2(output.fileno(), 2)
+    from airflow.dag_processing.dagbag import DagBag
+    from airflow.sdk.listener import get_listener_manager
+
+    get_listener_manager().add_listener(Narrator(out))  # type: ignore[no-untyped-call]
+    dag = DagBag(dag_folder()).dags[DAG_ID]
+    run = dag.test(run_conf=json.loads(conf))
+    return 0 if run.state == "success" else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+"""`rescale demo`: one run of the DAG, told in words, with before and after."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from rescale.claim import DOCUMENT_LIMIT
+from rescale.demo.airflow_home import CONNECTION_ID, DAG_ID, AirflowHome
+from rescale.demo.before_and_after import before_and_after
+from rescale.demo.flink import restore_in_flink
+from rescale.demo.processes import failure, running
+from rescale.demo.s3_server import SOURCE, TARGETS, s3_server, upload_savepoint
+from rescale.planning.opening import open_snapshot
+from rescale.planning.places import certificate_place
+from rescale.report.units import counted, human_bytes
+from rescale.storage.locations import join
+from rescale.storage.store import open_store
+
+PARALLELISM = 6
+"""The savepoint has 4."""
+
+_WIDTH = 110
+
+Say = Callable[[str], None]
+
+
+def demo(say: Say, *, with_flink: bool) -> None:
+    begun = time.monotonic()
+    target = join(TARGETS, f"clicks-{PARALLELISM}")
+    with tempfile.TemporaryDirectory(prefix="rescale-demo-") as scratch:
+        folder = Path(scratch)
+        say("Starting an S3 server on this machine …")
+        with s3_server(folder) as server:
+            upload_savepoint()
+            say(f"  a savepoint that Flink 2.3 took of a running job lies at {SOURCE}")
+            say("Making an Airflow of its own (SQLite, in a temporary folder) …")
+            home = AirflowHome(folder / "airflow", server.connection)
+            home.migrate()
+            say(f"Running the DAG {DAG_ID}: parallelism 4 → {PARALLELISM}, with Spark on this machine …")
+            _run_dag(home, target)
+            _show(say, target)
+            if with_flink:
+                restore_in_flink(say, SOURCE, target, PARALLELISM, folder)
+            say("Ending everything that was started …")
+    say(f"Done, in {time.monotonic() - begun:.0f} s. The same with a form in the browser: rescale demo --ui")
+
+
+def _run_dag(home: AirflowHome, target: str) -> None:
+    conf = {"source": SOURCE, "target": target, "parallelism": PARALLELISM, "connection": CONNECTION_ID}
+    log = home.folder / "run.log"
+    command = [sys.executable, "-m", "rescale.demo.dag_run", str(log), json.dumps(conf)]
+    with running(command, home.environment, log=None) as process:
+        if process.wait():
+            raise failure("the run of the DAG failed", log)
+
+
+def _show(say: Say, target: str) -> None:
+    uri = certificate_place(target)
+    certificate = json.loads(open_store(uri).read_all(uri, DOCUMENT_LIMIT)[0])
+    operators = counted(len(certificate["operators"]), "operator")
+    say("")
+    say(before_and_after(open_snapshot(SOURCE), open_snapshot(target)))
+    say("")
+    say(f"verdict:       {certificate['verdict']}: {operators}, {human_bytes(certificate['bytes'])} compared")
+    say(textwrap.fill(f"proves:        {certificate['proves']}", _WIDTH, subsequent_indent=" " * 15))
+    say(f"certificate:   {uri}")
+    say(f"result:        {target}")
+    say(f"start the job: {certificate['start']}")
+    say("")

@@ -1,0 +1,76 @@
+"""An S3 server for the demo: moto's, in a process, on a free port of 127.0.0.1, with everything in its memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+import boto3
+
+from rescale.demo.processes import free_port, running, wait_until
+from rescale.storage.locations import join, split_s3
+from rescale.storage.store import open_store
+
+SOURCE = "s3://savepoints/clicks"
+TARGETS = "s3://rescaled"
+
+_KEY, _SECRET, _REGION = "demo", "demo-secret", "us-east-1"
+_START_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class S3Server:
+    endpoint: str
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a process needs to use it."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ACCESS_KEY_ID": _KEY,
+            "AWS_SECRET_ACCESS_KEY": _SECRET,
+            "AWS_REGION": _REGION,
+        }
+
+    @property
+    def connection(self) -> str:
+        """The same as an Airflow connection, in JSON."""
+        extra = {"endpoint_url": self.endpoint, "region_name": _REGION}
+        return json.dumps({"conn_type": "aws", "login": _KEY, "password": _SECRET, "extra": extra})
+
+    def answers(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.endpoint}/moto-api/", timeout=5):
+                return True
+        except OSError:
+            return False
+
+
+@contextmanager
+def s3_server(folder: Path) -> Iterator[S3Server]:
+    """A running server; in the block, this process uses it too. `folder` takes its log."""
+    port, log = free_port(), folder / "s3.log"
+    server = S3Server(f"http://127.0.0.1:{port}")
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        del os.environ[name]
+    os.environ.update(server.environment)
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    with running(command, os.environ, log) as process:
+        wait_until(server.answers, process, log, "the S3 server", _START_SECONDS)
+        yield server
+
+
+def upload_savepoint() -> None:
+    """Makes the buckets, and puts the savepoint that comes with the package at `SOURCE`."""
+    client = boto3.client("s3")
+    for uri in (SOURCE, TARGETS):
+        client.create_bucket(Bucket=split_s3(uri)[0])
+    for file in files("rescale.demo").joinpath("savepoint").iterdir():
+        open_store(SOURCE).put(join(SOURCE, file.name), file.read_bytes())

@@ -1,0 +1,112 @@
+"""`rescale demo --ui`: an Airflow to click through, until Ctrl-C.
+
+Its four components are started one by one: `airflow standalone` would listen on all interfaces and leave children.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from rescale.demo.airflow_home import CONNECTION_ID, DAG_ID, USER, AirflowHome, airflow
+from rescale.demo.processes import Process, failure, running, wait_until
+from rescale.demo.s3_server import SOURCE, TARGETS, s3_server, upload_savepoint
+from rescale.storage.locations import join
+
+_START_SECONDS = 180
+
+
+def demo_ui(say: Callable[[str], None]) -> None:
+    """Runs until it is interrupted."""
+    with tempfile.TemporaryDirectory(prefix="rescale-demo-") as scratch:
+        folder = Path(scratch)
+        say("Starting an S3 server on this machine …")
+        with s3_server(folder) as server:
+            upload_savepoint()
+            say("Making an Airflow of its own (SQLite, in a temporary folder) …")
+            home = AirflowHome(folder / "airflow", server.connection)
+            home.migrate()
+            say("Starting its api-server, scheduler, dag-processor and triggerer …")
+            with components(home) as processes:
+                say(_words(home, server.endpoint))
+                while True:
+                    for name, process in processes.items():
+                        if process.poll() is not None:
+                            raise failure(f"Airflow's {name} ended", _log(home, name))
+                    time.sleep(1)
+
+
+@contextmanager
+def components(home: AirflowHome) -> Iterator[dict[str, Process]]:
+    """The four components by name, running and healthy, the DAG parsed."""
+    commands = {
+        "api-server": airflow("api-server", "--host", "127.0.0.1", "--port", str(home.port), "--workers", "1"),
+        "scheduler": airflow("scheduler", "--skip-serve-logs"),
+        "dag-processor": airflow("dag-processor"),
+        "triggerer": airflow("triggerer", "--skip-serve-logs"),
+    }
+    with ExitStack() as stack:
+        processes = {
+            name: stack.enter_context(running(command, home.environment, _log(home, name)))
+            for name, command in commands.items()
+        }
+        for name, ready in (
+            ("api-server", lambda: bool(_health(home))),
+            ("scheduler", lambda: _is_healthy(home, "scheduler")),
+            ("dag-processor", lambda: _is_healthy(home, "dag_processor")),
+            ("triggerer", lambda: _is_healthy(home, "triggerer")),
+            ("dag-processor", lambda: _knows_the_dag(home)),
+        ):
+            wait_until(ready, processes[name], _log(home, name), f"Airflow's {name}", _START_SECONDS)
+        yield processes
+
+
+def _words(home: AirflowHome, endpoint: str) -> str:
+    return f"""
+Airflow:  {home.url}/dags/{DAG_ID}
+Log in:   {USER} / {home.password}
+
+Press "Trigger" and fill in the form:
+  Source       {SOURCE}
+  Target       {join(TARGETS, "clicks-6")}
+  Parallelism  6
+  Connection   {CONNECTION_ID}
+
+S3:       {endpoint} (any keys)
+Ctrl-C ends everything.
+"""
+
+
+def _health(home: AirflowHome) -> dict[str, dict[str, str]]:
+    """The states of the components; empty while the server does not answer."""
+    return _get(f"{home.url}/api/v2/monitor/health")
+
+
+def _is_healthy(home: AirflowHome, component: str) -> bool:
+    return _health(home).get(component, {}).get("status") == "healthy"
+
+
+def _knows_the_dag(home: AirflowHome) -> bool:
+    login = json.dumps({"username": USER, "password": home.password}).encode()
+    token = _get(f"{home.url}/auth/token", data=login).get("access_token", "")
+    return bool(_get(f"{home.url}/api/v2/dags/{DAG_ID}", authorization=f"Bearer {token}"))
+
+
+def _get(url: str, data: bytes | None = None, authorization: str = "") -> dict[str, dict[str, str]]:
+    """What the server answers (to a POST if there is `data`); nothing if it does not, or refuses."""
+    headers = {"Content-Type": "application/json", "Authorization": authorization}
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=10) as answer:
+            document: dict[str, dict[str, str]] = json.load(answer)
+            return document
+    except OSError:
+        return {}
+
+
+def _log(home: AirflowHome, component: str) -> Path:
+    return home.folder / f"{component}.log"
