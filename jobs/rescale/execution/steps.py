@@ -14,7 +14,7 @@ from rescale.execution.certificate import certificate_of, write_certificate
 from rescale.execution.halves import read_half
 from rescale.execution.moving import move_streams
 from rescale.execution.validation import validate_result
-from rescale.planning.opening import open_snapshot
+from rescale.planning.opening import open_candidate, open_snapshot
 from rescale.planning.plan import Plan, Slot
 from rescale.planning.snapshot import Snapshot
 from rescale.storage.locations import join
@@ -64,7 +64,7 @@ def validate_published(source_uri: str, target: str, allow_prefixes: list[str], 
 
 def open_pinned(plan: Plan) -> Snapshot:
     """The source, which must be what was planned with: same metadata, same files."""
-    source = open_snapshot(plan.source, plan.allow_prefixes)
+    source = open_candidate(plan.files[0].uri, plan.source, plan.allow_prefixes)
     if source.metadata_sha256 != plan.metadata_sha256:
         raise SnapshotError(
             "the source is another snapshot than the one that was planned with",

@@ -1,0 +1,242 @@
+"""How state is moved: in parts by many tasks, the same bytes whoever does it and however often, or not at all."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from big_savepoint import write_savepoint
+from rescale.claim import claim, store_plan
+from rescale.errors import SnapshotError, StoreError
+from rescale.execution.dispatch import run_units
+from rescale.execution.progress import Progress
+from rescale.execution.steps import reshuffle_keyed_state, validate_coverage, validate_published
+from rescale.planning.plan import Plan
+from rescale.storage import store as stores
+from rescale.storage.locations import join, name
+from rescale.storage.store import open_store
+from support import snapshots
+from support.faults import WRITES, Faults, FaultyStore
+from support.pipeline import execute, execute_without_spark, move, plan_rescale, shared_spark
+from support.s3 import S3Server
+
+MIB = 1024 * 1024
+SIZE, PART_SIZE, PARTS = 12 * MIB, 5 * MIB, 3
+"""S3 takes no part below 5 MiB, but the last."""
+
+
+@pytest.fixture(params=["local", "s3"])
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty directory."""
+    if request.param == "local":
+        return str(tmp_path)
+    server: S3Server = request.getfixturevalue("s3")
+    bucket = f"moving-{uuid.uuid4().hex[:12]}"
+    server.create_bucket(bucket)
+    return f"s3://{bucket}/home"
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A savepoint of 12 MiB in four files."""
+    directory = tmp_path_factory.mktemp("large") / "savepoint"
+    write_savepoint(directory, SIZE, value_size=10_000)
+    return directory
+
+
+@pytest.fixture
+def source(home: str, large: Path) -> str:
+    return copied(large, join(home, "source"))
+
+
+def copied(snapshot: Path, uri: str) -> str:
+    for path in snapshot.iterdir():
+        open_store(uri).put(join(uri, path.name), path.read_bytes())
+    return uri
+
+
+@pytest.fixture(autouse=True)
+def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rescale.planning.planner.PART_SIZE", PART_SIZE)
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], list[str]]:
+    """Gives the writes to state files that this process has made since the last time, `verb name` each."""
+    log = tmp_path / "calls"
+    for kind, make in (("_local", stores._local), ("_s3", stores._s3)):
+        monkeypatch.setattr(stores, kind, lambda make=make: FaultyStore(make(), Faults(str(log))))
+
+    def seen() -> list[str]:
+        lines = [line.split() for line in log.read_text().splitlines()]
+        log.write_text("")
+        return [f"{verb} {name(uri)}" for verb, uri, *_ in lines if verb in WRITES and "-keyed-" in uri]
+
+    return seen
+
+
+def files_of(plan: Plan) -> dict[str, bytes]:
+    """Every file of the result, and the documents that do not hold the time."""
+    store = open_store(plan.target)
+    places = [entry.uri for entry in store.list(plan.target)]
+    places += [plan.places.half("keyed"), plan.places.half("operator"), plan.places.candidate, plan.places.certificate]
+    return {name(uri): store.read_all(uri, 1 << 30)[0] for uri in places}
+
+
+def remove(plan: Plan) -> None:
+    """All of the result, and all that lies beside it."""
+    store = open_store(plan.target)
+    for directory in (plan.target, f"{plan.target}.rescale"):
+        store.delete([entry.uri for entry in store.list(directory)])
+
+
+def test_a_large_stream_is_moved_in_parts(home: str, source: str, calls: Callable[[], list[str]]) -> None:
+    plan = plan_rescale(source, join(home, "target"), ["1"])
+    execute_without_spark(plan)
+    verbs = [call.split()[0] for call in calls()]
+    assert [verbs.count(verb) for verb in ("begin_parts", "put_part", "complete_parts", "put")] == [1, PARTS, 1, 0]
+    assert max(entry.size for entry in open_store(home).list(plan.target)) > (PARTS - 1) * PART_SIZE
+
+
+def test_the_bytes_depend_on_the_plan_alone(home: str, source: str) -> None:
+    """Spark with two workers, and one loop; three times, the last one after part of the result was lost."""
+    plan = plan_rescale(source, join(home, "target"), ["2"])
+    execute(plan)
+    first = files_of(plan)
+    validate_published(source, plan.target, [], shared_spark())
+    remove(plan)
+    execute_without_spark(plan)
+    assert files_of(plan) == first
+    store = open_store(plan.target)
+    lost = next(entry.uri for entry in store.list(plan.target) if "-keyed-1-" in entry.uri)
+    store.delete([plan.places.metadata, plan.places.half("keyed"), plan.places.certificate, lost])
+    execute(plan)
+    assert files_of(plan) == first
+
+
+@pytest.mark.parametrize(
+    "snapshot", ["2-lazy", "2-lazy-compressed", "1.20-raw", "2-heap-native", "2-canonical-compressed"]
+)
+def test_small_and_rewritten_streams_too(snapshot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rescale.planning.planner.PART_SIZE", 1000)
+    monkeypatch.setattr("rescale.planning.streams.INLINE_LIMIT", 1500)
+    plan = plan_rescale(snapshots.directory(snapshot), str(tmp_path / "target"), ["2"])
+    execute(plan)
+    first = files_of(plan)
+    remove(plan)
+    execute_without_spark(plan)
+    assert files_of(plan) == first
+
+
+def test_what_is_written_is_not_written_again(home: str, source: str, calls: Callable[[], list[str]]) -> None:
+    plan = plan_rescale(source, join(home, "target"), ["2"])
+    execute_without_spark(plan)
+    store = open_store(plan.target)
+    store.delete([plan.places.metadata, plan.places.half("keyed")])
+    assert calls()
+    execute_without_spark(plan)
+    assert calls() == []
+    lost = next(entry.uri for entry in store.list(plan.target) if "-keyed-1-" in entry.uri)
+    store.delete([plan.places.metadata, lost])
+    calls()
+    execute_without_spark(plan)
+    assert {call.split()[1] for call in calls()} == {name(lost)}
+    validate_published(source, plan.target, [], shared_spark())
+
+
+def overwritten(store: stores.Store, uri: str) -> None:
+    """The same size, other content."""
+    data = store.read_all(uri, 1 << 30)[0]
+    store.put(uri, data[:-3] + bytes([data[-3] ^ 1]) + data[-2:])
+
+
+def longer(store: stores.Store, uri: str) -> None:
+    store.put(uri, store.read_all(uri, 1 << 30)[0] + b"\0")
+
+
+def gone(store: stores.Store, uri: str) -> None:
+    store.delete([uri])
+
+
+@pytest.mark.parametrize("change", [overwritten, longer, gone])
+def test_a_source_that_changes_after_planning_stops_the_run(
+    home: str, source: str, change: Callable[[stores.Store, str], None]
+) -> None:
+    plan = plan_rescale(source, join(home, "target"), ["2"])
+    store, changed = open_store(source), plan.files[2].uri
+    change(store, changed)
+    if change is overwritten and Path(changed).exists():
+        before = plan.files[2].pin.mtime_ns
+        assert before is not None
+        os.utime(changed, ns=(before, before + 1))
+    store_plan(plan)
+    claim(plan)
+    with pytest.raises(SnapshotError) as caught:
+        reshuffle_keyed_state(plan, shared_spark())
+    assert (caught.value.exit_code, caught.value.path) == (3, changed)
+    assert [entry for entry in store.list(plan.target) if name(entry.uri) == "_metadata"] == []
+
+
+@pytest.mark.parametrize("change", [overwritten, longer, gone])
+@pytest.mark.parametrize("file", [0, 1])
+def test_a_source_that_changes_after_moving_is_not_certified(
+    home: str, source: str, change: Callable[[stores.Store, str], None], file: int
+) -> None:
+    plan = plan_rescale(source, join(home, "target"), ["2"])
+    move(plan)
+    change(open_store(source), plan.files[file].uri)
+    with pytest.raises(SnapshotError) as caught:
+        validate_coverage(plan, shared_spark())
+    assert caught.value.path == plan.files[file].uri
+    assert open_store(home).stat(plan.places.certificate) is None
+
+
+def units(count: int) -> list[tuple[int, int]]:
+    return [(1, i) for i in range(count)]
+
+
+def test_every_unit_is_worked_on_once() -> None:
+    done = run_units(shared_spark(), lambda unit: unit * unit, units(1000), Progress("test", 1000))
+    assert sorted(done) == [i * i for i in range(1000)]
+
+
+def test_a_final_error_of_a_task_arrives_as_itself(tmp_path: Path) -> None:
+    tries = tmp_path / "tries"
+    details = {"path": "/p", "offset": 5, "operator": "o", "state": "s", "expected": "1", "found": "2", "advice": "a"}
+
+    def work(unit: int) -> int:
+        if unit == 7:
+            with tries.open("a") as file:
+                file.write("x")
+            raise SnapshotError("damaged", **details)
+        return unit
+
+    with pytest.raises(SnapshotError) as caught:
+        run_units(shared_spark(), work, units(20), Progress("test", 20))
+    assert caught.value.to_json() == SnapshotError("damaged", **details).to_json()
+    assert tries.read_text() == "x", "the same input gives the same answer"
+
+
+@pytest.mark.parametrize(("failures", "is_done"), [(1, True), (3, True), (100, False)])
+def test_a_transient_error_of_a_task_is_tried_again(failures: int, is_done: bool, tmp_path: Path) -> None:
+    tries = tmp_path / "tries"
+    tries.touch()
+
+    def work(unit: int) -> int:
+        if unit == 7 and tries.stat().st_size < failures:
+            with tries.open("a") as file:
+                file.write("x")
+            raise StoreError("throttled", path="/p")
+        return unit
+
+    if is_done:
+        assert sorted(run_units(shared_spark(), work, units(20), Progress("test", 20))) == list(range(20))
+        assert tries.stat().st_size == failures
+    else:
+        with pytest.raises(StoreError, match="again and again") as caught:
+            run_units(shared_spark(), work, units(20), Progress("test", 20))
+        assert "throttled" in (caught.value.found or "")
