@@ -68,7 +68,7 @@ public final class Keys {
     private static final TypeInformation<byte[]> BYTES = PrimitiveArrayTypeInfo.BYTE_PRIMITIVE_ARRAY_TYPE_INFO;
 
     /** How keys of a type are made and written. */
-    private record Kind<T>(TypeSerializer<T> serializer, Function<Random, T> key) {}
+    record Kind<T>(TypeSerializer<T> serializer, Function<Random, T> key) {}
 
     /** What a POJO as key is. */
     public static class Place {
@@ -100,12 +100,20 @@ public final class Keys {
         return List.copyOf(new Keys().kinds.keySet());
     }
 
+    static Kind<?> kind(String type) {
+        Kind<?> kind = new Keys().kinds.get(type);
+        if (kind == null) {
+            throw new IllegalArgumentException("no type of keys: " + type);
+        }
+        return kind;
+    }
+
     /**
      * `count` keys of `type` by a random `seed`: the serializer's `snapshot` and the `keys` in hexadecimal, the
      * serializer's `length`, the keys' `hashes` and their `groups` of `maxParallelism`.
      */
     static Map<String, Object> of(String type, long seed, int count, int maxParallelism) throws IOException {
-        return describe(new Keys().kinds.get(type), new Random(seed), count, maxParallelism);
+        return describe(kind(type), new Random(seed), count, maxParallelism);
     }
 
     private static <T> Map<String, Object> describe(Kind<T> kind, Random random, int count, int maxParallelism)
