@@ -40,7 +40,8 @@ class Job:
     """A scenario in a shape.
 
     `parameters` are the scenario's own (its class tells which). `exceptions` gives operators by name another
-    parallelism. `max_parallelism` is None if the user never set it. `configuration` holds further options of Flink.
+    parallelism. `max_parallelism` is None if the user never set it; `max_exceptions` gives operators by name another
+    one, if they are not chained. `configuration` holds further options of Flink.
     """
 
     scenario: str
@@ -48,6 +49,7 @@ class Job:
     parameters: Mapping[str, int] = field(default_factory=dict)
     exceptions: Mapping[str, int] = field(default_factory=dict)
     max_parallelism: int | None = None
+    max_exceptions: Mapping[str, int] = field(default_factory=dict)
     backend: str = "hashmap"
     compression: bool = False
     configuration: Mapping[str, str] = field(default_factory=dict)

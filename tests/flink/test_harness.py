@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from flink.harness import Flink, FlinkError, Job, Verdict
+from flink.key_types import HASHED_KEYS, UNKNOWN_KEYS, keyed
 
 EVERYTHING = Job("everything", 4, {"seed": 3}, exceptions={"lists": 3}, max_parallelism=128)
 RAW = EVERYTHING.with_(parameters={"seed": 3, "raw_keyed": 1, "raw_operator": 1})
@@ -43,6 +44,13 @@ def test_other_graphs_survive_flinks_own_rescaling(flink: Flink, tmp_path: Path,
     verdict = flink.restore(flink.snapshot(job, tmp_path), job, job.with_(parallelism=3, backend="rocksdb"))
     assert verdict.ok, verdict
     assert verdict.compared["results"] > 0
+
+
+def test_jobs_keyed_by_any_type_survive_flinks_own_rescaling(flink: Flink, tmp_path: Path) -> None:
+    job = keyed(2, 128, *HASHED_KEYS, *UNKNOWN_KEYS)
+    verdict = flink.restore(flink.snapshot(job, tmp_path), job, job.with_(parallelism=1, backend="rocksdb"))
+    assert verdict.ok, verdict
+    assert verdict.compared["keyed"] > 50 * len(HASHED_KEYS)
 
 
 @pytest.mark.parametrize(
@@ -86,6 +94,8 @@ def test_flinks_refusal_is_an_error_in_its_words(flink: Flink, tmp_path: Path) -
     path = flink.snapshot(job, tmp_path)
     with pytest.raises(FlinkError, match="Max parallelism mismatch"):
         flink.restore(path, job, job.with_(max_parallelism=64))
+    with pytest.raises(FlinkError, match="Max parallelism mismatch"):
+        flink.restore(path, job, job.with_(max_exceptions={"clicks-per-user": 64}))
     (path / "_metadata").write_bytes(b"damaged!")
     with pytest.raises(FlinkError, match="magic number"):
         flink.restore(path, job, job)

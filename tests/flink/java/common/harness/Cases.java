@@ -9,6 +9,7 @@ import harness.graphs.Jam;
 import harness.graphs.Splits;
 import harness.graphs.Sql;
 import harness.graphs.Windows;
+import harness.keyed.Keyed;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
@@ -30,7 +31,8 @@ public final class Cases {
             "async", new Async(),
             "cep", new Cep(),
             "finished", new Finished(),
-            "jam", new Jam());
+            "jam", new Jam(),
+            "keyed", new Keyed());
 
     private final Cluster cluster;
     private final Map<String, List<String>> undisturbed = new HashMap<>();

@@ -13,6 +13,7 @@ import org.apache.flink.runtime.execution.ExecutionState;
 import org.apache.flink.runtime.executiongraph.AccessExecutionGraph;
 import org.apache.flink.runtime.executiongraph.AccessExecutionVertex;
 import org.apache.flink.runtime.jobgraph.JobGraph;
+import org.apache.flink.runtime.jobgraph.JobVertex;
 import org.apache.flink.runtime.jobgraph.SavepointRestoreSettings;
 import org.apache.flink.runtime.jobmaster.JobResult;
 import org.apache.flink.runtime.minicluster.MiniCluster;
@@ -73,6 +74,11 @@ public final class Cluster implements AutoCloseable {
         environment.getConfig().setUseSnapshotCompression(job.compression);
         scenario.build(environment, job, run);
         JobGraph graph = environment.getStreamGraph().getJobGraph();
+        for (JobVertex task : graph.getVertices()) {
+            if (job.maxExceptions.containsKey(task.getName())) {
+                task.setMaxParallelism(job.maxExceptions.get(task.getName()));
+            }
+        }
         graph.setSavepointRestoreSettings(SavepointRestoreSettings.fromConfiguration(configuration));
         deadline.get(cluster.submitJob(graph), "the job to be taken");
         return graph.getJobID();

@@ -15,13 +15,15 @@ public final class Events implements Feed.Records<Tuple3<Long, Integer, Long>> {
     private static final long serialVersionUID = 1L;
     public static final TypeInformation<Tuple3<Long, Integer, Long>> TYPE =
             Types.TUPLE(Types.LONG, Types.INT, Types.LONG);
+    /** The default of `keys`. */
+    public static final int USERS = 12;
 
     private final long seed;
     private final long keys;
 
     public Events(Job job) {
         seed = job.parameter("seed", 1);
-        keys = job.parameter("keys", 12);
+        keys = job.parameter("keys", USERS);
     }
 
     @Override

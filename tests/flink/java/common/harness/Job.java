@@ -8,8 +8,8 @@ import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
 
 /**
  * A scenario in a certain shape: what it is fed (the seed and the scenario's switches) and how wide it runs.
- * Parallelism is one number for all operators and exceptions by name; max parallelism 0 means that the user never
- * set it, so that Flink computes it.
+ * Parallelism is one number for all operators and exceptions by name, and so is max parallelism; 0 means that the user
+ * never set it, so that Flink computes it.
  */
 public final class Job implements Serializable {
     private static final long serialVersionUID = 1L;
@@ -19,6 +19,7 @@ public final class Job implements Serializable {
     public final int parallelism;
     public final Map<String, Integer> exceptions;
     public final int maxParallelism;
+    public final Map<String, Integer> maxExceptions;
     public final boolean compression;
     public final Map<String, String> configuration;
 
@@ -32,6 +33,9 @@ public final class Job implements Serializable {
         document.path("exceptions").fields().forEachRemaining(
                 field -> exceptions.put(field.getKey(), field.getValue().asInt()));
         maxParallelism = document.path("max_parallelism").asInt(0);
+        maxExceptions = new TreeMap<>();
+        document.path("max_exceptions").fields().forEachRemaining(
+                field -> maxExceptions.put(field.getKey(), field.getValue().asInt()));
         compression = document.path("compression").asBoolean(false);
         configuration = new TreeMap<>();
         document.path("configuration").fields().forEachRemaining(
@@ -44,6 +48,7 @@ public final class Job implements Serializable {
         parallelism = 2;
         exceptions = Map.of();
         maxParallelism = 0;
+        maxExceptions = Map.of();
         compression = false;
         configuration = Map.of();
     }

@@ -1,6 +1,7 @@
 package harness;
 
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -30,12 +31,19 @@ public final class Listing<K> {
     private final AbstractStreamOperator<?> operator;
     private final String name;
     private final Found found;
+    private final Function<K, String> named;
     private final CheckpointableKeyedStateBackend<K> backend;
 
     public Listing(AbstractStreamOperator<?> operator, String name, Found found) {
+        this(operator, name, found, Object::toString);
+    }
+
+    /** Calls a key what `named` calls it. */
+    public Listing(AbstractStreamOperator<?> operator, String name, Found found, Function<K, String> named) {
         this.operator = operator;
         this.name = name;
         this.found = found;
+        this.named = named;
         this.backend = (CheckpointableKeyedStateBackend<K>) operator.<K>getKeyedStateBackend();
     }
 
@@ -47,7 +55,7 @@ public final class Listing<K> {
         }
         for (K key : keys) {
             operator.setCurrentKey(key);
-            report(state, key, key.toString(), value.text());
+            report(state, key, named.apply(key), value.text());
         }
     }
 
@@ -59,7 +67,7 @@ public final class Listing<K> {
         }
         for (Tuple2<K, N> pair : pairs) {
             operator.setCurrentKey(pair.f0);
-            report(state, pair.f0, pair.f0 + "|" + pair.f1, value.apply(pair.f1).text());
+            report(state, pair.f0, named.apply(pair.f0) + "|" + pair.f1, value.apply(pair.f1).text());
         }
     }
 
@@ -71,12 +79,12 @@ public final class Listing<K> {
 
     @SuppressWarnings("unchecked")
     private <N> void queue(String queue, Timers<N> timers) throws Exception {
-        Map<K, List<String>> byKey = new TreeMap<>();
+        Map<K, List<String>> byKey = new HashMap<>();
         timers.forEach((namespace, time) -> byKey.computeIfAbsent(
                         (K) operator.getCurrentKey(), key -> new ArrayList<>())
                 .add(namespace + "@" + time));
         byKey.forEach((key, list) ->
-                report(queue, key, key.toString(), list.stream().sorted().collect(Collectors.toList()).toString()));
+                report(queue, key, named.apply(key), list.stream().sorted().collect(Collectors.toList()).toString()));
     }
 
     private void report(String state, K key, String shown, String value) {

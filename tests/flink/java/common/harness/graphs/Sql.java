@@ -16,9 +16,21 @@ import org.apache.flink.table.api.bridge.java.StreamTableEnvironment;
 
 /**
  * A SQL aggregate over everything, which never runs in parallel, and one by user. Chaining is off, so that the ids
- * that Flink generates do not depend on the parallelism. Parameters: `seed`, `keys`.
+ * that Flink generates do not depend on the parallelism. Parameters: `seed`, `keys`; with the switch `many_fields` more
+ * aggregates, by a text and by columns of many types, null now and then.
  */
 public final class Sql implements Scenario {
+    private static final String NAME = "'üser-𝄞-' || CAST(f0 AS STRING)";
+    /** Each user has a key of its own: which of two users comes first is open. */
+    private static final String MANY_FIELDS =
+            "f0 * 10000000000 AS big, "
+                    + "CASE WHEN MOD(f0, 3) = 0 THEN NULL ELSE CAST(f0 AS INT) END AS number, "
+                    + "CASE WHEN MOD(f0, 4) = 0 THEN NULL ELSE " + NAME + " END AS name, "
+                    + "CASE WHEN MOD(f0, 5) = 0 THEN NULL ELSE CAST(f0 AS DECIMAL(10, 2)) / 4 END AS price, "
+                    + "CASE WHEN MOD(f0, 6) = 0 THEN NULL ELSE CAST(f0 AS DECIMAL(38, 3)) END AS wide, "
+                    + "TIMESTAMPADD(DAY, CAST(f0 AS INT), TIMESTAMP '1969-07-20 20:17:40.123456789') AS at_time, "
+                    + "MOD(f0, 2) = 0 AS even, CAST(f0 AS DOUBLE) / 3 AS third, f2";
+
     @Override
     public void build(StreamExecutionEnvironment environment, Job job, Run run) {
         environment.disableOperatorChaining();
@@ -30,10 +42,24 @@ public final class Sql implements Scenario {
         Results.last(
                 changes(tables, "total", "SELECT COUNT(*), SUM(f2), MAX(f2) FROM events").setParallelism(1),
                 run, "total");
-        Results.collect(
-                changes(tables, "by-user", "SELECT f0, COUNT(*), SUM(f2), COUNT(DISTINCT f1) FROM events GROUP BY f0")
-                        .setParallelism(job.parallelism("by-user")),
-                job, run, "by-user");
+        add(
+                tables, "by-user", "SELECT f0, COUNT(*), SUM(f2), COUNT(DISTINCT f1) FROM events GROUP BY f0",
+                job, run);
+        if (job.has("many_fields")) {
+            add(tables, "by-name", "SELECT " + NAME + ", COUNT(*), SUM(f2) FROM events GROUP BY " + NAME, job, run);
+            String columns = "big, number, name, price, wide, at_time, even, third";
+            add(
+                    tables,
+                    "by-all",
+                    "SELECT " + columns + ", COUNT(*), SUM(f2) FROM (SELECT " + MANY_FIELDS + " FROM events) GROUP BY "
+                            + columns,
+                    job,
+                    run);
+        }
+    }
+
+    private static void add(StreamTableEnvironment tables, String name, String query, Job job, Run run) {
+        Results.collect(changes(tables, name, query).setParallelism(job.parallelism(name)), job, run, name);
     }
 
     private static SingleOutputStreamOperator<String> changes(

@@ -1,0 +1,81 @@
+package harness;
+
+import java.util.Objects;
+import org.apache.flink.api.common.ExecutionConfig;
+import org.apache.flink.api.common.serialization.SerializerConfig;
+import org.apache.flink.api.common.typeinfo.TypeInformation;
+import org.apache.flink.api.common.typeutils.TypeSerializer;
+
+/** Makes a key type of any serializer, those of tables and those that Flink does not want for keys among them. */
+final class KeyInformation<T> extends TypeInformation<T> {
+    private static final long serialVersionUID = 1L;
+
+    private final String name;
+    private final TypeSerializer<T> serializer;
+
+    KeyInformation(String name, TypeSerializer<T> serializer) {
+        this.name = name;
+        this.serializer = serializer;
+    }
+
+    @Override
+    public TypeSerializer<T> createSerializer(SerializerConfig config) {
+        return serializer.duplicate();
+    }
+
+    /** What Flink 1.x asks for; 2.x does not know it. */
+    public TypeSerializer<T> createSerializer(ExecutionConfig config) {
+        return serializer.duplicate();
+    }
+
+    @Override
+    public boolean isBasicType() {
+        return false;
+    }
+
+    @Override
+    public boolean isTupleType() {
+        return false;
+    }
+
+    @Override
+    public int getArity() {
+        return 1;
+    }
+
+    @Override
+    public int getTotalFields() {
+        return 1;
+    }
+
+    @Override
+    @SuppressWarnings("unchecked")
+    public Class<T> getTypeClass() {
+        return (Class<T>) Object.class;
+    }
+
+    @Override
+    public boolean isKeyType() {
+        return true;
+    }
+
+    @Override
+    public String toString() {
+        return name;
+    }
+
+    @Override
+    public boolean equals(Object other) {
+        return other instanceof KeyInformation<?> that && name.equals(that.name) && serializer.equals(that.serializer);
+    }
+
+    @Override
+    public int hashCode() {
+        return Objects.hash(name, serializer);
+    }
+
+    @Override
+    public boolean canEqual(Object other) {
+        return other instanceof KeyInformation<?>;
+    }
+}
