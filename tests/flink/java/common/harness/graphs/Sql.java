@@ -12,12 +12,14 @@ import org.apache.flink.api.java.tuple.Tuple3;
 import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.datastream.SingleOutputStreamOperator;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
+import org.apache.flink.table.api.DataTypes;
+import org.apache.flink.table.api.Schema;
 import org.apache.flink.table.api.bridge.java.StreamTableEnvironment;
 
 /**
  * A SQL aggregate over everything, which never runs in parallel, and one by user. Chaining is off, so that the ids
  * that Flink generates do not depend on the parallelism. Parameters: `seed`, `keys`; with the switch `many_fields` more
- * aggregates, by a text and by columns of many types, null now and then.
+ * aggregates, by a text, by columns of many types, null now and then, and by visits that go on over the pause.
  */
 public final class Sql implements Scenario {
     private static final String NAME = "'üser-𝄞-' || CAST(f0 AS STRING)";
@@ -53,6 +55,18 @@ public final class Sql implements Scenario {
                     "by-all",
                     "SELECT " + columns + ", COUNT(*), SUM(f2) FROM (SELECT " + MANY_FIELDS + " FROM events) GROUP BY "
                             + columns,
+                    job,
+                    run);
+            Schema timed = Schema.newBuilder()
+                    .columnByMetadata("at_time", DataTypes.TIMESTAMP_LTZ(3), "rowtime")
+                    .watermark("at_time", "SOURCE_WATERMARK()")
+                    .build();
+            tables.createTemporaryView("timed_events", events, timed);
+            add(
+                    tables,
+                    "by-visit",
+                    "SELECT f0, SESSION_START(at_time, INTERVAL '4' MINUTE), COUNT(*), SUM(f2) FROM timed_events "
+                            + "GROUP BY f0, SESSION(at_time, INTERVAL '4' MINUTE)",
                     job,
                     run);
         }
