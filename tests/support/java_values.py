@@ -1,8 +1,8 @@
 """Values as Flink's serializers write them and Java hashes them: one value at a time, each class by its own rule.
 
 The slow twin of the machine that walks keys. A value is an int, a float, a bool or None; a text is the tuple of its
-UTF-16 units, a big decimal (unscaled value, scale), a date or a time the tuple of its fields; a tuple, an either (is it
-left, value) and a row (kind, fields) are tuples, a list is a list, an array is bytes.
+UTF-16 units, a big decimal (unscaled value, scale), a date or a time the tuple of its fields; a tuple, an object of its
+fields, an either (is it left, value) and a row (kind, fields) are tuples, a list is a list, an array is bytes.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from typing import Any
 import mmh3
 from hypothesis import strategies as st
 
-from support.snapshot_bytes import BASE, RUNTIME, composite, i32, list_of, nested, simple, snapshot, utf
+from support.snapshot_bytes import BASE, RUNTIME, composite, i32, list_of, nested, pojo, simple, snapshot, utf
 
 Values = st.SearchStrategy[Any]
 ROW_DATA = "org.apache.flink.table.runtime.typeutils.BinaryRowDataSerializer$BinaryRowDataSerializerSnapshot"
+CASE_CLASS = "org.apache.flink.api.scala.typeutils.ScalaCaseClassSerializerSnapshot"
 BYTES = BASE + "array.BytePrimitiveArraySerializer$BytePrimitiveArraySerializerSnapshot"
 
 
@@ -358,6 +359,80 @@ class Nullable(JavaType):
 
     def deep(self, value: Any) -> int:
         return 0 if value is None else self.inner.deep(value)
+
+
+@dataclass
+class Pojo(JavaType):
+    """Fields in the order of their names. Its `hashCode` begins with `start` and goes through those of `order`.
+
+    `codes` are by field what it counts if it is not for the value's `hashCode` to say, `null` is what no value counts.
+    """
+
+    fields: dict[str, JavaType]
+    start: int
+    factor: int
+    order: list[str]
+    null: int = 0
+    codes: dict[str, Callable[[Any], int]] | None = None
+    name: str = "com.example.Order"
+
+    def __post_init__(self) -> None:
+        self.fields = dict(sorted(self.fields.items()))
+        self.snapshot = pojo({name: field.snapshot for name, field in self.fields.items()}, name=self.name)
+        self.values = st.tuples(*(st.none() | field.values for field in self.fields.values()))
+
+    def write(self, value: tuple[Any, ...] | None) -> bytes:
+        if value is None:
+            return b"\1"
+        fields = zip(self.fields.values(), value, strict=True)
+        return b"\2" + b"".join(b"\1" if one is None else b"\0" + field.write(one) for field, one in fields)
+
+    def read(self, stream: io.BytesIO) -> tuple[Any, ...] | None:
+        if stream.read(1) == b"\1":
+            return None
+        return tuple(None if stream.read(1) == b"\1" else field.read(stream) for field in self.fields.values())
+
+    def code(self, value: tuple[Any, ...]) -> int:
+        code, values = wrapped(self.start), dict(zip(self.fields, value, strict=True))
+        for name in self.order:
+            of_value = (self.codes or {}).get(name, self.fields[name].code)
+            code = wrapped(code * self.factor + (self.null if values[name] is None else of_value(values[name])))
+        return code
+
+
+def rotated(word: int, bits: int) -> int:
+    return (word << bits | word >> 32 - bits) % (1 << 32)
+
+
+@dataclass
+class CaseClass(JavaType):
+    """`scala.util.hashing.MurmurHash3.productHash` over `##`, which of a long that is an int is the int's."""
+
+    fields: list[JavaType]
+
+    def __post_init__(self) -> None:
+        snapshots = (field.snapshot for field in self.fields)
+        self.snapshot = composite(CASE_CLASS, *snapshots, outer=utf("com.example.Point"), outer_version=2)
+        self.values = st.tuples(*(field.values for field in self.fields))
+
+    def write(self, value: tuple[Any, ...]) -> bytes:
+        return b"".join(field.write(one) for field, one in zip(self.fields, value, strict=True))
+
+    def read(self, stream: io.BytesIO) -> tuple[Any, ...]:
+        return tuple(field.read(stream) for field in self.fields)
+
+    def code(self, value: tuple[Any, ...]) -> int:
+        state = 0xCAFEBABE
+        for field, one in zip(self.fields, value, strict=True):
+            code = wrapped(one) if field.snapshot == simple("Long") else field.code_or_null(one)
+            if field.snapshot == simple("Long") and code != one:
+                code = field.code(one)
+            word = rotated(code * 0xCC9E2D51 % (1 << 32), 15) * 0x1B873593 % (1 << 32)
+            state = (rotated(state ^ word, 13) * 5 + 0xE6546B64) % (1 << 32)
+        state ^= len(self.fields)
+        for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):
+            state = (state ^ state >> shift) * factor % (1 << 32)
+        return wrapped(state)
 
 
 def signed(bits: int) -> Values:

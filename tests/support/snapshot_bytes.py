@@ -61,9 +61,9 @@ def pojo(
     fields: dict[str, bytes | None],
     subclasses: dict[str, bytes | None] | None = None,
     registered: dict[str, bytes | None] | None = None,
+    name: str = "com.example.Order",
 ) -> bytes:
-    """The POJO com.example.Order; the last two are by class name."""
-    name = "com.example.Order"
+    """A POJO of the class `name`; subclasses are by class name."""
     keyed = {field: (utf(name) + utf(field), value) for field, value in fields.items()}
     known = [{n: (b"", value) for n, value in (classes or {}).items()} for classes in (registered, subclasses)]
     return snapshot(POJO, 2, utf(name) + b"".join(map(optional_map, (keyed, *known))))

@@ -25,6 +25,9 @@ WRONG = (
 )
 """What is wrong with a key, by the number that tells it; 0 is nothing."""
 
+SUBCLASS = 7
+"""The number of what is not damage, only not followed."""
+
 
 @dataclass(frozen=True)
 class WalkedKeys:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -16,15 +16,20 @@ from rescale.flink.serializers.steps import (
     Masked,
     Nullable,
     Number,
+    Product,
     Repeat,
     Sequence,
     Step,
     Text,
     Union,
+    WeightedSum,
 )
 
+_PRODUCT_SEED = 0xCAFEBABE
+"""`MurmurHash3.productSeed` of Scala."""
 
-@cache
+
+@lru_cache(maxsize=64)
 def lower(step: Step) -> tuple[npt.NDArray[np.int64], int]:
     """The instructions (n × 3), and how many frames are open at most."""
     lowering = _Lowering()
@@ -61,6 +66,8 @@ class _Lowering:
                 self.emit(machine.BLOB, rule)
             case Sequence(fields):
                 self._sequence(fields)
+            case Product(fields):
+                self._product(fields)
             case Masked(fields, has_kind):
                 self._masked(fields, has_kind)
             case Repeat(items):
@@ -71,11 +78,8 @@ class _Lowering:
                 nullable = self.emit(machine.NULLABLE, padding)
                 self.step(inner)
                 nullable[2] = self.here
-            case Flagged(fields):
-                flags = self.emit(machine.FLAGS)
-                for field in fields:
-                    self.step(Nullable(field))
-                flags[1] = self.here
+            case Flagged(fields=fields, formula=formula):
+                self._flagged(fields, formula or WeightedSum(0, (0,) * len(fields), 0))
             case Deep(inner):
                 self.step(inner)
                 self.emit(machine.DEEP)
@@ -87,6 +91,25 @@ class _Lowering:
             self.step(field)
             self.emit(machine.FOLD)
         self._leave(machine.POP)
+
+    def _product(self, fields: tuple[Step, ...]) -> None:
+        self._enter()
+        self.emit(machine.PUSH, _PRODUCT_SEED)
+        for field in fields:
+            self.step(field)
+            self.emit(machine.MIX)
+        self._leave(machine.END_PRODUCT, len(fields))
+
+    def _flagged(self, fields: tuple[Step, ...], formula: WeightedSum) -> None:
+        flags = self.emit(machine.FLAGS)
+        self._enter()
+        self.emit(machine.PUSH, formula.constant)
+        for field, weight in zip(fields, formula.weights, strict=True):
+            self.step(Nullable(field))
+            if weight:
+                self.emit(machine.WEIGH, weight, formula.null)
+        self._leave(machine.POP)
+        flags[1] = self.here
 
     def _masked(self, fields: tuple[Step, ...], has_kind: bool) -> None:
         first = 2 if has_kind else 0

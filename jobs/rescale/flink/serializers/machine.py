@@ -20,12 +20,14 @@ import numpy.typing as npt
 STOP, FIXED, TEXT, NUMBER, BLOB = range(5)
 PUSH, FOLD, POP, MASK, FIELD, END_ROW = range(5, 11)
 REPEAT, AGAIN, UNION, JUMP, NULLABLE, FLAGS, DEEP = range(11, 18)
+WEIGH, MIX, END_PRODUCT = range(18, 21)
 """FIXED size rule; TEXT has-null; NUMBER scaled; BLOB rule; PUSH initial; MASK bits; FIELD bit target-if-null;
 END_ROW has-kind; REPEAT target-if-none; AGAIN target; UNION target-if-right; JUMP target; NULLABLE padding
-target-if-null; FLAGS target-if-null."""
+target-if-null; FLAGS target-if-null; WEIGH weight hash-of-null; END_PRODUCT number-of-fields."""
 
 UNKNOWN, INTEGER, CHARACTER, BOOLEAN, FLOAT, LONG, DOUBLE = range(7)
 DATE, LOCAL_DATE, LOCAL_TIME, LOCAL_DATE_TIME, INSTANT, LONG_VALUE, ZERO = range(7, 14)
+SCALA_LONG, IDENTITY = 14, 15
 ARRAY, BINARY_ROW = 1, 2
 """As `FixedHash` and `BlobHash`."""
 
@@ -83,7 +85,7 @@ def _of_time(data: Bytes, at: int) -> Long:
 @_compiled
 def _fixed(data: Bytes, at: int, size: int, rule: int) -> tuple[Long, bool]:
     """Hash of the value, and whether it is null."""
-    if rule in (UNKNOWN, ZERO):
+    if rule in (UNKNOWN, ZERO, IDENTITY):
         return np.int64(0), False
     if rule >= LOCAL_DATE and rule <= LOCAL_DATE_TIME:
         if rule == LOCAL_TIME:
@@ -105,6 +107,8 @@ def _fixed(data: Bytes, at: int, size: int, rule: int) -> tuple[Long, bool]:
         if value & 0x7FFFFFFFFFFFFFFF > 0x7FF0000000000000:
             return np.int64(0x7FF80000), False
         return _of_long(value), False
+    if rule == SCALA_LONG:
+        return value if value == value << 32 >> 32 else _of_long(value), False
     if rule == LONG_VALUE:
         return 43 + _of_long(value), False
     if rule in (DATE, INSTANT):
@@ -328,10 +332,18 @@ def walk(
             elif op == DEEP:
                 if not null:
                     value += 31
+            elif op == WEIGH:
+                frames[top, 0] += a * (b if null else value)
+            elif op == MIX:
+                frames[top, 0] = _mixed(frames[top, 0], value & _WORD)
+            elif op == END_PRODUCT:
+                value, null = _finished(frames[top, 0], a), False
+                top -= 1
             elif at >= limit:
                 reason = SHORT
             elif op == FLAGS:
                 if data[at] == _NULL_FLAG:
+                    value, null = np.int64(0), True
                     next_one = a
                 elif data[at] != _PLAIN_FLAG:
                     reason = SUBCLASS if data[at] in (_SUBCLASS_FLAG, _TAGGED_SUBCLASS_FLAG) else BAD_FLAG

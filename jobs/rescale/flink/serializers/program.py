@@ -1,7 +1,7 @@
 """From a serializer snapshot to the program that finds where a value ends and what its `hashCode` is.
 
 A class that is not here can hold anything: no value of it can be measured. One whose hash is its user's own, or differs
-from one JVM to the next, can be measured and not hashed. A new type is a row.
+from one JVM to the next, can be measured and not hashed, unless `formulas` says how. A new type is a row.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from rescale.flink.serializers.steps import (
     Masked,
     Nullable,
     Number,
+    Product,
     Repeat,
     Sequence,
     Step,
@@ -90,7 +91,19 @@ def _tuple(snapshot: SerializerSnapshot) -> Step:
 
 
 def _case_class(snapshot: SerializerSnapshot) -> Step:
-    return Sequence(_steps(snapshot), folds=False)
+    return Product(tuple(map(_scala, _steps(snapshot))))
+
+
+def _scala(step: Step) -> Step:
+    """The step where Scala's `##` hashes its value: equal numbers alike, of whatever class."""
+    match step:
+        case Fixed(size, FixedHash.LONG):
+            return Fixed(size, FixedHash.SCALA_LONG)
+        case Fixed(size, FixedHash.FLOAT | FixedHash.DOUBLE):
+            return Fixed(size)
+        case Nullable(inner, padding):
+            return Nullable(_scala(inner), padding)
+    return step
 
 
 def _list(snapshot: SerializerSnapshot) -> Step:
@@ -147,7 +160,14 @@ def _pojo(snapshot: SerializerSnapshot) -> Step:
             f"the fields of {type_name(snapshot)} are not all known: their snapshots are missing",
             advice=DIVISORS_ADVICE,
         )
-    return Flagged(tuple(map(_step, snapshot.nested[: len(names)])))
+    (class_name,) = snapshot.values("class")
+    fields = tuple(map(_step, snapshot.nested[: len(names)]))
+    return Flagged(class_name, names, tuple(map(_by_content, fields)))
+
+
+def _by_content(field: Step) -> Step:
+    """An array in an object: a `hashCode` that takes it in and is good for a key calls `Arrays.hashCode`."""
+    return Blob(BlobHash.ARRAY) if field == Blob(BlobHash.UNKNOWN) else field
 
 
 def _base(kind: str) -> str:
@@ -181,7 +201,7 @@ _SIMPLE: dict[str, Step] = {
     **{_base(f"{kind}Value"): Fixed(size) for kind, size in (("Short", 2), ("Byte", 1), ("Char", 2), ("Boolean", 1))},
     **{_base(f"{kind}Value"): Fixed(size) for kind, size in (("Float", 4), ("Double", 8))},
     _base("Void"): Fixed(1),
-    _base("Enum"): Fixed(4),
+    _base("Enum"): Fixed(4, FixedHash.IDENTITY),
     _base("String"): Text(),
     _base("StringValue"): Text(has_null=False, hashable=False),
     _base("BigInt"): Number(scaled=False),

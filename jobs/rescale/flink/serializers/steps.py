@@ -3,11 +3,15 @@
 Two rules of Java make the tree more than a list of fields. A tuple or a list folds the hashes of what it holds with 31.
 A `Row` hashes its fields *deeply* (`RowUtils.deepHashCodeInternal`): every value that is neither null nor a list counts
 as an array of one element, which adds 31, and so do the elements of a list in a row.
+
+What a class of a user's own makes of its fields is not in the bytes. Such a step can be measured as it is; it can be
+hashed once it is told how.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 
@@ -31,6 +35,10 @@ class FixedHash(IntEnum):
     LONG_VALUE = 12
     ZERO = 13
     """`Tuple0`."""
+    SCALA_LONG = 14
+    """`Statics.longHash`: a long that is an int hashes as one."""
+    IDENTITY = 15
+    """`Enum`: another one in each JVM, so no hash to compute."""
 
 
 class BlobHash(IntEnum):
@@ -57,7 +65,7 @@ class Fixed:
 
     @property
     def hashable(self) -> bool:
-        return self.rule != FixedHash.UNKNOWN
+        return self.rule not in (FixedHash.UNKNOWN, FixedHash.IDENTITY)
 
 
 class _Variable:
@@ -97,20 +105,35 @@ class Blob(_Variable):
 
 @dataclass(frozen=True)
 class Sequence:
-    """Fields one after the other; `folds`: the hash is a tuple's."""
+    """Fields one after the other (`TupleSerializer`)."""
 
     fields: tuple[Step, ...]
-    folds: bool = True
 
     @property
     def length(self) -> int | None:
         """`TupleSerializerBase.getLength`, for which a field without length makes the whole variable."""
-        lengths = [field.length or 0 for field in self.fields]
-        return sum(lengths) if all(lengths) else None
+        return _total_length(self.fields)
 
     @property
     def hashable(self) -> bool:
-        return self.folds and _all_hashable(self.fields)
+        return _all_hashable(self.fields)
+
+
+@dataclass(frozen=True)
+class Product:
+    """`ScalaCaseClassSerializer`; `default_hash`: the hash is the compiler's, `MurmurHash3.productHash`."""
+
+    fields: tuple[Step, ...]
+    default_hash: bool = False
+
+    @property
+    def length(self) -> int | None:
+        """As of a tuple."""
+        return _total_length(self.fields)
+
+    @property
+    def hashable(self) -> bool:
+        return self.default_hash and len(self.fields) > 0 and _all_hashable(self.fields)
 
 
 @dataclass(frozen=True)
@@ -172,11 +195,35 @@ class Nullable:
 
 
 @dataclass(frozen=True)
-class Flagged(_Variable):
-    """`PojoSerializer`: flags, then each field as nullable. Objects of subclasses are not followed."""
+class WeightedSum:
+    """A `hashCode` made of those of the fields: `constant` and, for each field, its hash `weights[i]` times.
 
+    It is modulo 2^32. A field that is null counts as the hash `null`.
+    """
+
+    constant: int
+    weights: tuple[int, ...]
+    null: int
+
+
+@dataclass(frozen=True)
+class Flagged(_Variable):
+    """`PojoSerializer`: flags, then each field as nullable. Objects of subclasses are not followed.
+
+    `names` are those of the fields. Without a `formula` it has no hash.
+    """
+
+    class_name: str
+    names: tuple[str, ...]
     fields: tuple[Step, ...]
-    hashable = False
+    formula: WeightedSum | None = None
+
+    @property
+    def hashable(self) -> bool:
+        if self.formula is None:
+            return False
+        weighed = zip(self.fields, self.formula.weights, strict=True)
+        return all(field.hashable for field, weight in weighed if weight)
 
 
 @dataclass(frozen=True)
@@ -194,8 +241,48 @@ class Deep:
         return self.inner.hashable
 
 
-Step = Fixed | Text | Number | Blob | Sequence | Masked | Repeat | Union | Nullable | Flagged | Deep
+Step = Fixed | Text | Number | Blob | Sequence | Product | Masked | Repeat | Union | Nullable | Flagged | Deep
+
+
+def parts(step: Step) -> Iterator[Step]:
+    """The step and all inside it, in the order in which they are written."""
+    yield step
+    for inner in _inside(step):
+        yield from parts(inner)
+
+
+def changed(step: Step, change: Callable[[Step], Step]) -> Step:
+    """The tree with `change` done to every step, to those inside a step first."""
+    inside = tuple(changed(inner, change) for inner in _inside(step))
+    match step:
+        case Sequence() | Product() | Masked() | Flagged():
+            step = replace(step, fields=inside)
+        case Repeat():
+            step = replace(step, items=inside)
+        case Union():
+            step = Union(*inside)
+        case Nullable() | Deep():
+            step = replace(step, inner=inside[0])
+    return change(step)
+
+
+def _inside(step: Step) -> tuple[Step, ...]:
+    match step:
+        case Sequence(fields) | Product(fields) | Masked(fields) | Flagged(fields=fields):
+            return fields
+        case Repeat(items):
+            return items
+        case Union(left, right):
+            return left, right
+        case Nullable(inner) | Deep(inner):
+            return (inner,)
+    return ()
 
 
 def _all_hashable(steps: tuple[Step, ...]) -> bool:
     return all(step.hashable for step in steps)
+
+
+def _total_length(fields: tuple[Step, ...]) -> int | None:
+    lengths = [field.length or 0 for field in fields]
+    return sum(lengths) if all(lengths) else None

@@ -70,26 +70,11 @@ public final class Keys {
     /** How keys of a type are made and written. */
     record Kind<T>(TypeSerializer<T> serializer, Function<Random, T> key) {}
 
-    /** What a POJO as key is. */
-    public static class Place {
-        public String town;
-        public Integer number;
-
-        @Override
-        public int hashCode() {
-            return number == null ? 0 : number;
-        }
-
-        @Override
-        public boolean equals(Object other) {
-            return this == other;
-        }
-    }
-
     private final Map<String, Kind<?>> kinds = new LinkedHashMap<>();
 
     private Keys() {
         simpleKinds();
+        ownHashes();
         nestedKinds();
         tableKinds();
         namespaces();
@@ -173,12 +158,22 @@ public final class Keys {
         add("LongValue", TypeInformation.of(LongValue.class), random -> new LongValue(number(random)));
         add("StringValue", TypeInformation.of(StringValue.class), random -> new StringValue(text(random)));
         add("Enum", Types.ENUM(TimeUnit.class), random -> TimeUnit.values()[random.nextInt(7)]);
-        add("POJO", Types.POJO(Place.class), random -> {
-            Place place = new Place();
-            place.town = text(random);
-            place.number = random.nextBoolean() ? null : (Integer) random.nextInt();
-            return place;
-        });
+    }
+
+    private void ownHashes() {
+        add("POJO by Objects.hash", Types.POJO(OwnHashes.Address.class), OwnHashes.Address::random);
+        add("POJO in its own order", Types.POJO(OwnHashes.Seat.class), OwnHashes.Seat::random);
+        add("POJO as of Lombok", Types.POJO(OwnHashes.Account.class), OwnHashes.Account::random);
+        add("POJO as a record", Types.POJO(OwnHashes.Reading.class), OwnHashes.Reading::random);
+        add("POJO by its id", Types.POJO(OwnHashes.Customer.class), OwnHashes.Customer::random);
+        add("POJO by HashCodeBuilder", Types.POJO(OwnHashes.Flight.class), OwnHashes.Flight::random);
+        add("POJO of POJOs", Types.POJO(OwnHashes.Visit.class), OwnHashes.Visit::random);
+        add(
+                "POJO in a tuple",
+                Types.TUPLE(Types.STRING, Types.POJO(OwnHashes.Address.class)),
+                random -> tuple(text(random), OwnHashes.Address.random(random)));
+        add("POJO of an enum", Types.POJO(OwnHashes.Timeout.class), OwnHashes.Timeout::random);
+        add("POJO beyond guessing", Types.POJO(OwnHashes.Secret.class), OwnHashes.Secret::random);
     }
 
     private void nestedKinds() {
