@@ -43,6 +43,7 @@ _SHOWN_DIVISORS = 5
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -132,23 +133,23 @@ def choose_hash(
             max_parallelism,
             expected=f"one of {len(candidates)} formulas that puts {len(keys)} keys into the key groups they are in",
         )
-    codes = [keys.codes(candidate) for candidate in fitting]
     needed = math.ceil(math.log(len(candidates) / HIGHEST_CHANCE, max_parallelism))
-    if (seen := min(len(np.unique(one)) for one in codes)) < needed:
+    if (seen := min(len(np.unique(codes)) for codes in fitting.values())) < needed:
         _refuse(
             f"too few keys to tell how keys of the type {program.name} hash",
             max_parallelism,
             expected=f"{needed} keys that hash differently, for {len(candidates)} formulas to be tried",
             found=f"{seen} in {len(keys)} distinct keys",
         )
-    for other, theirs in zip(fitting, codes, strict=True):
-        if not np.array_equal(theirs, codes[0]):
+    first, *others = fitting
+    for other in others:
+        if not np.array_equal(fitting[other], fitting[first]):
             _refuse(
                 f"two formulas fit how keys of the type {program.name} hash, and they do not agree",
                 max_parallelism,
-                found=f"{fitting[0].name} and {other.name}",
+                found=f"{first.name} and {other.name}",
             )
-    return fitting[0]
+    return first
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,7 @@ class _Keys:
     def part(self, first: int, last: int) -> _Keys:
         return _Keys(self.data, self.starts[first:last], self.limits[first:last], self.groups[first:last])
 
-    def codes(self, candidate: KeyHash) -> npt.NDArray[np.int32]:
+    def codes(self, candidate: KeyHash) -> Codes:
         codes = walk_keys(candidate.program, self.data, self.starts, self.limits).codes
         assert codes is not None
         return codes
@@ -191,18 +192,20 @@ def _distinct(program: Program, data: Bytes, starts: Longs, limits: Longs, group
     return _Keys(data, starts[chosen], walked.ends[chosen], groups[chosen])
 
 
-def _fitting(candidates: list[KeyHash], keys: _Keys, max_parallelism: int) -> list[KeyHash]:
-    """All candidates see a few keys, and those still standing more and more."""
+def _fitting(candidates: list[KeyHash], keys: _Keys, max_parallelism: int) -> dict[KeyHash, Codes]:
+    """The candidates that fit to all keys, with the codes. All see a few keys, those still standing more and more."""
+    standing: dict[KeyHash, list[Codes]] = {candidate: [] for candidate in candidates}
     first, size = 0, _FIRST_BATCH
     while first < len(keys):
         batch = keys.part(first, first + size)
-        candidates = [
-            candidate
-            for candidate in candidates
-            if np.array_equal(key_groups_of_hashes(batch.codes(candidate), max_parallelism), batch.groups)
-        ]
+        for candidate in list(standing):
+            codes = batch.codes(candidate)
+            if np.array_equal(key_groups_of_hashes(codes, max_parallelism), batch.groups):
+                standing[candidate].append(codes)
+            else:
+                del standing[candidate]
         first, size = first + size, size * _GROWTH
-    return candidates
+    return {candidate: np.concatenate([np.empty(0, np.int32), *codes]) for candidate, codes in standing.items()}
 
 
 def _key_hash(program: Program, classes: tuple[OwnClass, ...], formula: Formula) -> KeyHash:
