@@ -72,6 +72,13 @@ def test_null_by_formula() -> None:
     assert codes(order, "lombok(number,town)", keys) == [59 * (59 + 7) + 43, 0]
 
 
+def test_an_object_that_is_null() -> None:
+    """It hashes as 0, whatever was hashed before."""
+    order = Pojo({"number": INTEGER}, 0, 0, [])
+    assert codes(Tuple([INTEGER, order]), "objects-hash(number)", [INTEGER.write(7) + order.write(None)]) == [31 * 7]
+    assert codes(List(order), "record(number)", [List(order).write([(7,), None])]) == [31 * (31 + 7)]
+
+
 def test_case_classes_hash_as_scala_2_12_does() -> None:
     assert codes(CaseClass([LONG, TEXT]), "case-class", [LONG.write(42) + TEXT.write(tuple(b"hello"))]) == [424919364]
     assert codes(CaseClass([INTEGER, INTEGER]), "case-class", [INTEGER.write(1) + INTEGER.write(2)]) == [1411956066]

@@ -92,6 +92,18 @@ def test_one_key_in_a_foreign_group_and_nothing_fits() -> None:
     assert refused.value.expected == "one of 28 formulas that puts 400 keys into the key groups they are in"
 
 
+def test_one_key_in_two_groups_and_nothing_fits() -> None:
+    java_type = order(1, 31, "id town")
+    twice = [*VALUES, VALUES[0]]
+    codes = list(map(java_type.code, VALUES))
+    java_type.code = lambda _: next(of_keys)  # type: ignore[method-assign]
+    of_keys = iter([*codes, codes[0]])
+    assert choose(java_type, twice).name == "objects-hash(id,town)"
+    of_keys = iter([*codes, codes[0] + 1])
+    with pytest.raises(UnsupportedError, match="no formula fits"):
+        choose(java_type, twice)
+
+
 @pytest.mark.parametrize(("max_parallelism", "needed"), [(64, 6), (128, 5), (32768, 3)])
 def test_enough_keys_must_be_there(max_parallelism: int, needed: int) -> None:
     """28 formulas: 28 × 64^-5 is above one in 10^9, 28 × 64^-6 is not."""
