@@ -17,6 +17,7 @@ def main() -> int:
     parser.add_argument("--source", metavar="URI", help="instead of a plan: the source of a published result")
     parser.add_argument("--target", metavar="URI", help="instead of a plan: the published result")
     parser.add_argument("--allow-prefix", metavar="URI", action="append", default=[])
+    parser.add_argument("--key-hash", metavar="[UID=]HASH", action="append", default=[])
     arguments = parser.parse_args()
     if bool(arguments.plan) == bool(arguments.source and arguments.target):
         parser.error("give either --plan, or --source and --target")
@@ -26,7 +27,8 @@ def main() -> int:
             if arguments.plan:
                 return validate_coverage(load_plan(normalise(arguments.plan)), spark)
             source, target = normalise(arguments.source), normalise(arguments.target)
-            return validate_published(source, target, [*map(normalise, arguments.allow_prefix)], spark)
+            prefixes = [*map(normalise, arguments.allow_prefix)]
+            return validate_published(source, target, prefixes, arguments.key_hash, spark)
 
     return run_job(arguments, body)
 

@@ -90,7 +90,7 @@ def is_there(target: str) -> bool:
 
 def assert_right(target: str) -> None:
     with without_spark():
-        certificate = validate_published(snapshots.directory(SNAPSHOT), target, [], None)
+        certificate = validate_published(snapshots.directory(SNAPSHOT), target, [], [], None)
     assert certificate["verdict"] == "complete"
     stored = json.loads(open_store(target).read_all(f"{target}.rescale/certificate.json", 1 << 20)[0])
     assert stored["candidate_sha256"] == certificate["candidate_sha256"]

@@ -16,6 +16,7 @@ from rescale.flink.keyed.key_group_table import Framing
 from rescale.planning.findings import findings
 from rescale.planning.keyed import KeyedPlanner
 from rescale.planning.plan import NewStream, Piece, Slot
+from rescale.planning.shape import Shape
 from rescale.planning.snapshot import KeyedStream, Operator
 from rescale.planning.streams import InlineBudget, Literals, split
 from support.snapshot_bytes import keyed_header, keyed_state
@@ -36,9 +37,9 @@ class Planned:
 
     def __init__(self, of: Operator, parallelism: int) -> None:
         self.literals = Literals()
-        planner = KeyedPlanner(of, parallelism, self.literals, InlineBudget())
+        planner = KeyedPlanner(of, Shape(parallelism, of.entry.max_parallelism), self.literals, InlineBudget())
         self.streams = planner.streams()
-        self.id_tables = planner.id_tables
+        self.id_tables = list(planner.id_tables)
 
     def groups(self, stream: NewStream) -> dict[int, tuple[Piece, ...]]:
         """By key group the pieces that it is made of."""

@@ -12,7 +12,7 @@ from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.planning.opening import open_snapshot
-from rescale.planning.plan import NewStream, Piece, Plan, Slot, plan_from_json, plan_to_json
+from rescale.planning.plan import FORMAT, NewStream, Piece, Plan, Slot, plan_from_json, plan_to_json
 from rescale.planning.planner import make_plan
 from rescale.planning.request import make_request
 from support.snapshots import directory, names, opened
@@ -102,7 +102,7 @@ def test_what_is_no_plan_is_refused(document: bytes) -> None:
 
 def test_a_plan_of_another_version_is_refused() -> None:
     with pytest.raises(SnapshotError, match="another version"):
-        plan_from_json(plan_to_json(replace(plan_of("2-source"), format=2)), "/place")
+        plan_from_json(plan_to_json(replace(plan_of("2-source"), format=FORMAT + 1)), "/place")
 
 
 def test_files_that_are_gone_stand_against_every_plan() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from rescale.errors import RequestError
 from rescale.flink.operator_id import operator_id_of_uid
-from rescale.planning.request import make_request, parse_parallelism, read_uids
+from rescale.planning.request import make_request, parse_numbers, read_uids
 
 
 def test_places_get_their_one_spelling() -> None:
@@ -42,20 +42,20 @@ def test_a_name_that_only_begins_alike_is_apart() -> None:
 
 def test_parallelism_is_for_all_or_for_one() -> None:
     words = ["4", "counts=6", "a=b=2", f"{'0a' * 16}=32768"]
-    assert parse_parallelism(words) == {"": 4, "counts": 6, "a=b": 2, "0a" * 16: 32768}
-    assert parse_parallelism([]) == {}
+    assert parse_numbers(words, "parallelism") == {"": 4, "counts": 6, "a=b": 2, "0a" * 16: 32768}
+    assert parse_numbers([], "parallelism") == {}
 
 
 @pytest.mark.parametrize("word", ["", "x", "0", "-1", "32769", "counts=", "counts=0", "1.5", "counts=٣", " 4"])
 def test_a_word_that_is_no_parallelism_is_named(word: str) -> None:
     with pytest.raises(RequestError, match="not a parallelism"):
-        parse_parallelism([word])
+        parse_numbers([word], "parallelism")
 
 
 @pytest.mark.parametrize(("words", "whose"), [(["2", "3"], "all operators"), (["a=2", "a=2"], "operator 'a'")])
 def test_nothing_is_said_twice(words: list[str], whose: str) -> None:
     with pytest.raises(RequestError, match=f"parallelism of {whose} is given twice"):
-        parse_parallelism(words)
+        parse_numbers(words, "parallelism")
 
 
 def test_the_list_of_uids_has_uids_and_names_of_ids(tmp_path: Path) -> None:

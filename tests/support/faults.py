@@ -99,10 +99,12 @@ class FaultyStore:
         self._store = store
         self._faults = faults
 
-    def __getattr__(self, verb: str) -> Callable[..., Any]:
+    def __getattr__(self, verb: str) -> Any:
         conditions = {Kind.UNCONDITIONAL: _Unconditional, Kind.REFUSED: _Refusing}.get(self._faults.kind)
         store = conditions(self._store) if conditions and hasattr(conditions, verb) else self._store
         call = getattr(store, verb)
+        if not callable(call):
+            return call
 
         def counted(subject: Any, *arguments: Any) -> Any:
             named = subject if isinstance(subject, str) else " ".join(subject)

@@ -14,9 +14,8 @@ from pyspark import SparkContext
 from rescale.claim import claim, store_plan
 from rescale.execution.session import spark_context
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
-from rescale.planning.opening import open_snapshot
 from rescale.planning.plan import Plan
-from rescale.planning.planner import make_plan
+from rescale.planning.prepare import prepare
 from rescale.planning.request import make_request
 from rescale.publish import Published, publish
 from support.needs import need
@@ -46,9 +45,15 @@ def without_spark() -> Iterator[None]:
         yield
 
 
-def plan_rescale(source: str, target: str, parallelism: Sequence[str] = (), allow_prefixes: Sequence[str] = ()) -> Plan:
-    request = make_request(source, target, parallelism, allow_prefixes)
-    return make_plan(open_snapshot(request.source, request.allow_prefixes), request)
+def plan_rescale(
+    source: str,
+    target: str,
+    parallelism: Sequence[str] = (),
+    allow_prefixes: Sequence[str] = (),
+    max_parallelism: Sequence[str] = (),
+    key_hash: Sequence[str] = (),
+) -> Plan:
+    return prepare(make_request(source, target, parallelism, allow_prefixes, (), max_parallelism, key_hash))
 
 
 def execute(plan: Plan) -> Published:
@@ -77,7 +82,13 @@ def move(plan: Plan) -> None:
 
 
 def rescale_snapshot(
-    source: str, target: str, *, parallelism: Sequence[str] = (), allow_prefixes: Sequence[str] = ()
+    source: str,
+    target: str,
+    *,
+    parallelism: Sequence[str] = (),
+    allow_prefixes: Sequence[str] = (),
+    max_parallelism: Sequence[str] = (),
+    key_hash: Sequence[str] = (),
 ) -> None:
     """From a source to a published target."""
-    execute(plan_rescale(source, target, parallelism, allow_prefixes))
+    execute(plan_rescale(source, target, parallelism, allow_prefixes, max_parallelism, key_hash))

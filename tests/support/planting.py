@@ -12,7 +12,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-from rescale.execution.validation import OperatorProof, validate_result
+from rescale.execution.validation import OperatorProof, open_result, validate_result
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import KeyGroupsHandle, OperatorHandle, OperatorStateOffsets, RelativeFileStream
 from rescale.flink.metadata.model import Metadata, OperatorState, Subtask, SubtaskState
@@ -62,7 +62,8 @@ class Result:
     def validate(self) -> list[OperatorProof]:
         """In this process: what is compared does not depend on who compares it."""
         with without_spark():
-            return validate_result(open_snapshot(self.source), str(self.candidate), str(self.target), None)
+            result = open_result(str(self.candidate), str(self.target))
+            return validate_result(open_snapshot(self.source), result, {}, None)
 
     def opened(self) -> Snapshot:
         return open_candidate(str(self.candidate), str(self.target))

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from rescale.errors import RequestError
-from rescale.planning.opening import open_snapshot
 from rescale.planning.plan import Plan
-from rescale.planning.planner import make_plan
+from rescale.planning.prepare import prepare
 from rescale.planning.request import Request, make_request, read_uids
 from rescale.storage.locations import normalise
 
@@ -57,7 +56,28 @@ def add_shape(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="the new parallelism: N for every operator whose parallelism may change, UID=N for one (repeatable; uid "
-        "or operator id). Without it: the same shape, a self-contained copy",
+        "or operator id). Without any new number: the same shape, a self-contained copy",
+    )
+    parser.add_argument(
+        "--max-parallelism",
+        metavar="[UID=]M",
+        action="append",
+        default=[],
+        help="the new max parallelism (number of key groups): M for every operator, UID=M for one (repeatable). A "
+        "divisor of the old one works for every type of key; for others the keys are hashed anew",
+    )
+    add_key_hash(parser)
+
+
+def add_key_hash(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--key-hash",
+        metavar="[UID=]HASH",
+        action="append",
+        default=[],
+        help="how keys hash whose hashCode is your own: a formula such as 'objects-hash(a,b)', or module:function from "
+        "the key's bytes to 32 bits, where the module is installed where Spark runs (repeatable). Every record is "
+        "checked against it. Without it, common formulas are tried",
     )
 
 
@@ -69,7 +89,13 @@ def add_master(parser: argparse.ArgumentParser) -> None:
 
 def request_of(arguments: argparse.Namespace) -> Request:
     return make_request(
-        arguments.source, arguments.target, arguments.parallelism, arguments.allow_prefix, uids_of(arguments)
+        arguments.source,
+        arguments.target,
+        arguments.parallelism,
+        arguments.allow_prefix,
+        uids_of(arguments),
+        arguments.max_parallelism,
+        arguments.key_hash,
     )
 
 
@@ -78,8 +104,7 @@ def uids_of(arguments: argparse.Namespace) -> Sequence[tuple[str, str]]:
 
 
 def plan_of(arguments: argparse.Namespace) -> Plan:
-    request = request_of(arguments)
-    return make_plan(open_snapshot(request.source, request.allow_prefixes, request.uids), request)
+    return prepare(request_of(arguments))
 
 
 def prefixes_of(arguments: argparse.Namespace) -> list[str]:

@@ -6,7 +6,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from rescale.cli.arguments import add_master, add_source
+from rescale.cli.arguments import add_key_hash, add_master, add_source
 from rescale.cli.output import Output
 from rescale.process import Step, run_step
 from rescale.report.outcome import certificate_text
@@ -19,6 +19,7 @@ DESCRIPTION = "Reads all state of SOURCE and TARGET and compares it: every key g
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source(parser)
     parser.add_argument("target", metavar="TARGET", help="a published result")
+    add_key_hash(parser)
     add_master(parser)
 
 
@@ -26,6 +27,8 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     words = ["--source", normalise(arguments.source), "--target", normalise(arguments.target)]
     for prefix in arguments.allow_prefix:
         words += ["--allow-prefix", prefix]
+    for key_hash in arguments.key_hash:
+        words += ["--key-hash", key_hash]
     with tempfile.TemporaryDirectory() as directory:
         result = str(Path(directory, "result.json"))
         certificate = run_step(Step.VALIDATE, result, [*words, "--master", arguments.master])

@@ -47,6 +47,7 @@ def _is_canonical(plan: Plan) -> bool:
 def _operator(
     entry: OperatorState, planned: OperatorPlan, handles: dict[tuple[str, Slot, int], bytes]
 ) -> OperatorState:
+    entry = replace(entry, max_parallelism=planned.new_max_parallelism)
     if entry.fully_finished:
         return replace(entry, parallelism=planned.new_parallelism)
     subtasks = tuple(Subtask(i, False, SubtaskState()) for i in range(planned.new_parallelism))

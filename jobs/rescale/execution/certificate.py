@@ -14,6 +14,15 @@ from rescale.planning.plan import Plan
 from rescale.planning.snapshot import Snapshot
 from rescale.storage.store import open_store
 
+_CLAIM_OF_RECORDS = (
+    "where the max parallelism changed, that holds of every record, and every record lies in the key group that the "
+    "hash of its key gives, in the source under the old maximum and in the result under the new one"
+)
+_LIMITS = (
+    "a rule for hashes that is wrong for k keys only would not be noticed with a probability of (old maximum)^-k; "
+    "rules of Java's and Flink's own types are known, formulas found for a user's class are tested and not known"
+)
+
 _CLAIM = (
     "every key group, list element, union element and broadcast copy of the source was read from storage and is in "
     "the result, with the subtask that Flink will give it to"
@@ -24,9 +33,11 @@ def certificate_of(
     source: Snapshot, target: str, candidate: bytes, proofs: Sequence[OperatorProof], plan: Plan | None
 ) -> dict[str, Any]:
     """As JSON values; the same source and result give the same certificate."""
+    rekeyed = any(proof.records for proof in proofs)
     return {
         "verdict": "complete",
-        "proves": _CLAIM,
+        "proves": "; ".join([_CLAIM, _CLAIM_OF_RECORDS] if rekeyed else [_CLAIM]),
+        "does_not_prove": _LIMITS if rekeyed else None,
         "digests": "sums mod 2^128 of 128-bit murmur3 digests of key groups and elements",
         "source": source.directory,
         "source_metadata_sha256": source.metadata_sha256,
@@ -35,9 +46,17 @@ def certificate_of(
         "plan": plan.digest if plan else None,
         "warnings": list(plan.warnings) if plan else [],
         "bytes": sum(proof.bytes for proof in proofs),
-        "operators": [proof._asdict() for proof in proofs],
-        "start": start_command(target, [(proof.parallelism, proof.max_parallelism) for proof in proofs]),
+        "operators": [_proof(proof) for proof in proofs],
+        "start": start_command(
+            target,
+            [(operator.entry.parallelism, operator.entry.max_parallelism) for operator in source.operators],
+            [(proof.parallelism, proof.max_parallelism) for proof in proofs],
+        ),
     }
+
+
+def _proof(proof: OperatorProof) -> dict[str, Any]:
+    return {**proof._asdict(), "records": proof.records._asdict() if proof.records else None}
 
 
 def write_certificate(plan: Plan, certificate: dict[str, Any]) -> None:

@@ -41,7 +41,7 @@ def run_units(
     """
     if not units:
         return []
-    slices = _slices(units, spark.defaultParallelism)
+    slices = slices_of(units, spark.defaultParallelism)
     done: Accumulator[int] = spark.accumulator(0)
 
     def run_slice(parts: Iterable[list[tuple[int, U]]]) -> Iterator[tuple[R | None, RescaleError | None]]:
@@ -57,19 +57,25 @@ def run_units(
         finally:
             pool.shutdown(cancel_futures=True)
 
+    with failures_as_ours(), reported(progress, lambda: done.value):
+        rows = spark.parallelize(slices, len(slices)).mapPartitions(run_slice).collect()
+    errors = [error for _, error in rows if error is not None]
+    if errors:
+        raise min(errors, key=str)
+    return [result for result, _ in rows if result is not None]
+
+
+@contextmanager
+def failures_as_ours() -> Iterator[None]:
+    """In the block, a task that Spark gives up is a `StoreError`."""
     try:
-        with _reported(progress, lambda: done.value):
-            rows = spark.parallelize(slices, len(slices)).mapPartitions(run_slice).collect()
+        yield
     except Py4JJavaError as error:
         raise StoreError(
             "a task failed again and again",
             found=_last_words(str(error)),
             advice="look at the log above for the cause, then run the same command again: it resumes",
         ) from None
-    errors = [error for _, error in rows if error is not None]
-    if errors:
-        raise min(errors, key=str)
-    return [result for result, _ in rows if result is not None]
 
 
 def _attempt(work: Callable[[U], R], unit: U) -> tuple[R | None, RescaleError | None]:
@@ -82,7 +88,7 @@ def _attempt(work: Callable[[U], R], unit: U) -> tuple[R | None, RescaleError | 
         return None, error
 
 
-def _slices(units: Sequence[tuple[int, U]], parallelism: int) -> list[list[tuple[int, U]]]:
+def slices_of(units: Sequence[tuple[int, U]], parallelism: int) -> list[list[tuple[int, U]]]:
     """Runs of units that one task works through: bounded in bytes and number, at least one for every core."""
     total = sum(weight for weight, _ in units)
     limit = min(SLICE_BYTES, max(1, total // parallelism))
@@ -99,7 +105,7 @@ def _slices(units: Sequence[tuple[int, U]], parallelism: int) -> list[list[tuple
 
 
 @contextmanager
-def _reported(progress: Progress, done: Callable[[], int]) -> Iterator[None]:
+def reported(progress: Progress, done: Callable[[], int]) -> Iterator[None]:
     """Reports the bytes done about every second while the block runs."""
     finished = threading.Event()
 

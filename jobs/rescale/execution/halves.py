@@ -8,6 +8,8 @@ from typing import NamedTuple
 import msgspec
 
 from rescale.errors import IntegrityError
+from rescale.flink.metadata.handles import RelativeFileStream
+from rescale.flink.metadata.reader import read_keyed_handle, read_operator_handle
 from rescale.planning.plan import Plan, Slot
 from rescale.storage.store import open_store
 
@@ -51,3 +53,14 @@ def read_half(plan: Plan, name: str) -> Half | None:
     if half.plan != plan.digest:
         raise IntegrityError("a half that another plan left", path=uri, expected=plan.digest, found=half.plan)
     return half
+
+
+def files_of_half(half: Half) -> set[str]:
+    """The names of the files that its handles point to."""
+    names = set()
+    for written in half.handles:
+        read = read_keyed_handle if written.slot.is_keyed else read_operator_handle
+        stream = getattr(read(written.handle, half.name), "stream", None)
+        if isinstance(stream, RelativeFileStream):
+            names.add(stream.path)
+    return names

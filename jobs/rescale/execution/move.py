@@ -61,7 +61,7 @@ class Mover:
 
     def _part(self, unit: Unit, operator: OperatorPlan, stream: NewStream) -> Moved:
         _, pieces = split(stream.pieces, (unit.start, unit.length))
-        chunks = list(self._chunks(pieces, unit.length))
+        chunks = list(self.chunks(pieces, unit.length))
         data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
         uri = stream_uri(self.plan, operator, stream)
         receipt = open_store(uri).put_part(uri, unit.token, unit.part, unit.start, data)
@@ -72,16 +72,16 @@ class Mover:
         sink = StreamSink(uri, self.plan.places.staging, self.plan.part_size, inline=stream.inline)
         key_groups = stream.key_groups
         if stream.rewritten:
-            key_groups = rewritten_groups(operator, stream, self._chunks, sink)
+            key_groups = rewritten_groups(operator, stream, self.chunks, sink)
         elif stream.checked:
-            checked_elements(operator, stream, self._chunks, sink)
+            checked_elements(operator, stream, self.chunks, sink)
         else:
-            for chunk in self._chunks(stream.pieces):
+            for chunk in self.chunks(stream.pieces):
                 sink.write(chunk)
         data = sink.close()
         return Moved(unit.operator, unit.stream, 0, size=sink.size, data=data, key_groups=key_groups)
 
-    def _chunks(self, pieces: tuple[Piece, ...], at_once: int | None = None) -> Iterator[bytes]:
+    def chunks(self, pieces: tuple[Piece, ...], at_once: int | None = None) -> Iterator[bytes]:
         """The bytes of the pieces in chunks of at most `at_once` bytes (default: the plan's chunk size)."""
         size = at_once or self.plan.chunk_size
         for file, start, length, _ in pieces:

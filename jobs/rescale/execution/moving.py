@@ -6,7 +6,6 @@ claim say so) and whole (files appear at once), so it is not written again.
 
 from __future__ import annotations
 
-import uuid
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -14,58 +13,59 @@ from pyspark import SparkContext
 
 from rescale.claim import check_claim
 from rescale.execution.dispatch import run_units
-from rescale.execution.halves import Half, WrittenHandle, read_half, write_half
+from rescale.execution.halves import Half, WrittenHandle, files_of_half, read_half, write_half
+from rescale.execution.handles import written_handle
 from rescale.execution.move import Moved, Mover, Unit, stream_uri
 from rescale.execution.progress import Progress
-from rescale.flink.metadata.handles import (
-    InlineStream,
-    KeyGroupsHandle,
-    OperatorHandle,
-    OperatorStateOffsets,
-    RelativeFileStream,
-    Stream,
-)
-from rescale.flink.metadata.writer import write_keyed_handle, write_operator_handle
+from rescale.execution.rekeying.streams import rekey_streams
 from rescale.planning.plan import NewStream, OperatorPlan, Plan, Slot
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
 
 _S3_MOST_PARTS = 10_000
-_PLACE_NAMESPACE = uuid.UUID("f7d7a0f4-5a86-5a6f-9c1e-0d1f0c3c8b52")
 
 
 def move_streams(plan: Plan, half_name: str, slots: tuple[Slot, ...], spark: SparkContext, step: str) -> Half:
     """Moves the streams of `slots`, writes the half called `half_name` and returns it."""
     check_claim(plan)
     there = {name(entry.uri): entry.size for entry in open_store(plan.target).list(plan.target)}
+    half = read_half(plan, half_name)
+    if half is not None and files_of_half(half) <= there.keys():
+        return half
+    handles = _copied(plan, slots, spark, step, there)
+    if Slot.KEYED in slots:
+        handles += rekey_streams(plan, spark, there)
+    half = Half(half_name, plan.digest, tuple(handles))
+    write_half(plan, half)
+    return half
+
+
+def _copied(
+    plan: Plan, slots: tuple[Slot, ...], spark: SparkContext, step: str, there: dict[str, int]
+) -> list[WrittenHandle]:
+    """Moves the streams that are made of pieces of the source."""
     mine = [
         (i, j)
         for i, operator in enumerate(plan.operators)
         for j, stream in enumerate(operator.streams)
-        if stream.slot in slots
+        if stream.slot in slots and not stream.rekeyed
     ]
-    files = {
-        name(stream_uri(plan, plan.operators[i], stream))
-        for i, j in mine
-        if not (stream := plan.operators[i].streams[j]).inline
-    }
-    half = read_half(plan, half_name)
-    if half is not None and files <= there.keys():
-        return half
     units = [unit for i, j in mine for unit in _units(plan, i, j, there)]
     progress = Progress(step, sum(unit.length for unit in units))
     moved: dict[tuple[int, int], list[Moved]] = defaultdict(list)
     for row in run_units(spark, Mover(plan), [(unit.length, unit) for unit in units], progress):
         moved[row.operator, row.stream].append(row)
     tokens = {(unit.operator, unit.stream): unit.token for unit in units}
-    handles = []
-    for i, j in mine:
-        operator, stream = plan.operators[i], plan.operators[i].streams[j]
-        written = _completed(plan, operator, stream, moved.get((i, j), []), tokens.get((i, j), ""))
-        handles.append(WrittenHandle(operator.operator_id, stream.slot, stream.subtask, written))
-    half = Half(half_name, plan.digest, tuple(handles))
-    write_half(plan, half)
-    return half
+    return [
+        _completed(
+            plan,
+            plan.operators[i],
+            plan.operators[i].streams[j],
+            moved.get((i, j), []),
+            tokens.get((i, j), ""),
+        )
+        for i, j in mine
+    ]
 
 
 def _units(plan: Plan, i: int, j: int, there: dict[str, int]) -> Iterator[Unit]:
@@ -88,43 +88,13 @@ def _part_size(plan: Plan, stream: NewStream) -> int:
     return max(plan.part_size, -(-stream.size // _S3_MOST_PARTS))
 
 
-def _completed(plan: Plan, operator: OperatorPlan, stream: NewStream, moved: list[Moved], token: str) -> bytes:
+def _completed(plan: Plan, operator: OperatorPlan, stream: NewStream, moved: list[Moved], token: str) -> WrittenHandle:
     """The handle of a stream, after its parts (if it has any) became a file."""
-    uri = stream_uri(plan, operator, stream)
     whole = next((row for row in moved if not row.part), None)
-    size, key_groups = stream.size, stream.key_groups
     if whole is not None:
-        size, key_groups = whole.size, whole.key_groups
-    elif moved:
+        return written_handle(plan, operator, stream, size=whole.size, key_groups=whole.key_groups, data=whole.data)
+    if moved:
+        uri = stream_uri(plan, operator, stream)
         receipts = [row.receipt for row in sorted(moved, key=lambda row: row.part)]
         open_store(uri).complete_parts(uri, token, receipts, stream.size)
-    at: Stream = RelativeFileStream(name(uri), size)
-    if whole is not None and whole.data is not None:
-        at = InlineStream(name(uri), whole.data)
-    if stream.slot.is_keyed:
-        return write_keyed_handle(_keyed_handle(plan, operator, stream, key_groups, at))
-    return write_operator_handle(_operator_handle(stream, at))
-
-
-def _keyed_handle(
-    plan: Plan, operator: OperatorPlan, stream: NewStream, key_groups: tuple[int, ...], at: Stream
-) -> KeyGroupsHandle:
-    absent = -1 if stream.slot is Slot.RAW_KEYED else 0
-    offsets, position = [], stream.header_size
-    for length in key_groups:
-        offsets.append(position if length >= 0 else absent)
-        position += max(length, 0)
-    place = f"{plan.digest}/{operator.operator_id}/{stream.slot}/{stream.subtask}"
-    handle_id = str(uuid.uuid5(_PLACE_NAMESPACE, place)) if stream.tag == 12 else None
-    return KeyGroupsHandle(stream.tag, stream.first_key_group, tuple(offsets), at, handle_id)
-
-
-def _operator_handle(stream: NewStream, at: Stream) -> OperatorHandle:
-    states, position = [], stream.header_size
-    for state in stream.states:
-        offsets = []
-        for length in state.lengths:
-            offsets.append(position)
-            position += length
-        states.append(OperatorStateOffsets(state.name, state.mode, tuple(offsets)))
-    return OperatorHandle(tuple(states), at, None)
+    return written_handle(plan, operator, stream, size=stream.size, key_groups=stream.key_groups, data=None)

@@ -13,9 +13,11 @@ from rescale.execution.candidate import build_candidate
 from rescale.execution.certificate import certificate_of, write_certificate
 from rescale.execution.halves import read_half
 from rescale.execution.moving import move_streams
-from rescale.execution.validation import validate_result
+from rescale.execution.validation import open_result, validate_result
+from rescale.planning.key_hashes import choose_key_hashes
 from rescale.planning.opening import open_candidate, open_snapshot
 from rescale.planning.plan import Plan, Slot
+from rescale.planning.request import parse_key_hashes
 from rescale.planning.snapshot import Snapshot
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
@@ -46,18 +48,24 @@ def validate_coverage(plan: Plan, spark: SparkContext) -> dict[str, Any]:
     candidate = build_candidate(source.metadata, plan, halves)
     store = open_store(plan.target)
     store.put(plan.places.candidate, candidate)
-    proofs = validate_result(source, plan.places.candidate, plan.target, spark)
+    result = open_result(plan.places.candidate, plan.target)
+    proofs = validate_result(source, result, plan.key_hashes, spark)
     read_back, _ = store.read_all(plan.places.candidate, DOCUMENT_LIMIT)
     certificate = certificate_of(source, plan.target, read_back, proofs, plan)
     write_certificate(plan, certificate)
     return certificate
 
 
-def validate_published(source_uri: str, target: str, allow_prefixes: list[str], spark: SparkContext) -> dict[str, Any]:
+def validate_published(
+    source_uri: str, target: str, allow_prefixes: list[str], key_hash: list[str], spark: SparkContext
+) -> dict[str, Any]:
     """Compares a published result with its source, without any plan; returns a certificate and writes none."""
     source = open_snapshot(source_uri, allow_prefixes)
     metadata_uri = join(target, "_metadata")
-    proofs = validate_result(source, metadata_uri, target, spark)
+    result = open_result(metadata_uri, target)
+    maxima = {operator.entry.operator_id: operator.entry.max_parallelism for operator in result.operators}
+    key_hashes = choose_key_hashes(source, maxima, parse_key_hashes(key_hash))
+    proofs = validate_result(source, result, key_hashes, spark)
     candidate, _ = open_store(metadata_uri).read_all(metadata_uri, DOCUMENT_LIMIT)
     return certificate_of(source, target, candidate, proofs, None)
 

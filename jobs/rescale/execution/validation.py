@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from pyspark import SparkContext
@@ -16,11 +17,17 @@ from rescale.execution.coverage import (
     check_directory,
     check_elements,
     check_metadata,
+    check_rekeyed,
+    groups_of,
     pair_key_groups,
 )
 from rescale.execution.digests import MODULUS
 from rescale.execution.dispatch import run_units
 from rescale.execution.progress import Progress
+from rescale.execution.record_compare import RecordCheck, RecordComparer, RecordTally
+from rescale.execution.rekeying.key_counter import MOST_KEYS_COUNTED
+from rescale.flink.keyed.header import is_compressed
+from rescale.flink.keyed.record_digest import StateDigest
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.planning.locate import Extent
 from rescale.planning.opening import open_candidate
@@ -32,6 +39,18 @@ _UNIT_BYTES = 64 * 1024 * 1024
 _UNIT_ITEMS = 100_000
 
 T = TypeVar("T")
+
+
+class RecordProof(NamedTuple):
+    """What was found equal for records that got new key groups: by state, how many there are and their digest (hex).
+
+    `key_hash` names how keys hash, None where that is not known and the records' places follow from the old ones;
+    every record was found where its hash puts it, of `keys` different keys at least.
+    """
+
+    key_hash: str | None
+    keys: int
+    states: dict[str, tuple[int, str]]
 
 
 class OperatorProof(NamedTuple):
@@ -46,36 +65,67 @@ class OperatorProof(NamedTuple):
     broadcast_copies: int
     bytes: int
     digest: str
+    records: RecordProof | None
 
 
-def validate_result(source: Snapshot, candidate_uri: str, target: str, spark: SparkContext) -> list[OperatorProof]:
-    """One proof for each operator; `IntegrityError` names the first thing that does not add up."""
+def open_result(candidate_uri: str, target: str) -> Snapshot:
+    """The snapshot that the metadata at `candidate_uri` would make of `target`; `IntegrityError` if it is none."""
     try:
-        result = open_candidate(candidate_uri, target)
+        return open_candidate(candidate_uri, target)
     except (SnapshotError, UnsupportedError) as error:
         raise IntegrityError(
             f"the result does not read as a snapshot: {error.what}; nothing was published",
             **{detail: getattr(error, detail) for detail in error.DETAILS},
         ) from None
+
+
+def validate_result(
+    source: Snapshot, result: Snapshot, key_hashes: Mapping[str, str], spark: SparkContext
+) -> list[OperatorProof]:
+    """One proof for each operator; `IntegrityError` names the first thing that does not add up.
+
+    `key_hashes` names, by operator id, how the keys of those operators hash whose records got new key groups.
+    """
     check_metadata(source, result)
-    check_directory(result, [entry.uri for entry in open_store(target).list(target)])
+    check_directory(result, [entry.uri for entry in open_store(result.directory).list(result.directory)])
     checks: list[GroupCheck | ElementCheck] = []
     operators = list(zip(source.operators, result.operators, strict=True))
+    record_checks: list[RecordCheck] = []
     for i, (old, new) in enumerate(operators):
-        for slot in (Slot.KEYED, Slot.RAW_KEYED):
-            checks += _group_checks(i, old, pair_key_groups(old, new, slot), slot)
+        if old.entry.max_parallelism != new.entry.max_parallelism:
+            check_rekeyed(old, new)
+            record_checks += _record_checks(i, old, new, key_hashes.get(old.entry.operator_id))
+        else:
+            for slot in (Slot.KEYED, Slot.RAW_KEYED):
+                checks += _group_checks(i, old, pair_key_groups(old, new, slot), slot)
         for slot in (Slot.OPERATOR, Slot.RAW_OPERATOR):
             check_elements(old, new, slot)
             for in_result, operator in ((False, old), (True, new)):
                 checks += _element_checks(i, old.label, _element_streams(operator, slot), slot, in_result)
-    units = [(_weight(check), check) for check in checks]
+    units = [(_weight(check), check) for check in (*checks, *record_checks)]
     progress = Progress("validate", sum(weight for weight, _ in units))
     tallies: dict[int, list[Tally]] = defaultdict(list)
+    record_tallies: dict[int, list[RecordTally]] = defaultdict(list)
     # A twin of this run may be writing the same bytes again: of the result, the content counts and not the version.
     unpinned = tuple((uri, None) for uri, _ in result.files)
-    for tally in run_units(spark, Comparer(source.files, unpinned), units, progress):
-        tallies[tally.operator].append(tally)
-    return [_proof(old, new, tallies[i]) for i, (old, new) in enumerate(operators)]
+    compare = _Comparers(Comparer(source.files, unpinned), RecordComparer(source.files, unpinned))
+    for tally in run_units(spark, compare, units, progress):
+        if isinstance(tally, RecordTally):
+            record_tallies[tally.operator].append(tally)
+        else:
+            tallies[tally.operator].append(tally)
+    return [_proof(old, new, tallies[i], record_tallies[i], key_hashes) for i, (old, new) in enumerate(operators)]
+
+
+@dataclass(frozen=True)
+class _Comparers:
+    """One for whole key groups and elements, one for records."""
+
+    bytewise: Comparer
+    by_record: RecordComparer
+
+    def __call__(self, check: GroupCheck | ElementCheck | RecordCheck) -> Tally | RecordTally:
+        return self.by_record(check) if isinstance(check, RecordCheck) else self.bytewise(check)
 
 
 def _element_streams(operator: Operator, slot: Slot) -> Sequence[ElementStream]:
@@ -101,6 +151,24 @@ def _element_checks(
                 yield ElementCheck(i, label, slot, in_result, stream.subtask, state.name, state.mode, tuple(run))
 
 
+def _record_checks(i: int, old: Operator, new: Operator, key_hash: str | None) -> Iterator[RecordCheck]:
+    new_max = new.entry.max_parallelism
+    for in_result, operator in ((False, old), (True, new)):
+        for stream in operator.keyed:
+            groups = groups_of(stream)
+            for run in _runs(groups, lambda last, group: _adjacent(last[1], group[1]), lambda group: group[1].length):
+                yield RecordCheck(
+                    i,
+                    old.label,
+                    in_result,
+                    stream.parsed,
+                    key_hash,
+                    (operator.entry.max_parallelism, new_max),
+                    is_compressed(stream.header),
+                    tuple(run),
+                )
+
+
 def _runs(items: Iterable[T], follows: Callable[[T, T], bool], size: Callable[[T], int]) -> Iterator[list[T]]:
     """Items that lie end to end, in runs of bounded size."""
     run: list[T] = []
@@ -120,14 +188,58 @@ def _adjacent(last: Extent, extent: Extent) -> bool:
     return last.file == extent.file and last.start + last.length == extent.start
 
 
-def _weight(check: GroupCheck | ElementCheck) -> int:
+def _weight(check: GroupCheck | ElementCheck | RecordCheck) -> int:
     """Bytes that the check reads."""
+    if isinstance(check, RecordCheck):
+        return sum(extent.length for _, extent in check.groups)
     if isinstance(check, ElementCheck):
         return sum(extent.length for extent in check.elements)
     return sum(pair.result.length + (pair.source.length if pair.source else 0) for pair in check.pairs)
 
 
-def _proof(old: Operator, new: Operator, tallies: Sequence[Tally]) -> OperatorProof:
+def _record_proof(
+    operator: Operator, tallies: Sequence[RecordTally], key_hashes: Mapping[str, str]
+) -> RecordProof | None:
+    """Both sides hold the same records, state by state, and the result under the key groups that they should have."""
+    if not tallies:
+        return None
+    sides: tuple[dict[str, StateDigest], dict[str, StateDigest]] = ({}, {})
+    for tally in tallies:
+        side = sides[tally.in_result]
+        for name, digest in tally.states.items():
+            side[name] = side.get(name, StateDigest()).plus(digest)
+    source, result = sides
+    for state in sorted(source.keys() | result.keys()):
+        expected, found = source.get(state, StateDigest()), result.get(state, StateDigest())
+        if expected != found:
+            same = expected[:2] == found[:2]
+            raise IntegrityError(
+                "records lie in key groups where they do not belong; nothing was published"
+                if same
+                else "records were lost, doubled or changed; nothing was published",
+                operator=operator.label,
+                state=state,
+                expected=f"{expected.records} records with digest {expected.digest:032x}",
+                found=f"{found.records} records with digest {found.digest:032x}",
+            )
+    return RecordProof(
+        key_hashes.get(operator.entry.operator_id),
+        min(MOST_KEYS_COUNTED, sum(tally.keys for tally in tallies if not tally.in_result)),
+        {state: (digest.records, f"{digest.digest:032x}") for state, digest in sorted(source.items())},
+    )
+
+
+def _proof(
+    old: Operator,
+    new: Operator,
+    tallies: Sequence[Tally],
+    record_tallies: Sequence[RecordTally],
+    key_hashes: Mapping[str, str],
+) -> OperatorProof:
+    records = _record_proof(old, record_tallies, key_hashes)
+    rewritten = [tally for tally in record_tallies if tally.in_result]
+    digests = [tally.digest for tally in tallies if tally.in_result]
+    digests += [digest.placed for tally in rewritten for digest in tally.states.values()]
     for slot in (Slot.OPERATOR, Slot.RAW_OPERATOR):
         _compare_bags(old, [tally for tally in tallies if tally.slot is slot])
         _compare_broadcasts(old, new, slot, [tally for tally in tallies if tally.slot is slot])
@@ -139,11 +251,12 @@ def _proof(old: Operator, new: Operator, tallies: Sequence[Tally]) -> OperatorPr
         label=old.label,
         parallelism=new.entry.parallelism,
         max_parallelism=new.entry.max_parallelism,
-        key_groups=sum(tally.items for tally in written if tally.mode is None),
+        key_groups=sum(tally.items for tally in written if tally.mode is None) + sum(t.groups for t in rewritten),
         elements=sum(tally.items for tally in dealt) - copies,
         broadcast_copies=copies,
-        bytes=sum(tally.size for tally in written),
-        digest=f"{sum(tally.digest for tally in written) % MODULUS:032x}",
+        bytes=sum(tally.size for tally in written) + sum(tally.size for tally in rewritten),
+        digest=f"{sum(digests) % MODULUS:032x}",
+        records=records,
     )
 
 

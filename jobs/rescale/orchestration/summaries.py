@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from rescale.planning.plan import Plan, Slot
+from rescale.planning.plan import OperatorPlan, Plan, Slot
 from rescale.planning.snapshot import Operator, Snapshot
 from rescale.report.inspection import inspection
 from rescale.report.planned import evenness
@@ -46,11 +46,12 @@ def plan_summary(plan: Plan, *, published: bool) -> dict[str, Any]:
             "published": published,
             "bytes": plan.bytes_moved,
             "operators": len(plan.operators),
-            "operators_changed": sum(o.parallelism != o.new_parallelism for o in plan.operators),
+            "operators_changed": sum(_is_changed(operator) for operator in plan.operators),
             "largest_operators": [
                 {
                     "operator": _short(operator.label),
                     "parallelism": [operator.parallelism, operator.new_parallelism],
+                    "max_parallelism": [operator.max_parallelism, operator.new_max_parallelism],
                     "bytes": sizes[operator.operator_id],
                     "worst_by_mean": [
                         round(evenness(operator.old_keyed_bytes), 2),
@@ -68,6 +69,11 @@ def certificate_summary(certificate: dict[str, Any], uri: str) -> dict[str, Any]
     """The verdict, and where the whole certificate lies."""
     kept = {key: certificate[key] for key in ("verdict", "bytes", "candidate_sha256")}
     return {"certificate": uri, **kept, "operators": len(certificate["operators"])}
+
+
+def _is_changed(operator: OperatorPlan) -> bool:
+    old = (operator.parallelism, operator.max_parallelism)
+    return old != (operator.new_parallelism, operator.new_max_parallelism)
 
 
 def _operator_line(operator: Operator) -> dict[str, Any]:

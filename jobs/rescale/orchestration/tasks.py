@@ -22,7 +22,7 @@ from rescale.orchestration.form import request_of
 from rescale.orchestration.summaries import certificate_summary, plan_summary, snapshot_summary
 from rescale.planning.opening import open_snapshot
 from rescale.planning.plan import Plan
-from rescale.planning.planner import make_plan
+from rescale.planning.prepare import prepare
 from rescale.process import Step, run_step
 from rescale.publish import is_published, publish
 from rescale.report.outcome import outcome
@@ -55,8 +55,7 @@ def _inspect(params: Any = None) -> Summary:
 
 def _plan(params: Any = None) -> Summary:
     """Decides everything, stores the plan beside the target and claims the target for it."""
-    request = request_of(params)
-    plan = make_plan(open_snapshot(request.source, request.allow_prefixes, request.uids), request)
+    plan = prepare(request_of(params))
     published = is_published(plan)
     if not published:
         store_plan(plan)
@@ -122,6 +121,6 @@ def _read(uri: str) -> bytes:
 def _shape(plan: Plan) -> dict[str, dict[str, int]]:
     """The new shape, by operator."""
     return {
-        operator.label: {"parallelism": operator.new_parallelism, "max_parallelism": operator.max_parallelism}
+        operator.label: {"parallelism": operator.new_parallelism, "max_parallelism": operator.new_max_parallelism}
         for operator in plan.operators
     }

@@ -7,6 +7,7 @@ executes it, so the bytes of the result depend on the plan alone.
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -15,11 +16,13 @@ from typing import NamedTuple
 import msgspec
 
 from rescale.errors import SnapshotError
+from rescale.flink.key_groups import subtask_of_key_group
 from rescale.flink.metadata.handles import DistributionMode
+from rescale.flink.start import start_command
 from rescale.planning.places import Places
 from rescale.storage.store import Pin
 
-FORMAT = 1
+FORMAT = 2
 
 
 class Slot(StrEnum):
@@ -36,9 +39,22 @@ class Slot(StrEnum):
 
 
 class WorkClass(StrEnum):
-    """How keyed state is moved: relocate copies whole key groups, unread."""
+    """How keyed state is moved, by what becomes of the max parallelism."""
 
     RELOCATE = "relocate"
+    """It stays: whole key groups are copied, unread."""
+
+    REGROUP = "regroup"
+    """The new one divides the old one: a record's new key group is the old one modulo the new maximum."""
+
+    REHASH = "rehash"
+    """Any other: the key of every record is hashed anew."""
+
+
+def work_class(max_parallelism: int, new_max_parallelism: int) -> WorkClass:
+    if new_max_parallelism == max_parallelism:
+        return WorkClass.RELOCATE
+    return WorkClass.REHASH if max_parallelism % new_max_parallelism else WorkClass.REGROUP
 
 
 class SourceFile(NamedTuple):
@@ -74,6 +90,7 @@ class NewStream:
 
     `key_groups` holds, for keyed slots, the length in bytes of each key group from `first_key_group` on (-1: the
     group is absent), and `tag` is that of its handle. `states` holds, for operator slots, what elements follow.
+    A `rekeyed` stream has its header only: what follows is known when every record has been looked at.
     """
 
     slot: Slot
@@ -85,6 +102,7 @@ class NewStream:
     first_key_group: int = 0
     key_groups: tuple[int, ...] = ()
     states: tuple[StateElements, ...] = ()
+    rekeyed: bool = False
 
     @property
     def size(self) -> int:
@@ -108,32 +126,87 @@ class NewStream:
         return self.slot is Slot.OPERATOR and self.compressed
 
 
+class RekeyedSource(NamedTuple):
+    """The key groups of one source stream, from `first_key_group` on, whose records get new ones.
+
+    `groups` holds where each begins in the file and how long it is; None for one that is not there. `ids` is the
+    number of the operator's table that translates state ids, None where they stay.
+    """
+
+    file: int
+    first_key_group: int
+    groups: tuple[tuple[int, int] | None, ...]
+    ids: int | None
+
+
+@dataclass(frozen=True)
+class Rekeying:
+    """How the records of an operator's keyed state get new key groups. `header` is that of every new stream.
+
+    `key_hash` names the rule that a key's hash follows from its bytes by (`choose_key_hash`); None where there is none
+    and none is needed. `compressed` holds for source and result.
+    """
+
+    sources: tuple[RekeyedSource, ...]
+    header: Piece
+    compressed: bool
+    key_hash: str | None
+
+    @property
+    def bytes(self) -> int:
+        return sum(group[1] for source in self.sources for group in source.groups if group is not None)
+
+
 @dataclass(frozen=True)
 class OperatorPlan:
-    """What happens to one operator. `old_keyed_bytes` are the keyed bytes per old subtask, to compare evenness."""
+    """What happens to one operator. `old_keyed_bytes` are the keyed bytes per old subtask, to compare evenness.
+
+    `rekeying` is there where key groups are not moved as they are.
+    """
 
     operator_id: str
     label: str
     parallelism: int
     new_parallelism: int
     max_parallelism: int
+    new_max_parallelism: int
     work: WorkClass
     states: tuple[str, ...]
     id_tables: tuple[tuple[int, ...], ...]
     streams: tuple[NewStream, ...]
     old_keyed_bytes: tuple[int, ...]
+    rekeying: Rekeying | None = None
 
     @property
     def new_keyed_bytes(self) -> tuple[int, ...]:
-        """Keyed bytes (headers included) that each new subtask gets."""
+        """Keyed bytes (headers included) that each new subtask gets; of rekeyed state, what is to be expected."""
         per_subtask = [0] * self.new_parallelism
         for stream in self.streams:
             if stream.slot.is_keyed:
                 per_subtask[stream.subtask] += stream.size
+        for key_group, size in enumerate(self.expected_key_groups):
+            per_subtask[subtask_of_key_group(self.new_max_parallelism, self.new_parallelism, key_group)] += size
         return tuple(per_subtask)
 
+    @cached_property
+    def expected_key_groups(self) -> tuple[int, ...]:
+        """Bytes to expect in each new key group of rekeyed state.
+
+        A hash fixes the remainders of all maxima at once: a record stays in its class modulo their greatest common
+        divisor, and within it every new key group is as likely. Where the new maximum divides the old, that is exact.
+        """
+        if self.rekeying is None:
+            return ()
+        classes = [0] * math.gcd(self.max_parallelism, self.new_max_parallelism)
+        for source in self.rekeying.sources:
+            for key_group, group in enumerate(source.groups, source.first_key_group):
+                classes[key_group % len(classes)] += group[1] if group else 0
+        each = self.new_max_parallelism // len(classes)
+        return tuple(classes[key_group % len(classes)] // each for key_group in range(self.new_max_parallelism))
+
     def bytes_of(self, *slots: Slot) -> int:
-        return sum(stream.size for stream in self.streams if stream.slot in slots)
+        rekeyed = self.rekeying.bytes if self.rekeying is not None and Slot.KEYED in slots else 0
+        return rekeyed + sum(stream.size for stream in self.streams if stream.slot in slots)
 
 
 @dataclass(frozen=True)
@@ -161,12 +234,27 @@ class Plan:
         return hashlib.sha256(plan_to_json(self)).hexdigest()
 
     @property
+    def key_hashes(self) -> dict[str, str]:
+        """How keys hash, by operator id, where records get new key groups."""
+        rekeyed = [(o.operator_id, o.rekeying.key_hash) for o in self.operators if o.rekeying is not None]
+        return {operator_id: name for operator_id, name in rekeyed if name is not None}
+
+    @property
+    def start(self) -> str:
+        """The command that starts the job from the result."""
+        return start_command(
+            self.target,
+            [(operator.parallelism, operator.max_parallelism) for operator in self.operators],
+            [(operator.new_parallelism, operator.new_max_parallelism) for operator in self.operators],
+        )
+
+    @property
     def places(self) -> Places:
         return Places(self.target, self.digest)
 
     @property
     def bytes_moved(self) -> int:
-        return sum(stream.size for operator in self.operators for stream in operator.streams)
+        return sum(operator.bytes_of(*Slot) for operator in self.operators)
 
 
 def plan_to_json(plan: Plan) -> bytes:

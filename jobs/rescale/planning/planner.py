@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from rescale.errors import SnapshotError, UnsupportedError
-from rescale.flink.key_groups import key_group_range
 from rescale.planning.elements import plan_elements
 from rescale.planning.findings import findings
 from rescale.planning.keyed import KeyedPlanner
-from rescale.planning.plan import FORMAT, OperatorPlan, Plan, SourceFile, WorkClass
+from rescale.planning.plan import FORMAT, OperatorPlan, Plan, SourceFile, WorkClass, work_class
+from rescale.planning.remarks import remarks
 from rescale.planning.request import Request
-from rescale.planning.shape import new_parallelisms
+from rescale.planning.shape import Shape, new_shapes
 from rescale.planning.snapshot import Operator, Snapshot
 from rescale.planning.streams import InlineBudget, Literals
 
 PART_SIZE = 16 * 1024 * 1024
 CHUNK_SIZE = 4 * 1024 * 1024
 
+_NONE: Mapping[str, str] = MappingProxyType({})
 
-def make_plan(snapshot: Snapshot, request: Request) -> Plan:
-    """The plan; raises what stands against it, naming the operator."""
+
+def make_plan(snapshot: Snapshot, request: Request, key_hashes: Mapping[str, str] = _NONE) -> Plan:
+    """The plan; raises what stands against it, naming the operator.
+
+    `key_hashes` names, by operator id, how the keys of those operators hash whose records get new key groups.
+    """
     if snapshot.missing:
         raise SnapshotError(
             "files that the snapshot refers to are gone",
@@ -27,10 +35,17 @@ def make_plan(snapshot: Snapshot, request: Request) -> Plan:
             found=f"{len(snapshot.missing)} missing, such as {snapshot.missing[0]}",
             advice="take another snapshot; this one cannot be restored by Flink either",
         )
-    shape = new_parallelisms(snapshot.operators, request)
+    shapes = new_shapes(snapshot.operators, request)
     literals, inline = Literals(), InlineBudget()
     operators = tuple(
-        _plan_operator(operator, shape[operator.entry.operator_id], literals, inline) for operator in snapshot.operators
+        _plan_operator(
+            operator,
+            shapes[operator.entry.operator_id],
+            key_hashes.get(operator.entry.operator_id),
+            literals,
+            inline,
+        )
+        for operator in snapshot.operators
     )
     return Plan(
         format=FORMAT,
@@ -43,14 +58,18 @@ def make_plan(snapshot: Snapshot, request: Request) -> Plan:
         part_size=PART_SIZE,
         chunk_size=CHUNK_SIZE,
         operators=operators,
-        warnings=(*findings(snapshot), *_remarks(snapshot, shape)),
+        warnings=(*findings(snapshot), *remarks(snapshot, shapes, request)),
     )
 
 
-def _plan_operator(operator: Operator, parallelism: int, literals: Literals, inline: InlineBudget) -> OperatorPlan:
-    _refuse_unsupported(operator, parallelism)
-    keyed = KeyedPlanner(operator, parallelism, literals, inline)
-    streams = (*keyed.streams(), *plan_elements(operator, parallelism, literals, inline))
+def _plan_operator(
+    operator: Operator, shape: Shape, key_hash: str | None, literals: Literals, inline: InlineBudget
+) -> OperatorPlan:
+    _refuse_unsupported(operator, shape)
+    work = work_class(operator.entry.max_parallelism, shape.max_parallelism)
+    keyed = KeyedPlanner(operator, shape, literals, inline)
+    rekeying, streams = (None, keyed.streams()) if work is WorkClass.RELOCATE else keyed.rekeyed(key_hash)
+    streams += plan_elements(operator, shape.parallelism, literals, inline)
     headers = [stream.parsed for stream in operator.keyed if stream.parsed is not None]
     old_bytes = [0] * operator.entry.parallelism
     for stream in (*operator.keyed, *operator.raw_keyed):
@@ -59,17 +78,19 @@ def _plan_operator(operator: Operator, parallelism: int, literals: Literals, inl
         operator_id=operator.entry.operator_id,
         label=operator.label,
         parallelism=operator.entry.parallelism,
-        new_parallelism=parallelism,
+        new_parallelism=shape.parallelism,
         max_parallelism=operator.entry.max_parallelism,
-        work=WorkClass.RELOCATE,
+        new_max_parallelism=shape.max_parallelism,
+        work=work,
         states=tuple(dict.fromkeys(f"{s.name} ({s.state_type})" for header in headers for s in header.states)),
-        id_tables=tuple(keyed.id_tables),
-        streams=streams,
+        id_tables=keyed.id_tables,
+        streams=tuple(streams),
         old_keyed_bytes=tuple(old_bytes),
+        rekeying=rekeying,
     )
 
 
-def _refuse_unsupported(operator: Operator, parallelism: int) -> None:
+def _refuse_unsupported(operator: Operator, shape: Shape) -> None:
     if operator.other_keyed:
         raise UnsupportedError(
             "keyed state of this kind is not rescaled",
@@ -85,36 +106,11 @@ def _refuse_unsupported(operator: Operator, parallelism: int) -> None:
             found=f"{operator.channel_bytes} bytes of channel state",
             advice="take a savepoint, which never holds any",
         )
-    if operator.partially_finished and parallelism != operator.entry.parallelism:
+    if operator.partially_finished and shape.parallelism != operator.entry.parallelism:
         raise UnsupportedError(
             "some subtasks of this operator have finished, which means nothing at another parallelism",
             operator=operator.label,
             expected=f"parallelism {operator.entry.parallelism}",
-            found=parallelism,
+            found=shape.parallelism,
             advice="name the other operators only (--parallelism UID=N), or take a savepoint before subtasks finish",
         )
-
-
-def _remarks(snapshot: Snapshot, shape: dict[str, int]) -> list[str]:
-    """What the user should know about this request."""
-    remarks = [
-        f"{operator.label} always runs with one subtask (max parallelism 1) and stays as it is"
-        for operator in snapshot.operators
-        if operator.entry.max_parallelism == 1 and any(n != 1 for n in shape.values())
-    ]
-    changed = [o for o in snapshot.operators if shape[o.entry.operator_id] != o.entry.parallelism]
-    if changed and all(_aligned(o) for o in changed):
-        remarks.append(
-            "only the parallelism changes: Flink can do that itself at restore. What this run adds: a certificate, "
-            "a self-contained copy, and no redistribution left to do when the job starts"
-        )
-    return remarks
-
-
-def _aligned(operator: Operator) -> bool:
-    """Whether every keyed stream holds just the key groups of its subtask."""
-    entry = operator.entry
-    return all(
-        stream.key_groups == key_group_range(entry.max_parallelism, entry.parallelism, stream.subtask)
-        for stream in (*operator.keyed, *operator.raw_keyed)
-    )

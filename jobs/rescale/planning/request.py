@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rescale.errors import RequestError
@@ -16,7 +16,8 @@ from rescale.storage.locations import contains, normalise, parent
 class Request:
     """`parallelism` maps an operator (uid or operator id) to its new parallelism; "" stands for all others.
 
-    `uids` maps operator ids to the names that the user knows them by, for snapshots that hold only ids.
+    `max_parallelism` and `key_hash` (how keys hash, by the name of a formula or of a function) are alike. `uids` maps
+    operator ids to the names that the user knows them by, for snapshots that hold only ids.
     """
 
     source: str
@@ -24,6 +25,8 @@ class Request:
     parallelism: dict[str, int]
     allow_prefixes: tuple[str, ...] = ()
     uids: tuple[tuple[str, str], ...] = ()
+    max_parallelism: dict[str, int] = field(default_factory=dict)
+    key_hash: dict[str, str] = field(default_factory=dict)
 
 
 def make_request(
@@ -32,6 +35,8 @@ def make_request(
     parallelism: Iterable[str] = (),
     allow_prefixes: Sequence[str] = (),
     uids: Sequence[tuple[str, str]] = (),
+    max_parallelism: Iterable[str] = (),
+    key_hash: Iterable[str] = (),
 ) -> Request:
     """The request that the words of a command line or of a form stand for; `RequestError` names the wrong one."""
     source, target = normalise(source), normalise(target)
@@ -50,25 +55,49 @@ def make_request(
             expected=f"a directory apart from {snapshot}",
             advice="name another target directory",
         )
-    return Request(source, target, parse_parallelism(parallelism), tuple(map(normalise, allow_prefixes)), tuple(uids))
+    return Request(
+        source,
+        target,
+        parse_numbers(parallelism, "parallelism"),
+        tuple(map(normalise, allow_prefixes)),
+        tuple(uids),
+        parse_numbers(max_parallelism, "max parallelism"),
+        parse_key_hashes(key_hash),
+    )
 
 
-def parse_parallelism(words: Iterable[str]) -> dict[str, int]:
-    """`N` for all, `UID=N` for one operator, as a mapping from operator ("" for all) to parallelism."""
-    shape: dict[str, int] = {}
+def parse_numbers(words: Iterable[str], what: str) -> dict[str, int]:
+    """`N` for all, `UID=N` for one operator, as a mapping from operator ("" for all) to number."""
+    numbers: dict[str, int] = {}
     for word in words:
         operator, _, number = word.rpartition("=")
         if not number.isascii() or not number.isdigit() or not 1 <= int(number) <= UPPER_BOUND_MAX_PARALLELISM:
             raise RequestError(
-                f"not a parallelism: {word!r}",
+                f"not a {what}: {word!r}",
                 expected=f"N or UID=N, where N is 1 to {UPPER_BOUND_MAX_PARALLELISM}",
                 found=number,
             )
-        if operator in shape:
-            whose = f"operator {operator!r}" if operator else "all operators"
-            raise RequestError(f"the parallelism of {whose} is given twice", found=word)
-        shape[operator] = int(number)
-    return shape
+        _refuse_twice(numbers, operator, what, word)
+        numbers[operator] = int(number)
+    return numbers
+
+
+def parse_key_hashes(words: Iterable[str]) -> dict[str, str]:
+    """`NAME` for all, `UID=NAME` for one operator, as a mapping from operator ("" for all) to name."""
+    names: dict[str, str] = {}
+    for word in words:
+        operator, _, name = word.rpartition("=")
+        if not name:
+            raise RequestError(f"not a hash of keys: {word!r}", expected="NAME or UID=NAME, or module:function")
+        _refuse_twice(names, operator, "hash of keys", word)
+        names[operator] = name
+    return names
+
+
+def _refuse_twice(given: Mapping[str, object], operator: str, what: str, word: str) -> None:
+    if operator in given:
+        whose = f"operator {operator!r}" if operator else "all operators"
+        raise RequestError(f"the {what} of {whose} is given twice", found=word)
 
 
 def read_uids(path: str) -> tuple[tuple[str, str], ...]:

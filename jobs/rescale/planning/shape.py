@@ -1,40 +1,76 @@
-"""The new parallelism of every operator, from a request.
+"""The new shape of every operator, from a request.
 
 Operators recorded with max parallelism 1 (`windowAll`, SQL singletons: Flink calls `forceNonParallel`) stay as
-they are under every request for all; naming one is an error.
+they are under every request for all; naming one is an error. All others get a new maximum together: Flink compares
+the one of every operator with the job's, whether it has state or not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from rescale.errors import RequestError
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
+from rescale.planning.advice import good_max_parallelism
 from rescale.planning.request import Request
 from rescale.planning.snapshot import Operator
 
+T = TypeVar("T")
 
-def new_parallelisms(operators: Sequence[Operator], request: Request) -> dict[str, int]:
-    """New parallelism by operator id; `RequestError` names the operator that cannot have what was asked for."""
-    by_id = {operator.entry.operator_id: operator for operator in operators}
-    named = {_find(by_id, selector): n for selector, n in request.parallelism.items() if selector}
-    for_all = request.parallelism.get("")
-    shape = {}
-    for operator_id, operator in by_id.items():
-        stays = operator.entry.max_parallelism == 1
-        wanted = named.get(operator_id, None if stays else for_all) or operator.entry.parallelism
-        if wanted > operator.entry.max_parallelism:
+
+class Shape(NamedTuple):
+    parallelism: int
+    max_parallelism: int
+
+
+def new_shapes(operators: Sequence[Operator], request: Request) -> dict[str, Shape]:
+    """New shape by operator id; `RequestError` names the operator that cannot have what was asked for."""
+    parallelisms = by_operator(operators, request.parallelism)
+    maxima = by_operator(operators, request.max_parallelism)
+    shapes = {}
+    for operator in operators:
+        entry = operator.entry
+        stays = entry.max_parallelism == 1
+        of_all = ({}, {}) if stays else (request.parallelism, request.max_parallelism)
+        wanted = parallelisms.get(entry.operator_id) or of_all[0].get("") or entry.parallelism
+        maximum = maxima.get(entry.operator_id) or of_all[1].get("") or entry.max_parallelism
+        if stays and maximum != 1:
             raise RequestError(
-                "the parallelism asked for is above the operator's max parallelism",
+                "this operator always runs with one subtask, and its max parallelism is 1 for ever",
                 operator=operator.label,
-                expected=f"at most {operator.entry.max_parallelism}",
-                found=wanted,
-                advice="this operator always runs with one subtask: leave it out of the request"
-                if stays
-                else "ask for less",
+                advice="leave it out of the request",
             )
-        shape[operator_id] = wanted
-    return shape
+        if wanted > maximum:
+            raise _above_maximum(operator, wanted, maximum)
+        shapes[entry.operator_id] = Shape(wanted, maximum)
+    return shapes
+
+
+def by_operator(operators: Sequence[Operator], words: Mapping[str, T]) -> dict[str, T]:
+    """What a request says of single operators, by operator id; `RequestError` names one that is not there."""
+    by_id = {operator.entry.operator_id: operator for operator in operators}
+    return {_find(by_id, selector): value for selector, value in words.items() if selector}
+
+
+def _above_maximum(operator: Operator, wanted: int, maximum: int) -> RequestError:
+    if operator.entry.max_parallelism == 1:
+        advice = "this operator always runs with one subtask: leave it out of the request"
+    else:
+        good = good_max_parallelism(wanted)
+        advice = (
+            f"ask for less, or for another maximum too: --max-parallelism {good} would be good, a multiple of {wanted} "
+            "(every subtask owns as many key groups) with many divisors (other parallelisms that are as even)"
+        )
+        if wanted == operator.entry.parallelism:
+            advice = f"say --parallelism too, at most {maximum}; or {advice.removeprefix('ask for less, or ')}"
+    return RequestError(
+        "the parallelism is above the operator's max parallelism",
+        operator=operator.label,
+        expected=f"at most {maximum}",
+        found=wanted,
+        advice=advice,
+    )
 
 
 def _find(by_id: dict[str, Operator], selector: str) -> str:

@@ -6,7 +6,6 @@ from typing import Any
 
 from tabulate import tabulate
 
-from rescale.flink.start import start_command
 from rescale.planning.plan import Plan
 from rescale.publish import Published
 from rescale.report.units import counted, human_bytes
@@ -21,7 +20,7 @@ def outcome(plan: Plan, published: Published) -> dict[str, Any]:
         "bytes_moved": plan.bytes_moved,
         "certificate": plan.places.certificate,
         "warnings": list(plan.warnings),
-        "start": start_command(plan.target, [(o.new_parallelism, o.max_parallelism) for o in plan.operators]),
+        "start": plan.start,
     }
 
 

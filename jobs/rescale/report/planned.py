@@ -7,7 +7,6 @@ from typing import Any
 
 from tabulate import tabulate
 
-from rescale.flink.start import start_command
 from rescale.planning.plan import OperatorPlan, Plan, Slot
 from rescale.report.units import counted, human_bytes
 
@@ -21,7 +20,7 @@ def plan_summary(plan: Plan) -> dict[str, Any]:
         "bytes_moved": plan.bytes_moved,
         "operators": [_operator(operator) for operator in plan.operators],
         "warnings": list(plan.warnings),
-        "start": start_command(plan.target, [(o.new_parallelism, o.max_parallelism) for o in plan.operators]),
+        "start": plan.start,
     }
 
 
@@ -36,7 +35,7 @@ def plan_text(summary: dict[str, Any]) -> str:
         (
             operator["label"],
             _arrow(operator["parallelism"], operator["new_parallelism"]),
-            operator["max_parallelism"],
+            _arrow(operator["max_parallelism"], operator["new_max_parallelism"]),
             operator["work"] if operator["keyed_bytes"] else "",
             human_bytes(operator["keyed_bytes"]) if operator["keyed_bytes"] else "",
             f"{operator['evenness']:.2f} → {operator['new_evenness']:.2f}" if operator["keyed_bytes"] else "",
@@ -52,7 +51,7 @@ def plan_text(summary: dict[str, Any]) -> str:
         "",
         tabulate(
             rows,
-            headers=("operator", "parallelism", "max", "work", "keyed", "worst ÷ mean", "operator state"),
+            headers=("operator", "parallelism", "max parallelism", "work", "keyed", "worst ÷ mean", "operator state"),
             disable_numparse=True,
         ),
     ]
@@ -60,6 +59,7 @@ def plan_text(summary: dict[str, Any]) -> str:
         (operator["label"], share["subtask"], share["key_groups"], human_bytes(share["bytes"]))
         for operator in summary["operators"]
         if operator["parallelism"] != operator["new_parallelism"]
+        or operator["max_parallelism"] != operator["new_max_parallelism"]
         for share in operator["subtasks"][:_MOST_SUBTASKS]
     ]
     if shares:
@@ -82,6 +82,7 @@ def _operator(operator: OperatorPlan) -> dict[str, Any]:
         "parallelism": operator.parallelism,
         "new_parallelism": operator.new_parallelism,
         "max_parallelism": operator.max_parallelism,
+        "new_max_parallelism": operator.new_max_parallelism,
         "work": operator.work.value,
         "keyed_bytes": operator.bytes_of(Slot.KEYED, Slot.RAW_KEYED),
         "operator_bytes": operator.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR),
@@ -96,9 +97,13 @@ def _subtasks(operator: OperatorPlan) -> list[dict[str, Any]]:
     """For each new subtask that gets state: its key groups and the bytes of all its streams."""
     sizes: dict[int, int] = {}
     key_groups: dict[int, str] = {}
+    for subtask, size in enumerate(operator.new_keyed_bytes):
+        if size:
+            sizes[subtask] = size
     for stream in operator.streams:
-        sizes[stream.subtask] = sizes.get(stream.subtask, 0) + stream.size
-        if stream.slot.is_keyed:
+        if not stream.slot.is_keyed:
+            sizes[stream.subtask] = sizes.get(stream.subtask, 0) + stream.size
+        else:
             last = stream.first_key_group + len(stream.key_groups) - 1
             key_groups[stream.subtask] = f"{stream.first_key_group}-{last}"
     return [{"subtask": i, "key_groups": key_groups.get(i, ""), "bytes": sizes[i]} for i in sorted(sizes)]

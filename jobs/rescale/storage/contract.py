@@ -35,6 +35,9 @@ class Store(Protocol):
     Raises `StoreError` for what is worth another try, `RequestError` for what the user must set right.
     """
 
+    smallest_part: int
+    """Bytes that every part of a file must have at least, but the last one."""
+
     def stat(self, uri: str) -> Pin | None:
         """None for a file that is not there."""
 
@@ -66,7 +69,7 @@ class Store(Protocol):
         """Begins a file that several tasks write; returns the token that they need."""
 
     def put_part(self, uri: str, token: str, number: int, offset: int, data: bytes) -> str:
-        """Writes part `number` (from 1) at `offset`; all parts but the last have one size. Returns its receipt."""
+        """Writes part `number` (from 1), which begins at `offset` of the file; returns its receipt."""
 
     def complete_parts(self, uri: str, token: str, receipts: Sequence[str], size: int) -> None:
         """Makes the file appear; fine if it has appeared already with that size."""

@@ -23,6 +23,8 @@ from rescale.storage.contract import Entry, Pin
 class LocalStore:
     """`Store` over the file system."""
 
+    smallest_part = 1
+
     def stat(self, uri: str) -> Pin | None:
         with _translated(uri):
             try:

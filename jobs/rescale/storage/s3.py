@@ -36,6 +36,8 @@ _CONFLICT_SECONDS = 0.05
 class S3Store:
     """`Store` over S3."""
 
+    smallest_part = 5 * 1024 * 1024
+
     def __init__(self) -> None:
         try:
             config = Config(

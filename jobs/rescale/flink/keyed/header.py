@@ -49,6 +49,13 @@ def read_keyed_header(data: bytes, path: str) -> KeyedHeader:
     return KeyedHeader(compressed, key_serializer, states)
 
 
+def is_compressed(data: bytes) -> bool:
+    """Whether the header that begins with `data` says so, however little is known of the rest."""
+    reader = ByteReader(data)
+    reader.i32()
+    return reader.boolean()
+
+
 def write_keyed_header(header: KeyedHeader) -> bytes:
     out = ByteWriter()
     out.i32(VERSION)

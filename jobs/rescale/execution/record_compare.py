@@ -1,0 +1,95 @@
+"""What a task of the validation does where records got new key groups: digests the records of one side.
+
+On both sides every record must lie where its key belongs, as far as the hash of keys is known; and on the source's side
+it is counted under the key group that it should have in the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rescale.errors import IntegrityError, RescaleError, SnapshotError
+from rescale.execution.group_records import group_records
+from rescale.execution.rekeying.key_counter import KeyCounter
+from rescale.execution.rekeying.key_groups import NewKeyGroups
+from rescale.execution.rekeying.sources import MOST_UNKNOWN_STATES
+from rescale.flink.keyed.composite_key import composite_keys
+from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.keyed.record_digest import RecordDigester, StateDigest
+from rescale.flink.keyed.records import RecordReader
+from rescale.planning.locate import Extent
+from rescale.storage.store import Pin
+
+
+class RecordCheck(NamedTuple):
+    """Key groups of one stream of one side, end to end. `max_parallelism` is that of this side, and of the result."""
+
+    operator: int
+    label: str
+    in_result: bool
+    header: KeyedHeader | None
+    key_hash: str | None
+    max_parallelism: tuple[int, int]
+    compressed: bool
+    groups: tuple[tuple[int, Extent], ...]
+
+
+class RecordTally(NamedTuple):
+    """What a check saw: digests by the name of the state, key groups, their bytes, different keys at least."""
+
+    operator: int
+    in_result: bool
+    states: dict[str, StateDigest]
+    groups: int
+    size: int
+    keys: int
+
+
+@dataclass(frozen=True)
+class RecordComparer:
+    """Digests units of one source and one result, given by their files; travels to the tasks as it is."""
+
+    source: Sequence[tuple[str, Pin]]
+    result: Sequence[tuple[str, Pin | None]]
+
+    def __call__(self, check: RecordCheck) -> RecordTally:
+        try:
+            return self._tally(check)
+        except SnapshotError as error:
+            if not check.in_result:
+                raise error.located(operator=check.label) from None
+            raise IntegrityError(
+                f"the result cannot be read back: {error.what}; nothing was published",
+                path=error.path,
+                offset=error.offset,
+                operator=check.label,
+                found=error.found,
+            ) from None
+        except RescaleError as error:
+            raise error.located(operator=check.label) from None
+
+    def _tally(self, check: RecordCheck) -> RecordTally:
+        names, is_map = _states(check.header)
+        keys = None
+        if check.header is not None and check.key_hash is not None:
+            keys = composite_keys(check.header, check.key_hash)
+        key_groups = NewKeyGroups(keys, *check.max_parallelism)
+        digester, counter = RecordDigester(is_map), KeyCounter()
+        reader = RecordReader(check.max_parallelism[0], len(names))
+        files = self.result if check.in_result else self.source
+        for records in group_records(reader, files, check.groups, compressed=check.compressed):
+            groups, codes = key_groups.of(records)
+            digester.add(records, groups)
+            if codes is not None:
+                counter.add(codes)
+        states = {name: digest for name, digest in zip(names, digester.digests(), strict=True) if digest.records}
+        size = sum(extent.length for _, extent in check.groups)
+        return RecordTally(check.operator, check.in_result, states, len(check.groups), size, counter.count)
+
+
+def _states(header: KeyedHeader | None) -> tuple[list[str], list[bool]]:
+    if header is None:
+        return [f"state {i}" for i in range(MOST_UNKNOWN_STATES)], [False] * MOST_UNKNOWN_STATES
+    return [state.name for state in header.states], [state.state_type == "MAP" for state in header.states]

@@ -1,0 +1,20 @@
+"""How many different keys were seen, at least: told apart by their hashes, and not counted for ever."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+MOST_KEYS_COUNTED = 100_000
+_TABLE_SIZE = 1 << 18
+
+
+class KeyCounter:
+    def __init__(self) -> None:
+        self.count = 0
+        self._table = np.full(_TABLE_SIZE, -1, np.int64)
+
+    def add(self, codes: npt.NDArray[np.int32]) -> None:
+        from rescale.execution.rekeying import loops
+
+        self.count = loops.count_distinct(codes, self._table, self.count, MOST_KEYS_COUNTED)

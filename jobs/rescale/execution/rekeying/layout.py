@@ -1,0 +1,108 @@
+"""Where everything goes, once the size of every new key group is known: offsets, parts, and what must be put together.
+
+A store may want parts of some size. What a lane has too little of is staged, and made one part with what follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rescale.execution.rekeying.lanes import Lane
+from rescale.planning.plan import NewStream, Plan
+from rescale.storage.locations import join
+
+_MOST_PARTS = 5_000
+"""Half of what S3 allows: a lane may end in a part of its own."""
+
+
+class LaneWork(NamedTuple):
+    """What the task of a lane writes: `size` bytes, the stream's header in front if it is the `first` lane.
+
+    It writes the whole stream if `token` is empty. Otherwise the first `staged` bytes go to `staging`, the rest becomes
+    the parts from `part` on of the file that `token` stands for, from `offset` on.
+    """
+
+    lane: Lane
+    stream: int
+    first: bool
+    size: int
+    inline: bool
+    token: str = ""
+    part: int = 0
+    offset: int = 0
+    staged: int = 0
+    staging: str = ""
+
+
+class Merge(NamedTuple):
+    """A part of a stream that is put together from what was staged."""
+
+    operator: int
+    stream: int
+    token: str
+    part: int
+    offset: int
+    staged: tuple[str, ...]
+
+
+class StreamParts(NamedTuple):
+    works: tuple[LaneWork, ...]
+    merges: tuple[Merge, ...]
+
+
+def whole_stream(lane: Lane, stream: int, size: int, *, inline: bool) -> StreamParts:
+    return StreamParts((LaneWork(lane, stream, first=True, size=size, inline=inline),), ())
+
+
+def stream_parts(
+    plan: Plan, stream: int, name: str, token: str, lanes: Sequence[tuple[Lane, int]], smallest: int
+) -> StreamParts:
+    """How lanes of (lane, bytes) become the parts of a file; all parts but the last have `smallest` bytes at least."""
+    part_size = part_size_of(plan, sum(size for _, size in lanes))
+    works: list[LaneWork] = []
+    merges: list[Merge] = []
+    waiting: list[str] = []
+    part, offset, waiting_size = 1, 0, 0
+    filled = [(lane, size) for lane, size in lanes if size]
+    for i, (lane, size) in enumerate(filled):
+        is_last = i == len(filled) - 1
+        staged = 0
+        if waiting or (size < smallest and not is_last):
+            staged = size if size < 2 * part_size else part_size
+            place = join(plan.places.staging, f"{name}-{lane.first}")
+            waiting.append(place)
+            waiting_size += staged
+            if waiting_size >= smallest or is_last:
+                merges.append(Merge(lane.operator, stream, token, part, offset, tuple(waiting)))
+                part, offset, waiting, waiting_size = part + 1, offset + waiting_size, [], 0
+        works.append(
+            LaneWork(
+                lane,
+                stream,
+                first=i == 0,
+                size=size,
+                inline=False,
+                token=token,
+                part=part,
+                offset=offset,
+                staged=staged,
+                staging=join(plan.places.staging, f"{name}-{lane.first}") if staged else "",
+            )
+        )
+        part += number_of_parts(size - staged, part_size)
+        offset += size - staged
+    return StreamParts(tuple(works), tuple(merges))
+
+
+def part_size_of(plan: Plan, size: int) -> int:
+    return max(plan.part_size, -(-size // _MOST_PARTS))
+
+
+def number_of_parts(size: int, part_size: int) -> int:
+    """Parts of `part_size` bytes, the last one of up to twice as many, so that none is small."""
+    return max(1, size // part_size) if size else 0
+
+
+def lanes_of(lanes: Sequence[Lane], operator: int, stream: NewStream) -> list[Lane]:
+    return [lane for lane in lanes if (lane.operator, lane.subtask) == (operator, stream.subtask)]

@@ -1,0 +1,114 @@
+"""The first half of the work: records are read, get their new key groups, and leave as blocks for their writers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rescale.errors import RescaleError
+from rescale.execution.group_records import group_records
+from rescale.execution.rekeying.blocks import BlockSorter, write_rows
+from rescale.execution.rekeying.key_counter import KeyCounter
+from rescale.execution.rekeying.lanes import Lane
+from rescale.execution.rekeying.sources import OperatorSource, id_table, operator_source
+from rescale.execution.rekeying.units import ReadUnit
+from rescale.flink.keyed.records import RecordReader
+from rescale.planning.locate import Extent
+from rescale.planning.plan import OperatorPlan, Plan
+
+Longs = npt.NDArray[np.int64]
+
+
+class Receipt(NamedTuple):
+    """What was read of a unit: bytes by slot, records by state, and how many different keys there were at least."""
+
+    operator: int
+    slots: Longs
+    sizes: Longs
+    records: Longs
+    keys: int
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Reads units and gives (partition, row) for those who write, and receipts (or a final error) for one who adds up.
+
+    Keys are told apart by their hashes, so there may be more than are counted; those of two units are different ones,
+    for a key lies in one key group.
+    """
+
+    plan: Plan
+    lanes: Sequence[Lane]
+    receipts: int
+    done: Callable[[int], None]
+
+    def __call__(self, units: Iterable[Sequence[ReadUnit]]) -> Iterator[tuple[int, bytes | Receipt | RescaleError]]:
+        spreaders: dict[int, _OperatorSpread] = {}
+        for unit in (unit for some in units for unit in some):
+            operator = self.plan.operators[unit.operator]
+            try:
+                if unit.operator not in spreaders:
+                    spreaders = {unit.operator: _OperatorSpread(self.plan, operator, unit.operator, self.lanes)}
+                yield from spreaders[unit.operator].rows(unit)
+                yield self.receipts, spreaders[unit.operator].receipt()
+            except RescaleError as error:
+                if not error.final:
+                    raise
+                yield self.receipts, error.located(operator=operator.label)
+                return
+            self.done(unit.size)
+
+
+class _OperatorSpread:
+    """Spreads units of one operator."""
+
+    def __init__(self, plan: Plan, operator: OperatorPlan, number: int, lanes: Sequence[Lane]) -> None:
+        self._plan = plan
+        self._operator = operator
+        self._number = number
+        self._source: OperatorSource = operator_source(plan, operator)
+        states = self._source.number_of_states
+        self._sorter = BlockSorter(operator.new_max_parallelism, states)
+        mine = [lane for lane in lanes if lane.operator == number]
+        self._partitions = [lane.partition for lane in mine]
+        self._borders = np.array([lane.first * states for lane in mine], np.int64)
+        self._reset()
+
+    def rows(self, unit: ReadUnit) -> Iterator[tuple[int, bytes]]:
+        rekeying = self._operator.rekeying
+        assert rekeying is not None
+        source = rekeying.sources[unit.source]
+        groups = [
+            (source.first_key_group + i, Extent(source.file, *group))
+            for i, group in enumerate(source.groups[unit.first : unit.last + 1], unit.first)
+            if group is not None
+        ]
+        table = id_table(self._operator, source.ids, self._source.number_of_states)
+        reader = RecordReader(self._operator.max_parallelism, len(table))
+        batches = group_records(reader, self._plan.files, groups, compressed=rekeying.compressed)
+        for batch, found in enumerate(batches):
+            records = replace(found, states=table[found.states])
+            new_groups, codes = self._source.key_groups.of(records)
+            if codes is not None:
+                self._keys.add(codes)
+            index, blocks = self._sorter.sort(records, records.states, new_groups)
+            self._sizes[index["slot"]] += index["size"]
+            self._records += np.bincount(records.states, minlength=len(self._records))
+            for section, row in write_rows(self._number, unit.number, batch, index, blocks, self._borders):
+                yield self._partitions[section], row
+
+    def receipt(self) -> Receipt:
+        """Of what was read since the last one."""
+        slots = np.flatnonzero(self._sizes)
+        receipt = Receipt(self._number, slots, self._sizes[slots], self._records, self._keys.count)
+        self._reset()
+        return receipt
+
+    def _reset(self) -> None:
+        self._sizes = np.zeros(self._sorter.slots, np.int64)
+        self._records = np.zeros(self._source.number_of_states, np.int64)
+        self._keys = KeyCounter()

@@ -1,0 +1,173 @@
+"""The streams whose records get new key groups, from end to end, on the driver.
+
+Everything is read and sorted first. Then the size of every new stream is known, and that every record was in its
+place: only now is anything written. A file that is there with its size was written by an earlier try, and is left.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from functools import partial
+
+from pyspark import SparkContext
+
+from rescale.errors import RescaleError
+from rescale.execution.dispatch import run_units
+from rescale.execution.halves import WrittenHandle
+from rescale.execution.handles import written_handle
+from rescale.execution.move import stream_uri
+from rescale.execution.progress import Progress
+from rescale.execution.rekeying.gather import Gather, Written
+from rescale.execution.rekeying.lanes import Lane, plan_lanes
+from rescale.execution.rekeying.layout import LaneWork, Merge, stream_parts
+from rescale.execution.rekeying.shuffle import Shuffle
+from rescale.execution.rekeying.sources import operator_source
+from rescale.execution.rekeying.spread import Spread
+from rescale.execution.rekeying.totals import add_up
+from rescale.execution.rekeying.units import read_units
+from rescale.planning.plan import NewStream, Plan
+from rescale.planning.streams import InlineBudget
+from rescale.storage.locations import name
+from rescale.storage.store import open_store
+
+
+@dataclass
+class _Stream:
+    """A new stream on its way: `lengths` of its key groups; what is to be written; what was."""
+
+    operator: int
+    number: int
+    stream: NewStream
+    lengths: tuple[int, ...]
+    lanes: list[Lane]
+    works: list[LaneWork] = field(default_factory=list)
+    merges: list[Merge] = field(default_factory=list)
+    token: str = ""
+    receipts: dict[int, str] = field(default_factory=dict)
+    whole: Written | None = None
+
+    @property
+    def size(self) -> int:
+        return self.stream.size + sum(self.lengths)
+
+
+def rekey_streams(plan: Plan, spark: SparkContext, there: dict[str, int]) -> list[WrittenHandle]:
+    """Writes them all; returns their handles. `there` has the files of the target by name, with their sizes."""
+    numbers = [i for i, operator in enumerate(plan.operators) if operator.rekeying is not None]
+    if not numbers:
+        return []
+    lanes = plan_lanes(plan, spark.defaultParallelism)
+    units = read_units(plan)
+    receipts = lanes[-1].partition + 1
+    progress = Progress("read and check every record", sum(unit.size for unit in units))
+    shuffle = Shuffle(spark, units, partial(Spread, plan, lanes, receipts), receipts + 1, progress)
+    states = {i: operator_source(plan, plan.operators[i]).number_of_states for i in numbers}
+    slots = {i: (plan.operators[i].new_max_parallelism * states[i], states[i]) for i in numbers}
+    totals = shuffle.read(receipts, partial(add_up, slots=slots))
+    if isinstance(totals, RescaleError):
+        raise totals
+    streams = _streams(plan, {i: totals[i].key_groups().tolist() for i in numbers}, lanes)
+    _lay_out(plan, streams, there)
+    works: dict[int, list[LaneWork]] = defaultdict(list)
+    for stream in streams:
+        for work in stream.works:
+            works[work.lane.partition].append(work)
+    sizes = {(stream.operator, stream.number): stream.size for stream in streams}
+    by_place = {(stream.operator, stream.number): stream for stream in streams}
+    writing = Progress("write every record under its new key group", sum(stream.size for stream in streams))
+    for written in shuffle.write(sorted(works), Gather(plan, dict(works), states, sizes)):
+        if isinstance(written, RescaleError):
+            raise written
+        _take(by_place[written.operator, written.stream], written)
+    _merge(plan, spark, streams)
+    writing.finish(writing.total)
+    return [_handle(plan, stream) for stream in streams]
+
+
+def _streams(plan: Plan, lengths: dict[int, list[int]], lanes: list[Lane]) -> list[_Stream]:
+    by_stream: dict[tuple[int, int], list[Lane]] = defaultdict(list)
+    for lane in lanes:
+        by_stream[lane.operator, lane.subtask].append(lane)
+    return [
+        _Stream(
+            i,
+            j,
+            stream,
+            tuple(lengths[i][stream.first_key_group : stream.first_key_group + len(stream.key_groups)]),
+            by_stream[i, stream.subtask],
+        )
+        for i in lengths
+        for j, stream in enumerate(plan.operators[i].streams)
+        if stream.rekeyed
+    ]
+
+
+def _lay_out(plan: Plan, streams: list[_Stream], there: dict[str, int]) -> None:
+    """Decides what each lane writes."""
+    inline = InlineBudget()
+    store = open_store(plan.target)
+    for stream in streams:
+        uri = stream_uri(plan, plan.operators[stream.operator], stream.stream)
+        is_inline = not stream.stream.compressed and inline.takes(stream.size)
+        if not stream.stream.compressed and there.get(name(uri)) == stream.size:
+            continue
+        if len(stream.lanes) == 1:
+            stream.works = [LaneWork(stream.lanes[0], stream.number, first=True, size=stream.size, inline=is_inline)]
+            continue
+        store.abort_parts(uri)  # what an earlier try began
+        stream.token = store.begin_parts(uri, plan.places.staging)
+        first = stream.stream.first_key_group
+        sizes = [sum(stream.lengths[lane.first - first : lane.last - first + 1]) for lane in stream.lanes]
+        sizes[0] += stream.stream.size
+        parts = stream_parts(
+            plan,
+            stream.number,
+            name(uri),
+            stream.token,
+            list(zip(stream.lanes, sizes, strict=True)),
+            store.smallest_part,
+        )
+        stream.works, stream.merges = list(parts.works), list(parts.merges)
+
+
+def _take(stream: _Stream, written: Written) -> None:
+    if written.receipts:
+        stream.receipts |= dict(written.receipts)
+    elif not stream.token:
+        stream.whole = written
+
+
+def _merge(plan: Plan, spark: SparkContext, streams: list[_Stream]) -> None:
+    """Makes parts of what was staged, and then files of all parts."""
+    store = open_store(plan.target)
+    merges = [(1, merge) for stream in streams for merge in stream.merges]
+    by_place = {(stream.operator, stream.number): stream for stream in streams}
+    for merge, receipt in run_units(spark, partial(_merged, plan), merges, Progress("join small parts", len(merges))):
+        by_place[merge.operator, merge.stream].receipts[merge.part] = receipt
+    for stream in streams:
+        if stream.token:
+            uri = stream_uri(plan, plan.operators[stream.operator], stream.stream)
+            store.complete_parts(uri, stream.token, [stream.receipts[i] for i in sorted(stream.receipts)], stream.size)
+    store.delete([uri for _, merge in merges for uri in merge.staged])
+
+
+def _merged(plan: Plan, merge: Merge) -> tuple[Merge, str]:
+    store = open_store(plan.target)
+    data = b"".join(store.read_all(uri, 1 << 30)[0] for uri in merge.staged)
+    operator = plan.operators[merge.operator]
+    uri = stream_uri(plan, operator, operator.streams[merge.stream])
+    return merge, store.put_part(uri, merge.token, merge.part, merge.offset, data)
+
+
+def _handle(plan: Plan, stream: _Stream) -> WrittenHandle:
+    whole = stream.whole
+    lengths = whole.key_groups if whole is not None and whole.key_groups else stream.lengths
+    return written_handle(
+        plan,
+        plan.operators[stream.operator],
+        stream.stream,
+        size=stream.size if whole is None else whole.size,
+        key_groups=tuple(length or -1 for length in lengths),
+        data=whole.data if whole is not None else None,
+    )

@@ -1,0 +1,189 @@
+"""Where the key ends in the keys of records (`SerializedCompositeKeyBuilder`), and what it hashes to.
+
+    key  [ length of key ]  namespace  [ length of namespace ]  [ user key of a map ]
+
+The lengths are there only where both key and namespace have serializers without a fixed length: low byte first, as many
+bytes as the number needs. A timer (`TimerSerializer`) has its time in eight bytes in front, and never lengths.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from rescale.errors import IntegrityError, UnsupportedError
+from rescale.flink.java_hash import walk_keys
+from rescale.flink.key_function import FunctionHash, names_function
+from rescale.flink.key_hash import named_hash
+from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.keyed.records import Longs, Records
+from rescale.flink.serializers.program import DIVISORS_ADVICE, Program, compile_program
+from rescale.flink.serializers.snapshot import SerializerSnapshot
+from rescale.flink.serializers.steps import Fixed
+from rescale.flink.state_meta_info import StateKind, StateMetaInfo
+
+_TIMER_SNAPSHOT = "org.apache.flink.streaming.api.operators.TimerSerializerSnapshot"
+_TIME_SIZE = 8
+_ANY_SIZE = np.iinfo(np.int64).max
+_MOST_KEY_BYTES_SHOWN = 64
+
+
+class CompositeKeys:
+    """The keys of one keyed backend: finds and hashes them with `program`, the key serializer's, or with a `function`.
+
+    What follows a key is looked at too, as far as its serializer is known: a key that ends elsewhere is noticed.
+    Without a program, a key ends where a namespace of fixed size begins.
+    """
+
+    def __init__(self, header: KeyedHeader, program: Program | None, function: FunctionHash | None = None) -> None:
+        self._program = program
+        self._function = function
+        self._names = [state.name for state in header.states]
+        self._leads = key_leads(header)
+        self._least = np.zeros(len(header.states), np.int64)
+        self._most = np.full(len(header.states), _ANY_SIZE, np.int64)
+        self._namespaces: dict[int, Program] = {}
+        for state_id, state in enumerate(header.states):
+            namespace = _compiled(_namespace(state))
+            if namespace is None:
+                continue
+            if isinstance(namespace.step, Fixed):
+                self._least[state_id] = namespace.step.size
+                self._most[state_id] = _ANY_SIZE if state.state_type == "MAP" else namespace.step.size
+            else:
+                self._namespaces[state_id] = namespace
+        self._maps = {state_id for state_id, state in enumerate(header.states) if state.state_type == "MAP"}
+
+    def hash(self, records: Records) -> npt.NDArray[np.int32]:
+        """The `hashCode` of the key of each record; `IntegrityError` names one whose bytes are not a key."""
+        starts = records.starts + self._leads[records.states]
+        if self._program is None:
+            ends, codes = self._ends_before_namespace(records, starts), None
+        else:
+            walked = walk_keys(self._program, records.data, starts, records.limits)
+            first = walked.first_wrong()
+            if first is not None:
+                raise self.mismatch(records, first[0], f"a key cannot be read as a {self._program.name}", first[1])
+            ends, codes = walked.ends, walked.codes
+            self._check_tails(records, starts, ends, self._program)
+        if self._function is not None:
+            return self._function.codes(records.data, starts, ends)
+        if codes is None:
+            raise ValueError("keys whose hash is not known")
+        return codes
+
+    def mismatch(self, records: Records, index: int, what: str, found: str | None, **details: object) -> IntegrityError:
+        """An error that names a record by its state, its key group and the bytes of its key."""
+        key = records.data[records.starts[index] : records.limits[index]]
+        shown = key[:_MOST_KEY_BYTES_SHOWN].tobytes().hex() + ("…" if len(key) > _MOST_KEY_BYTES_SHOWN else "")
+        return IntegrityError(
+            f"{what}: key bytes {shown} in key group {records.groups[index]}; nothing was published",
+            state=self._names[records.states[index]],
+            found=found,
+            **details,  # type: ignore[arg-type]
+        )
+
+    def _ends_before_namespace(self, records: Records, starts: Longs) -> Longs:
+        ends: Longs = records.limits - self._least[records.states]
+        unclear = (self._least != self._most)[records.states]
+        if unclear.any():
+            raise UnsupportedError(
+                "where a key ends is not known: neither it nor what follows it has a size that is",
+                state=self._names[records.states[int(np.argmax(unclear))]],
+                advice=DIVISORS_ADVICE,
+            )
+        wrong = ends < starts
+        if wrong.any():
+            raise self.mismatch(records, int(np.argmax(wrong)), "a record without a key", None)
+        return ends
+
+    def _check_tails(self, records: Records, starts: Longs, ends: Longs, program: Program) -> None:
+        tails = records.limits - ends
+        wrong = (tails < self._least[records.states]) | (tails > self._most[records.states])
+        for state_id, namespace in self._namespaces.items():
+            chosen = np.flatnonzero(records.states == state_id)
+            is_timer = bool(self._leads[state_id])
+            has_lengths = not is_timer and program.fixed_length is None and namespace.fixed_length is None
+            fits = self._fits(records, chosen, starts, ends, namespace, has_lengths, state_id in self._maps)
+            wrong[chosen[~fits]] = True
+        if wrong.any():
+            raise self.mismatch(records, int(np.argmax(wrong)), "what follows a key is not its namespace", None)
+
+    @staticmethod
+    def _fits(
+        records: Records,
+        chosen: Longs,
+        starts: Longs,
+        ends: Longs,
+        namespace: Program,
+        has_lengths: bool,
+        is_map: bool,
+    ) -> npt.NDArray[np.bool_]:
+        """Whether a namespace without fixed size stands behind the keys, with the lengths that belong there."""
+        begins, limits = ends[chosen], records.limits[chosen]
+        fits = np.ones(len(chosen), np.bool_)
+        if has_lengths:
+            begins, fits = _behind_length(records.data, begins, limits, begins - starts[chosen])
+        walked = walk_keys(namespace, records.data, np.minimum(begins, limits), limits)
+        fits &= walked.wrong == 0
+        behind = walked.ends
+        if has_lengths:
+            behind, has_length = _behind_length(records.data, behind, limits, behind - begins)
+            fits &= has_length
+        return fits & ((behind <= limits) if is_map else (behind == limits))
+
+
+def composite_keys(header: KeyedHeader, key_hash: str) -> CompositeKeys:
+    """The keys of a backend whose hash has the name `key_hash`."""
+    if names_function(key_hash):
+        return CompositeKeys(header, _compiled(header.key_serializer), FunctionHash.load(key_hash))
+    return CompositeKeys(header, named_hash(header.key_serializer, key_hash).program)
+
+
+def key_leads(header: KeyedHeader) -> Longs:
+    """By state the number of bytes in front of a key."""
+    return np.array([_lead(state) for state in header.states], np.int64)
+
+
+def _behind_length(
+    data: npt.NDArray[np.uint8], at: Longs, limits: Longs, lengths: Longs
+) -> tuple[Longs, npt.NDArray[np.bool_]]:
+    """Where the bytes of `lengths` end that should stand `at`, and whether they do."""
+    at, rest = at.copy(), lengths.copy()
+    fits = np.ones(len(at), np.bool_)
+    unfinished = fits.copy()
+    while unfinished.any():
+        within = at < limits
+        fits &= ~unfinished | within & (data[np.where(within, at, 0)] == rest & 0xFF)
+        at[unfinished] += 1
+        rest[unfinished] >>= 8
+        unfinished &= rest > 0
+    return at, fits
+
+
+def _lead(state: StateMetaInfo) -> int:
+    """Bytes in front of the key."""
+    return _TIME_SIZE if state.kind is StateKind.PRIORITY_QUEUE else 0
+
+
+def _namespace(state: StateMetaInfo) -> SerializerSnapshot:
+    serializers = dict(state.serializers)
+    if state.kind is not StateKind.PRIORITY_QUEUE:
+        return serializers["NAMESPACE_SERIALIZER"]
+    element = serializers["VALUE_SERIALIZER"]
+    if element.class_name != _TIMER_SNAPSHOT:
+        raise UnsupportedError(
+            "where the key lies in the elements of a priority queue is known for timers only",
+            state=state.name,
+            expected=_TIMER_SNAPSHOT,
+            found=element.class_name,
+            advice="keep the max parallelism",
+        )
+    return element.nested[1]
+
+
+def _compiled(snapshot: SerializerSnapshot) -> Program | None:
+    try:
+        return compile_program(snapshot)
+    except UnsupportedError:
+        return None

@@ -1,0 +1,101 @@
+"""The loop that digests records; compiled, so its module is loaded late. It needs a machine that is little-endian."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from rescale.flink.compiled import Long, compiled
+
+Bytes = npt.NDArray[np.uint8]
+Longs = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+_C1, _C2 = np.uint64(0x87C37B91114253D5), np.uint64(0x4CF5AD432745937F)
+_M1, _M2 = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
+_FIVE, _ADD1, _ADD2 = np.uint64(5), np.uint64(0x52DCE729), np.uint64(0x38495AB5)
+_ALL, _HALF = np.uint64(64), np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+
+
+@compiled
+def _rotated(word: Long, bits: int) -> Long:
+    return word << np.uint64(bits) | word >> (_ALL - np.uint64(bits))
+
+
+@compiled
+def _finished(word: Long) -> Long:
+    shift = np.uint64(33)
+    word = (word ^ word >> shift) * _M1
+    word = (word ^ word >> shift) * _M2
+    return word ^ word >> shift
+
+
+@compiled
+def _murmur(words: Words, size: int) -> tuple[Long, Long]:
+    """`MurmurHash3_x64_128` of the first `size` bytes; those behind, up to a multiple of 16, are zero."""
+    first, second = np.uint64(0), np.uint64(0)
+    for i in range(0, size // 16 * 2, 2):
+        first ^= _rotated(words[i] * _C1, 31) * _C2
+        first = (_rotated(first, 27) + second) * _FIVE + _ADD1
+        second ^= _rotated(words[i + 1] * _C2, 33) * _C1
+        second = (_rotated(second, 31) + first) * _FIVE + _ADD2
+    if size % 16:
+        last = size // 16 * 2
+        second ^= _rotated(words[last + 1] * _C2, 33) * _C1
+        first ^= _rotated(words[last] * _C1, 31) * _C2
+    first ^= np.uint64(size)
+    second ^= np.uint64(size)
+    first += second
+    second += first
+    first, second = _finished(first), _finished(second)
+    first += second
+    return first, second + first
+
+
+@compiled
+def _add(sums: Words, at: int, low: Long, high: Long) -> None:
+    """Adds a number of 128 bits to the one whose low half is `sums[at]`."""
+    before = sums[at]
+    sums[at] += low
+    sums[at + 1] += high + (np.uint64(1) if sums[at] < before else np.uint64(0))
+
+
+@compiled
+def digest_records(
+    data: Bytes,
+    starts: Longs,
+    limits: Longs,
+    ends: Longs,
+    states: Longs,
+    groups: Longs,
+    has_nulls: npt.NDArray[np.bool_],
+    words: Words,
+    message: Bytes,
+    counts: Longs,
+    sums: Words,
+) -> None:
+    """Adds each record to its state's count and to two sums mod 2^128, low halves first: of its digest, and of its
+    digest times its key group plus one.
+
+    `message` is the memory of `words`, with room for every record. Where `has_nulls`, only the flag of a null counts.
+    """
+    for i in range(len(starts)):
+        key = limits[i] - starts[i]
+        begin = limits[i] + 4
+        end = ends[i]
+        if has_nulls[states[i]] and end > begin and data[begin] == 1:
+            end = begin + 1
+        size = 4 + key + end - begin
+        message[0], message[1], message[2], message[3] = key >> 24 & 0xFF, key >> 16 & 0xFF, key >> 8 & 0xFF, key & 0xFF
+        message[4 : 4 + key] = data[starts[i] : limits[i]]
+        message[4 + key : size] = data[begin:end]
+        message[size : (size + 15) // 16 * 16] = 0
+        low, high = _murmur(words, size)
+        counts[states[i]] += 1
+        at = 4 * states[i]
+        _add(sums, at, low, high)
+        place = np.uint64(groups[i] + 1)
+        lower, upper = (low & _LOW) * place, (low >> _HALF) * place
+        middle = upper + (lower >> _HALF)
+        _add(sums, at + 2, middle << _HALF | lower & _LOW, high * place + (middle >> _HALF))

@@ -1,0 +1,110 @@
+"""The loop that finds the records of canonical key groups in a buffer; it is compiled, so its module is loaded late."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from rescale.flink.compiled import Long, compiled
+
+Bytes = npt.NDArray[np.uint8]
+Longs = npt.NDArray[np.int64]
+
+END_OF_GROUP = 0xFFFF
+FLAG = 0x80
+NO_STATE = -1
+"""The walk stands before a key group."""
+
+FINE, BAD_ID, BAD_LENGTH, FOREIGN, BEHIND_THE_END, TOO_EARLY = range(6)
+
+STATE_ID, GROUP = range(2)
+"""Where the walk stands: the state of the next record, and the index of its key group."""
+
+
+@compiled
+def number(data: Bytes, at: Long) -> Long:
+    """`i32`, where none is negative that can be."""
+    high = np.int64(data[at]) << 24 | np.int64(data[at + 1]) << 16
+    return high | np.int64(data[at + 2]) << 8 | np.int64(data[at + 3])
+
+
+@compiled
+def walk_records(
+    data: Bytes,
+    origin: int,
+    groups: Longs,
+    group_starts: Longs,
+    prefix: int,
+    number_of_states: int,
+    place: Longs,
+    starts: Longs,
+    limits: Longs,
+    ends: Longs,
+    states: Longs,
+    of_groups: Longs,
+) -> tuple[int, int, int, int]:
+    """Finds whole records in `data`, from `place` on, until there are as many as the last five arrays take.
+
+    `origin` is the place of `data[0]` in the run of key groups, where group i is `groups[i]` and begins at
+    `group_starts[i]`. Returns (records, bytes walked, what is wrong, bytes that the next record needs).
+    """
+    state, i = place[STATE_ID], place[GROUP]
+    at, end, count, needs, wrong = 0, len(data), 0, 0, FINE
+    while count < len(starts) and at < end:
+        begin = at
+        if state == NO_STATE:
+            if i >= len(groups) or group_starts[i] > origin + at:
+                wrong = BEHIND_THE_END
+            elif group_starts[i] < origin + at:
+                wrong = TOO_EARLY
+            elif end - at < 2:
+                needs = 2
+            else:
+                state = np.int64(data[at]) << 8 | np.int64(data[at + 1])
+                begin += 2
+                if state >= number_of_states:
+                    wrong = BAD_ID
+            if wrong != FINE or needs:
+                break
+        needs = 4
+        if end - begin < needs:
+            break
+        key = number(data, begin)
+        if key > 0x7FFFFFFF or key < prefix:
+            wrong = BAD_LENGTH
+            break
+        needs = key + 8
+        if end - begin < needs:
+            break
+        value = number(data, begin + 4 + key)
+        if value > 0x7FFFFFFF:
+            wrong = BAD_LENGTH
+            break
+        flagged = data[begin + 4] & FLAG
+        needs = key + value + (10 if flagged else 8)
+        if end - begin < needs:
+            break
+        group = np.int64(data[begin + 4] & 0x7F)
+        if prefix == 2:
+            group = group << 8 | np.int64(data[begin + 5])
+        if group != groups[i]:
+            wrong = FOREIGN
+            break
+        starts[count] = begin + 4 + prefix
+        limits[count] = begin + 4 + key
+        ends[count] = begin + 8 + key + value
+        states[count] = state
+        of_groups[count] = group
+        count += 1
+        at, needs = begin + needs, 0
+        place[STATE_ID], place[GROUP] = state, i
+        if flagged:
+            state = np.int64(data[at - 2]) << 8 | np.int64(data[at - 1])
+            if state == END_OF_GROUP:
+                state = NO_STATE
+                i += 1
+            elif state >= number_of_states:
+                wrong = BAD_ID
+                break
+            place[STATE_ID], place[GROUP] = state, i
+    return count, at, wrong, needs

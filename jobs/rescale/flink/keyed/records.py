@@ -1,0 +1,133 @@
+"""The records of canonical key groups (`FullSnapshotAsyncWriter`), found in buffers: many at a time, never all.
+
+    stateId:i16  { keyLength:i32 key  valueLength:i32 value  [ nextStateId:u16 ] }*
+
+Every key begins with its key group, in one byte up to 128 key groups and in two above
+(`CompositeKeySerializationUtils`); bit 0x80 in front says that an id follows the record: of the next state, or 0xFFFF
+at the end of the group. What the framing says is checked: a group begins where it should, and holds its own records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from rescale.errors import SnapshotError, UnsupportedError
+
+BUFFER_SIZE = 32 * 1024 * 1024
+RECORDS_AT_ONCE = 1 << 18
+LARGEST_RECORD = 1 << 30
+"""A record is held in memory as a whole, several times over."""
+
+Bytes = npt.NDArray[np.uint8]
+Longs = npt.NDArray[np.int64]
+
+_WRONG = (
+    "",
+    "a state id that the header does not know",
+    "a length that cannot be",
+    "a record of another key group",
+    "bytes behind the end of a key group",
+    "a key group that is longer than its offsets say",
+)
+"""By the numbers of `record_walk`."""
+
+
+def prefix_size(max_parallelism: int) -> int:
+    """Bytes of the key group in front of every key (`computeRequiredBytesInKeyGroupPrefix`)."""
+    return 1 if max_parallelism <= 128 else 2
+
+
+@dataclass(frozen=True)
+class Records:
+    """Records in `data`, an element of each array for each; all of it is overwritten by the records that follow.
+
+    Record i has the key `data[starts[i]:limits[i]]`, without key group but with namespace and user key, then the length
+    of its value, and its value up to `ends[i]`. It is of the state `states[i]` in key group `groups[i]`.
+    """
+
+    data: Bytes
+    starts: Longs
+    limits: Longs
+    ends: Longs
+    states: Longs
+    groups: Longs
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+
+class RecordReader:
+    """Finds the records of consecutive key groups, group i being `key_groups[i]` and beginning at `group_starts[i]`.
+
+    The starts count from the first chunk on, and need be known only when a group's first chunk is given. Reuse a
+    reader's buffers by reading many runs of groups with it.
+    """
+
+    def __init__(self, max_parallelism: int, number_of_states: int) -> None:
+        self._prefix = prefix_size(max_parallelism)
+        self._states = number_of_states
+        self._buffer = np.empty(BUFFER_SIZE, np.uint8)
+        self._columns = [np.empty(RECORDS_AT_ONCE, np.int64) for _ in range(5)]
+
+    def read(
+        self, key_groups: Longs, group_starts: Longs, chunks: Iterable[bytes | memoryview], *, whole: bool = True
+    ) -> Iterator[Records]:
+        """All records in order. `SnapshotError` where the framing is broken, with the offset in the run of groups.
+
+        If it is not `whole`, the last group may end anywhere.
+        """
+        from rescale.flink.keyed import record_walk
+
+        place = np.array([record_walk.NO_STATE, 0], np.int64)
+        origin = filled = 0
+        for chunk in _at_the_end(chunks):
+            rest = memoryview(chunk or b"")
+            while rest or chunk is None:
+                taken = min(len(rest), len(self._buffer) - filled)
+                self._buffer[filled : filled + taken] = np.frombuffer(rest[:taken], np.uint8)
+                filled, rest = filled + taken, rest[taken:]
+                if chunk is not None and filled < len(self._buffer):
+                    break
+                begin = needs = 0
+                count = RECORDS_AT_ONCE
+                while count == RECORDS_AT_ONCE:
+                    data = self._buffer[begin:filled]
+                    count, walked, wrong, needs = record_walk.walk_records(
+                        data, origin, key_groups, group_starts, self._prefix, self._states, place, *self._columns
+                    )
+                    if count:
+                        yield Records(data, *(column[:count] for column in self._columns))
+                    begin, origin = begin + walked, origin + walked
+                    if wrong:
+                        raise SnapshotError(f"the framing of a key group is broken: {_WRONG[wrong]}", offset=origin)
+                self._buffer[: filled - begin] = self._buffer[begin:filled]
+                filled -= begin
+                self._make_room(needs, origin)
+                if chunk is None:
+                    break
+        in_group = place[record_walk.GROUP] != len(key_groups) or place[record_walk.STATE_ID] != record_walk.NO_STATE
+        if whole and (filled or in_group):
+            raise SnapshotError("a key group ends inside a record", offset=origin)
+
+    def _make_room(self, needs: int, origin: int) -> None:
+        if needs > LARGEST_RECORD:
+            raise UnsupportedError(
+                "a record is larger than can be moved",
+                offset=origin,
+                expected=f"at most {LARGEST_RECORD} bytes",
+                found=f"{needs} bytes",
+                advice="change the parallelism only: records are not looked at then",
+            )
+        if needs > len(self._buffer):
+            larger = np.empty(needs, np.uint8)
+            larger[: len(self._buffer)] = self._buffer
+            self._buffer = larger
+
+
+def _at_the_end(chunks: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview | None]:
+    yield from chunks
+    yield None

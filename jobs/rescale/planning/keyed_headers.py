@@ -1,0 +1,94 @@
+"""The header of a new keyed stream, and what becomes of key groups that were written under others.
+
+The header is the only thing that two source streams can disagree about: state ids are positions in its list of states,
+and a state that was registered late has another position. Canonical framing lets the ids be translated; heap framing
+has no lengths to find them by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rescale.errors import UnsupportedError
+from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, write_keyed_header
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.planning.plan import Piece
+from rescale.planning.snapshot import KeyedStream
+from rescale.planning.streams import Literals, piece_of
+
+
+@dataclass(frozen=True)
+class PlannedHeader:
+    """The header of a new stream, and what becomes of the key groups of source subtasks under it.
+
+    `id_tables` has the numbers of the tables that translate ids; groups of subtasks in `anew` are written anew.
+    """
+
+    piece: Piece
+    parsed: KeyedHeader | None
+    id_tables: dict[int, int] = field(default_factory=dict)
+    anew: frozenset[int] = frozenset()
+
+
+NO_HEADER = PlannedHeader(Piece(None, 0, 0), None)
+"""Raw keyed state has none."""
+
+
+class HeaderPlanner:
+    """Plans headers for one operator; collects the id tables that they need."""
+
+    def __init__(self, label: str, literals: Literals) -> None:
+        self.id_tables: list[tuple[int, ...]] = []
+        self._label = label
+        self._literals = literals
+
+    def plan(self, givers: Sequence[KeyedStream]) -> PlannedHeader:
+        first = givers[0]
+        if all(giver.header == first.header for giver in givers):
+            return PlannedHeader(piece_of(first.extent.part(0, len(first.header))), first.parsed)
+        parsed = [giver.parsed for giver in givers if giver.parsed is not None]
+        if len(parsed) < len(givers):
+            raise UnsupportedError(
+                "the subtasks registered different states, and a serializer that is not known hides which",
+                operator=self._label,
+                advice="take a savepoint after every subtask has registered all its states (in open())",
+            )
+        if all(giver.framing is Framing.CANONICAL for giver in givers):
+            return self._merged(givers, parsed)
+        return self._heap_header(givers, parsed)
+
+    def _merged(self, givers: Sequence[KeyedStream], parsed: Sequence[KeyedHeader]) -> PlannedHeader:
+        merged = merge_keyed_headers(parsed)
+        tables = {
+            giver.subtask: self._id_table(table)
+            for giver, table in zip(givers, merged.id_maps, strict=True)
+            if table != tuple(range(len(table)))
+        }
+        return PlannedHeader(self._literals.piece(write_keyed_header(merged.header)), merged.header, tables)
+
+    def _heap_header(self, givers: Sequence[KeyedStream], parsed: Sequence[KeyedHeader]) -> PlannedHeader:
+        """A header for all, where the streams with entries have the same states in the same places.
+
+        A stream without a single entry (its subtask has not met a key, and so not registered every state) has nothing
+        to translate: its groups are written anew, as empty as they are.
+        """
+        full = [header for giver, header in zip(givers, parsed, strict=True) if not giver.has_no_entry]
+        merged = merge_keyed_headers(full or [max(parsed, key=lambda header: len(header.states))])
+        same_places = all(table == tuple(range(len(merged.header.states))) for table in merged.id_maps)
+        if not same_places or merge_keyed_headers([merged.header, *parsed]).header != merged.header:
+            raise UnsupportedError(
+                "the subtasks registered different states, and heap framing does not tell where a state begins",
+                operator=self._label,
+                expected="the same states in every keyed stream",
+                found=f"others in subtask {next(g.subtask for g in givers if g.parsed != merged.header)}",
+                advice="take a canonical savepoint (flink savepoint --type canonical) and rescale that",
+            )
+        piece = self._literals.piece(write_keyed_header(merged.header))
+        anew = frozenset(g.subtask for g in givers if g.has_no_entry and g.parsed != merged.header)
+        return PlannedHeader(piece, merged.header, {}, anew)
+
+    def _id_table(self, table: tuple[int, ...]) -> int:
+        if table not in self.id_tables:
+            self.id_tables.append(table)
+        return self.id_tables.index(table)

@@ -1,0 +1,22 @@
+"""From a request to a plan: the one place where planning reads."""
+
+from __future__ import annotations
+
+from rescale.planning.opening import open_snapshot
+from rescale.planning.plan import Plan
+from rescale.planning.planner import make_plan
+from rescale.planning.request import Request
+from rescale.planning.shape import new_shapes
+
+
+def prepare(request: Request) -> Plan:
+    """Opens the source, finds out how its keys hash where that matters, and plans."""
+    snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids)
+    shapes = new_shapes(snapshot.operators, request)
+    key_hashes: dict[str, str] = {}
+    if any(shapes[o.entry.operator_id].max_parallelism != o.entry.max_parallelism for o in snapshot.operators):
+        from rescale.planning.key_hashes import choose_key_hashes  # brings numpy, which few requests need
+
+        maxima = {operator_id: shape.max_parallelism for operator_id, shape in shapes.items()}
+        key_hashes = choose_key_hashes(snapshot, maxima, request.key_hash)
+    return make_plan(snapshot, request, key_hashes)

@@ -1,0 +1,57 @@
+"""What the user should know about a request, beside what is odd about the snapshot itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from rescale.flink.key_groups import key_group_range
+from rescale.planning.request import Request
+from rescale.planning.shape import Shape
+from rescale.planning.snapshot import Operator, Snapshot
+
+
+def remarks(snapshot: Snapshot, shapes: Mapping[str, Shape], request: Request) -> Iterator[str]:
+    """One sentence for each."""
+    changed = [o for o in snapshot.operators if shapes[o.entry.operator_id] != _shape(o)]
+    for operator in snapshot.operators:
+        if operator.entry.max_parallelism == 1 and changed and operator not in changed:
+            yield f"{operator.label} always runs with one subtask (max parallelism 1) and stays as it is"
+    maxima = [o for o in changed if shapes[o.entry.operator_id].max_parallelism != o.entry.max_parallelism]
+    if maxima:
+        yield from _of_maximum(maxima, shapes, request)
+    elif changed and all(_aligned(operator) for operator in changed):
+        yield (
+            "only the parallelism changes: Flink can do that itself at restore. What this run adds: a certificate, "
+            "a self-contained copy, and no redistribution left to do when the job starts"
+        )
+
+
+def _of_maximum(changed: list[Operator], shapes: Mapping[str, Shape], request: Request) -> Iterator[str]:
+    old = sorted({operator.entry.max_parallelism for operator in changed})
+    new = sorted({shapes[operator.entry.operator_id].max_parallelism for operator in changed})
+    yield (
+        f"a job that sets its max parallelism ({_either(old)}) in its code or configuration refuses the result: take "
+        f"setMaxParallelism out, and start it with pipeline.max-parallelism {_either(new)}"
+    )
+    if any(request.max_parallelism):  # by name
+        yield (
+            "operators that are chained with one another need the same max parallelism, and a snapshot does not say "
+            "which are: --max-parallelism M, for all of them, is safe"
+        )
+
+
+def _either(numbers: list[int]) -> str:
+    return " or ".join(map(str, numbers))
+
+
+def _shape(operator: Operator) -> Shape:
+    return Shape(operator.entry.parallelism, operator.entry.max_parallelism)
+
+
+def _aligned(operator: Operator) -> bool:
+    """Whether every keyed stream holds just the key groups of its subtask."""
+    entry = operator.entry
+    return all(
+        stream.key_groups == key_group_range(entry.max_parallelism, entry.parallelism, stream.subtask)
+        for stream in (*operator.keyed, *operator.raw_keyed)
+    )
