@@ -66,7 +66,8 @@ def walk_keys(
     wrong = np.empty(count, np.uint8)
     seen = np.ascontiguousarray(data, np.uint8).view()
     seen.flags.writeable = False  # always, or numba compiles twice
-    machine.walk(code, depth, seen, _longs(starts), _longs(limits), ends, codes, wrong)
+    with np.errstate(over="ignore"):  # matters where the machine is not compiled
+        machine.walk(code, depth, seen, _longs(starts), _longs(limits), ends, codes, wrong)
     return WalkedKeys(ends, wrong, codes if program.hashable else None)
 
 
@@ -75,7 +76,8 @@ def key_groups_of_hashes(codes: npt.NDArray[np.int32], max_parallelism: int) -> 
     from rescale.flink.serializers import machine  # numba, as above
 
     groups = np.empty(len(codes), np.int32)
-    machine.scramble(np.require(codes, np.int32, ["C", "W"]), max_parallelism, groups)
+    with np.errstate(over="ignore"):  # as above
+        machine.scramble(np.require(codes, np.int32, ["C", "W"]), max_parallelism, groups)
     return groups
 
 

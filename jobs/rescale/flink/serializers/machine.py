@@ -1,4 +1,4 @@
-"""The machine that runs programs over many keys, compiled by numba: import it only where keys are walked.
+"""The machine that runs programs over many keys, compiled: import it only where keys are walked.
 
 An instruction is three numbers: the operation and its operands `a` and `b`. The machine has one register for the hash
 of the value just read, which may be null, and a stack of frames: an accumulator, and how often a loop has still to run
@@ -10,12 +10,10 @@ Java keeps. What the compiled code refers to stands in this one file, because nu
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar, cast
-
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from rescale.flink.compiled import Long, compiled
 
 STOP, FIXED, TEXT, NUMBER, BLOB = range(5)
 PUSH, FOLD, POP, MASK, FIELD, END_ROW = range(5, 11)
@@ -43,19 +41,11 @@ _SHORTCUTS = 4
 _BINARY_ROW_SEED = 42
 _WORD = 0xFFFFFFFF
 
-P = ParamSpec("P")
-R = TypeVar("R")
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
-Long = Any
-"""An int64 to numba, whatever Python would make of it."""
 
 
-def _compiled(function: Callable[P, R]) -> Callable[P, R]:
-    return cast(Callable[P, R], numba.njit(cache=True)(function))
-
-
-@_compiled
+@compiled
 def _signed(data: Bytes, at: int, size: int) -> Long:
     """Big-endian, up to eight bytes."""
     value = np.int64(0)
@@ -65,24 +55,24 @@ def _signed(data: Bytes, at: int, size: int) -> Long:
     return value << unused >> unused
 
 
-@_compiled
+@compiled
 def _of_long(value: Long) -> Long:
     return value ^ (value >> 32)
 
 
-@_compiled
+@compiled
 def _of_date(data: Bytes, at: int) -> Long:
     year, month, day = _signed(data, at, 4), _signed(data, at + 4, 1), _signed(data, at + 5, 1)
     return (year & ~0x7FF) ^ ((year << 11) + (month << 6) + day)
 
 
-@_compiled
+@compiled
 def _of_time(data: Bytes, at: int) -> Long:
     hour, minute, second = np.int64(data[at]), np.int64(data[at + 1]), np.int64(data[at + 2])
     return _of_long(((hour * 60 + minute) * 60 + second) * 1_000_000_000 + _signed(data, at + 3, 4))
 
 
-@_compiled
+@compiled
 def _fixed(data: Bytes, at: int, size: int, rule: int) -> tuple[Long, bool]:
     """Hash of the value, and whether it is null."""
     if rule in (UNKNOWN, ZERO, IDENTITY):
@@ -118,7 +108,7 @@ def _fixed(data: Bytes, at: int, size: int, rule: int) -> tuple[Long, bool]:
     return value, False
 
 
-@_compiled
+@compiled
 def _packed(data: Bytes, at: int, limit: int) -> tuple[Long, int, int]:
     """Seven bits of a byte each, lowest first: (value, where it ends, what is wrong)."""
     value = np.int64(0)
@@ -133,7 +123,7 @@ def _packed(data: Bytes, at: int, limit: int) -> tuple[Long, int, int]:
     return value, at, BAD_LENGTH
 
 
-@_compiled
+@compiled
 def _text(data: Bytes, at: int, limit: int, has_null: int) -> tuple[Long, bool, int, int]:
     """(hash, null, where it ends, what is wrong)."""
     code = np.int64(0)
@@ -161,7 +151,7 @@ def _text(data: Bytes, at: int, limit: int, has_null: int) -> tuple[Long, bool, 
     return code, False, at, FINE
 
 
-@_compiled
+@compiled
 def _of_big_integer(data: Bytes, at: int, size: int) -> Long:
     """Two's complement of `size` bytes. Java folds the magnitude's words highest first; this goes from the lowest."""
     negative = data[at] >= 0x80
@@ -180,7 +170,7 @@ def _of_big_integer(data: Bytes, at: int, size: int) -> Long:
     return -code if negative else code
 
 
-@_compiled
+@compiled
 def _number(data: Bytes, at: int, limit: int, scaled: int) -> tuple[Long, bool, int, int]:
     """(hash, null, where it ends, what is wrong)."""
     code = np.int64(0)
@@ -205,19 +195,19 @@ def _number(data: Bytes, at: int, limit: int, scaled: int) -> tuple[Long, bool, 
     return code, False, at, FINE
 
 
-@_compiled
+@compiled
 def _rotated(word: Long, bits: int) -> Long:
     return (word << bits | word >> (32 - bits)) & _WORD
 
 
-@_compiled
+@compiled
 def _mixed(state: Long, word: Long) -> Long:
     """One round of murmur3 for x86, 32 bits."""
     word = _rotated(word * 0xCC9E2D51 & _WORD, 15) * 0x1B873593 & _WORD
     return _rotated(state ^ word, 13) * 5 + 0xE6546B64 & _WORD
 
 
-@_compiled
+@compiled
 def _finished(state: Long, size: Long) -> Long:
     state ^= size
     state = (state ^ state >> 16) * 0x85EBCA6B & _WORD
@@ -225,7 +215,7 @@ def _finished(state: Long, size: Long) -> Long:
     return state ^ state >> 16
 
 
-@_compiled
+@compiled
 def _blob(data: Bytes, at: int, size: Long, rule: int) -> Long:
     if rule == ARRAY:
         code = np.int64(1)
@@ -241,7 +231,7 @@ def _blob(data: Bytes, at: int, size: Long, rule: int) -> Long:
     return state
 
 
-@_compiled
+@compiled
 def walk(
     code: Longs,
     depth: int,
@@ -366,7 +356,7 @@ def walk(
         codes[i] = np.int32(value) if reason == FINE else 0
 
 
-@_compiled
+@compiled
 def scramble(codes: npt.NDArray[np.int32], max_parallelism: int, groups: npt.NDArray[np.int32]) -> None:
     """`KeyGroupRangeAssignment.computeKeyGroupForKeyHash` of each."""
     for i in range(len(codes)):
