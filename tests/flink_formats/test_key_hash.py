@@ -152,7 +152,7 @@ def test_two_formulas_that_do_not_agree_are_refused() -> None:
         (simple("StringValue"), "is not known", "module:function"),
         (list_of(simple("StringValue")), "is not known", "module:function"),
         (pojo({"money": KRYO}), "where a value ends", "--max-parallelism 64, 32, 16, 8, 4, …"),
-        (KRYO, "where a value ends", "--max-parallelism 64, 32, 16, 8, 4, …"),
+        (KRYO, "where a value ends", "--max-parallelism 64, 32, 16, 8, 4, …; or give a function of your own"),
     ],
 )
 def test_what_is_never_guessed(snapshot: bytes, why: str, advice: str) -> None:

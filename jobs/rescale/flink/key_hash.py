@@ -40,6 +40,7 @@ HIGHEST_CHANCE = 1e-9
 
 _FIRST_BATCH, _GROWTH = 4, 4
 _SHOWN_DIVISORS = 5
+_OWN_FUNCTION = "give a function of your own, --key-hash module:function"
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
@@ -112,7 +113,7 @@ def choose_hash(
     try:
         program = compile_program(snapshot)
     except UnsupportedError as error:
-        raise UnsupportedError(error.what, advice=_divisors(max_parallelism)) from None
+        raise UnsupportedError(error.what, advice=f"{_divisors(max_parallelism)}; or {_OWN_FUNCTION}") from None
     if any(isinstance(part, Fixed) and part.rule == FixedHash.IDENTITY for part in parts(program.step)):
         _refuse(f"keys of the type {program.name} hold an enum, whose hash is another in each JVM", max_parallelism)
     candidates = list(candidate_hashes(snapshot))
@@ -240,8 +241,8 @@ def _expected(program: Program, classes: tuple[OwnClass, ...]) -> str:
 
 
 def _refuse(what: str, max_parallelism: int, expected: object = None, found: object = None) -> NoReturn:
-    own = "give the formula or a function of yours: --key-hash NAME or --key-hash module:function"
-    raise UnsupportedError(what, expected=expected, found=found, advice=f"{_divisors(max_parallelism)}; or {own}")
+    advice = f"{_divisors(max_parallelism)}; or name the formula, --key-hash NAME, or {_OWN_FUNCTION}"
+    raise UnsupportedError(what, expected=expected, found=found, advice=advice)
 
 
 def _divisors(max_parallelism: int) -> str:
