@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import signal
 from functools import partial
 from importlib.util import find_spec
 
@@ -16,6 +15,9 @@ DESCRIPTION = (
     "Starts an S3 server and an Airflow on 127.0.0.1, runs the DAG with local Spark on a savepoint that comes with the "
     "package, and shows before and after. Everything is gone when it ends."
 )
+
+_INTERRUPTED = 130
+"""The exit code of what was ended by Ctrl-C."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,20 +32,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def execute(arguments: argparse.Namespace, output: Output) -> None:
+def execute(arguments: argparse.Namespace, output: Output) -> int:
     if output.json:
         raise RequestError("the demo is for people", advice="rescale run answers in JSON")
     _check_machine(("java", "javac") if arguments.flink else ("java",))
     say = partial(print, flush=True)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ended by others, it tidies up as with Ctrl-C
-    if arguments.ui:
-        from rescale.demo.ui import demo_ui
+    try:
+        if arguments.ui:
+            from rescale.demo.ui import demo_ui
 
-        demo_ui(say)
-    else:
-        from rescale.demo.once import demo
+            demo_ui(say)
+        else:
+            from rescale.demo.once import demo
 
-        demo(say, with_flink=arguments.flink)
+            demo(say, with_flink=arguments.flink)
+    except KeyboardInterrupt:
+        say("Interrupted: everything that was started is gone.")
+        return _INTERRUPTED
+    return 0
 
 
 def _check_machine(programs: tuple[str, ...]) -> None:

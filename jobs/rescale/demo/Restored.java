@@ -31,7 +31,11 @@ public final class Restored {
 
     public static void main(String[] arguments) throws Exception {
         int parallelism = Integer.parseInt(arguments[1]);
+        Configuration local = new Configuration();
+        local.setString("jobmanager.bind-host", "127.0.0.1"); // of the server that hands out files, too
+        local.setString("rest.bind-address", "127.0.0.1");
         MiniClusterConfiguration cluster = new MiniClusterConfiguration.Builder()
+                .setConfiguration(local)
                 .setNumSlotsPerTaskManager(parallelism)
                 .setCommonBindAddress("127.0.0.1")
                 .withRandomPorts()

@@ -41,6 +41,8 @@ class AirflowHome:
         theirs = ("AIRFLOW", "AWS_")
         return {
             **{name: value for name, value in os.environ.items() if not name.startswith(theirs)},
+            "TMPDIR": str(self._scratch),
+            "SPARK_LOCAL_DIRS": str(self._scratch),
             "AIRFLOW_HOME": str(self.folder),
             f"AIRFLOW_CONN_{CONNECTION_ID.upper()}": self.connection,
             "AIRFLOW__CORE__DAGS_FOLDER": str(dag_folder()),
@@ -58,12 +60,17 @@ class AirflowHome:
         }
 
     @property
+    def _scratch(self) -> Path:
+        """For what a killed process would leave behind."""
+        return self.folder / "tmp"
+
+    @property
     def _passwords(self) -> Path:
         return self.folder / "passwords.json"
 
     def migrate(self) -> None:
         """Makes the database."""
-        self.folder.mkdir(exist_ok=True)
+        self._scratch.mkdir(parents=True)
         self._passwords.write_text(json.dumps({USER: self.password}))
         log = self.folder / "migrate.log"
         completed(airflow("db", "migrate"), self.environment, log, "the migration of Airflow's database")

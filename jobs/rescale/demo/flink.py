@@ -46,8 +46,8 @@ def restore_in_flink(say: Callable[[str], None], source: str, target: str, paral
     classes = folder / "classes"
     with as_file(files("rescale.demo") / "Restored.java") as program:
         _run(["javac", "-nowarn", "-d", str(classes), "-cp", _path(jars), str(program)], "the compiler")
-    before = _held(_fetched(source, folder / "before"), 4, [classes, *jars])
-    after = _held(_fetched(target, folder / "after"), parallelism, [classes, *jars])
+    before = _held(_fetched(source, folder / "before"), 4, [classes, *jars], folder)
+    after = _held(_fetched(target, folder / "after"), parallelism, [classes, *jars], folder)
     if _content(before) != _content(after):
         raise IntegrityError("Flink finds another content in the result", path=target, expected=before, found=after)
     users = Counter(one.subtask for one in after)
@@ -57,12 +57,13 @@ def restore_in_flink(say: Callable[[str], None], source: str, target: str, paral
     say(f"  users of each new subtask: {shares}\n")
 
 
-def _held(savepoint: Path, parallelism: int, class_path: Sequence[Path]) -> list[Held]:
+def _held(savepoint: Path, parallelism: int, class_path: Sequence[Path], scratch: Path) -> list[Held]:
     with as_file(files("rescale.demo") / "log4j2.properties") as logging:
         output = _run(
             [
                 "java",
                 *("-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Dlog4j.configurationFile={logging}"),
+                f"-Djava.io.tmpdir={scratch}",
                 *(f"--add-opens=java.base/java.{package}=ALL-UNNAMED" for package in _OPENS),
                 *("-cp", _path(class_path), "Restored", str(savepoint), str(parallelism)),
             ],

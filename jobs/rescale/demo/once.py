@@ -14,7 +14,7 @@ from rescale.claim import DOCUMENT_LIMIT
 from rescale.demo.airflow_home import CONNECTION_ID, DAG_ID, AirflowHome
 from rescale.demo.before_and_after import before_and_after
 from rescale.demo.flink import restore_in_flink
-from rescale.demo.processes import failure, running
+from rescale.demo.processes import failure, interrupted_once, running
 from rescale.demo.s3_server import SOURCE, TARGETS, s3_server, upload_savepoint
 from rescale.planning.opening import open_snapshot
 from rescale.planning.places import certificate_place
@@ -33,7 +33,7 @@ Say = Callable[[str], None]
 def demo(say: Say, *, with_flink: bool) -> None:
     begun = time.monotonic()
     target = join(TARGETS, f"clicks-{PARALLELISM}")
-    with tempfile.TemporaryDirectory(prefix="rescale-demo-") as scratch:
+    with interrupted_once() as ending, tempfile.TemporaryDirectory(prefix="rescale-demo-") as scratch:
         folder = Path(scratch)
         say("Starting an S3 server on this machine …")
         with s3_server(folder) as server:
@@ -47,6 +47,7 @@ def demo(say: Say, *, with_flink: bool) -> None:
             _show(say, target)
             if with_flink:
                 restore_in_flink(say, SOURCE, target, PARALLELISM, folder)
+            ending()
             say("Ending everything that was started …")
     say(f"Done, in {time.monotonic() - begun:.0f} s. The same with a form in the browser: rescale demo --ui")
 
@@ -56,7 +57,12 @@ def _run_dag(home: AirflowHome, target: str) -> None:
     log = home.folder / "run.log"
     command = [sys.executable, "-m", "rescale.demo.dag_run", str(log), json.dumps(conf)]
     with running(command, home.environment, log=None) as process:
-        if process.wait():
+        try:
+            code = process.wait()
+        except BaseException:
+            process.kill()  # Airflow lets a task decide about SIGTERM; a step that hangs on this process ends with it
+            raise
+        if code:
             raise failure("the run of the DAG failed", log)
 
 

@@ -1,14 +1,20 @@
-"""Processes that the demo starts, and that are gone when it ends: they, and everything that came of them."""
+"""Processes that the demo starts, and that are gone when it ends: they, and everything that came of them.
+
+A process hands its environment on to those that it starts, also to such as outlive it or leave its session. So each
+process that is started here gets a mark into its environment, and what bears the mark belongs to it.
+"""
 
 from __future__ import annotations
 
-import os
+import signal
 import socket
 import subprocess
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+from types import FrameType
 
 import psutil
 
@@ -16,8 +22,37 @@ from rescale.errors import RescaleError
 
 Process = subprocess.Popen[bytes]
 
+_MARK = "RESCALE_DEMO_PROCESS"
+_KEEP_ENVIRONMENT = "SPT_NOENV"
+"""Airflow gives its processes titles; without this, a long one is written over the environment."""
+
 _GRACE_SECONDS = 20
 _LAST_LINES = 15
+
+
+@contextmanager
+def interrupted_once() -> Iterator[Callable[[], None]]:
+    """In the block, the first Ctrl-C (or SIGTERM) interrupts, and no other one disturbs the tidying up after it.
+
+    The function that the block gets is for one that ends by itself: from then on nothing interrupts it.
+    """
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in signals}
+
+    def ignore() -> None:
+        for number in signals:
+            signal.signal(number, signal.SIG_IGN)
+
+    def interrupt(_: int, __: FrameType | None) -> None:
+        ignore()
+        raise KeyboardInterrupt
+
+    for number in signals:
+        signal.signal(number, interrupt)
+    yield ignore
+    # Not after an interruption: this process has nothing to do then but to end, and goes on to ignore the impatient.
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def free_port() -> int:
@@ -32,14 +67,16 @@ def running(command: Sequence[str], environment: Mapping[str, str], log: Path | 
 
     Its output goes to `log`; None: to where the demo's goes.
     """
-    with log.open("ab") if log else nullcontext() as output:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment, start_new_session=True
-        )
+    mark = uuid.uuid4().hex
+    marked = {**environment, _MARK: mark, _KEEP_ENVIRONMENT: "1"}
     try:
+        with log.open("ab") if log else nullcontext() as output:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=marked, start_new_session=True
+            )
         yield process
     finally:
-        _end(process)
+        _end(mark)
 
 
 def completed(command: Sequence[str], environment: Mapping[str, str], log: Path, what: str) -> None:
@@ -65,29 +102,26 @@ def failure(what: str, log: Path) -> RescaleError:
     return RescaleError(what, found="\n    ".join(["the end of its log:", *lines[-_LAST_LINES:]]))
 
 
-def _end(process: Process) -> None:
-    family = _family(process)
-    with suppress(ProcessLookupError):
-        process.terminate()
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(_GRACE_SECONDS)
+def _end(mark: str) -> None:
+    """Ends what bears the mark: politely, then for good, until there is nothing left."""
+    family = _family(mark)
     for member in family:
         with suppress(psutil.NoSuchProcess):
-            member.kill()
+            member.terminate()
     psutil.wait_procs(family, _GRACE_SECONDS)
-    process.wait()
+    while family := _family(mark):
+        for member in family:
+            with suppress(psutil.NoSuchProcess):
+                member.kill()
+        psutil.wait_procs(family, _GRACE_SECONDS)
 
 
-def _family(process: Process) -> list[psutil.Process]:
-    """The process, what descends from it, and what is left in its session of what was orphaned."""
-    members = {member for member in psutil.process_iter() if _session(member) == process.pid}
-    with suppress(psutil.NoSuchProcess):
-        members |= {psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)}
-    return list(members)
+def _family(mark: str) -> list[psutil.Process]:
+    return [process for process in psutil.process_iter() if _mark(process) == mark]
 
 
-def _session(process: psutil.Process) -> int | None:
+def _mark(process: psutil.Process) -> str | None:
     try:
-        return os.getsid(process.pid)
-    except (ProcessLookupError, PermissionError):
+        return process.environ().get(_MARK)
+    except psutil.Error:  # it has ended, or is somebody else's
         return None

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from rescale.demo.airflow_home import CONNECTION_ID, DAG_ID, USER, AirflowHome, airflow
-from rescale.demo.processes import Process, failure, running, wait_until
+from rescale.demo.processes import Process, failure, interrupted_once, running, wait_until
 from rescale.demo.s3_server import SOURCE, TARGETS, s3_server, upload_savepoint
 from rescale.storage.locations import join
 
@@ -23,7 +23,7 @@ _START_SECONDS = 180
 
 def demo_ui(say: Callable[[str], None]) -> None:
     """Runs until it is interrupted."""
-    with tempfile.TemporaryDirectory(prefix="rescale-demo-") as scratch:
+    with interrupted_once(), tempfile.TemporaryDirectory(prefix="rescale-demo-") as scratch:
         folder = Path(scratch)
         say("Starting an S3 server on this machine …")
         with s3_server(folder) as server:

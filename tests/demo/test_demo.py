@@ -1,0 +1,127 @@
+"""`rescale demo` as a newcomer runs it, and as it is interrupted: it shows what it promises, and leaves nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from support.needs import need
+from support.watching import Watch
+
+_LOOPBACK = {"127.0.0.1", "::ffff:127.0.0.1", "::1"}
+
+
+@dataclass(frozen=True)
+class Running:
+    process: subprocess.Popen[str]
+    watch: Watch
+    temporary: Path
+
+    def read_until(self, text: str) -> str:
+        """Output up to the line with `text`."""
+        assert self.process.stdout
+        lines = []
+        for line in self.process.stdout:
+            lines.append(line)
+            if text in line:
+                return "".join(lines)
+        raise AssertionError(f"ended without saying {text!r}:\n{''.join(lines)}")
+
+    def rest(self) -> str:
+        """The output that is left, when it has ended."""
+        return self.process.communicate()[0]
+
+    def assert_gone(self) -> None:
+        assert self.watch.processes() == []
+        assert list(self.temporary.iterdir()) == []
+
+
+@pytest.fixture
+def started() -> Iterator[Callable[..., Running]]:
+    """Starts `rescale demo`, whose temporary files go to a folder of its own (short: sockets lie there)."""
+    need("java", "Spark runs on a JVM (17 or newer)")
+    with tempfile.TemporaryDirectory(prefix="demo-") as temporary, Watch() as watch:
+
+        def start(*words: str) -> Running:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "rescale.cli.main", "demo", *words],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                env={**os.environ, **watch.environment, "TMPDIR": temporary},
+            )
+            return Running(process, watch, Path(temporary))
+
+        yield start
+        for process in watch.processes():
+            process.kill()
+
+
+@pytest.mark.timeout(900)  # the first time, 240 MB of jars are fetched
+def test_the_demo_shows_the_whole_pipeline_and_flink_restores_the_result(started: Callable[..., Running]) -> None:
+    need("javac", "Flink is driven by Java that is compiled for it (a JDK 17)")
+    demo = started("--flink")
+    told = demo.rest()
+    assert demo.process.returncode == 0, told
+    for task in ("inspect", "plan", "reshuffle_keyed_state", "redistribute_operator_state", "validate", "publish"):
+        assert f"  {task}: " in told
+    assert told.count("done in") == 6
+    assert "key groups 0-31" in told, "before: 4 subtasks"
+    assert "key groups 107-127" in told, "after: 6 subtasks"
+    assert "verdict:       complete: 11 operators" in told
+    assert "certificate:   s3://rescaled/clicks-6.rescale/certificate.json" in told
+    assert "start the job: flink run -s s3://rescaled/clicks-6 -p 6" in told
+    assert "it found the same in both: 16 users, 34 clicks" in told
+    assert demo.watch.addresses, "servers were seen"
+    assert demo.watch.addresses.keys() <= _LOOPBACK, demo.watch.addresses
+    demo.assert_gone()
+
+
+@pytest.mark.parametrize(
+    ("words", "moment"),
+    [
+        ((), "Starting an S3 server"),
+        ((), "Making an Airflow"),
+        ((), "_state: "),
+        (("--ui",), "Starting its api-server"),
+        (("--ui",), "Ctrl-C ends everything"),
+    ],
+)
+def test_ctrl_c_leaves_nothing_even_if_it_is_pressed_twice(
+    started: Callable[..., Running], words: tuple[str, ...], moment: str
+) -> None:
+    demo = started(*words)
+    demo.read_until(moment)
+    if moment == "_state: ":
+        while not any("java" in line for line in demo.watch.command_lines):
+            time.sleep(0.1)
+    demo.process.send_signal(signal.SIGINT)
+    time.sleep(0.2)
+    demo.process.send_signal(signal.SIGINT)
+    told = demo.rest()
+    assert demo.process.returncode == 130, told
+    assert told.rstrip().endswith("Interrupted: everything that was started is gone.")
+    assert demo.watch.addresses.keys() <= _LOOPBACK, demo.watch.addresses
+    demo.assert_gone()
+
+
+def test_what_the_machine_lacks_is_said_in_a_sentence(tmp_path: Path) -> None:
+    answer = subprocess.run(
+        [sys.executable, "-m", "rescale.cli.main", "demo"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PATH": str(tmp_path)},
+    )
+    assert answer.returncode == 2
+    assert "error: the demo needs a JDK 17 or newer" in answer.stderr
+    assert "Traceback" not in answer.stderr
