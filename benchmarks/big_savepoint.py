@@ -1,4 +1,4 @@
-"""A canonical savepoint of any size: one operator, Long keys, one ValueState<byte[]>, every key in its key group."""
+"""A canonical savepoint of any size: one operator, one ValueState<byte[]>, every key in its key group."""
 
 from __future__ import annotations
 
@@ -17,27 +17,38 @@ from rescale.flink.operator_id import operator_id_of_uid
 
 _BASE = "org.apache.flink.api.common.typeutils.base."
 _LONG = _BASE + "LongSerializer$LongSerializerSnapshot"
+_STRING = _BASE + "StringSerializer$StringSerializerSnapshot"
 _BYTES = _BASE + "array.BytePrimitiveArraySerializer$BytePrimitiveArraySerializerSnapshot"
 _VOID = "org.apache.flink.runtime.state.VoidNamespaceSerializer$VoidNamespaceSerializerSnapshot"
 _KEYS_AT_ONCE = 1 << 16
 
 
 def write_savepoint(
-    directory: Path, size: int, *, value_size: int = 1000, parallelism: int = 4, max_parallelism: int = 128
+    directory: Path,
+    size: int,
+    *,
+    value_size: int = 1000,
+    parallelism: int = 4,
+    max_parallelism: int = 128,
+    keys: str = "long",
 ) -> None:
-    """About `size` bytes of records with `value_size` bytes each, in `parallelism` files; `max_parallelism` ≤ 128."""
+    """About `size` bytes of records with `value_size` bytes each, in `parallelism` files; `max_parallelism` ≤ 128.
+
+    `keys`: "long", or "string" for strings of twelve letters.
+    """
     directory.mkdir(parents=True)
-    keys = np.arange(size // (value_size + 26), dtype=np.int64)
-    groups = key_groups_of(keys, max_parallelism)
+    numbers = np.arange(size // (value_size + 30), dtype=np.int64)
+    key_bytes, codes = _long_keys(numbers) if keys == "long" else _string_keys(numbers)
+    groups = key_groups_of(codes, max_parallelism)
     subtasks = []
     for subtask in range(parallelism):
         own = key_group_range(max_parallelism, parallelism, subtask)
         name = f"keyed-{subtask}"
         offsets = []
         with (directory / name).open("wb") as file:
-            file.write(_header())
+            file.write(_header(_LONG if keys == "long" else _STRING))
             for key_group in range(own.first, own.last + 1):
-                of_group = keys[groups == key_group]
+                of_group = key_bytes[groups == key_group]
                 offsets.append(file.tell() if len(of_group) else 0)
                 _write_group(file, key_group, of_group, value_size)
             total = file.tell()
@@ -48,9 +59,22 @@ def write_savepoint(
     (directory / "_metadata").write_bytes(write_metadata(metadata))
 
 
-def key_groups_of(keys: npt.NDArray[np.int64], max_parallelism: int) -> npt.NDArray[np.int64]:
-    """The key groups of Long keys: `Long.hashCode`, Flink's murmur, modulo."""
-    code = (keys ^ keys >> 32).astype(np.uint32)
+def _long_keys(numbers: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
+    """Serialized keys, a row each, and their `hashCode`s."""
+    return numbers.astype(">i8").view(np.uint8).reshape(-1, 8), (numbers ^ numbers >> 32).astype(np.uint32)
+
+
+def _string_keys(numbers: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
+    """The same for the numbers written with the letters a to p."""
+    letters = (numbers[:, None] >> np.arange(44, -4, -4) & 15).astype(np.uint8) + ord("a")
+    codes = np.zeros(len(numbers), np.uint32)
+    for letter in letters.T:
+        codes = codes * np.uint32(31) + letter
+    return np.insert(letters, 0, letters.shape[1] + 1, axis=1), codes
+
+
+def key_groups_of(code: npt.NDArray[np.uint32], max_parallelism: int) -> npt.NDArray[np.int64]:
+    """The key groups of keys by their `hashCode`: Flink's murmur, modulo."""
     with np.errstate(over="ignore"):
         mixed = code * np.uint32(0xCC9E2D51)
         mixed = (mixed << np.uint32(15) | mixed >> np.uint32(17)) * np.uint32(0x1B873593)
@@ -63,11 +87,11 @@ def key_groups_of(keys: npt.NDArray[np.int64], max_parallelism: int) -> npt.NDAr
     return np.where(signed == -(1 << 31), 0, np.abs(signed)) % max_parallelism
 
 
-def _header() -> bytes:
+def _header(key_serializer: str) -> bytes:
     out = ByteWriter()
     out.i32(6)
     out.boolean(False)
-    _serializer(out, _LONG)
+    _serializer(out, key_serializer)
     out.i16(1)
     out.utf("value")
     out.i32(0)
@@ -88,7 +112,7 @@ def _serializer(out: ByteWriter, class_name: str) -> None:
     out.i32(3)
 
 
-def _write_group(file: object, key_group: int, keys: npt.NDArray[np.int64], value_size: int) -> None:
+def _write_group(file: object, key_group: int, keys: npt.NDArray[np.uint8], value_size: int) -> None:
     """State id, records of one length, end mark; the values are noise, so that nothing can compress them."""
     if not len(keys):
         return
@@ -101,7 +125,7 @@ def _write_group(file: object, key_group: int, keys: npt.NDArray[np.int64], valu
             [
                 ("key_length", ">i4"),
                 ("key_group", "u1"),
-                ("key", ">i8"),
+                ("key", "u1", (keys.shape[1],)),
                 ("namespace", "u1"),
                 ("value_length", ">i4"),
                 ("array_length", ">i4"),
@@ -109,7 +133,7 @@ def _write_group(file: object, key_group: int, keys: npt.NDArray[np.int64], valu
             ]
         )
         rows = np.zeros(len(batch), dtype=record)
-        rows["key_length"], rows["key_group"], rows["key"] = 10, key_group, batch
+        rows["key_length"], rows["key_group"], rows["key"] = 2 + keys.shape[1], key_group, batch
         rows["value_length"], rows["array_length"] = value_size + 4, value_size
         rows["value"] = noise.integers(0, 256, (len(batch), value_size), dtype=np.uint8)
         if start + len(batch) == len(keys):

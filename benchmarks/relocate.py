@@ -17,10 +17,10 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-import psutil
 from tabulate import tabulate
 
 from big_savepoint import write_savepoint
+from processes import peak_memory
 from rescale.claim import claim, store_plan
 from rescale.execution.digests import digest
 from rescale.execution.session import spark_context
@@ -51,17 +51,6 @@ def timed(action: Callable[[], object]) -> float:
     start = time.perf_counter()
     action()
     return time.perf_counter() - start
-
-
-def peak_memory() -> dict[str, float]:
-    """Peak resident MB of the JVM and of the largest Python worker below this process."""
-    peaks: dict[str, float] = {}
-    for child in psutil.Process().children(recursive=True):
-        status = Path(f"/proc/{child.pid}/status").read_text()
-        for line in status.splitlines():  # a process that is ending has none
-            if line.startswith("VmHWM"):
-                peaks[child.name()] = max(int(line.split()[1]) / 1000, peaks.get(child.name(), 0))
-    return peaks
 
 
 def main() -> None:
