@@ -13,8 +13,14 @@ HASHED_KEYS = (
 )
 """Types of keys whose hash follows from their bytes."""
 
-UNKNOWN_KEYS = ("Enum", "StringValue")
-"""Types of keys whose hash does not, or is not known to."""
+FOLDED_KEYS = (
+    *("POJO by Objects.hash", "POJO in its own order", "POJO as of Lombok", "POJO as a record", "POJO by its id"),
+    *("POJO by HashCodeBuilder", "POJO of POJOs", "POJO in a tuple"),
+)
+"""Types of keys whose hash is found by trying formulas."""
+
+UNKNOWN_KEYS = ("Enum", "POJO of an enum", "POJO beyond guessing")
+"""Types of keys whose hash is not."""
 
 
 def keyed(before: int, maximum: int, *types: str) -> Job:

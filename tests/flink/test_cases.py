@@ -9,6 +9,7 @@ import pytest
 
 from flink.cases import CASES, Case
 from flink.harness import Flink
+from flink.max_parallelism_cases import MAX_PARALLELISM_CASES
 from rescale.errors import UnsupportedError
 from support.pipeline import rescale_snapshot
 
@@ -19,20 +20,20 @@ def digests(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [*CASES, *MAX_PARALLELISM_CASES], ids=lambda case: case.name)
 def test_flink_finds_everything_again(flink: Flink, tmp_path: Path, case: Case) -> None:
     source = flink.snapshot(case.job, tmp_path / "source", case.kind)
     before = digests(source)
     target = tmp_path / "target"
     if case.refused:
         with pytest.raises(UnsupportedError, match=case.refused):
-            rescale_snapshot(str(source), str(target), parallelism=case.shape)
+            rescale_snapshot(str(source), str(target), **case.shape)
         assert not target.exists()
         return
-    rescale_snapshot(str(source), str(target), parallelism=case.shape)
+    rescale_snapshot(str(source), str(target), **case.shape)
     if case.then:
         first, target = target, tmp_path / "second target"
-        rescale_snapshot(str(first), str(target), parallelism=[str(case.then)])
+        rescale_snapshot(str(first), str(target), **case.second_shape)
     assert digests(source) == before
     verdict = flink.restore(
         target,

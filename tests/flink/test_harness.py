@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from flink.harness import Flink, FlinkError, Job, Verdict
-from flink.key_types import HASHED_KEYS, UNKNOWN_KEYS, keyed
+from flink.key_types import FOLDED_KEYS, HASHED_KEYS, UNKNOWN_KEYS, keyed
 
 EVERYTHING = Job("everything", 4, {"seed": 3}, exceptions={"lists": 3}, max_parallelism=128)
 RAW = EVERYTHING.with_(parameters={"seed": 3, "raw_keyed": 1, "raw_operator": 1})
@@ -47,7 +47,7 @@ def test_other_graphs_survive_flinks_own_rescaling(flink: Flink, tmp_path: Path,
 
 
 def test_jobs_keyed_by_any_type_survive_flinks_own_rescaling(flink: Flink, tmp_path: Path) -> None:
-    job = keyed(2, 128, *HASHED_KEYS, *UNKNOWN_KEYS)
+    job = keyed(2, 128, *HASHED_KEYS, *FOLDED_KEYS, *UNKNOWN_KEYS)
     verdict = flink.restore(flink.snapshot(job, tmp_path), job, job.with_(parallelism=1, backend="rocksdb"))
     assert verdict.ok, verdict
     assert verdict.compared["keyed"] > 50 * len(HASHED_KEYS)
