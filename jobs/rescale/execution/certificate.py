@@ -8,15 +8,16 @@ from typing import Any
 
 import msgspec
 
-from rescale.execution.validation import OperatorProof
+from rescale.execution.validation import OperatorProof, RecordProof
+from rescale.flink.serializers.formulas import KNOWN
 from rescale.flink.start import start_command
 from rescale.planning.plan import Plan
 from rescale.planning.snapshot import Snapshot
 from rescale.storage.store import open_store
 
 _CLAIM_OF_RECORDS = (
-    "where the max parallelism changed, that holds of every record, and every record lies in the key group that the "
-    "hash of its key gives, in the source under the old maximum and in the result under the new one"
+    "where the max parallelism changed, that holds of every record, and every record whose key hashes in a way that is "
+    "given lies in the key group of that hash, in the source under the old maximum and in the result under the new one"
 )
 _LIMITS = (
     "a rule for hashes that is wrong for k keys only would not be noticed with a probability of (old maximum)^-k; "
@@ -56,7 +57,20 @@ def certificate_of(
 
 
 def _proof(proof: OperatorProof) -> dict[str, Any]:
-    return {**proof._asdict(), "records": proof.records._asdict() if proof.records else None}
+    return {**proof._asdict(), "records": _records(proof.records) if proof.records is not None else None}
+
+
+def _records(proof: RecordProof) -> dict[str, Any]:
+    return {
+        "compared": sum(digest.records for digest in proof.states.values()),
+        "key_hash": proof.key_hash,
+        "hash_is": None if proof.key_hash is None else "known" if proof.key_hash == KNOWN else "tested, not known",
+        "distinct_keys_at_least": proof.keys,
+        "states": {
+            state: {"records": digest.records, "digest": f"{digest.digest:032x}"}
+            for state, digest in proof.states.items()
+        },
+    }
 
 
 def write_certificate(plan: Plan, certificate: dict[str, Any]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from rescale.errors import SnapshotError
 from rescale.execution.chunks import Chunk
@@ -18,39 +17,53 @@ from rescale.storage.store import Pin
 _NOT_YET = np.iinfo(np.int64).max
 
 
-def group_records(
-    reader: RecordReader,
-    files: Sequence[tuple[str, Pin | None]],
-    groups: Sequence[tuple[int, Extent]],
-    *,
-    compressed: bool,
-) -> Iterator[Records]:
-    """The records of (key group, extent)s that lie end to end; `SnapshotError` names the file and the place in it."""
-    numbers = np.array([key_group for key_group, _ in groups], np.int64)
-    path, begin = files[groups[0][1].file][0], groups[0][1].start
-    starts = np.array([extent.start - begin for _, extent in groups], np.int64)
-    if compressed:
-        starts = np.full(len(groups), _NOT_YET, np.int64)
-        chunks = _decompressed_groups(files, groups, starts)
-    else:
-        chunks = read_chunks(files, groups[0][1]._replace(length=sum(extent.length for _, extent in groups)))
-    try:
-        yield from reader.read(numbers, starts, chunks)
-    except SnapshotError as error:
-        if compressed:
-            error.offset = None  # it counts decompressed bytes
-        elif error.path is None:
-            error.offset = begin + (error.offset or 0)
-        raise error.located(path=path) from None
+class GroupRecords:
+    """Reads the records of (key group, extent)s of `files` that lie end to end.
 
+    `size` are the bytes read so far, decompressed ones if the groups are `compressed`.
+    """
 
-def _decompressed_groups(
-    files: Sequence[tuple[str, Pin | None]], groups: Sequence[tuple[int, Extent]], starts: npt.NDArray[np.int64]
-) -> Iterator[Chunk]:
-    """The content of all groups, each of which is a snappy stream; says where each begins as it comes to it."""
-    position = 0
-    for i, (_, extent) in enumerate(groups):
-        starts[i] = position
-        for content in decompressed(read_chunks(files, extent)):
-            position += len(content)
-            yield content
+    def __init__(
+        self,
+        reader: RecordReader,
+        files: Sequence[tuple[str, Pin | None]],
+        groups: Sequence[tuple[int, Extent]],
+        *,
+        compressed: bool,
+    ) -> None:
+        self.size = 0
+        self._reader = reader
+        self._files = files
+        self._groups = groups
+        self._compressed = compressed
+        self._starts = np.full(len(groups), _NOT_YET, np.int64)
+
+    def __iter__(self) -> Iterator[Records]:
+        """`SnapshotError` names the file and the place in it."""
+        numbers = np.array([key_group for key_group, _ in self._groups], np.int64)
+        first = self._groups[0][1]
+        try:
+            yield from self._reader.read(numbers, self._starts, self._chunks())
+        except SnapshotError as error:
+            if self._compressed:
+                error.offset = None  # it counts decompressed bytes
+            elif error.path is None:
+                error.offset = first.start + (error.offset or 0)
+            raise error.located(path=self._files[first.file][0]) from None
+
+    def _chunks(self) -> Iterator[Chunk]:
+        """The bytes of all groups; says where each begins when it comes to it."""
+        if not self._compressed:
+            first = self._groups[0][1]
+            self._starts[:] = [extent.start - first.start for _, extent in self._groups]
+            whole = first._replace(length=sum(extent.length for _, extent in self._groups))
+            yield from self._counted(read_chunks(self._files, whole))
+            return
+        for i, (_, extent) in enumerate(self._groups):
+            self._starts[i] = self.size
+            yield from self._counted(decompressed(read_chunks(self._files, extent)))
+
+    def _counted(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        for chunk in chunks:
+            self.size += len(chunk)
+            yield chunk

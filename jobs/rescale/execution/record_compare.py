@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rescale.errors import IntegrityError, RescaleError, SnapshotError
-from rescale.execution.group_records import group_records
+from rescale.execution.group_records import GroupRecords
 from rescale.execution.rekeying.key_counter import KeyCounter
 from rescale.execution.rekeying.key_groups import NewKeyGroups
 from rescale.execution.rekeying.sources import MOST_UNKNOWN_STATES
 from rescale.flink.keyed.composite_key import composite_keys
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.record_digest import RecordDigester, StateDigest
-from rescale.flink.keyed.records import RecordReader
+from rescale.flink.keyed.records import ID_SIZE, RecordReader, framed_size
 from rescale.planning.locate import Extent
 from rescale.storage.store import Pin
 
@@ -79,14 +79,28 @@ class RecordComparer:
         digester, counter = RecordDigester(is_map), KeyCounter()
         reader = RecordReader(check.max_parallelism[0], len(names))
         files = self.result if check.in_result else self.source
-        for records in group_records(reader, files, check.groups, compressed=check.compressed):
+        batches = GroupRecords(reader, files, check.groups, compressed=check.compressed)
+        accounted = 0
+        for records in batches:
             groups, codes = key_groups.of(records)
             digester.add(records, groups)
+            accounted += framed_size(records, check.max_parallelism[0])
             if codes is not None:
                 counter.add(codes)
+        _account(batches.size, accounted + ID_SIZE * len(check.groups))
         states = {name: digest for name, digest in zip(names, digester.digests(), strict=True) if digest.records}
         size = sum(extent.length for _, extent in check.groups)
         return RecordTally(check.operator, check.in_result, states, len(check.groups), size, counter.count)
+
+
+def _account(read: int, accounted: int) -> None:
+    """Whoever skipped some records would find as few on both sides, and other bytes than he read."""
+    if read != accounted:
+        raise IntegrityError(
+            "not every byte of the key groups was accounted for; nothing was published",
+            expected=f"{read} bytes",
+            found=f"{accounted} bytes of records and their framing",
+        )
 
 
 def _states(header: KeyedHeader | None) -> tuple[list[str], list[bool]]:

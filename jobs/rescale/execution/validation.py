@@ -42,15 +42,15 @@ T = TypeVar("T")
 
 
 class RecordProof(NamedTuple):
-    """What was found equal for records that got new key groups: by state, how many there are and their digest (hex).
+    """What was found equal for records that got new key groups, by state.
 
-    `key_hash` names how keys hash, None where that is not known and the records' places follow from the old ones;
-    every record was found where its hash puts it, of `keys` different keys at least.
+    `key_hash` names how keys hash: every record of `keys` different keys at least was found where its hash puts it.
+    None where that is not known, and the records' places follow from the old ones alone.
     """
 
     key_hash: str | None
     keys: int
-    states: dict[str, tuple[int, str]]
+    states: dict[str, StateDigest]
 
 
 class OperatorProof(NamedTuple):
@@ -225,7 +225,7 @@ def _record_proof(
     return RecordProof(
         key_hashes.get(operator.entry.operator_id),
         min(MOST_KEYS_COUNTED, sum(tally.keys for tally in tallies if not tally.in_result)),
-        {state: (digest.records, f"{digest.digest:032x}") for state, digest in sorted(source.items())},
+        dict(sorted(source.items())),
     )
 
 

@@ -20,6 +20,7 @@ from rescale.flink.java_hash import SUBCLASS, WRONG, key_groups_of_hashes, walk_
 from rescale.flink.serializers.formulas import (
     CASE_CLASS,
     FOLDS,
+    KNOWN,
     Formula,
     OwnClass,
     apply_formula,
@@ -31,8 +32,6 @@ from rescale.flink.serializers.formulas import (
 from rescale.flink.serializers.program import Program, compile_program
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.steps import Fixed, FixedHash, Product, parts
-
-KNOWN = "java"
 
 LEAST_MAX_PARALLELISM = 64
 HIGHEST_CHANCE = 1e-9

@@ -53,4 +53,31 @@ def certificate_text(certificate: dict[str, Any]) -> str:
         disable_numparse=True,
     )
     operators = counted(len(certificate["operators"]), "operator")
-    return f"{certificate['verdict']}: {operators}, {human_bytes(certificate['bytes'])} compared\n\n{table}"
+    lines = [f"{certificate['verdict']}: {operators}, {human_bytes(certificate['bytes'])} compared", "", table]
+    rekeyed = [proof for proof in certificate["operators"] if proof["records"] is not None]
+    if rekeyed:
+        lines += ["", _records_table(rekeyed)]
+    return "\n".join(lines)
+
+
+def _records_table(proofs: list[dict[str, Any]]) -> str:
+    return tabulate(
+        [
+            (
+                proof["label"],
+                proof["max_parallelism"],
+                proof["records"]["compared"],
+                proof["records"]["distinct_keys_at_least"] or "",
+                f"{proof['records']['key_hash']} ({proof['records']['hash_is']})"
+                if proof["records"]["key_hash"]
+                else "",
+            )
+            for proof in proofs
+        ],
+        headers=("operator", "max parallelism", "records", "keys, at least", "keys hash by"),
+        disable_numparse=True,
+    )
+
+
+def _hash(records: dict[str, Any]) -> str:
+    return f"{records['key_hash']} ({records['hash_is']})" if records["key_hash"] else "not known"

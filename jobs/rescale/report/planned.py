@@ -7,7 +7,8 @@ from typing import Any
 
 from tabulate import tabulate
 
-from rescale.planning.plan import OperatorPlan, Plan, Slot
+from rescale.flink.serializers.formulas import KNOWN
+from rescale.planning.plan import OperatorPlan, Plan, Slot, WorkClass
 from rescale.report.units import counted, human_bytes
 
 
@@ -36,7 +37,7 @@ def plan_text(summary: dict[str, Any]) -> str:
             operator["label"],
             _arrow(operator["parallelism"], operator["new_parallelism"]),
             _arrow(operator["max_parallelism"], operator["new_max_parallelism"]),
-            operator["work"] if operator["keyed_bytes"] else "",
+            _work(operator) if operator["keyed_bytes"] else "",
             human_bytes(operator["keyed_bytes"]) if operator["keyed_bytes"] else "",
             f"{operator['evenness']:.2f} → {operator['new_evenness']:.2f}" if operator["keyed_bytes"] else "",
             human_bytes(operator["operator_bytes"]) if operator["operator_bytes"] else "",
@@ -67,8 +68,25 @@ def plan_text(summary: dict[str, Any]) -> str:
             "",
             tabulate(shares, headers=("operator", "new subtask", "key groups", "state"), disable_numparse=True),
         ]
+    kinds = {operator["work"] for operator in summary["operators"] if operator["keyed_bytes"]}
+    lines += [f"\n{kind}: {_WORK[kind]}" for kind in sorted(kinds)]
     lines += [f"\nnote: {warning}" for warning in summary["warnings"]]
     return "\n".join(lines)
+
+
+_WORK = {
+    WorkClass.RELOCATE: "the max parallelism stays, so key groups are copied as they are",
+    WorkClass.REGROUP: "the new max parallelism divides the old one, so a record's new key group follows from its old "
+    "one; how much each subtask gets is exact",
+    WorkClass.REHASH: "every key is hashed anew, and must hash to the key group that it lies in; how much each subtask "
+    "gets is what is to be expected",
+}
+
+
+def _work(operator: dict[str, Any]) -> str:
+    """The class of work, and how keys hash if that is no matter of course."""
+    own_hash = operator["key_hash"] not in (None, KNOWN)
+    return f"{operator['work']} by {operator['key_hash']}" if own_hash else str(operator["work"])
 
 
 _MOST_SUBTASKS = 16
@@ -84,6 +102,7 @@ def _operator(operator: OperatorPlan) -> dict[str, Any]:
         "max_parallelism": operator.max_parallelism,
         "new_max_parallelism": operator.new_max_parallelism,
         "work": operator.work.value,
+        "key_hash": operator.rekeying.key_hash if operator.rekeying is not None else None,
         "keyed_bytes": operator.bytes_of(Slot.KEYED, Slot.RAW_KEYED),
         "operator_bytes": operator.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR),
         "evenness": evenness(operator.old_keyed_bytes),

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from rescale.execution.rekeying.arena import Arena
 from rescale.execution.rekeying.blocks import read_row
 from rescale.flink.keyed.record_walk import END_OF_GROUP
+from rescale.flink.keyed.records import ID_SIZE
 
 WINDOW = 8 * 1024 * 1024
 
@@ -58,7 +59,7 @@ def framed(blocks: Blocks, number_of_states: int, arena: Arena) -> Iterator[memo
     ends_state = np.append(np.diff(slots) != 0, True)
     first_ids = np.where(begins, states, -1)
     marks = np.where(ends_state, np.where(ends, END_OF_GROUP, np.append(states[1:], 0)), -1)
-    behind = np.cumsum(blocks["size"] + 2 * begins + 2 * ends_state)
+    behind = np.cumsum(blocks["size"] + ID_SIZE * begins + ID_SIZE * ends_state)
     out = np.empty(0, np.uint8)
     first, written = 0, 0
     while first < len(blocks):

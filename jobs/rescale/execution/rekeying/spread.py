@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rescale.errors import RescaleError
-from rescale.execution.group_records import group_records
+from rescale.execution.group_records import GroupRecords
 from rescale.execution.rekeying.blocks import BlockSorter, write_rows
 from rescale.execution.rekeying.key_counter import KeyCounter
 from rescale.execution.rekeying.lanes import Lane
@@ -89,7 +89,7 @@ class _OperatorSpread:
         ]
         table = id_table(self._operator, source.ids, self._source.number_of_states)
         reader = RecordReader(self._operator.max_parallelism, len(table))
-        batches = group_records(reader, self._plan.files, groups, compressed=rekeying.compressed)
+        batches = GroupRecords(reader, self._plan.files, groups, compressed=rekeying.compressed)
         for batch, found in enumerate(batches):
             records = replace(found, states=table[found.states])
             new_groups, codes = self._source.key_groups.of(records)

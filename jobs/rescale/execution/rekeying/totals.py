@@ -11,10 +11,9 @@ import numpy.typing as npt
 from rescale.errors import RescaleError
 from rescale.execution.rekeying.key_counter import MOST_KEYS_COUNTED
 from rescale.execution.rekeying.spread import Receipt
+from rescale.flink.keyed.records import ID_SIZE
 
 Longs = npt.NDArray[np.int64]
-
-_ID_SIZE = 2
 
 
 @dataclass
@@ -29,7 +28,7 @@ class Total:
         """The length of every new key group in canonical framing: an id in front, and one behind every state."""
         by_state = self.sizes.reshape(-1, len(self.records))
         states = (by_state > 0).sum(axis=1)
-        lengths: Longs = by_state.sum(axis=1) + np.where(states, (states + 1) * _ID_SIZE, 0)
+        lengths: Longs = by_state.sum(axis=1) + np.where(states, (states + 1) * ID_SIZE, 0)
         return lengths
 
 

@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 from rescale.flink.compiled import Long, compiled
+from rescale.flink.keyed.records import FLAG
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 
 END_OF_GROUP = 0xFFFF
-FLAG = 0x80
 NO_STATE = -1
 """The walk stands before a key group."""
 

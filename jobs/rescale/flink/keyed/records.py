@@ -22,6 +22,10 @@ RECORDS_AT_ONCE = 1 << 18
 LARGEST_RECORD = 1 << 30
 """A record is held in memory as a whole, several times over."""
 
+ID_SIZE = 2
+FLAG = 0x80
+"""Of the first byte of a key."""
+
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 
@@ -58,6 +62,13 @@ class Records:
 
     def __len__(self) -> int:
         return len(self.starts)
+
+
+def framed_size(records: Records, max_parallelism: int) -> int:
+    """The bytes of the records in their key groups, with the ids that follow some; the id in front of a group apart."""
+    prefix = prefix_size(max_parallelism)
+    lengths = int((records.ends - records.starts).sum()) + len(records) * (4 + prefix)
+    return lengths + ID_SIZE * int(np.count_nonzero(records.data[records.starts - prefix] & FLAG))
 
 
 class RecordReader:

@@ -21,6 +21,9 @@ from dataclasses import dataclass, replace
 
 from rescale.flink.serializers.steps import Fixed, FixedHash, Flagged, Product, Step, WeightedSum, changed, parts
 
+KNOWN = "java"
+"""The name of no formula: that of hashes which Java's and Flink's own classes define."""
+
 CASE_CLASS = "case-class"
 MOST_FORMULAS = 8_000
 """Enough for all orders of six fields; to try them takes a second."""
