@@ -11,11 +11,16 @@ from typing import Any
 
 from airflow.sdk import Param
 
+from rescale.errors import RequestError
 from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.planning.request import Request, make_request, parse_uids
 
-_PLACE = r"^((file:)?/|s3[ap]?://)\S.*$"
+# An answer to a wrong value shows the pattern: they are as plain as they can be.
+_PLACE = "^(/|file:/|s3://|s3a://|s3p://)"
 _PLACES = "`s3://bucket/key` (also `s3a://`, `s3p://`), or an absolute path that workers can reach"
+
+_NUMBER_OF_ONE = "^.+=[1-9][0-9]*$"
+_FORMULA = "^(.+=)?[^=:]+$"
 
 _SNAPSHOT, _RESULT, _ACCESS = "The snapshot", "The result", "Access"
 
@@ -65,10 +70,38 @@ def rescale_form() -> dict[str, Param]:
         "operator_parallelism": Param(
             [],
             type="array",
-            items={"type": "string", "pattern": r"^.+=[1-9][0-9]*$"},
+            items={"type": "string", "pattern": _NUMBER_OF_ONE},
             title="Parallelism of single operators",
             section=_RESULT,
             description_md="Lines `uid=4` or `operator-id=4`; they go before the parallelism for all.",
+        ),
+        "max_parallelism": Param(
+            None,
+            type=["null", "integer"],
+            minimum=1,
+            maximum=UPPER_BOUND_MAX_PARALLELISM,
+            title="Max parallelism",
+            section=_RESULT,
+            description_md="The number of key groups, for every operator but those that always run with one subtask. "
+            "Empty: as it is.",
+        ),
+        "operator_max_parallelism": Param(
+            [],
+            type="array",
+            items={"type": "string", "pattern": _NUMBER_OF_ONE},
+            title="Max parallelism of single operators",
+            section=_RESULT,
+            description_md="Lines `uid=256` or `operator-id=256`; they go before the max parallelism for all.",
+        ),
+        "key_hashes": Param(
+            [],
+            type="array",
+            items={"type": "string", "pattern": _FORMULA},
+            title="How keys hash",
+            section=_RESULT,
+            description_md="Only for another max parallelism, and for keys whose `hashCode` is your own: lines "
+            "`objects-hash(a,b)` or `uid=objects-hash(a,b)`. Empty: common formulas are tried. (A function of your own "
+            "can be named on the command line only: who may fill in a form may not choose what code runs.)",
         ),
         "connection": Param(
             None,
@@ -90,13 +123,22 @@ def rescale_form() -> dict[str, Param]:
 
 def request_of(params: Mapping[str, Any]) -> Request:
     """The request of a filled form; `RequestError` names what makes no sense."""
-    words = list(params["operator_parallelism"])
-    if params["parallelism"] is not None:
-        words.append(str(params["parallelism"]))
+    if unknown := sorted(params.keys() - rescale_form().keys()):
+        raise RequestError(
+            "the form has no such field", expected=f"only {', '.join(rescale_form())}", found=", ".join(unknown)
+        )
     return make_request(
         params["source"],
         params["target"],
-        words,
+        _numbers(params, "parallelism"),
         params["allowed_prefixes"],
         parse_uids(params["operator_names"]),
+        _numbers(params, "max_parallelism"),
+        params["key_hashes"],
     )
+
+
+def _numbers(params: Mapping[str, Any], name: str) -> list[str]:
+    """As words of a command line: the number for all, if there is one, and those of single operators."""
+    of_all = params[name]
+    return [*params[f"operator_{name}"], *([] if of_all is None else [str(of_all)])]

@@ -1,0 +1,98 @@
+"""The form refuses what makes no sense of one value alone, and what it takes becomes the request that it stands for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from airflow.sdk.definitions.param import ParamsDict
+from airflow.sdk.exceptions import ParamValidationError
+
+from rescale.errors import RequestError
+from rescale.orchestration.form import request_of, rescale_form
+from rescale.planning.request import make_request, parse_uids
+
+_PLACES = {"source": "s3://bucket/save", "target": "/mnt/rescaled"}
+
+
+def filled(**values: Any) -> dict[str, Any]:
+    """The Params of a run that was triggered with these values, as a task gets them."""
+    params = ParamsDict(rescale_form())
+    params.update(values)
+    return dict(params.validate())
+
+
+def test_an_empty_form_asks_for_a_copy_of_the_same_shape() -> None:
+    assert request_of(filled(**_PLACES)) == make_request("s3://bucket/save", "/mnt/rescaled")
+
+
+def test_every_field_arrives_in_the_request() -> None:
+    params = filled(
+        **_PLACES,
+        parallelism=6,
+        operator_parallelism=["visits=3", "a=b=4"],
+        max_parallelism=256,
+        operator_max_parallelism=["visits=512"],
+        key_hashes=["objects-hash(a,b)", "visits=lombok(id)"],
+        operator_names=["visits", "# a remark"],
+        allowed_prefixes=["s3://shared/state"],
+    )
+    assert request_of(params) == make_request(
+        "s3://bucket/save",
+        "/mnt/rescaled",
+        ["6", "visits=3", "a=b=4"],
+        ["s3://shared/state"],
+        parse_uids(["visits"]),
+        ["256", "visits=512"],
+        ["objects-hash(a,b)", "visits=lombok(id)"],
+    )
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"source": "savepoint-1a2b"},
+        {"source": "ftp://host/save"},
+        {"source": ""},
+        {"source": None},
+        {"target": "rescaled"},
+        {"parallelism": 0},
+        {"parallelism": 32769},
+        {"parallelism": "6"},
+        {"parallelism": 1.5},
+        {"operator_parallelism": "visits=3"},
+        {"operator_parallelism": ["visits"]},
+        {"operator_parallelism": ["visits=0"]},
+        {"max_parallelism": -1},
+        {"operator_max_parallelism": ["=3"]},
+        {"key_hashes": ["os:system"]},
+        {"key_hashes": ["visits=os:system"]},
+        {"allowed_prefixes": ["shared"]},
+        {"connection": 1},
+        {"accept_unconditional_publish": "yes"},
+    ],
+    ids=str,
+)
+def test_a_wrong_value_is_refused_by_the_schema(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ParamValidationError):
+        filled(**{**_PLACES, **wrong})
+
+
+@pytest.mark.parametrize("missing", ["source", "target"])
+def test_source_and_target_have_to_be_said(missing: str) -> None:
+    with pytest.raises(ParamValidationError):
+        filled(**{name: value for name, value in _PLACES.items() if name != missing})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "what"),
+    [
+        ({"target": "s3://bucket/save/inside"}, "the target"),
+        ({"paralelism": 6}, "the form has no such field"),
+        ({"parallelism": 6, "operator_parallelism": ["a=2", "a=3"]}, "is given twice"),
+        ({"operator_max_parallelism": ["a=40000"]}, "not a max parallelism"),
+    ],
+)
+def test_what_takes_more_than_one_value_is_refused_by_the_first_task(wrong: dict[str, Any], what: str) -> None:
+    with pytest.raises(RequestError, match=what):
+        request_of(filled(**{**_PLACES, **wrong}))

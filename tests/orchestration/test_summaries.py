@@ -1,0 +1,60 @@
+"""What goes from task to task stays small, however large the snapshot is, and says the most important first."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.orchestration.summaries import LIMIT, certificate_summary, plan_summary, snapshot_summary
+from rescale.planning.planner import make_plan
+from rescale.planning.request import make_request
+from rescale.planning.snapshot import Operator, Snapshot
+from support.synthetic import element_stream, operator, own_stream, snapshot
+
+OPERATORS = 50
+
+
+def large(label: str) -> Snapshot:
+    """A snapshot of many operators of 1 to 50 subtasks, whose names begin with `label`."""
+
+    def one(number: int) -> Operator:
+        keyed = tuple(own_stream(subtask, number, 128, Framing.HEAP) for subtask in range(number))
+        lists = (element_stream(0, {f"list-{i}": (DistributionMode.UNION, 3) for i in range(20)}),)
+        return operator(f"{label}-{number}", number, keyed=keyed, elements=lists, finished=())
+
+    return snapshot(*(one(number) for number in range(1, OPERATORS + 1)))
+
+
+@pytest.mark.parametrize("label", ["operator", "a long name " * 100, "Überläufe 漢字 " * 100])
+def test_fifty_operators_fit(label: str) -> None:
+    source = large(label)
+    plan = make_plan(source, make_request("/source", "/target", ["7"]))
+    documents = [
+        snapshot_summary(source),
+        plan_summary(plan, published=False),
+        certificate_summary(
+            {"verdict": "complete", "bytes": 1, "candidate_sha256": "0" * 64, "operators": [{}] * OPERATORS},
+            plan.places.certificate,
+        ),
+    ]
+    assert LIMIT == 8192
+    assert all(len(json.dumps(document).encode()) <= LIMIT for document in documents)
+    assert [document["operators"] for document in documents] == [OPERATORS] * 3
+
+
+def test_the_largest_operators_come_first() -> None:
+    source = large("operator")
+    largest = snapshot_summary(source)["largest_operators"]
+    sizes = [line["bytes"] for line in largest]
+    assert sizes == sorted((one.bytes for one in source.operators), reverse=True)[:10]
+
+
+def test_a_plan_says_where_it_lies_and_what_changes() -> None:
+    source = snapshot(operator("a"), operator("b"), operator("global", 1, 1))
+    plan = make_plan(source, make_request("/source", "/target", ["a=3"]))
+    summary = plan_summary(plan, published=True)
+    assert (summary["plan"], summary["published"]) == (plan.places.plan, True)
+    assert (summary["operators"], summary["operators_changed"]) == (3, 1)
