@@ -14,7 +14,7 @@ from typing import Self
 import psutil
 
 _MARK = "RESCALE_TEST_MARK"
-_PERIOD = 0.3
+_PERIOD = 0.5
 
 
 class Watch:
