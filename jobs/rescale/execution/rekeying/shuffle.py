@@ -7,16 +7,17 @@ the receipts is, so that all sizes and errors are known before anything is writt
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pyspark import SparkContext
 
 from rescale.execution.dispatch import failures_as_ours, reported, slices_of
 from rescale.execution.progress import Progress
+from rescale.execution.rekeying.exchange import send_to_partitions
 from rescale.execution.rekeying.units import ReadUnit
 
 R = TypeVar("R")
-Spread = Callable[[Iterable[Sequence[ReadUnit]]], Iterator[tuple[int, Any]]]
+Spread = Callable[[Iterable[Sequence[ReadUnit]]], Iterator[tuple[int, bytes]]]
 
 
 class Shuffle:
@@ -37,29 +38,17 @@ class Shuffle:
             [unit for _, unit in some] for some in slices_of([(u.size, u) for u in units], spark.defaultParallelism)
         ]
         spread = make_spread(self._done.add)
-        self._rows = (
-            spark.parallelize(slices, len(slices)).mapPartitions(spread).partitionBy(partitions, _named_partition)
-        )
+        self._rows = send_to_partitions(spark.parallelize(slices, len(slices)).mapPartitions(spread), partitions)
 
-    def read(self, partition: int, work: Callable[[Iterable[Any]], R]) -> R:
+    def read(self, partition: int, work: Callable[[Iterable[bytes]], R]) -> R:
         """Has everything read; returns what `work` makes of the rows of one partition."""
 
-        def rows_alone(rows: Iterable[tuple[int, Any]]) -> Iterator[R]:
-            yield work(row for _, row in rows)
-
         with failures_as_ours(), reported(self._progress, lambda: self._done.value):
-            (result,) = self._spark.runJob(self._rows, rows_alone, [partition])
+            (result,) = self._spark.runJob(self._rows, lambda rows: [work(rows)], [partition])
         return result
 
-    def write(self, partitions: Sequence[int], work: Callable[[int, Iterable[Any]], Iterator[R]]) -> list[R]:
+    def write(self, partitions: Sequence[int], work: Callable[[int, Iterable[bytes]], Iterator[R]]) -> list[R]:
         """What `work(partition, rows)` gives for each of the partitions, in no order."""
 
-        def with_number(number: int, rows: Iterable[tuple[int, Any]]) -> Iterator[R]:
-            return work(number, (row for _, row in rows))
-
         with failures_as_ours():
-            return list(self._spark.runJob(self._rows.mapPartitionsWithIndex(with_number), list, list(partitions)))
-
-
-def _named_partition(number: int) -> int:
-    return number
+            return list(self._spark.runJob(self._rows.mapPartitionsWithIndex(work), list, list(partitions)))

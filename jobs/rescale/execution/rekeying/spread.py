@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -35,7 +36,7 @@ class Receipt(NamedTuple):
 
 @dataclass(frozen=True)
 class Spread:
-    """Reads units and gives (partition, row) for those who write, and receipts (or a final error) for one who adds up.
+    """Reads units and gives (partition, row) for those who write, and to one who adds up pickled receipts or an error.
 
     Keys are told apart by their hashes, so there may be more than are counted; those of two units are different ones,
     for a key lies in one key group.
@@ -46,7 +47,7 @@ class Spread:
     receipts: int
     done: Callable[[int], None]
 
-    def __call__(self, units: Iterable[Sequence[ReadUnit]]) -> Iterator[tuple[int, bytes | Receipt | RescaleError]]:
+    def __call__(self, units: Iterable[Sequence[ReadUnit]]) -> Iterator[tuple[int, bytes]]:
         spreaders: dict[int, _OperatorSpread] = {}
         for unit in (unit for some in units for unit in some):
             operator = self.plan.operators[unit.operator]
@@ -54,11 +55,11 @@ class Spread:
                 if unit.operator not in spreaders:
                     spreaders = {unit.operator: _OperatorSpread(self.plan, operator, unit.operator, self.lanes)}
                 yield from spreaders[unit.operator].rows(unit)
-                yield self.receipts, spreaders[unit.operator].receipt()
+                yield self.receipts, pickle.dumps(spreaders[unit.operator].receipt())
             except RescaleError as error:
                 if not error.final:
                     raise
-                yield self.receipts, error.located(operator=operator.label)
+                yield self.receipts, pickle.dumps(error.located(operator=operator.label))
                 return
             self.done(unit.size)
 
@@ -76,6 +77,7 @@ class _OperatorSpread:
         mine = [lane for lane in lanes if lane.operator == number]
         self._partitions = [lane.partition for lane in mine]
         self._borders = np.array([lane.first * states for lane in mine], np.int64)
+        self._readers: dict[int, RecordReader] = {}
         self._reset()
 
     def rows(self, unit: ReadUnit) -> Iterator[tuple[int, bytes]]:
@@ -88,8 +90,7 @@ class _OperatorSpread:
             if group is not None
         ]
         table = id_table(self._operator, source.ids, self._source.number_of_states)
-        reader = RecordReader(self._operator.max_parallelism, len(table))
-        batches = GroupRecords(reader, self._plan.files, groups, compressed=rekeying.compressed)
+        batches = GroupRecords(self._reader(len(table)), self._plan.files, groups, compressed=rekeying.compressed)
         for batch, found in enumerate(batches):
             records = replace(found, states=table[found.states])
             new_groups, codes = self._source.key_groups.of(records)
@@ -100,6 +101,12 @@ class _OperatorSpread:
             self._records += np.bincount(records.states, minlength=len(self._records))
             for section, row in write_rows(self._number, unit.number, batch, index, blocks, self._borders):
                 yield self._partitions[section], row
+
+    def _reader(self, number_of_states: int) -> RecordReader:
+        """The same one for many units, for its buffers' sake."""
+        if number_of_states not in self._readers:
+            self._readers = {number_of_states: RecordReader(self._operator.max_parallelism, number_of_states)}
+        return self._readers[number_of_states]
 
     def receipt(self) -> Receipt:
         """Of what was read since the last one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -32,16 +33,15 @@ class Total:
         return lengths
 
 
-def add_up(
-    receipts: Iterable[Receipt | RescaleError], slots: dict[int, tuple[int, int]]
-) -> dict[int, Total] | RescaleError:
+def add_up(receipts: Iterable[bytes], slots: dict[int, tuple[int, int]]) -> dict[int, Total] | RescaleError:
     """Totals by operator, or the first error. `slots` says (number of slots, number of states) by operator."""
     totals = {
         operator: Total(np.zeros(count, np.int64), np.zeros(states, np.int64))
         for operator, (count, states) in slots.items()
     }
     errors = []
-    for receipt in receipts:
+    for pickled in receipts:
+        receipt: Receipt | RescaleError = pickle.loads(pickled)
         if isinstance(receipt, RescaleError):
             errors.append(receipt)
             continue
