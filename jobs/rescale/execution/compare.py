@@ -10,6 +10,7 @@ from rescale.errors import IntegrityError, RescaleError, SnapshotError
 from rescale.execution.coverage import GroupPair
 from rescale.execution.digests import MODULUS, digest, read_chunks, run_digests
 from rescale.execution.rewrite import decompressed, translated
+from rescale.execution.spans import span
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.planning.locate import Extent
 from rescale.planning.plan import Slot
@@ -96,17 +97,17 @@ class Comparer:
         else:
             sources = [pair.source for pair in pairs if pair.source is not None]
             yield from zip(
-                run_digests(read_chunks(self.source, _span(sources)), [extent.length for extent in sources]),
+                run_digests(read_chunks(self.source, span(sources)), [extent.length for extent in sources]),
                 run_digests(
-                    self._result_chunks(_span([pair.result for pair in pairs])),
+                    self._result_chunks(span([pair.result for pair in pairs])),
                     [pair.result.length for pair in pairs],
                 ),
                 strict=True,
             )
 
     def _elements(self, check: ElementCheck) -> Tally:
-        span = _span(check.elements)
-        chunks = self._result_chunks(span) if check.in_result else read_chunks(self.source, span)
+        whole = span(check.elements)
+        chunks = self._result_chunks(whole) if check.in_result else read_chunks(self.source, whole)
         total = sum(run_digests(chunks, [extent.length for extent in check.elements])) % MODULUS
         return Tally(
             check.operator,
@@ -116,7 +117,7 @@ class Comparer:
             check.state,
             check.mode,
             len(check.elements),
-            span.length,
+            whole.length,
             total,
         )
 
@@ -132,7 +133,3 @@ class Comparer:
                 offset=extent.start,
                 found=error.found,
             ) from None
-
-
-def _span(extents: list[Extent] | tuple[Extent, ...]) -> Extent:
-    return Extent(extents[0].file, extents[0].start, sum(extent.length for extent in extents))

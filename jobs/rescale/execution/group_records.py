@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from rescale.errors import SnapshotError
+from rescale.errors import IntegrityError, SnapshotError, UnsupportedError
 from rescale.execution.chunks import Chunk
 from rescale.execution.digests import read_chunks
+from rescale.execution.rekeying.sources import MOST_UNKNOWN_STATES
 from rescale.execution.rewrite import decompressed
+from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.records import RecordReader, Records
 from rescale.planning.locate import Extent
 from rescale.storage.store import Pin
@@ -39,12 +41,12 @@ class GroupRecords:
         self._starts = np.full(len(groups), _NOT_YET, np.int64)
 
     def __iter__(self) -> Iterator[Records]:
-        """`SnapshotError` names the file and the place in it."""
+        """Errors name the file and the place in it."""
         numbers = np.array([key_group for key_group, _ in self._groups], np.int64)
         first = self._groups[0][1]
         try:
             yield from self._reader.read(numbers, self._starts, self._chunks())
-        except SnapshotError as error:
+        except (SnapshotError, UnsupportedError) as error:
             if self._compressed:
                 error.offset = None  # it counts decompressed bytes
             elif error.path is None:
@@ -67,3 +69,20 @@ class GroupRecords:
         for chunk in chunks:
             self.size += len(chunk)
             yield chunk
+
+
+def check_accounted(read: int, accounted: int) -> None:
+    """Whoever skipped some records would find as few on both sides, and other bytes than he read."""
+    if read != accounted:
+        raise IntegrityError(
+            "not every byte of the key groups was accounted for",
+            expected=f"{read} bytes",
+            found=f"{accounted} bytes of records and their framing",
+        )
+
+
+def states_of(header: KeyedHeader | None) -> tuple[list[str], list[bool]]:
+    """By state id the names of the states, and whether they are maps; numbers where the header is not understood."""
+    if header is None:
+        return [f"state {i}" for i in range(MOST_UNKNOWN_STATES)], [False] * MOST_UNKNOWN_STATES
+    return [state.name for state in header.states], [state.state_type == "MAP" for state in header.states]

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rescale.errors import IntegrityError, RescaleError, SnapshotError
-from rescale.execution.group_records import GroupRecords
+from rescale.execution.group_records import GroupRecords, check_accounted, states_of
 from rescale.execution.rekeying.key_counter import KeyCounter
 from rescale.execution.rekeying.key_groups import NewKeyGroups
-from rescale.execution.rekeying.sources import MOST_UNKNOWN_STATES
 from rescale.flink.keyed.composite_key import composite_keys
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.record_digest import RecordDigester, StateDigest
@@ -71,7 +70,7 @@ class RecordComparer:
             raise error.located(operator=check.label) from None
 
     def _tally(self, check: RecordCheck) -> RecordTally:
-        names, is_map = _states(check.header)
+        names, is_map = states_of(check.header)
         keys = None
         if check.header is not None and check.key_hash is not None:
             keys = composite_keys(check.header, check.key_hash)
@@ -87,23 +86,7 @@ class RecordComparer:
             accounted += framed_size(records, check.max_parallelism[0])
             if codes is not None:
                 counter.add(codes)
-        _account(batches.size, accounted + ID_SIZE * len(check.groups))
+        check_accounted(batches.size, accounted + ID_SIZE * len(check.groups))
         states = {name: digest for name, digest in zip(names, digester.digests(), strict=True) if digest.records}
         size = sum(extent.length for _, extent in check.groups)
         return RecordTally(check.operator, check.in_result, states, len(check.groups), size, counter.count)
-
-
-def _account(read: int, accounted: int) -> None:
-    """Whoever skipped some records would find as few on both sides, and other bytes than he read."""
-    if read != accounted:
-        raise IntegrityError(
-            "not every byte of the key groups was accounted for; nothing was published",
-            expected=f"{read} bytes",
-            found=f"{accounted} bytes of records and their framing",
-        )
-
-
-def _states(header: KeyedHeader | None) -> tuple[list[str], list[bool]]:
-    if header is None:
-        return [f"state {i}" for i in range(MOST_UNKNOWN_STATES)], [False] * MOST_UNKNOWN_STATES
-    return [state.name for state in header.states], [state.state_type == "MAP" for state in header.states]

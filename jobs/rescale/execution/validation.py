@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from pyspark import SparkContext
 
@@ -26,19 +26,14 @@ from rescale.execution.dispatch import run_units
 from rescale.execution.progress import Progress
 from rescale.execution.record_compare import RecordCheck, RecordComparer, RecordTally
 from rescale.execution.rekeying.key_counter import MOST_KEYS_COUNTED
+from rescale.execution.spans import adjacent, bounded_runs, extent_runs, group_runs
 from rescale.flink.keyed.header import is_compressed
 from rescale.flink.keyed.record_digest import StateDigest
 from rescale.flink.metadata.handles import DistributionMode
-from rescale.planning.locate import Extent
 from rescale.planning.opening import open_candidate
 from rescale.planning.plan import Slot
 from rescale.planning.snapshot import ElementStream, Operator, Snapshot
 from rescale.storage.store import open_store
-
-_UNIT_BYTES = 64 * 1024 * 1024
-_UNIT_ITEMS = 100_000
-
-T = TypeVar("T")
 
 
 class RecordProof(NamedTuple):
@@ -136,9 +131,9 @@ def _group_checks(i: int, operator: Operator, pairs: Iterable[GroupPair], slot: 
     def follows(last: GroupPair, pair: GroupPair) -> bool:
         if last.source is None or pair.source is None or last.table is not None or pair.table is not None:
             return False
-        return _adjacent(last.source, pair.source) and _adjacent(last.result, pair.result)
+        return adjacent(last.source, pair.source) and adjacent(last.result, pair.result)
 
-    for run in _runs(pairs, follows, lambda pair: pair.result.length):
+    for run in bounded_runs(pairs, follows, lambda pair: pair.result.length):
         yield GroupCheck(i, operator.label, slot, tuple(run))
 
 
@@ -147,7 +142,7 @@ def _element_checks(
 ) -> Iterator[ElementCheck]:
     for stream in streams:
         for state in stream.states:
-            for run in _runs(state.elements, _adjacent, lambda extent: extent.length):
+            for run in extent_runs(state.elements):
                 yield ElementCheck(i, label, slot, in_result, stream.subtask, state.name, state.mode, tuple(run))
 
 
@@ -155,8 +150,7 @@ def _record_checks(i: int, old: Operator, new: Operator, key_hash: str | None) -
     new_max = new.entry.max_parallelism
     for in_result, operator in ((False, old), (True, new)):
         for stream in operator.keyed:
-            groups = groups_of(stream)
-            for run in _runs(groups, lambda last, group: _adjacent(last[1], group[1]), lambda group: group[1].length):
+            for run in group_runs(groups_of(stream)):
                 yield RecordCheck(
                     i,
                     old.label,
@@ -167,25 +161,6 @@ def _record_checks(i: int, old: Operator, new: Operator, key_hash: str | None) -
                     is_compressed(stream.header),
                     tuple(run),
                 )
-
-
-def _runs(items: Iterable[T], follows: Callable[[T, T], bool], size: Callable[[T], int]) -> Iterator[list[T]]:
-    """Items that lie end to end, in runs of bounded size."""
-    run: list[T] = []
-    total = 0
-    for item in items:
-        full = total + size(item) > _UNIT_BYTES or len(run) >= _UNIT_ITEMS
-        if run and (full or not follows(run[-1], item)):
-            yield run
-            run, total = [], 0
-        run.append(item)
-        total += size(item)
-    if run:
-        yield run
-
-
-def _adjacent(last: Extent, extent: Extent) -> bool:
-    return last.file == extent.file and last.start + last.length == extent.start
 
 
 def _weight(check: GroupCheck | ElementCheck | RecordCheck) -> int:
