@@ -66,23 +66,23 @@ def walk_records(
                     wrong = BAD_ID
             if wrong != FINE or needs:
                 break
-        needs = 4
-        if end - begin < needs:
+        needs = begin - at + 4
+        if end - at < needs:
             break
         key = number(data, begin)
         if key > 0x7FFFFFFF or key < prefix:
             wrong = BAD_LENGTH
             break
-        needs = key + 8
-        if end - begin < needs:
+        needs += key + 4
+        if end - at < needs:
             break
         value = number(data, begin + 4 + key)
         if value > 0x7FFFFFFF:
             wrong = BAD_LENGTH
             break
         flagged = data[begin + 4] & FLAG
-        needs = key + value + (10 if flagged else 8)
-        if end - begin < needs:
+        needs += value + (2 if flagged else 0)
+        if end - at < needs:
             break
         group = np.int64(data[begin + 4] & 0x7F)
         if prefix == 2:
@@ -96,7 +96,7 @@ def walk_records(
         states[count] = state
         of_groups[count] = group
         count += 1
-        at, needs = begin + needs, 0
+        at, needs = at + needs, 0
         place[STATE_ID], place[GROUP] = state, i
         if flagged:
             state = np.int64(data[at - 2]) << 8 | np.int64(data[at - 1])
@@ -105,6 +105,7 @@ def walk_records(
                 i += 1
             elif state >= number_of_states:
                 wrong = BAD_ID
+                at -= 2
                 break
             place[STATE_ID], place[GROUP] = state, i
     return count, at, wrong, needs

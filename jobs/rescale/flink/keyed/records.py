@@ -117,15 +117,18 @@ class RecordReader:
                         raise SnapshotError(f"the framing of a key group is broken: {_WRONG[wrong]}", offset=origin)
                 self._buffer[: filled - begin] = self._buffer[begin:filled]
                 filled -= begin
-                self._make_room(needs, origin)
                 if chunk is None:
                     break
+                self._make_room(needs, origin)
         in_group = place[record_walk.GROUP] != len(key_groups) or place[record_walk.STATE_ID] != record_walk.NO_STATE
         if whole and (filled or in_group):
             raise SnapshotError("a key group ends inside a record", offset=origin)
 
     def _make_room(self, needs: int, origin: int) -> None:
-        if needs > LARGEST_RECORD:
+        """At most doubles the buffer: a length that is damaged costs no memory for bytes that are not there."""
+        if needs <= len(self._buffer):
+            return
+        if len(self._buffer) >= LARGEST_RECORD:
             raise UnsupportedError(
                 "a record is larger than can be moved",
                 offset=origin,
@@ -133,10 +136,9 @@ class RecordReader:
                 found=f"{needs} bytes",
                 advice="change the parallelism only: records are not looked at then",
             )
-        if needs > len(self._buffer):
-            larger = np.empty(needs, np.uint8)
-            larger[: len(self._buffer)] = self._buffer
-            self._buffer = larger
+        larger = np.empty(min(needs, 2 * len(self._buffer), LARGEST_RECORD), np.uint8)
+        larger[: len(self._buffer)] = self._buffer
+        self._buffer = larger
 
 
 def _at_the_end(chunks: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview | None]:

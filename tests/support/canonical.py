@@ -1,0 +1,58 @@
+"""Key groups in canonical framing, one record after the other: the slow twin of all that reads and writes many."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple
+
+END_OF_GROUP = 0xFFFF
+FLAG = 0x80
+
+
+class Record(NamedTuple):
+    """A record of the state with the id `state`; the key is without its key group, with namespace and user key."""
+
+    state: int
+    key: bytes
+    value: bytes
+
+
+def prefix(key_group: int, max_parallelism: int) -> bytes:
+    """What stands in front of every key (`CompositeKeySerializationUtils.writeKeyGroup`)."""
+    return key_group.to_bytes(1 if max_parallelism <= 128 else 2, "big")
+
+
+def write_group(key_group: int, records: Sequence[Record], max_parallelism: int) -> bytes:
+    """A key group as `FullSnapshotAsyncWriter` writes it, with its records in the order given; nothing for none."""
+    if not records:
+        return b""
+    out = [struct.pack(">H", records[0].state)]
+    following = [record.state for record in records[1:]] + [END_OF_GROUP]
+    for (state, key, value), after in zip(records, following, strict=True):
+        whole = bytearray(prefix(key_group, max_parallelism) + key)
+        whole[0] |= FLAG if after != state else 0
+        out.append(struct.pack(">i", len(whole)) + whole + struct.pack(">i", len(value)) + value)
+        if after != state:
+            out.append(struct.pack(">H", after))
+    return b"".join(out)
+
+
+def read_group(data: bytes, max_parallelism: int) -> list[tuple[int, Record]]:
+    """The mirror of `write_group`: (key group, record) of each."""
+    size = len(prefix(0, max_parallelism))
+    (state,), at, records = struct.unpack_from(">H", data), 2, []
+    while state != END_OF_GROUP:
+        (length,) = struct.unpack_from(">i", data, at)
+        key = data[at + 4 : at + 4 + length]
+        at += 4 + length
+        (length,) = struct.unpack_from(">i", data, at)
+        value = data[at + 4 : at + 4 + length]
+        at += 4 + length
+        key_group = int.from_bytes(bytes((key[0] & ~FLAG,)) + key[1:size], "big")
+        records.append((key_group, Record(state, key[size:], value)))
+        if key[0] & FLAG:
+            (state,) = struct.unpack_from(">H", data, at)
+            at += 2
+    assert at == len(data)
+    return records
