@@ -56,5 +56,5 @@ def _choose(
         return known.name
     if work is WorkClass.REGROUP:
         return None
-    sample = sample_keys(operator, header, snapshot.files)
+    sample = sample_keys(operator, snapshot.files)
     return choose_hash(header.key_serializer, *sample, operator.entry.max_parallelism).name

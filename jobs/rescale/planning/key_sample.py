@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
+from rescale.errors import SnapshotError
 from rescale.flink.keyed.composite_key import key_leads
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.records import Bytes, Longs, RecordReader
@@ -29,30 +31,47 @@ class KeySample(NamedTuple):
     groups: Longs
 
 
-def sample_keys(operator: Operator, header: KeyedHeader, files: Sequence[tuple[str, Pin]]) -> KeySample:
-    """From the beginnings of key groups that lie evenly apart, at most `SAMPLE_SIZE` bytes of them."""
+def sample_keys(operator: Operator, files: Sequence[tuple[str, Pin]]) -> KeySample:
+    """From the beginnings of key groups that lie evenly apart, at most `SAMPLE_SIZE` bytes of them.
+
+    Streams whose header is not understood are left out. `SnapshotError` where records cannot be read.
+    """
     found = [
-        (key_group, extent)
+        (stream.parsed, key_group, extent)
         for stream in operator.keyed
         for key_group, extent in enumerate(stream.groups, stream.first_key_group)
-        if extent is not None
+        if extent is not None and stream.parsed is not None
     ]
     chosen = found[:: -(-len(found) // _PIECES)] if found else []
-    leads = key_leads(header)
+    most = _MOST_KEYS // len(chosen) + 1 if chosen else 0
     keys: list[bytes] = []
     groups: list[int] = []
-    for key_group, extent in chosen:
-        reader = RecordReader(operator.entry.max_parallelism, len(header.states))
-        data = _beginning(files, extent, compressed=header.compressed)
-        numbers = np.array([key_group], np.int64)
-        for records in reader.read(numbers, np.zeros(1, np.int64), [data], whole=False):
-            starts = records.starts + leads[records.states]
-            places = list(zip(starts.tolist(), records.limits.tolist(), strict=True))[: _MOST_KEYS // len(chosen) + 1]
-            keys += [records.data[start:limit].tobytes() for start, limit in places]
-            groups += [key_group] * len(places)
+    for header, key_group, extent in chosen:
+        some = list(islice(_keys(operator.entry.max_parallelism, header, files, key_group, extent), most))
+        keys += some
+        groups += [key_group] * len(some)
     limits = np.cumsum([len(key) for key in keys], dtype=np.int64)
     starts = limits - np.array([len(key) for key in keys], np.int64)
     return KeySample(np.frombuffer(b"".join(keys), np.uint8), starts, limits, np.array(groups, np.int64))
+
+
+def _keys(
+    max_parallelism: int, header: KeyedHeader, files: Sequence[tuple[str, Pin]], key_group: int, extent: Extent
+) -> Iterator[bytes]:
+    """Those at the beginning of a key group, with all that follows them in the keys of records."""
+    leads = key_leads(header)
+    reader = RecordReader(max_parallelism, len(header.states))
+    numbers, start = np.array([key_group], np.int64), np.zeros(1, np.int64)
+    try:
+        data = _beginning(files, extent, compressed=header.compressed)
+        for records in reader.read(numbers, start, [data], whole=False):
+            starts = records.starts + leads[records.states]
+            for first, limit in zip(starts.tolist(), records.limits.tolist(), strict=True):
+                yield records.data[first:limit].tobytes()
+    except SnapshotError as error:
+        if error.path is None:
+            error.offset = None if header.compressed else extent.start + (error.offset or 0)
+        raise error.located(path=files[extent.file][0]) from None
 
 
 def _beginning(files: Sequence[tuple[str, Pin]], extent: Extent, *, compressed: bool) -> bytes:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from rescale.errors import IntegrityError, UnsupportedError
+from rescale.errors import IntegrityError, SnapshotError, UnsupportedError
 from rescale.flink.java_hash import walk_keys
 from rescale.flink.key_function import FunctionHash, names_function
 from rescale.flink.key_hash import named_hash
@@ -44,7 +44,7 @@ class CompositeKeys:
         self._most = np.full(len(header.states), _ANY_SIZE, np.int64)
         self._namespaces: dict[int, Program] = {}
         for state_id, state in enumerate(header.states):
-            namespace = _compiled(_namespace(state))
+            namespace = _compiled(namespace_serializer(state))
             if namespace is None:
                 continue
             if isinstance(namespace.step, Fixed):
@@ -166,11 +166,11 @@ def _lead(state: StateMetaInfo) -> int:
     return _TIME_SIZE if state.kind is StateKind.PRIORITY_QUEUE else 0
 
 
-def _namespace(state: StateMetaInfo) -> SerializerSnapshot:
-    serializers = dict(state.serializers)
+def namespace_serializer(state: StateMetaInfo) -> SerializerSnapshot:
+    """Of a state, timers included; `UnsupportedError` for a priority queue of something else."""
     if state.kind is not StateKind.PRIORITY_QUEUE:
-        return serializers["NAMESPACE_SERIALIZER"]
-    element = serializers["VALUE_SERIALIZER"]
+        return _serializer(state, "NAMESPACE_SERIALIZER")
+    element = _serializer(state, "VALUE_SERIALIZER")
     if element.class_name != _TIMER_SNAPSHOT:
         raise UnsupportedError(
             "where the key lies in the elements of a priority queue is known for timers only",
@@ -179,7 +179,21 @@ def _namespace(state: StateMetaInfo) -> SerializerSnapshot:
             found=element.class_name,
             advice="keep the max parallelism",
         )
+    if len(element.nested) != 2:
+        raise SnapshotError(
+            "the serializer of timers has two others, of keys and namespaces",
+            state=state.name,
+            found=f"{len(element.nested)}",
+        )
     return element.nested[1]
+
+
+def _serializer(state: StateMetaInfo, key: str) -> SerializerSnapshot:
+    """`key` is one of `StateMetaInfoSnapshot.CommonSerializerKeys`."""
+    serializer = dict(state.serializers).get(key)
+    if serializer is None:
+        raise SnapshotError("a state lacks a serializer", state=state.name, expected=key)
+    return serializer
 
 
 def _compiled(snapshot: SerializerSnapshot) -> Program | None:

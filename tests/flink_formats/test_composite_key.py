@@ -1,0 +1,283 @@
+"""Where keys end in the keys of records, and what they hash to: against keys built one after the other, and damage."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rescale.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
+from rescale.flink.key_function import FunctionHash
+from rescale.flink.keyed.composite_key import CompositeKeys, composite_keys, key_leads
+from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
+from rescale.flink.serializers.formulas import KNOWN
+from support.canonical import Record
+from support.composite import TIME_WINDOW, composite_key, in_a_buffer, keyed, length_bytes, timer, timers
+from support.java_values import HASHABLE_LEAVES, JavaType, Tuple
+from support.snapshot_bytes import INT, LONG, STRING, VOID_NAMESPACE, keyed_header, nested, simple, state
+
+LONG_KEY, TEXT = HASHABLE_LEAVES["Long"], HASHABLE_LEAVES["String"]
+KEY_TYPES = {
+    "Long": LONG_KEY,
+    "String": TEXT,
+    "Tuple2<String, Int>": Tuple([TEXT, HASHABLE_LEAVES["Int"]]),
+    "Tuple2<Int, Boolean>": Tuple([HASHABLE_LEAVES["Int"], HASHABLE_LEAVES["Boolean"]]),
+    "BigDecimal": HASHABLE_LEAVES["BigDecimal"],
+}
+FIXED_LENGTH = ("Long", "Tuple2<Int, Boolean>")
+
+
+class Kind(NamedTuple):
+    """A sort of state; a namespace of it is one of `namespaces`."""
+
+    namespace: bytes
+    namespaces: st.SearchStrategy[bytes]
+    sort: str = "VALUE"
+    is_variable: bool = False
+
+
+VOID = st.just(b"\0")
+WINDOWS = st.binary(min_size=16, max_size=16)
+TEXTS = st.one_of(TEXT.values, st.just((7,) * 300)).map(TEXT.write)
+KINDS = {
+    "value": Kind(VOID_NAMESPACE, VOID),
+    "map": Kind(VOID_NAMESPACE, VOID, "MAP"),
+    "windowed": Kind(TIME_WINDOW, WINDOWS),
+    "windowed map": Kind(TIME_WINDOW, WINDOWS, "MAP"),
+    "named": Kind(STRING, TEXTS, is_variable=True),
+    "named map": Kind(STRING, TEXTS, "MAP", is_variable=True),
+    "_timer_state/event_user-timers": Kind(VOID_NAMESPACE, VOID, "TIMERS"),
+    "_timer_state/event_window-timers": Kind(TIME_WINDOW, WINDOWS, "TIMERS"),
+    "_timer_state/processing_named": Kind(STRING, TEXTS, "TIMERS", is_variable=True),
+}
+
+
+def header_of(key_type: JavaType, *names: str) -> KeyedHeader:
+    states = [
+        timers(name, key_type.snapshot, kind.namespace)
+        if kind.sort == "TIMERS"
+        else keyed(name, kind.namespace, kind.sort)
+        for name, kind in KINDS.items()
+        if not names or name in names
+    ]
+    return read_keyed_header(keyed_header(*states, key=key_type.snapshot), "a file")
+
+
+def key_of(kind: Kind, ambiguous: bool, key: bytes, namespace: bytes, user_key: bytes = b"", time: int = 0) -> bytes:
+    """The key of a record of such a state."""
+    if kind.sort == "TIMERS":
+        return timer(time, key, namespace)
+    user_key = user_key if kind.sort == "MAP" else b""
+    return composite_key(key, namespace, ambiguous=ambiguous and kind.is_variable, user_key=user_key)
+
+
+@st.composite
+def keys_of_records(draw: st.DrawFn) -> tuple[JavaType, list[Record], list[object]]:
+    name = draw(st.sampled_from(sorted(KEY_TYPES)))
+    key_type, found, values = KEY_TYPES[name], [], []
+    for state_id, kind in draw(st.lists(st.sampled_from(list(enumerate(KINDS.values()))), min_size=1, max_size=9)):
+        value = draw(key_type.values)
+        namespace, user_key = draw(kind.namespaces), draw(st.binary(max_size=5))
+        time = draw(st.integers(-(1 << 63), (1 << 63) - 1))
+        key = key_of(kind, name not in FIXED_LENGTH, key_type.write(value), namespace, user_key, time)
+        found.append(Record(state_id, key, draw(st.binary(max_size=5))))
+        values.append(value)
+    return key_type, found, values
+
+
+@settings(deadline=None)
+@given(keys_of_records())
+def test_keys_hash_as_the_values_that_they_were_built_of(drawn: tuple[JavaType, list[Record], list[object]]) -> None:
+    key_type, found, values = drawn
+    keys = composite_keys(header_of(key_type), KNOWN)
+    assert keys.hash(in_a_buffer(found, range(len(found)))).tolist() == list(map(key_type.code, values))
+
+
+@settings(deadline=None)
+@given(keys_of_records(), st.data())
+def test_a_function_is_given_the_keys_alone(
+    drawn: tuple[JavaType, list[Record], list[object]], data: st.DataObject
+) -> None:
+    key_type, found, values = drawn
+    seen: list[bytes] = []
+
+    def function(key: bytes) -> int:
+        seen.append(key)
+        return len(seen)
+
+    header = header_of(key_type)
+    program = composite_keys(header, KNOWN)._program if data.draw(st.booleans()) else None
+    keys = CompositeKeys(header, program, FunctionHash("own:hash", function))
+    if program is None:  # then only namespaces of fixed size tell where a key ends
+        kinds = [list(KINDS.values())[record.state] for record in found]
+        plain = [i for i, kind in enumerate(kinds) if kind.sort != "MAP" and not kind.is_variable]
+        found, values = [found[i] for i in plain], [values[i] for i in plain]
+    if found:
+        assert keys.hash(in_a_buffer(found, range(len(found)))).tolist() == [*range(1, len(found) + 1)]
+    assert seen == list(map(key_type.write, values))
+
+
+@pytest.mark.parametrize("size", [0, 1, 127, 128, 254, 255, 256, 257, 65534, 65535, 65536])
+def test_lengths_of_one_byte_and_of_more(size: int) -> None:
+    """A text of n characters below 128 takes n bytes, and one or more for its own length."""
+    value = (97,) * size
+    key, header = TEXT.write(value), header_of(TEXT, "named", "named map")
+    for state_id, user_key in ((0, b""), (1, b"entry")):
+        whole = composite_key(key, key, ambiguous=True, user_key=user_key)
+        (code,) = composite_keys(header, KNOWN).hash(in_a_buffer([Record(state_id, whole, b"")], [0])).tolist()
+        assert code == TEXT.code(value)
+
+
+def test_the_bytes_of_lengths() -> None:
+    assert [length_bytes(n).hex() for n in (0, 1, 255, 256, 65535, 65536)] == [
+        "00",
+        "01",
+        "ff",
+        "0001",
+        "ffff",
+        "000001",
+    ]
+    built = composite_key(b"\3k9", b"\6ns-x1", ambiguous=True)
+    assert built.hex() == "036b3903066e732d783106", "as Flink wrote it"
+
+
+def assert_refused(header: KeyedHeader, state_id: int, key: bytes, what: str) -> IntegrityError:
+    """Behind another record, which is right."""
+    right = Record(0, TEXT.write((98,)) + b"\0", b"")
+    with pytest.raises(IntegrityError, match=what) as caught:
+        composite_keys(header, KNOWN).hash(in_a_buffer([right, Record(state_id, key, b"v")], [4, 7]))
+    assert caught.value.state == header.states[state_id].name
+    assert key[:64].hex() in caught.value.what
+    assert "in key group 7; nothing was published" in caught.value.what
+    return caught.value
+
+
+KEY = TEXT.write((97,) * 300)
+"""303 bytes, two of which say how many characters there are."""
+
+NAMED = composite_key(KEY, KEY, ambiguous=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("value", KEY),
+        ("value", KEY + b"\0\0"),
+        ("windowed", KEY + bytes(15)),
+        ("windowed", KEY + bytes(17)),
+        ("map", KEY),
+        ("windowed map", KEY + bytes(15)),
+        ("named", KEY + KEY),
+        ("named", KEY),
+        ("named", NAMED[:-1]),
+        ("named", NAMED + b"\0"),
+        ("named", NAMED[: len(KEY)] + b"\0" + NAMED[len(KEY) + 1 :]),
+        ("named", NAMED[: len(KEY) + 1] + b"\0" + NAMED[len(KEY) + 2 :]),
+        ("named", composite_key(KEY, KEY[:-1], ambiguous=True)),
+        ("named", composite_key(KEY, b"\x80", ambiguous=True)),
+        ("named map", NAMED[:-1]),
+        ("named map", NAMED[:-1] + b"\7"),
+        ("_timer_state/event_user-timers", bytes(8) + KEY),
+        ("_timer_state/event_user-timers", bytes(8) + KEY + b"\0\0"),
+        ("_timer_state/event_window-timers", bytes(8) + KEY + bytes(15)),
+        ("_timer_state/processing_named", bytes(8) + KEY + KEY[:-1]),
+        ("_timer_state/processing_named", bytes(8) + KEY + KEY + b"\0"),
+    ],
+)
+def test_what_follows_a_key_must_be_its_namespace(name: str, key: bytes) -> None:
+    error = assert_refused(header_of(TEXT), list(KINDS).index(name), key, "what follows a key is not its namespace")
+    assert error.exit_code == 4
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("key", [b"", b"\x80", b"\5ab", b"\2\xff\xff\xff\x7f"])
+def test_a_key_that_is_damaged_is_no_key(name: str, key: bytes) -> None:
+    lead = bytes(8) if KINDS[name].sort == "TIMERS" else b""
+    error = assert_refused(header_of(TEXT), list(KINDS).index(name), lead + key, "a key cannot be read as a String")
+    assert error.found
+
+
+def test_a_timer_without_its_whole_time_is_no_key() -> None:
+    state_id = list(KINDS).index("_timer_state/event_user-timers")
+    assert_refused(header_of(TEXT), state_id, bytes(7), "a key cannot be read")
+
+
+def test_a_long_key_is_shown_in_part() -> None:
+    error = assert_refused(header_of(TEXT), 0, KEY, "what follows")
+    assert f"{KEY[:64].hex()}… in" in error.what
+
+
+def with_function(header: KeyedHeader, *records: Record) -> list[int]:
+    keys = CompositeKeys(header, None, FunctionHash("own:hash", len))
+    return [int(code) for code in keys.hash(in_a_buffer(records, range(len(records))))]
+
+
+def test_without_a_size_of_the_namespace_a_function_has_no_key() -> None:
+    for name in ("map", "windowed map", "named", "named map", "_timer_state/processing_named"):
+        with pytest.raises(UnsupportedError, match="where a key ends is not known") as caught:
+            with_function(header_of(TEXT, name), Record(0, bytes(50), b""))
+        assert caught.value.state == name
+        assert "divides" in str(caught.value.advice)
+
+
+def test_a_record_shorter_than_what_follows_its_key_has_none() -> None:
+    assert with_function(header_of(TEXT, "windowed"), Record(0, bytes(16), b""), Record(0, bytes(19), b"")) == [0, 3]
+    with pytest.raises(IntegrityError, match="a record without a key"):
+        with_function(header_of(TEXT, "windowed"), Record(0, bytes(15), b""))
+    with pytest.raises(IntegrityError, match="a record without a key"):
+        with_function(header_of(TEXT, "_timer_state/event_user-timers"), Record(0, bytes(8), b""))
+
+
+def test_what_a_function_does_wrong_is_its_users_fault() -> None:
+    keys = CompositeKeys(header_of(LONG_KEY, "value"), None, FunctionHash("own:hash", lambda _: "x"))
+    with pytest.raises(RequestError, match="own:hash fails on the key"):
+        keys.hash(in_a_buffer([Record(0, bytes(9), b"")], [0]))
+
+
+def test_a_function_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "keys_of_mine.py").write_text("def last(key):\n    return key[-1]\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    keys = composite_keys(header_of(LONG_KEY, "value"), "keys_of_mine:last")
+    record = Record(0, LONG_KEY.write(77) + b"\0", b"")
+    assert keys.hash(in_a_buffer([record], [0])).tolist() == [77]
+
+
+def test_a_namespace_of_an_unknown_size_is_not_looked_at() -> None:
+    """A key ends where it ends, and what follows may be anything."""
+    header = read_keyed_header(keyed_header(keyed("other", simple("NullValue")), key=LONG), "a file")
+    found = [Record(0, LONG_KEY.write(77) + behind, b"") for behind in (b"", b"\1\2\3")]
+    assert composite_keys(header, KNOWN).hash(in_a_buffer(found, [0, 0])).tolist() == [77, 77]
+    with pytest.raises(UnsupportedError, match="where a key ends"):
+        with_function(header, found[0])
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        state("total", 0, {"KEYED_STATE_TYPE": "VALUE"}, {"VALUE_SERIALIZER": STRING}),
+        state("total", 0, {}, {}),
+        state("total", 3, {}, {}),
+        timers("total", LONG, LONG).replace(nested(LONG, LONG), nested(LONG)),
+    ],
+)
+def test_a_state_without_its_serializers_is_damaged(damaged: bytes) -> None:
+    header = read_keyed_header(keyed_header(damaged, key=LONG), "a file")
+    with pytest.raises(SnapshotError, match="serializer") as caught:
+        composite_keys(header, KNOWN)
+    assert caught.value.state == "total"
+
+
+def test_queues_of_other_elements_than_timers_are_refused() -> None:
+    header = read_keyed_header(keyed_header(state("queue", 3, {}, {"VALUE_SERIALIZER": INT}), key=LONG), "a file")
+    with pytest.raises(UnsupportedError, match="for timers only") as caught:
+        composite_keys(header, KNOWN)
+    assert caught.value.state == "queue"
+
+
+def test_timers_have_their_time_in_front() -> None:
+    assert key_leads(header_of(LONG_KEY)).tolist() == [8 if kind.sort == "TIMERS" else 0 for kind in KINDS.values()]
+    assert timer(-1, b"", b"") == struct.pack(">q", (1 << 63) - 1)

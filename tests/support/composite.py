@@ -1,0 +1,63 @@
+"""The keys of records as `SerializedCompositeKeyBuilder` and `TimerSerializer` write them, one after the other."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+import numpy as np
+
+from rescale.flink.keyed.records import Records
+from support.canonical import Record
+from support.snapshot_bytes import STRING, composite, snapshot, state
+
+_WINDOWS = "org.apache.flink.streaming.api.windowing.windows."
+TIME_WINDOW = snapshot(_WINDOWS + "TimeWindow$Serializer$TimeWindowSerializerSnapshot")
+
+
+def length_bytes(length: int) -> bytes:
+    """A length behind a key or a namespace: low byte first, as many as it needs, one at least."""
+    return length.to_bytes(max(1, (length.bit_length() + 7) // 8), "little")
+
+
+def composite_key(key: bytes, namespace: bytes, *, ambiguous: bool, user_key: bytes = b"") -> bytes:
+    """`ambiguous`: neither key nor namespace have serializers of fixed length."""
+    if ambiguous:
+        return key + length_bytes(len(key)) + namespace + length_bytes(len(namespace)) + user_key
+    return key + namespace + user_key
+
+
+def timer(timestamp: int, key: bytes, namespace: bytes) -> bytes:
+    return struct.pack(">Q", timestamp + (1 << 63)) + key + namespace
+
+
+def keyed(name: str, namespace: bytes, state_type: str = "VALUE") -> bytes:
+    """What a header says of a keyed state with such namespaces."""
+    return state(
+        name, 0, {"KEYED_STATE_TYPE": state_type}, {"VALUE_SERIALIZER": STRING, "NAMESPACE_SERIALIZER": namespace}
+    )
+
+
+def timers(name: str, key: bytes, namespace: bytes) -> bytes:
+    """What a header says of timers."""
+    class_name = "org.apache.flink.streaming.api.operators.TimerSerializerSnapshot"
+    return state(name, 3, {}, {"VALUE_SERIALIZER": composite(class_name, key, namespace)})
+
+
+def in_a_buffer(records: Sequence[Record], groups: Sequence[int]) -> Records:
+    """Records as a reader finds them, between other bytes."""
+    data = bytearray(b"\xee\xee\xee")
+    places = []
+    for record in records:
+        start = len(data)
+        data += record.key + struct.pack(">i", len(record.value)) + record.value + b"\xee\xee\xee"
+        places.append((start, start + len(record.key), start + len(record.key) + 4 + len(record.value)))
+    starts, limits, ends = (np.array([place[i] for place in places], np.int64) for i in range(3))
+    return Records(
+        np.frombuffer(data, np.uint8),
+        starts,
+        limits,
+        ends,
+        np.array([record.state for record in records], np.int64),
+        np.array(groups, np.int64),
+    )
