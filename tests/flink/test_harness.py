@@ -48,7 +48,7 @@ def test_other_graphs_survive_flinks_own_rescaling(flink: Flink, tmp_path: Path,
 
 def test_jobs_keyed_by_any_type_survive_flinks_own_rescaling(flink: Flink, tmp_path: Path) -> None:
     job = keyed(2, 128, *HASHED_KEYS, *FOLDED_KEYS, *UNKNOWN_KEYS)
-    verdict = flink.restore(flink.snapshot(job, tmp_path), job, job.with_(parallelism=1, backend="rocksdb"))
+    verdict = flink.restore(flink.snapshot(job, tmp_path), job, job.with_(parallelism=1))
     assert verdict.ok, verdict
     assert verdict.compared["keyed"] > 50 * len(HASHED_KEYS)
 

@@ -32,8 +32,10 @@ def flink_with_s3(request: pytest.FixtureRequest, s3: S3Server) -> Iterator[Flin
         yield flink
 
 
-@pytest.mark.parametrize("kind", ["canonical", "native"])
-def test_flink_restores_straight_from_s3(flink_with_s3: Flink, s3: S3Server, tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize(("kind", "maximum"), [("canonical", 128), ("native", 128), ("canonical", 1000)])
+def test_flink_restores_straight_from_s3(
+    flink_with_s3: Flink, s3: S3Server, tmp_path: Path, kind: str, maximum: int
+) -> None:
     job = Job("everything", parallelism=4, parameters={"seed": 3}, max_parallelism=128)
     savepoint = flink_with_s3.snapshot(job, tmp_path, kind)
     bucket = f"flink-{uuid.uuid4().hex[:12]}"
@@ -41,6 +43,7 @@ def test_flink_restores_straight_from_s3(flink_with_s3: Flink, s3: S3Server, tmp
     source, target = f"s3://{bucket}/savepoint", f"s3://{bucket}/rescaled"
     for file in savepoint.iterdir():
         open_store(source).put(join(source, file.name), file.read_bytes())
-    rescale_snapshot(source, target, parallelism=["3"])
-    verdict = flink_with_s3.restore(target, job, job.with_(parallelism=3), per_subtask=True)
+    rescale_snapshot(source, target, parallelism=["3"], max_parallelism=[str(maximum)])
+    restored = job.with_(parallelism=3, max_parallelism=maximum)
+    verdict = flink_with_s3.restore(target, job, restored, per_subtask=True)
     assert verdict.ok, verdict

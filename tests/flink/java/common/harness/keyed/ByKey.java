@@ -5,10 +5,10 @@ import harness.KeySet;
 import harness.Listing;
 import harness.Run;
 import org.apache.flink.api.common.state.ListStateDescriptor;
+import org.apache.flink.api.common.state.MapState;
 import org.apache.flink.api.common.state.MapStateDescriptor;
 import org.apache.flink.api.common.state.State;
 import org.apache.flink.api.common.state.StateDescriptor;
-import org.apache.flink.api.common.state.ValueState;
 import org.apache.flink.api.common.state.ValueStateDescriptor;
 import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.api.common.typeutils.base.StringSerializer;
@@ -23,8 +23,8 @@ import org.apache.flink.streaming.api.operators.Triggerable;
 import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
 
 /**
- * A value, a list, a map and timers per key, and a value and timers per key and round: a round is a text, so that
- * beside a key of no fixed length Flink writes the lengths of both. Lists all keys when it is restored.
+ * A value, a list, a map and timers per key, and a map and timers per key and round: a round is a text, so that beside
+ * a key of no fixed length Flink writes the lengths of both. Lists all keys when it is restored.
  */
 final class ByKey<K> extends AbstractStreamOperator<String>
         implements OneInputStreamOperator<Tuple3<Long, Integer, Long>, String>, Triggerable<K, Object> {
@@ -36,7 +36,8 @@ final class ByKey<K> extends AbstractStreamOperator<String>
     private static final ListStateDescriptor<String> HISTORY = new ListStateDescriptor<>("history", Types.STRING);
     private static final MapStateDescriptor<String, Long> AMOUNTS =
             new MapStateDescriptor<>("amounts", Types.STRING, Types.LONG);
-    private static final ValueStateDescriptor<Long> ROUNDS = new ValueStateDescriptor<>("rounds", Types.LONG);
+    private static final MapStateDescriptor<String, Long> ROUNDS =
+            new MapStateDescriptor<>("rounds", Types.STRING, Types.LONG);
 
     private final String run;
     private final String name;
@@ -80,7 +81,7 @@ final class ByKey<K> extends AbstractStreamOperator<String>
                 .getPartitionedState(VoidNamespace.INSTANCE, VoidNamespaceSerializer.INSTANCE, descriptor);
     }
 
-    private ValueState<Long> round(String round) throws Exception {
+    private MapState<String, Long> round(String round) throws Exception {
         return this.<K>getKeyedStateBackend().getPartitionedState(round, StringSerializer.INSTANCE, ROUNDS);
     }
 
@@ -88,20 +89,15 @@ final class ByKey<K> extends AbstractStreamOperator<String>
     public void processElement(StreamRecord<Tuple3<Long, Integer, Long>> element) throws Exception {
         Tuple3<Long, Integer, Long> event = element.getValue();
         long amount = event.f2;
-        long sum = added(state(SUM), amount);
+        long sum = (state(SUM).value() == null ? 0 : state(SUM).value()) + amount;
+        state(SUM).update(sum);
         state(HISTORY).add(entry(event));
         state(AMOUNTS).put(entry(event), amount);
-        long round = added(round(round(event)), amount);
+        round(round(event)).put(entry(event), amount);
         alarms.registerEventTimeTimer(VoidNamespace.INSTANCE, alarm(event));
         alarms.registerProcessingTimeTimer(VoidNamespace.INSTANCE, FAR + event.f0);
         ends.registerEventTimeTimer(round(event), alarm(event) + 1);
-        tell(keys.key(event.f0), "has " + sum + ", " + round + " of them in " + round(event));
-    }
-
-    private static long added(ValueState<Long> state, long amount) throws Exception {
-        long sum = (state.value() == null ? 0 : state.value()) + amount;
-        state.update(sum);
-        return sum;
+        tell(keys.key(event.f0), "has " + sum + " with " + Listing.text(round(round(event))) + " in " + round(event));
     }
 
     private void tell(K key, String what) {
@@ -112,7 +108,7 @@ final class ByKey<K> extends AbstractStreamOperator<String>
     public void onEventTime(InternalTimer<K, Object> timer) throws Exception {
         String what = " at " + timer.getTimestamp();
         if (timer.getNamespace() instanceof String round) {
-            tell(timer.getKey(), round + " ends with " + round(round).value() + what);
+            tell(timer.getKey(), round + " ends with " + Listing.text(round(round)) + what);
         } else {
             tell(timer.getKey(), Listing.text(state(HISTORY)) + " of " + Listing.text(state(AMOUNTS)) + what);
         }
@@ -132,7 +128,7 @@ final class ByKey<K> extends AbstractStreamOperator<String>
         state(AMOUNTS);
         listing.values(AMOUNTS.getName(), () -> Listing.text(state(AMOUNTS)));
         round("");
-        listing.<String>namespaced(ROUNDS.getName(), round -> () -> String.valueOf(round(round).value()));
+        listing.<String>namespaced(ROUNDS.getName(), round -> () -> Listing.text(round(round)));
         listing.timers("alarms", alarms);
         listing.timers("ends", ends);
     }

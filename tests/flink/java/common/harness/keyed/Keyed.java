@@ -78,7 +78,7 @@ public final class Keyed implements Scenario {
             Expected expected, String operator, String key, List<Tuple3<Long, Integer, Long>> events) {
         List<String> history = new ArrayList<>();
         Map<String, Long> amounts = new TreeMap<>();
-        Map<String, Long> rounds = new TreeMap<>();
+        Map<String, Map<String, Long>> rounds = new TreeMap<>();
         TreeSet<String> alarms = new TreeSet<>();
         TreeSet<String> far = new TreeSet<>();
         TreeSet<String> ends = new TreeSet<>();
@@ -87,7 +87,7 @@ public final class Keyed implements Scenario {
             sum += event.f2;
             history.add(ByKey.entry(event));
             amounts.put(ByKey.entry(event), event.f2);
-            rounds.merge(ByKey.round(event), event.f2, Long::sum);
+            rounds.computeIfAbsent(ByKey.round(event), round -> new TreeMap<>()).put(ByKey.entry(event), event.f2);
             alarms.add("VoidNamespace@" + ByKey.alarm(event));
             far.add("VoidNamespace@" + (ByKey.FAR + event.f0));
             ends.add(ByKey.round(event) + "@" + (ByKey.alarm(event) + 1));
