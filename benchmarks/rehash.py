@@ -64,7 +64,7 @@ def measure(home: Path, max_parallelism: int) -> None:
         for turn in range(2):
             target = home / f"target-{turn}"
             request = make_request(str(source), str(target), [str(PARALLELISM)], max_parallelism=[str(max_parallelism)])
-            plan = prepare(request)
+            plan = prepare(request).plan
             store_plan(plan)
             claim(plan)
             costs["plain copy"] = cost(lambda: shutil.copytree(source, home / "copy"))

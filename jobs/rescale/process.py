@@ -29,6 +29,11 @@ class Step(StrEnum):
     RESHUFFLE = "reshuffle_keyed_state"
     REDISTRIBUTE = "redistribute_operator_state"
     VALIDATE = "validate_coverage"
+    DIFF = "diff_snapshots"
+
+
+RUN = (Step.RESHUFFLE, Step.REDISTRIBUTE, Step.VALIDATE)
+"""Those of a run, in order."""
 
 
 def run_step(step: Step, result_uri: str, arguments: Sequence[str]) -> dict[str, Any]:

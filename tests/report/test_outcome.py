@@ -32,8 +32,22 @@ def test_the_certificate_has_a_row_for_each_operator() -> None:
         "broadcast_copies": 0,
         "bytes": 1234,
         "digest": "0123456789abcdef",
+        "records": None,
     }
     text = certificate_text({"verdict": "complete", "bytes": 1234, "operators": [proof]})
     assert text.startswith("complete: 1 operator, 1.23 KB compared")
     row = text.splitlines()[-1].split()
     assert row == ["counts", "3", "128", "7", "0", "1.23", "KB", "0123456789ab"]
+
+
+def test_the_certificate_tells_of_records_how_their_keys_hash() -> None:
+    numbers = dict.fromkeys(("key_groups", "elements", "broadcast_copies", "bytes"), 0)
+    proof = {"label": "counts", "parallelism": 3, "max_parallelism": 1000, **numbers, "digest": ""}
+    tested = {"compared": 17, "key_hash": "lombok(a)", "hash_is": "tested, not known", "distinct_keys_at_least": 5}
+    unknown = {"compared": 2, "key_hash": None, "hash_is": None, "distinct_keys_at_least": 0}
+    proofs = [{**proof, "records": tested}, {**proof, "records": unknown}]
+    text = certificate_text({"verdict": "complete", "bytes": 0, "operators": proofs})
+    assert [line.split() for line in text.splitlines()[-2:]] == [
+        ["counts", "1000", "17", "5", "lombok(a)", "(tested,", "not", "known)"],
+        ["counts", "1000", "2", "not", "known"],
+    ]

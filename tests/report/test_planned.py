@@ -22,7 +22,7 @@ def plan_of(name: str, *parallelism: str) -> Plan:
 @pytest.mark.parametrize("name", MOVABLE)
 def test_the_summary_is_json_and_adds_up(name: str) -> None:
     plan = plan_of(name)
-    summary = plan_summary(plan)
+    summary = plan_summary(plan, None)
     assert json.loads(json.dumps(summary)) == summary
     operators = summary["operators"]
     assert sum(one["keyed_bytes"] + one["operator_bytes"] for one in operators) == summary["bytes_moved"]
@@ -32,7 +32,7 @@ def test_the_summary_is_json_and_adds_up(name: str) -> None:
 
 def test_a_person_sees_what_moves_where() -> None:
     plan = plan_of("2-lazy", "2", "lists=5")
-    text = plan_text(plan_summary(plan))
+    text = plan_text(plan_summary(plan, None))
     assert text.startswith(f"plan {plan.digest[:8]}: 9 operators, ")
     assert f"from {directory('2-lazy')}" in text
     assert "to   /target" in text
@@ -45,13 +45,13 @@ def test_a_person_sees_what_moves_where() -> None:
 
 
 def test_an_operator_that_stays_has_no_arrow() -> None:
-    text = plan_text(plan_summary(plan_of("2-lazy")))
+    text = plan_text(plan_summary(plan_of("2-lazy"), None))
     assert "3 →" not in text
     assert "new subtask" not in text
 
 
 def test_the_start_line_names_the_target() -> None:
-    assert "/target" in plan_summary(plan_of("2-lazy", "2"))["start"]
+    assert "/target" in plan_summary(plan_of("2-lazy", "2"), None)["start"]
 
 
 def test_evenness_is_worst_by_mean() -> None:

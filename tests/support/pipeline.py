@@ -53,7 +53,7 @@ def plan_rescale(
     max_parallelism: Sequence[str] = (),
     key_hash: Sequence[str] = (),
 ) -> Plan:
-    return prepare(make_request(source, target, parallelism, allow_prefixes, (), max_parallelism, key_hash))
+    return prepare(make_request(source, target, parallelism, allow_prefixes, (), max_parallelism, key_hash)).plan
 
 
 def execute(plan: Plan) -> Published:

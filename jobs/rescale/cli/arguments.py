@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from rescale.errors import RequestError
-from rescale.planning.plan import Plan
-from rescale.planning.prepare import prepare
+from rescale.planning.prepare import Prepared, prepare
 from rescale.planning.request import Request, make_request, read_uids
 from rescale.storage.locations import normalise
 
@@ -103,7 +102,7 @@ def uids_of(arguments: argparse.Namespace) -> Sequence[tuple[str, str]]:
     return read_uids(arguments.uids) if arguments.uids else ()
 
 
-def plan_of(arguments: argparse.Namespace) -> Plan:
+def prepared(arguments: argparse.Namespace) -> Prepared:
     return prepare(request_of(arguments))
 
 

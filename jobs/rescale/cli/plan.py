@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from rescale.cli.arguments import add_shape, add_source, add_uids, plan_of
+from rescale.cli.arguments import add_shape, add_source, add_uids, prepared
 from rescale.cli.output import Output
 from rescale.report.planned import plan_summary, plan_text
 
@@ -19,5 +19,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
-    summary = plan_summary(plan_of(arguments))
+    summary = plan_summary(*prepared(arguments))
     output.answer(summary, lambda: plan_text(summary))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 from rescale.claim import claim, store_plan
-from rescale.cli.arguments import add_master, add_shape, add_source, add_uids, plan_of
+from rescale.cli.arguments import add_master, add_shape, add_source, add_uids, prepared
 from rescale.cli.output import Output
-from rescale.process import Step, run_step
+from rescale.process import RUN, run_step
 from rescale.publish import is_published, publish
 from rescale.report.outcome import outcome, outcome_text
 from rescale.report.planned import plan_summary, plan_text
@@ -29,13 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
-    plan = plan_of(arguments)
+    plan, taken = prepared(arguments)
     accept = arguments.accept_unconditional_publish
-    output.say(plan_text(plan_summary(plan)))
+    output.say(plan_text(plan_summary(plan, taken)))
     if not is_published(plan):
         store_plan(plan)
         claim(plan, accept_unconditional=accept)
-        for step in Step:
+        for step in RUN:
             run_step(
                 step,
                 plan.places.result(step.value),

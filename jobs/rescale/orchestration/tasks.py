@@ -55,7 +55,7 @@ def _inspect(params: Any = None) -> Summary:
 
 def _plan(params: Any = None) -> Summary:
     """Decides everything, stores the plan beside the target and claims the target for it."""
-    plan = prepare(request_of(params))
+    plan = prepare(request_of(params)).plan
     published = is_published(plan)
     if not published:
         store_plan(plan)

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from rescale.errors import RequestError
 from rescale.flink.metadata.handles import ChannelHandle, KeyGroupsHandle
 from rescale.flink.metadata.model import OperatorState, SubtaskState
 from rescale.flink.metadata.properties import snapshot_type
 from rescale.flink.metadata.reader import read_metadata
+from rescale.planning.discovery import find_metadata
 from rescale.planning.locate import Locator
 from rescale.planning.snapshot import ElementStream, KeyedStream, Operator, OtherKeyed, Snapshot
 from rescale.planning.stream_reader import StreamReader, streams_of
-from rescale.storage.locations import join, name, parent
+from rescale.storage.locations import parent
 from rescale.storage.store import Pin, open_store
 
 METADATA_LIMIT = 1 << 30
@@ -24,15 +24,8 @@ T = TypeVar("T")
 
 
 def open_snapshot(uri: str, allow_prefixes: Sequence[str] = (), uids: Iterable[tuple[str, str]] = ()) -> Snapshot:
-    """The snapshot at `uri`, a directory with `_metadata` or that file itself."""
-    metadata_uri = uri if name(uri) == "_metadata" else join(uri, "_metadata")
-    if open_store(metadata_uri).stat(metadata_uri) is None:
-        raise RequestError(
-            "there is no snapshot",
-            path=metadata_uri,
-            expected="a directory with a file _metadata",
-            advice="name the directory that Flink printed when it took the savepoint",
-        )
+    """The snapshot at `uri`: a directory with `_metadata`, that file itself, or a job's directory of checkpoints."""
+    metadata_uri = find_metadata(uri)
     return open_candidate(metadata_uri, parent(metadata_uri), allow_prefixes, uids)
 
 

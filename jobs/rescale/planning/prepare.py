@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import NamedTuple
+
 from rescale.planning.opening import open_snapshot
 from rescale.planning.plan import Plan
 from rescale.planning.planner import make_plan
@@ -9,7 +12,14 @@ from rescale.planning.request import Request
 from rescale.planning.shape import new_shapes
 
 
-def prepare(request: Request) -> Plan:
+class Prepared(NamedTuple):
+    """A plan, and when its source was taken, which is no part of the plan."""
+
+    plan: Plan
+    taken: datetime | None
+
+
+def prepare(request: Request) -> Prepared:
     """Opens the source, finds out how its keys hash where that matters, and plans."""
     snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids)
     shapes = new_shapes(snapshot.operators, request)
@@ -19,4 +29,4 @@ def prepare(request: Request) -> Plan:
 
         maxima = {operator_id: shape.max_parallelism for operator_id, shape in shapes.items()}
         key_hashes = choose_key_hashes(snapshot, maxima, request.key_hash)
-    return make_plan(snapshot, request, key_hashes)
+    return Prepared(make_plan(snapshot, request, key_hashes), snapshot.taken)

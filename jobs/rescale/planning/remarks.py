@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from rescale.flink.key_groups import key_group_range
+from rescale.planning.discovery import METADATA
 from rescale.planning.request import Request
 from rescale.planning.shape import Shape
 from rescale.planning.snapshot import Operator, Snapshot
+from rescale.storage.locations import name
 
 
 def remarks(snapshot: Snapshot, shapes: Mapping[str, Shape], request: Request) -> Iterator[str]:
     """One sentence for each."""
+    if snapshot.directory != request.source.removesuffix(f"/{METADATA}"):
+        yield f"of the checkpoints in {request.source} the newest complete one is taken: {name(snapshot.directory)}"
     changed = [o for o in snapshot.operators if shapes[o.entry.operator_id] != _shape(o)]
     for operator in snapshot.operators:
         if operator.entry.max_parallelism == 1 and changed and operator not in changed:

@@ -68,9 +68,7 @@ def _records_table(proofs: list[dict[str, Any]]) -> str:
                 proof["max_parallelism"],
                 proof["records"]["compared"],
                 proof["records"]["distinct_keys_at_least"] or "",
-                f"{proof['records']['key_hash']} ({proof['records']['hash_is']})"
-                if proof["records"]["key_hash"]
-                else "",
+                _hash(proof["records"]),
             )
             for proof in proofs
         ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from tabulate import tabulate
@@ -12,11 +13,12 @@ from rescale.planning.plan import OperatorPlan, Plan, Slot, WorkClass
 from rescale.report.units import counted, human_bytes
 
 
-def plan_summary(plan: Plan) -> dict[str, Any]:
-    """Everything but the single byte ranges, which the stored plan holds."""
+def plan_summary(plan: Plan, taken: datetime | None) -> dict[str, Any]:
+    """Everything but the single byte ranges, which the stored plan holds; `taken`: when the source was."""
     return {
         "plan": plan.digest,
         "source": plan.source,
+        "taken": taken.isoformat(sep=" ", timespec="seconds") if taken else None,
         "target": plan.target,
         "bytes_moved": plan.bytes_moved,
         "operators": [_operator(operator) for operator in plan.operators],
@@ -47,7 +49,7 @@ def plan_text(summary: dict[str, Any]) -> str:
     moves = f"{counted(len(rows), 'operator')}, {human_bytes(summary['bytes_moved'])} to move"
     lines = [
         f"plan {summary['plan'][:8]}: {moves}",
-        f"  from {summary['source']}",
+        f"  from {summary['source']}, taken {summary['taken']}",
         f"  to   {summary['target']}",
         "",
         tabulate(

@@ -1,0 +1,48 @@
+"""What a place stands for."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import pytest
+
+from rescale.errors import RequestError
+from rescale.planning.discovery import find_metadata
+from rescale.storage.locations import join
+from rescale.storage.store import open_store
+from support.s3 import S3Server
+
+
+@pytest.fixture(params=["local", "s3"])
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "local":
+        return str(tmp_path)
+    server: S3Server = request.getfixturevalue("s3")
+    bucket = f"found-{uuid.uuid4().hex[:12]}"
+    server.create_bucket(bucket)
+    return f"s3://{bucket}/home"
+
+
+def put(home: str, *files: str) -> None:
+    for file in files:
+        open_store(home).put(join(home, file), b"x")
+
+
+def test_a_snapshot_is_itself_whether_its_directory_or_its_metadata_is_named(home: str) -> None:
+    put(home, "_metadata", "chk-7/_metadata")
+    assert find_metadata(home) == find_metadata(join(home, "_metadata")) == join(home, "_metadata")
+
+
+def test_of_a_job_the_newest_complete_checkpoint_is_taken(home: str) -> None:
+    put(
+        home, "chk-9/_metadata", "chk-10/_metadata", "chk-11/state", "shared/a", "x/chk-12/_metadata", "chk-x/_metadata"
+    )
+    assert find_metadata(home) == join(home, "chk-10/_metadata")
+
+
+def test_a_place_without_a_snapshot_is_refused(home: str) -> None:
+    put(home, "chk-11/state", "jobs/one/chk-3/_metadata")
+    for place in (home, join(home, "chk-11"), join(home, "elsewhere"), join(home, "elsewhere/_metadata")):
+        with pytest.raises(RequestError, match="there is no snapshot"):
+            find_metadata(place)
