@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from rescale.flink.metadata.handles import ChannelHandle, KeyGroupsHandle
+from rescale.flink.metadata.handles import ChangelogHandle, ChannelHandle, KeyedHandle, KeyGroupsHandle
 from rescale.flink.metadata.model import OperatorState, SubtaskState
 from rescale.flink.metadata.properties import snapshot_type
 from rescale.flink.metadata.reader import read_metadata
@@ -84,10 +84,11 @@ class _Pending:
         self.channels: list[ChannelHandle] = []
         for subtask in sorted(entry.subtasks, key=lambda subtask: subtask.index):
             i, state = subtask.index, subtask.state or SubtaskState()
-            if isinstance(state.managed_keyed, KeyGroupsHandle):
-                self.keyed.append(pool.submit(reader.keyed, label, i, state.managed_keyed))
-            elif state.managed_keyed is not None:
-                self.other.append(pool.submit(reader.other, label, i, state.managed_keyed))
+            keyed = _materialised(state.managed_keyed)
+            if isinstance(keyed, KeyGroupsHandle):
+                self.keyed.append(pool.submit(reader.keyed, label, i, keyed))
+            elif keyed is not None:
+                self.other.append(pool.submit(reader.other, label, i, keyed))
             if state.raw_keyed is not None:
                 self.raw_keyed.append(pool.submit(reader.raw_keyed, label, i, state.raw_keyed))
             if state.managed_operator is not None:
@@ -95,6 +96,13 @@ class _Pending:
             if state.raw_operator is not None:
                 self.raw.append(pool.submit(reader.elements, label, i, state.raw_operator, raw=True))
             self.channels += (*state.input_channels, *state.output_channels)
+
+
+def _materialised(handle: KeyedHandle | None) -> KeyedHandle | None:
+    """The one state that a changelog without changes stands on; any other handle is itself."""
+    if isinstance(handle, ChangelogHandle) and not handle.delta and len(handle.base) == 1:
+        return handle.base[0]
+    return handle
 
 
 def _results(pending: Iterable[Future[T] | Future[T | None]]) -> tuple[T, ...]:
