@@ -1,0 +1,71 @@
+"""One Airflow for all: its four components as processes on this machine, and savepoints for it to rescale."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from rescale.demo.airflow_home import AirflowHome
+from rescale.demo.ui import components
+from rescale.storage.locations import join
+from rescale.storage.store import open_store
+from support.airflow_server import AirflowServer
+from support.needs import need
+from support.s3 import S3Server
+from support.snapshots import directory
+from support.watching import Watch
+
+_OPTIONS = {
+    # A killed worker is noticed sooner than after five minutes.
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "20",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
+}
+
+
+@pytest.fixture(scope="session")
+def airflow(s3: S3Server) -> Iterator[AirflowServer]:
+    need("java", "Spark runs on a JVM (17 or newer)")
+    secret = f"planted-{secrets.token_hex(16)}"
+    connection = {
+        "conn_type": "aws",
+        "login": "somebody",
+        "password": secret,
+        "extra": {"endpoint_url": s3.endpoint, "region_name": s3.environment["AWS_DEFAULT_REGION"]},
+    }
+    with tempfile.TemporaryDirectory(prefix="airflow-") as folder, Watch() as watch:
+        options = {**_OPTIONS, **watch.environment, "AIRFLOW_CONN_BROKEN": broken(connection)}
+        home = AirflowHome(Path(folder) / "home", json.dumps(connection), options)
+        home.migrate()
+        with components(home):
+            yield AirflowServer(home, watch, secret)
+
+
+def broken(connection: dict[str, object]) -> str:
+    """The connection to a server that is not there."""
+    return json.dumps({**connection, "extra": {"endpoint_url": "http://127.0.0.1:9", "region_name": "us-east-1"}})
+
+
+@pytest.fixture
+def bucket(s3: S3Server) -> str:
+    name = f"airflow-{uuid.uuid4().hex[:12]}"
+    s3.create_bucket(name)
+    return f"s3://{name}"
+
+
+@pytest.fixture
+def uploaded(bucket: str) -> Callable[[str], str]:
+    """Puts a committed snapshot into the bucket."""
+
+    def upload(name: str) -> str:
+        source = f"{bucket}/{name}"
+        for file in Path(directory(name)).iterdir():
+            open_store(source).put(join(source, file.name), file.read_bytes())
+        return source
+
+    return upload

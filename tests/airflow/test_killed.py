@@ -1,0 +1,68 @@
+"""Workers killed while they move state: the run goes on by itself, and what is written already is not written again."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import psutil
+
+from big_savepoint import write_savepoint
+from support.airflow_server import AirflowServer, Run, request, wait_for
+from support.snapshots import directory
+
+_MOVING = ("reshuffle_keyed_state", "redistribute_operator_state")
+
+
+def process_of(run: Run, task_id: str) -> psutil.Process:
+    """The process that executes the task; the one above it supervises it."""
+    return psutil.Process(run.wait_for_task(task_id, "running")["pid"])
+
+
+def wait_for_spark(task: psutil.Process) -> None:
+    """Until the task's step has its JVM: it is in the middle of its work then."""
+    wait_for(lambda: any("java" in child.name() for child in task.children(recursive=True)), "Spark to be there")
+
+
+def state_files(target: Path) -> dict[str, tuple[int, int, int]]:
+    """What tells a file from one that was written anew, by name."""
+    files = [path for path in target.glob("*") if path.name != "_metadata"]
+    return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns, path.stat().st_size) for path in files}
+
+
+def test_a_run_whose_tasks_are_killed_goes_on_where_it_was(airflow: AirflowServer, tmp_path: Path) -> None:
+    source, target = tmp_path / "savepoint", tmp_path / "rescaled"
+    write_savepoint(source, 300_000_000)
+    run = airflow.trigger(**request(str(source), str(target), parallelism=24))
+    reshuffling = process_of(run, "reshuffle_keyed_state")
+    wait_for(lambda: len(state_files(target)) > 2, "the first files", period=0.01)
+    written = state_files(target)
+    os.kill(reshuffling.pid, signal.SIGKILL)
+    assert run.wait_for_task("reshuffle_keyed_state", "up_for_retry")["try_number"] == 1
+    validating = process_of(run, "validate")
+    wait_for_spark(validating)
+    os.kill(validating.pid, signal.SIGKILL)
+    assert run.end() == "success", run.states()
+    assert {task_id: one["try_number"] for task_id, one in run.tasks().items() if one["try_number"] > 1} == {
+        "reshuffle_keyed_state": 2,
+        "validate": 2,
+    }
+    finished = state_files(target)
+    assert len(written) < len(finished) == 24
+    assert written == {name: finished[name] for name in written}
+
+
+def test_a_run_whose_supervisors_are_killed_too_publishes(airflow: AirflowServer, tmp_path: Path) -> None:
+    target = tmp_path / "rescaled"
+    run = airflow.trigger(**request(directory("2-clicks"), str(target), parallelism=3))
+    tasks = [process_of(run, task_id) for task_id in _MOVING]
+    for task in tasks:
+        wait_for_spark(task)
+    for task in tasks:
+        for process in (task.parent(), task):
+            assert process
+            process.kill()
+    assert run.end() == "success", run.states()
+    assert [run.task(task_id)["try_number"] for task_id in _MOVING] == [2, 2]
+    assert (target / "_metadata").exists()

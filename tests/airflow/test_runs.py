@@ -1,0 +1,173 @@
+"""Runs over the REST API of a whole Airflow: refused, successful, cancelled, failed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rescale.demo.airflow_home import DAG_ID
+from rescale.orchestration.summaries import LIMIT
+from rescale.storage.store import open_store
+from support.airflow_server import AirflowServer, Run, request, wait_for
+from support.snapshots import directory
+
+TASKS = ("inspect", "plan", "reshuffle_keyed_state", "redistribute_operator_state", "validate", "publish")
+
+
+def read(uri: str) -> bytes:
+    return open_store(uri).read_all(uri, 1 << 30)[0]
+
+
+def errors(run: Run, task_id: str, attempt: int = 1) -> list[str]:
+    return [line["event"] for line in run.log(task_id, attempt) if line.get("level") == "error"]
+
+
+@pytest.fixture(scope="module")
+def succeeded(airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, str]:
+    """A run that ended well, and its target."""
+    target = str(tmp_path_factory.mktemp("targets") / "rescaled")
+    run = airflow.trigger(**request(directory("2-clicks"), target, parallelism=3))
+    assert run.end() == "success", run.states()
+    return run, target
+
+
+def test_every_task_succeeds_at_the_first_try(succeeded: tuple[Run, str]) -> None:
+    run, _ = succeeded
+    ends = {task_id: (one["state"], one["try_number"]) for task_id, one in run.tasks().items()}
+    assert ends == dict.fromkeys(TASKS, ("success", 1))
+
+
+def test_the_asset_gets_an_event_that_says_where_the_result_lies(succeeded: tuple[Run, str]) -> None:
+    run, target = succeeded
+    _, document = run.airflow.api("GET", f"/assets/events?source_run_id={run.run_id.replace('+', '%2B')}")
+    (event,) = document["asset_events"]
+    certificate = f"{target}.rescale/certificate.json"
+    assert (event["name"], event["source_dag_id"], event["source_task_id"]) == ("rescaled_savepoint", DAG_ID, "publish")
+    extra = event["extra"]
+    assert (extra["uri"], extra["certificate"]) == (target, certificate)
+    assert extra["certificate_sha256"] == hashlib.sha256(read(certificate)).hexdigest()
+    certified = json.loads(read(certificate))["candidate_sha256"]
+    assert certified == hashlib.sha256(read(f"{target}/_metadata")).hexdigest()
+    assert extra["shape"]["visits"] == {"parallelism": 3, "max_parallelism": 128}
+
+
+def test_what_goes_from_task_to_task_is_small(succeeded: tuple[Run, str]) -> None:
+    run, _ = succeeded
+    for task_id in TASKS:
+        assert len(json.dumps(run.xcom(task_id))) <= LIMIT
+
+
+def test_the_log_of_the_last_task_shows_the_line_that_starts_the_job(succeeded: tuple[Run, str]) -> None:
+    run, target = succeeded
+    told = [line["event"] for line in run.log("publish")]
+    assert any(line.startswith(f"start the job: flink run -s {target} -p 3") for line in told)
+
+
+def test_a_secret_is_nowhere_to_be_seen(airflow: AirflowServer, bucket: str, uploaded: Callable[[str], str]) -> None:
+    target = f"{bucket}/rescaled"
+    run = airflow.trigger(**request(uploaded("2-heap-native"), target))
+    assert run.end() == "success", run.states()
+    secret = airflow.secret.encode()
+    for entry in (*open_store(target).list(target), *open_store(target).list(f"{target}.rescale")):
+        assert secret not in read(entry.uri), entry.uri
+    # The database, with XComs and rendered fields, and all logs.
+    files = [path for path in airflow.home.folder.rglob("*") if path.is_file()]
+    assert any(path.name == "airflow.db" for path in files)
+    assert any(path.match("*/task_id=publish/attempt=1.log") for path in files)
+    assert [path for path in files if secret in path.read_bytes()] == []
+    lines = airflow.watch.command_lines
+    assert any("reshuffle_keyed_state" in line for line in lines), "the steps were seen"
+    assert [line for line in lines if airflow.secret in line] == []
+    for task_id in TASKS:
+        assert airflow.secret not in json.dumps([run.task(task_id), run.xcom(task_id), run.log(task_id)])
+
+
+def test_everything_listens_on_this_machine_alone(succeeded: tuple[Run, str]) -> None:
+    airflow = succeeded[0].airflow
+    assert airflow.watch.addresses
+    assert airflow.watch.addresses.keys() <= {"127.0.0.1", "::ffff:127.0.0.1", "::1"}, airflow.watch.addresses
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"source": "savepoint"}, "Invalid input for param source: 'savepoint' does not match '^(/|file:/|s3://"),
+        ({"target": None}, "Invalid input for param target: None is not of type 'string'"),
+        ({"parallelism": 0}, "Invalid input for param parallelism: 0 is less than the minimum of 1"),
+        ({"parallelism": "six"}, "Invalid input for param parallelism: 'six' is not of type 'null', 'integer'"),
+        ({"operator_parallelism": ["visits"]}, "Invalid input for param operator_parallelism: 'visits' does not match"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_the_api(airflow: AirflowServer, wrong: dict[str, Any], sentence: str) -> None:
+    status, document = airflow.try_to_trigger(**{**request("/save", "/rescaled"), **wrong})
+    assert status == 400
+    assert document["detail"].startswith(sentence)
+
+
+FINAL: dict[str, tuple[dict[str, Any], str, str]] = {
+    "request": ({"parallelism": 129}, "plan", "the parallelism is above the operator's max parallelism"),
+    "field": ({"paralelism": 3}, "inspect", "the form has no such field"),
+    "connection": ({"connection": "nobody"}, "inspect", "there is no connection 'nobody'"),
+    "no snapshot": ({"source": "/nothing/there"}, "inspect", "there is no snapshot"),
+    "damage": ({"source": "DAMAGED"}, "inspect", "a count that cannot be"),
+    "unsupported": ({"source": directory("2-rocksdb-native")}, "plan", "keyed state of this kind is not rescaled"),
+}
+"""What is wrong, the task that finds it, and how its sentence begins."""
+
+
+@pytest.fixture(scope="module")
+def failed(airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
+    """A run for each of `FINAL`, all at once."""
+    damaged, target = tmp_path_factory.mktemp("damaged"), tmp_path_factory.mktemp("targets") / "rescaled"
+    (damaged / "_metadata").write_bytes((Path(directory("2-clicks")) / "_metadata").read_bytes()[:100])
+    runs = {}
+    for name, (wrong, _, _) in FINAL.items():
+        conf = {**request(directory("2-clicks"), str(target)), **wrong}
+        source = str(damaged) if conf["source"] == "DAMAGED" else conf["source"]
+        runs[name] = airflow.trigger(**{**conf, "source": source})
+    for run in runs.values():
+        assert run.end() == "failed"
+    return runs
+
+
+@pytest.mark.parametrize("name", FINAL)
+def test_a_final_error_fails_at_once_with_its_sentence(failed: dict[str, Run], name: str) -> None:
+    run, (_, task_id, sentence) = failed[name], FINAL[name]
+    task = run.task(task_id)
+    assert (task["state"], task["try_number"]) == ("failed", 1)
+    log = json.dumps(run.log(task_id))
+    assert any(line.startswith(sentence) for line in errors(run, task_id)), errors(run, task_id)
+    assert "Traceback" not in log
+    assert "error_detail" not in log
+
+
+def test_trouble_with_the_store_is_tried_again(airflow: AirflowServer) -> None:
+    run = airflow.trigger(**request("s3://bucket/save", "s3://bucket/rescaled", connection="broken"))
+    run.wait_for_task("inspect", "up_for_retry")
+    assert any(line.startswith("S3 cannot be reached") for line in errors(run, "inspect"))
+    assert "Traceback" not in json.dumps(run.log("inspect"))
+    assert run.wait_for_task("inspect", "running")["try_number"] == 2
+    run.cancel()
+
+
+def test_a_run_that_is_cancelled_leaves_no_process(airflow: AirflowServer, tmp_path: Path) -> None:
+    def steps() -> list[int]:
+        lines = {process.pid: " ".join(process.cmdline()) for process in airflow.watch.processes()}
+        return [pid for pid, line in lines.items() if "--plan" in line or "pyspark" in line]
+
+    target = tmp_path / "rescaled"
+    run = airflow.trigger(**request(directory("2-clicks"), str(target), parallelism=2))
+    wait_for(lambda: len(steps()) > 2, "Spark to be there")
+    run.cancel()
+    wait_for(lambda: not steps(), "Spark to be gone", 60)
+    assert run.end() == "failed"
+    assert run.task("reshuffle_keyed_state")["state"] == "failed"
+    time.sleep(1)
+    assert steps() == []
+    assert not (target / "_metadata").exists()

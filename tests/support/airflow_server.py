@@ -1,0 +1,135 @@
+"""A whole Airflow that tests drive over its REST API, and the runs that they start in it."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+from rescale.demo.airflow_home import CONNECTION_ID, DAG_ID, USER, AirflowHome
+from support.watching import Watch
+
+PATIENCE_SECONDS = 200
+
+_ENDED = ("success", "failed")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class AirflowServer:
+    """`secret` is what the connection's password is; `watch` sees all processes."""
+
+    home: AirflowHome
+    watch: Watch
+    secret: str
+
+    @cached_property
+    def _token(self) -> str:
+        login = {"username": USER, "password": self.home.password}
+        return str(self._ask("POST", "/auth/token", login, {})[1]["access_token"])
+
+    def api(self, method: str, path: str, document: Any = None) -> tuple[int, Any]:
+        """Status and document of an answer."""
+        return self._ask(method, f"/api/v2{path}", document, {"Authorization": f"Bearer {self._token}"})
+
+    def _ask(self, method: str, path: str, document: Any, headers: dict[str, str]) -> tuple[int, Any]:
+        data = None if document is None else json.dumps(document).encode()
+        headers = {**headers, "Content-Type": "application/json"}
+        try:
+            request = urllib.request.Request(self.home.url + path, data, headers, method=method)
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as error:
+            return error.code, json.load(error)
+
+    def trigger(self, **conf: Any) -> Run:
+        """A run with these values in the form."""
+        status, document = self.try_to_trigger(**conf)
+        assert status == 200, document
+        return Run(self, document["dag_run_id"])
+
+    def try_to_trigger(self, **conf: Any) -> tuple[int, Any]:
+        return self.api("POST", f"/dags/{DAG_ID}/dagRuns", {"logical_date": None, "conf": conf})
+
+    def run_to(self, target: str) -> Run:
+        """The run that was started for a target, by whomever."""
+        return wait_for(lambda: self._run_to(target), f"a run to {target}")
+
+    def _run_to(self, target: str) -> Run | None:
+        runs = self.api("GET", f"/dags/{DAG_ID}/dagRuns")[1]["dag_runs"]
+        return next((Run(self, run["dag_run_id"]) for run in runs if run["conf"].get("target") == target), None)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of the DAG."""
+
+    airflow: AirflowServer
+    run_id: str
+
+    @property
+    def _path(self) -> str:
+        return f"/dags/{DAG_ID}/dagRuns/{urllib.parse.quote(self.run_id)}"
+
+    def _get(self, path: str = "") -> Any:
+        status, document = self.airflow.api("GET", self._path + path)
+        assert status == 200, document
+        return document
+
+    @property
+    def state(self) -> str:
+        return str(self._get()["state"])
+
+    def end(self) -> str:
+        """The state in which it ends."""
+        return wait_for(lambda: self.state if self.state in _ENDED else None, f"the end of {self.run_id}")
+
+    def cancel(self) -> None:
+        assert self.airflow.api("PATCH", self._path, {"state": "failed"})[0] == 200
+
+    def task(self, task_id: str) -> dict[str, Any]:
+        """The task instance: `state`, `try_number`, `pid` and so on."""
+        document: dict[str, Any] = self._get(f"/taskInstances/{task_id}")
+        return document
+
+    def tasks(self) -> dict[str, dict[str, Any]]:
+        return {one["task_id"]: one for one in self._get("/taskInstances")["task_instances"]}
+
+    def states(self) -> dict[str, str]:
+        return {task_id: one["state"] for task_id, one in self.tasks().items()}
+
+    def wait_for_task(self, task_id: str, *states: str) -> dict[str, Any]:
+        def reached() -> dict[str, Any] | None:
+            found = self.task(task_id)
+            return found if found["state"] in states else None
+
+        return wait_for(reached, f"{task_id} to be {' or '.join(states)}")
+
+    def log(self, task_id: str, attempt: int = 1) -> list[dict[str, Any]]:
+        """The lines of a task's log, each with its `event` and, where it has one, its `level`."""
+        content: list[dict[str, Any]] = self._get(f"/taskInstances/{task_id}/logs/{attempt}")["content"]
+        return content
+
+    def xcom(self, task_id: str) -> Any:
+        return self._get(f"/taskInstances/{task_id}/xcomEntries/return_value")["value"]
+
+
+def wait_for(ask: Callable[[], T | None], what: str, seconds: float = PATIENCE_SECONDS, period: float = 0.5) -> T:
+    """What `ask` gives as soon as that is something."""
+    deadline = time.monotonic() + seconds
+    while not (answer := ask()):
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(period)
+    return answer
+
+
+def request(source: str, target: str, **more: Any) -> dict[str, Any]:
+    """The values of a form, with the connection that the server has."""
+    return {"source": source, "target": target, "connection": CONNECTION_ID, **more}
