@@ -64,7 +64,8 @@ class Gather:
             sink = PartsSink(self.plan, operator, stream, work, self.sizes[work.lane.operator, work.stream])
         else:
             uri = stream_uri(self.plan, operator, stream)
-            sink = StreamSink(uri, self.plan.places.staging, self.plan.part_size, inline=work.inline)
+            part_size = part_size_of(self.plan, work.size)
+            sink = StreamSink(uri, self.plan.places.staging, part_size, inline=work.inline)
         if work.first:
             for chunk in Mover(self.plan).chunks(stream.pieces):
                 sink.write(chunk)

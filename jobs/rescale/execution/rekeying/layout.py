@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rescale.execution.rekeying.lanes import Lane
-from rescale.planning.plan import NewStream, Plan
+from rescale.planning.plan import Plan
 from rescale.storage.locations import join
 
-_MOST_PARTS = 5_000
-"""Half of what S3 allows: a lane may end in a part of its own."""
+_MOST_PARTS = 10_000
+"""As many as S3 allows."""
 
 
 class LaneWork(NamedTuple):
@@ -51,15 +51,13 @@ class StreamParts(NamedTuple):
     merges: tuple[Merge, ...]
 
 
-def whole_stream(lane: Lane, stream: int, size: int, *, inline: bool) -> StreamParts:
-    return StreamParts((LaneWork(lane, stream, first=True, size=size, inline=inline),), ())
-
-
 def stream_parts(
     plan: Plan, stream: int, name: str, token: str, lanes: Sequence[tuple[Lane, int]], smallest: int
 ) -> StreamParts:
     """How lanes of (lane, bytes) become the parts of a file; all parts but the last have `smallest` bytes at least."""
-    part_size = part_size_of(plan, sum(size for _, size in lanes))
+    total = sum(size for _, size in lanes)
+    part_size = part_size_of(plan, total)
+    smallest = max(smallest, -(-total // _MOST_PARTS))
     works: list[LaneWork] = []
     merges: list[Merge] = []
     waiting: list[str] = []
@@ -96,13 +94,10 @@ def stream_parts(
 
 
 def part_size_of(plan: Plan, size: int) -> int:
-    return max(plan.part_size, -(-size // _MOST_PARTS))
+    """For a stream of `size` bytes: half as many parts as may be, for a lane may end in one that is half as large."""
+    return max(plan.part_size, -(-size // (_MOST_PARTS // 2)))
 
 
 def number_of_parts(size: int, part_size: int) -> int:
     """Parts of `part_size` bytes, the last one of up to twice as many, so that none is small."""
     return max(1, size // part_size) if size else 0
-
-
-def lanes_of(lanes: Sequence[Lane], operator: int, stream: NewStream) -> list[Lane]:
-    return [lane for lane in lanes if (lane.operator, lane.subtask) == (operator, stream.subtask)]

@@ -1,0 +1,209 @@
+"""Records to blocks, blocks to rows, rows to key groups: against a twin that sorts and frames record by record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rescale.errors import StoreError
+from rescale.execution.rekeying import arena as arena_module
+from rescale.execution.rekeying import blocks as blocks_module
+from rescale.execution.rekeying import framing as framing_module
+from rescale.execution.rekeying.arena import Arena
+from rescale.execution.rekeying.blocks import INDEX, BlockSorter, read_row, write_rows
+from rescale.execution.rekeying.framing import by_key_group, framed, of_lane, take_in
+from support.blocks import Moving, block, by_slot, regrouped
+from support.canonical import Record, write_group
+from support.composite import in_a_buffer
+
+OPERATOR = 3
+no_deadline = settings(deadline=None)
+
+
+class Work(NamedTuple):
+    """Records with new key groups of `max_parallelism`, batch by batch, unit by unit; lanes begin at `borders`."""
+
+    max_parallelism: int
+    states: int
+    units: list[list[list[Moving]]]
+    borders: list[int]
+
+    def records(self) -> list[Moving]:
+        return [moving for unit in self.units for batch in unit for moving in batch]
+
+
+@st.composite
+def works(draw: st.DrawFn) -> Work:
+    max_parallelism = draw(st.sampled_from([1, 7, 128, 129, 300]))
+    states = draw(st.integers(1, 4))
+    groups = st.integers(0, max_parallelism - 1)
+    records = st.builds(Record, st.integers(0, states - 1), st.binary(max_size=7), st.binary(max_size=12))
+    batch = st.lists(st.builds(Moving, groups, records), min_size=1, max_size=9)
+    units = draw(st.lists(st.lists(batch, min_size=1, max_size=3), min_size=1, max_size=3))
+    borders = sorted({0, *draw(st.lists(groups, max_size=4))})
+    return Work(max_parallelism, states, units, borders)
+
+
+@contextmanager
+def small(row: int, window: int, memory: int) -> Iterator[None]:
+    with (
+        patch.object(blocks_module, "ROW_SIZE", row),
+        patch.object(framing_module, "WINDOW", window),
+        patch.object(arena_module, "MEMORY", memory),
+    ):
+        yield
+
+
+def sorted_blocks(sorter: BlockSorter, batch: Sequence[Moving]) -> tuple[np.ndarray, memoryview]:
+    records = in_a_buffer([moving.record for moving in batch], [0] * len(batch))
+    return sorter.sort(records, records.states, np.array([moving.key_group for moving in batch], np.int64))
+
+
+def rows_of(work: Work) -> list[tuple[int, bytes]]:
+    """(number of the lane, row) of all units."""
+    sorter = BlockSorter(work.max_parallelism, work.states)
+    borders = np.array([border * work.states for border in work.borders], np.int64)
+    return [
+        row
+        for number, unit in enumerate(work.units)
+        for i, batch in enumerate(unit)
+        for row in write_rows(OPERATOR, number, i, *sorted_blocks(sorter, batch), borders)
+    ]
+
+
+def lanes_of(work: Work) -> list[tuple[int, int]]:
+    return list(
+        zip(work.borders, [*(border - 1 for border in work.borders[1:]), work.max_parallelism - 1], strict=True)
+    )
+
+
+@no_deadline
+@given(works())
+def test_batches_are_sorted_into_blocks(work: Work) -> None:
+    sorter = BlockSorter(work.max_parallelism, work.states)
+    for batch in (batch for unit in work.units for batch in unit):
+        index, data = sorted_blocks(sorter, batch)
+        expected = by_slot(batch, work.states)
+        assert index.dtype == INDEX
+        assert index["slot"].tolist() == list(expected)
+        contents = {slot: block(some, work.max_parallelism) for slot, some in expected.items()}
+        assert index["size"].tolist() == list(map(len, contents.values()))
+        assert bytes(data) == b"".join(contents.values())
+        lasts = [len(block(some[:-1], work.max_parallelism)) for some in expected.values()]
+        assert index["last"].tolist() == lasts
+
+
+@no_deadline
+@given(works(), st.integers(1, 60))
+def test_rows_hold_blocks_of_one_lane_and_are_small(work: Work, size: int) -> None:
+    with small(size, 1000, 1000):
+        rows = rows_of(work)
+    lanes = lanes_of(work)
+    seen: dict[tuple[int, int], list[tuple[int, bytes]]] = {}
+    for lane, data in rows:
+        row = read_row(data)
+        assert row.operator == OPERATOR
+        assert len(row.blocks) == 1 or len(row.data) <= size
+        assert len(row.data) == row.blocks["size"].sum()
+        at = 0
+        for slot, length, _ in row.blocks.tolist():
+            assert lanes[lane][0] <= slot // work.states <= lanes[lane][1]
+            seen.setdefault((row.unit, row.batch), []).append((slot, bytes(row.data[at : at + length])))
+            at += length
+    for number, unit in enumerate(work.units):
+        for i, batch in enumerate(unit):
+            slots = by_slot(batch, work.states).items()
+            assert seen[number, i] == [(slot, block(some, work.max_parallelism)) for slot, some in slots]
+
+
+@no_deadline
+@given(works(), st.data(), st.integers(1, 60), st.integers(1, 60), st.sampled_from([0, 1, 50, 1 << 16]))
+def test_key_groups_come_out_whatever_the_order(
+    work: Work, data: st.DataObject, row_size: int, window: int, memory: int
+) -> None:
+    expected = regrouped(work.records(), work.max_parallelism)
+    with small(row_size, window, memory):
+        rows = [row for _, row in data.draw(st.permutations(rows_of(work)))]
+        with Arena() as arena:
+            blocks = take_in(rows, arena)
+            for first, last in lanes_of(work):
+                lane = of_lane(blocks, OPERATOR, first * work.states, (last + 1) * work.states - 1)
+                pieces = [bytes(piece) for piece in framed(lane, work.states, arena)]
+                wanted = b"".join(expected[group] for group in sorted(expected) if first <= group <= last)
+                assert b"".join(pieces) == wanted
+                assert bool(pieces) == bool(wanted)
+                apart = {
+                    group: b"".join(bytes(piece) for piece in framed(part, work.states, arena))
+                    for group, part in by_key_group(lane, work.states)
+                }
+                assert apart == {group: expected[group] for group in expected if first <= group <= last}
+            assert of_lane(blocks, OPERATOR + 1, 0, 1 << 40).size == 0
+
+
+def test_operators_are_kept_apart() -> None:
+    """Two of them in the same partition, with key groups of the same numbers and other states."""
+    one = [Moving(2, Record(1, b"a", b"1")), Moving(0, Record(0, b"b", b"2"))]
+    other = [Moving(2, Record(0, b"c", b"3"))]
+    rows = [
+        row
+        for operator, states, batch in ((0, 2, one), (1, 1, other))
+        for _, row in write_rows(operator, 5, 0, *sorted_blocks(BlockSorter(300, states), batch), np.zeros(1, np.int64))
+    ]
+    with Arena() as arena:
+        blocks = take_in(reversed(rows), arena)
+        for operator, states, batch in ((0, 2, one), (1, 1, other)):
+            lane = of_lane(blocks, operator, 0, 300 * states - 1)
+            found = b"".join(bytes(piece) for piece in framed(lane, states, arena))
+            assert found == b"".join(dict(sorted(regrouped(batch, 300).items())).values())
+
+
+def test_no_rows_are_no_key_groups() -> None:
+    with Arena() as arena:
+        blocks = take_in([], arena)
+        assert list(framed(blocks, 3, arena)) == []
+        assert list(by_key_group(blocks, 3)) == []
+
+
+def test_pieces_are_bounded() -> None:
+    """By the window, or by a single block that is larger."""
+    batch = [Moving(group, Record(0, b"k", bytes(size))) for group, size in enumerate((10, 20, 500, 1, 1, 1, 30))]
+    with small(1 << 16, 100, 1 << 16), Arena() as arena:
+        rows = write_rows(0, 0, 0, *sorted_blocks(BlockSorter(128, 1), batch), np.zeros(1, np.int64))
+        pieces = [len(piece) for piece in framed(take_in([row for _, row in rows], arena), 1, arena)]
+    large = len(write_group(2, [batch[2].record], 128))
+    assert all(size <= 100 or size == large for size in pieces)
+    assert sum(pieces) == sum(map(len, regrouped(batch, 128).values()))
+
+
+@pytest.mark.parametrize("memory", [0, 10, 100])
+def test_what_does_not_fit_goes_to_a_file(memory: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces = [bytes([i]) * (i % 7) for i in range(50)]
+    monkeypatch.setattr(arena_module, "MEMORY", memory)
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},/elsewhere")
+    with Arena() as arena:
+        places = [arena.append(memoryview(piece)) for piece in pieces]
+        assert arena.size == sum(map(len, pieces))
+        order = np.random.default_rng(1).permutation(50)
+        sizes = np.array([len(pieces[i]) for i in order], np.int64)
+        data, starts = arena.blocks(np.array([places[i] for i in order], np.int64), sizes)
+        found = [data[start : start + size].tobytes() for start, size in zip(starts, sizes, strict=True)]
+        assert found == [pieces[i] for i in order]
+        scratch = arena._scratch
+        assert scratch is not None
+    assert scratch.closed
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_room_in_the_scratch_directory_is_worth_another_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arena_module, "MEMORY", 10)
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "absent"))
+    with Arena() as arena, pytest.raises(StoreError, match="no room for blocks"):
+        arena.append(memoryview(bytes(11)))

@@ -1,0 +1,154 @@
+"""From lanes to the parts of a file: every byte once and in its place, whatever the sizes; and what a store wants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from unittest.mock import patch
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rescale.execution.rekeying.gather import PartsSink
+from rescale.execution.rekeying.lanes import Lane
+from rescale.execution.rekeying.layout import StreamParts, number_of_parts, part_size_of, stream_parts
+from rescale.execution.rekeying.streams import _merged
+from rescale.planning.plan import Plan
+from support import snapshots
+from support.pipeline import plan_rescale
+
+TOKEN = "token"
+
+
+@cache
+def some_plan() -> Plan:
+    return plan_rescale(snapshots.directory("2-clicks"), "/nowhere/target", ["1"], max_parallelism=["1000"])
+
+
+def plan_with(part_size: int) -> Plan:
+    return replace(some_plan(), part_size=part_size)
+
+
+def operator_number(plan: Plan) -> int:
+    return next(i for i, of in enumerate(plan.operators) if of.rekeying is not None)
+
+
+def lanes(sizes: Sequence[int]) -> list[tuple[Lane, int]]:
+    number = operator_number(some_plan())
+    return [(Lane(number, 0, 10 * i, 10 * i + 9, i), size) for i, size in enumerate(sizes)]
+
+
+@dataclass
+class Uploads:
+    """A store that takes parts in any order, and what is staged; (offset, bytes) by number."""
+
+    parts: dict[int, tuple[int, bytes]] = field(default_factory=dict)
+    staged: dict[str, bytes] = field(default_factory=dict)
+
+    def put(self, uri: str, data: bytes) -> None:
+        assert uri not in self.staged
+        self.staged[uri] = data
+
+    def read_all(self, uri: str, _: int) -> tuple[bytes, None]:
+        return self.staged[uri], None
+
+    def put_part(self, _: str, token: str, number: int, offset: int, data: bytes) -> str:
+        assert token == TOKEN
+        assert number not in self.parts
+        self.parts[number] = (offset, data)
+        return f"receipt {number}"
+
+
+def written(plan: Plan, planned: StreamParts, content: bytes, chunk: int) -> Uploads:
+    """What becomes of the content if every lane is written, in chunks of some size, and all is merged."""
+    store, at = Uploads(), 0
+    operator = plan.operators[operator_number(plan)]
+    stream = operator.streams[0]
+    with (
+        patch("rescale.execution.rekeying.gather.open_store", lambda _: store),
+        patch("rescale.execution.rekeying.streams.open_store", lambda _: store),
+    ):
+        for work in planned.works:
+            sink = PartsSink(plan, operator, stream, work, len(content))
+            for i in range(at, at + work.size, chunk):
+                sink.write(content[i : min(i + chunk, at + work.size)])
+            assert sink.size == work.size
+            receipts = sink.close()
+            assert receipts == tuple((number, f"receipt {number}") for number, _ in receipts)
+            at += work.size
+        for merge in planned.merges:
+            assert _merged(plan, merge) == (merge, f"receipt {merge.part}")
+    assert sorted(store.staged) == sorted(uri for merge in planned.merges for uri in merge.staged)
+    return store
+
+
+sizes = st.lists(st.one_of(st.integers(0, 60), st.integers(0, 3)), min_size=2, max_size=12).filter(any)
+
+
+@given(sizes, st.integers(1, 20), st.integers(1, 20), st.integers(1, 30))
+def test_every_byte_is_written_once_and_in_its_place(
+    sizes: list[int], part_size: int, smallest: int, chunk: int
+) -> None:
+    part_size = max(part_size, smallest)
+    plan = plan_with(part_size)
+    content = bytes(i % 251 for i in range(sum(sizes)))
+    planned = stream_parts(plan, 0, "stream", TOKEN, lanes(sizes), smallest)
+    assert [work.size for work in planned.works] == [size for size in sizes if size], "nothing else is a lane's work"
+    assert [work.first for work in planned.works] == [i == 0 for i in range(len(planned.works))]
+    parts = written(plan, planned, content, chunk).parts
+    assert sorted(parts) == list(range(1, len(parts) + 1))
+    at = 0
+    for number in sorted(parts):
+        offset, data = parts[number]
+        assert offset == at
+        assert data == content[at : at + len(data)]
+        assert number == len(parts) or len(data) >= smallest
+        assert 0 < len(data) < smallest + 3 * part_size, "which a task holds"
+        at += len(data)
+    assert at == len(content)
+
+
+def test_small_lanes_are_staged_and_large_ones_are_not() -> None:
+    planned = stream_parts(plan_with(10), 0, "stream", TOKEN, lanes([3, 3, 3, 50, 10, 4, 45, 2]), 10)
+    staging = plan_with(10).places.staging
+    assert [work.staged for work in planned.works] == [3, 3, 3, 10, 0, 4, 10, 0]
+    assert [(merge.part, merge.offset, len(merge.staged)) for merge in planned.merges] == [(1, 0, 4), (7, 69, 2)]
+    assert planned.merges[1].staged == (f"{staging}/stream-50", f"{staging}/stream-60")
+    assert all(work.staging == f"{staging}/stream-{work.lane.first}" for work in planned.works if work.staged)
+
+
+def test_a_store_that_takes_parts_of_any_size_has_nothing_staged() -> None:
+    planned = stream_parts(plan_with(10), 0, "stream", TOKEN, lanes([3, 3, 0, 50, 1]), 1)
+    assert planned.merges == ()
+    assert [(work.part, work.offset, work.staged) for work in planned.works] == [
+        (1, 0, 0),
+        (2, 3, 0),
+        (3, 6, 0),
+        (8, 56, 0),
+    ]
+
+
+MIB = 1 << 20
+large = st.lists(st.integers(0, 1 << 36), min_size=2, max_size=20)
+
+
+@given(large, st.integers(1, 2000), st.booleans())
+def test_s3_gets_no_more_parts_than_it_takes(sizes: list[int], times: int, shuffled: bool) -> None:
+    """Lanes of all sizes, tens of thousands of them."""
+    sizes = sizes * times if shuffled else sorted(sizes * times)
+    plan = plan_with(16 * MIB)
+    planned = stream_parts(plan, 0, "stream", TOKEN, lanes(sizes), 5 * MIB)
+    part_size = part_size_of(plan, sum(sizes))
+    last = max(
+        [merge.part for merge in planned.merges]
+        + [work.part + number_of_parts(work.size - work.staged, part_size) - 1 for work in planned.works],
+        default=0,
+    )
+    assert last <= 10_000
+
+
+def test_parts_of_a_lane_are_alike_but_for_the_last() -> None:
+    assert [number_of_parts(size, 10) for size in (0, 1, 9, 10, 19, 20, 29, 30)] == [0, 1, 1, 1, 1, 2, 2, 3]
+    assert part_size_of(plan_with(16 * MIB), 1 << 30) == 16 * MIB
+    assert part_size_of(plan_with(16 * MIB), 1 << 40) == -(-(1 << 40) // 5000)

@@ -1,0 +1,42 @@
+"""Records on their way to new key groups, one after the other: the slow twin of sorting, of rows and of framing."""
+
+from __future__ import annotations
+
+import struct
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from support.canonical import Record, prefix, write_group
+
+
+class Moving(NamedTuple):
+    """A record, and the key group that it gets."""
+
+    key_group: int
+    record: Record
+
+
+def block(records: Iterable[Moving], max_parallelism: int) -> bytes:
+    """The records without the marks of framing, each with its key group in front of its key."""
+    out = []
+    for key_group, (_, key, value) in records:
+        whole = prefix(key_group, max_parallelism) + key
+        out.append(struct.pack(">i", len(whole)) + whole + struct.pack(">i", len(value)) + value)
+    return b"".join(out)
+
+
+def by_slot(records: Iterable[Moving], number_of_states: int) -> dict[int, list[Moving]]:
+    """The records of every slot, ascending, in the order given."""
+    slots: dict[int, list[Moving]] = defaultdict(list)
+    for moving in records:
+        slots[moving.key_group * number_of_states + moving.record.state].append(moving)
+    return dict(sorted(slots.items()))
+
+
+def regrouped(records: Iterable[Moving], max_parallelism: int) -> dict[int, bytes]:
+    """The new key groups: records in the order of their states, and then in the order given."""
+    groups: dict[int, list[Record]] = defaultdict(list)
+    for moving in sorted(records, key=lambda moving: (moving.key_group, moving.record.state)):
+        groups[moving.key_group].append(moving.record)
+    return {group: write_group(group, some, max_parallelism) for group, some in groups.items()}
