@@ -83,9 +83,8 @@ def claimed_by(target: str) -> str | None:
 
 def planned_names(plan: Plan) -> set[str]:
     """The names of all files that the plan's result may hold, `_metadata` apart."""
-    places = plan.places
     return {
-        places.stream_name(operator.operator_id, stream.slot, stream.subtask)
+        plan.file_name(operator, stream)
         for operator in plan.operators
         for stream in operator.streams
     }

@@ -12,7 +12,7 @@ from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.planning.opening import open_snapshot
-from rescale.planning.plan import FORMAT, NewStream, Piece, Plan, Slot, plan_from_json, plan_to_json
+from rescale.planning.plan import FORMAT, META_STREAM, NewStream, Piece, Plan, Slot, plan_from_json, plan_to_json
 from rescale.planning.planner import make_plan
 from rescale.planning.request import make_request
 from support.snapshots import directory, names, opened
@@ -76,21 +76,33 @@ def test_at_the_same_shape_every_byte_of_state_is_moved(name: str) -> None:
     assert plan.bytes_moved == opened(name).bytes
 
 
-REFUSED = {name for name in names() if "rocksdb-" in name or name.endswith("unaligned")} - {
-    "1.20-canonical-rocksdb",
-    "2-canonical-rocksdb",
-}
+IN_FLIGHT = {name for name in names() if name.endswith("unaligned")}
+COPIED = {name for name in names() if "-rocksdb-" in name}
 
 
-@pytest.mark.parametrize("name", names())
-def test_what_is_refused_is_refused_with_the_way_round(name: str) -> None:
-    if name not in REFUSED:
-        assert plan_of(name).operators
+@pytest.mark.parametrize(("name", "parallelism"), [(name, words) for name in names() for words in ((), ("5",))])
+def test_what_is_refused_is_refused_with_the_way_round(name: str, parallelism: tuple[str, ...]) -> None:
+    if name not in IN_FLIGHT and not (name in COPIED and parallelism) and not (parallelism and "partially" in name):
+        assert plan_of(name, *parallelism).operators
         return
     with pytest.raises(UnsupportedError) as caught:
-        plan_of(name)
+        plan_of(name, *parallelism)
     assert caught.value.operator
     assert "savepoint" in str(caught.value.advice)
+
+
+@pytest.mark.parametrize("name", sorted(COPIED))
+def test_a_copy_of_databases_is_of_one_piece(name: str) -> None:
+    """Every file is there under its own name in the directory, whole, and none twice."""
+    for source, planned in zip(opened(name).operators, plan_of(name).operators, strict=True):
+        assert [(d.subtask, d.first_key_group, d.key_groups) for d in planned.databases] == [
+            (d.subtask, d.key_groups.first, len(d.key_groups)) for d in source.databases
+        ]
+        copied = {(s.subtask, s.local_name): s.pieces for s in planned.streams if s.local_name}
+        for database in source.databases:
+            for local_name, extent in ((META_STREAM, database.meta), *database.files):
+                assert copied.pop((database.subtask, local_name)) == ((*extent, None),)
+        assert not copied
 
 
 @pytest.mark.parametrize("document", [b"", b"{}", b"[]", b"\xff", b'{"format": 1}', b"null"])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rescale.errors import IntegrityError, RescaleError, SnapshotError
-from rescale.execution.coverage import GroupPair
+from rescale.execution.coverage import FilePair, GroupPair
 from rescale.execution.digests import MODULUS, digest, read_chunks, run_digests
 from rescale.execution.rewrite import decompressed, translated
 from rescale.execution.spans import span
@@ -24,6 +24,14 @@ class GroupCheck(NamedTuple):
     label: str
     slot: Slot
     pairs: tuple[GroupPair, ...]
+
+
+class FileCheck(NamedTuple):
+    """One file of one RocksDB directory."""
+
+    operator: int
+    label: str
+    pair: FilePair
 
 
 class ElementCheck(NamedTuple):
@@ -60,9 +68,15 @@ class Comparer:
     source: tuple[tuple[str, Pin], ...]
     result: tuple[tuple[str, Pin | None], ...]
 
-    def __call__(self, check: GroupCheck | ElementCheck) -> Tally:
+    def __call__(self, check: GroupCheck | ElementCheck | FileCheck) -> Tally:
         try:
-            return self._groups(check) if isinstance(check, GroupCheck) else self._elements(check)
+            match check:
+                case GroupCheck():
+                    return self._groups(check)
+                case FileCheck():
+                    return self._file(check)
+                case ElementCheck():
+                    return self._elements(check)
         except RescaleError as error:
             raise error.located(operator=check.label) from None
 
@@ -82,6 +96,18 @@ class Comparer:
             total += digest([found.to_bytes(16, "little")], seed=pair.key_group)
         size = sum(pair.result.length for pair in check.pairs)
         return Tally(check.operator, check.slot, True, 0, "", None, len(check.pairs), size, total % MODULUS)
+
+    def _file(self, check: FileCheck) -> Tally:
+        expected = digest(read_chunks(self.source, check.pair.source))
+        found = digest(self._result_chunks(check.pair.result))
+        if expected != found:
+            raise IntegrityError(
+                f"the file {check.pair.name} of a RocksDB directory is not the source's; nothing was published",
+                path=self.result[check.pair.result.file][0],
+                expected=f"digest {expected:032x}",
+                found=f"digest {found:032x}",
+            )
+        return Tally(check.operator, Slot.KEYED, True, 0, "", None, 0, check.pair.result.length, found)
 
     def _group_digests(self, pairs: tuple[GroupPair, ...]) -> Iterator[tuple[int, int]]:
         """(expected, found) of every key group."""

@@ -44,7 +44,9 @@ def check_metadata(source: Snapshot, result: Snapshot) -> None:
     _equal("metadata version", theirs.version, ours.version)
     _equal("checkpoint id", theirs.checkpoint_id, ours.checkpoint_id)
     _equal("master states", theirs.masters, ours.masters)
-    canonical = all(s.tag == HandleTag.SAVEPOINT_KEY_GROUPS for operator in result.operators for s in operator.keyed)
+    canonical = not any(operator.databases for operator in result.operators) and all(
+        s.tag == HandleTag.SAVEPOINT_KEY_GROUPS for operator in result.operators for s in operator.keyed
+    )
     properties = savepoint_properties(canonical=canonical) if theirs.properties else b""
     if ours.properties != properties:
         raise IntegrityError(
@@ -130,6 +132,31 @@ def check_rekeyed(old: Operator, new: Operator) -> None:
         _equal(f"key groups of subtask {stream.subtask}", own, stream.key_groups, old.label)
         _equal(f"framing of subtask {stream.subtask}", Framing.CANONICAL, stream.framing, old.label)
         _keyed_tables(old.label, old.keyed, stream)
+
+
+class FilePair(NamedTuple):
+    """A file of a RocksDB directory in the source and in the result, by its name there."""
+
+    name: str
+    source: Extent
+    result: Extent
+
+
+def pair_database_files(old: Operator, new: Operator) -> list[FilePair]:
+    """Every file of the operator's databases, and the streams that describe their states."""
+    before, after = (
+        [(d.subtask, d.key_groups, [file.name for file in d.files]) for d in operator.databases]
+        for operator in (old, new)
+    )
+    _equal("RocksDB directories", before, after, old.label)
+    return [
+        FilePair(name, source, result)
+        for theirs, ours in zip(old.databases, new.databases, strict=True)
+        for name, source, result in (
+            (f"the states of subtask {theirs.subtask}", theirs.meta, ours.meta),
+            *((one.name, one.extent, two.extent) for one, two in zip(theirs.files, ours.files, strict=True)),
+        )
+    ]
 
 
 def check_elements(old: Operator, new: Operator, slot: Slot) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from rescale.errors import IntegrityError
-from rescale.flink.metadata.handles import RelativeFileStream
+from rescale.flink.metadata.handles import IncrementalHandle, KeyGroupsHandle, OperatorHandle, RelativeFileStream, Stream
 from rescale.flink.metadata.reader import read_keyed_handle, read_operator_handle
 from rescale.planning.plan import Plan, Slot
 from rescale.storage.store import open_store
@@ -57,10 +57,17 @@ def read_half(plan: Plan, name: str) -> Half | None:
 
 def files_of_half(half: Half) -> set[str]:
     """The names of the files that its handles point to."""
-    names = set()
-    for written in half.handles:
-        read = read_keyed_handle if written.slot.is_keyed else read_operator_handle
-        stream = getattr(read(written.handle, half.name), "stream", None)
-        if isinstance(stream, RelativeFileStream):
-            names.add(stream.path)
-    return names
+    return {
+        stream.path
+        for written in half.handles
+        for stream in _streams(written, half.name)
+        if isinstance(stream, RelativeFileStream)
+    }
+
+
+def _streams(written: WrittenHandle, path: str) -> list[Stream]:
+    read = read_keyed_handle if written.slot.is_keyed else read_operator_handle
+    handle = read(written.handle, path)
+    if isinstance(handle, IncrementalHandle):
+        return [handle.meta, *(file.stream for file in handle.private)]
+    return [handle.stream] if isinstance(handle, KeyGroupsHandle | OperatorHandle) else []

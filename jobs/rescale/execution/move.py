@@ -95,5 +95,4 @@ class Mover:
 
 
 def stream_uri(plan: Plan, operator: OperatorPlan, stream: NewStream) -> str:
-    places = plan.places
-    return places.stream(places.stream_name(operator.operator_id, stream.slot, stream.subtask))
+    return plan.places.stream(plan.file_name(operator, stream))

@@ -14,7 +14,7 @@ from pyspark import SparkContext
 from rescale.claim import check_claim
 from rescale.execution.dispatch import run_units
 from rescale.execution.halves import Half, WrittenHandle, files_of_half, read_half, write_half
-from rescale.execution.handles import written_handle
+from rescale.execution.handles import WrittenStream, written_database, written_handle
 from rescale.execution.move import Moved, Mover, Unit, stream_uri
 from rescale.execution.progress import Progress
 from rescale.execution.rekeying.streams import rekey_streams
@@ -56,16 +56,20 @@ def _copied(
     for row in run_units(spark, Mover(plan), [(unit.length, unit) for unit in units], progress):
         moved[row.operator, row.stream].append(row)
     tokens = {(unit.operator, unit.stream): unit.token for unit in units}
-    return [
-        _completed(
-            plan,
-            plan.operators[i],
-            plan.operators[i].streams[j],
-            moved.get((i, j), []),
-            tokens.get((i, j), ""),
-        )
+    written = [
+        (i, _completed(plan, plan.operators[i], plan.operators[i].streams[j], moved[i, j], tokens.get((i, j), "")))
         for i, j in mine
     ]
+    handles = [written_handle(plan, plan.operators[i], stream) for i, stream in written if not stream.stream.local_name]
+    for i, operator in enumerate(plan.operators):
+        for database in operator.databases if Slot.KEYED in slots else ():
+            files = [
+                stream
+                for number, stream in written
+                if (number, stream.stream.subtask) == (i, database.subtask) and stream.stream.local_name
+            ]
+            handles.append(written_database(plan, operator, database, plan.checkpoint_id, files))
+    return handles
 
 
 def _units(plan: Plan, i: int, j: int, there: dict[str, int]) -> Iterator[Unit]:
@@ -88,13 +92,13 @@ def _part_size(plan: Plan, stream: NewStream) -> int:
     return max(plan.part_size, -(-stream.size // _S3_MOST_PARTS))
 
 
-def _completed(plan: Plan, operator: OperatorPlan, stream: NewStream, moved: list[Moved], token: str) -> WrittenHandle:
-    """The handle of a stream, after its parts (if it has any) became a file."""
+def _completed(plan: Plan, operator: OperatorPlan, stream: NewStream, moved: list[Moved], token: str) -> WrittenStream:
+    """What came of a stream, after its parts (if it has any) became a file."""
     whole = next((row for row in moved if not row.part), None)
     if whole is not None:
-        return written_handle(plan, operator, stream, size=whole.size, key_groups=whole.key_groups, data=whole.data)
+        return WrittenStream(stream, whole.size, whole.key_groups, whole.data)
     if moved:
         uri = stream_uri(plan, operator, stream)
         receipts = [row.receipt for row in sorted(moved, key=lambda row: row.part)]
         open_store(uri).complete_parts(uri, token, receipts, stream.size)
-    return written_handle(plan, operator, stream, size=stream.size, key_groups=stream.key_groups, data=None)
+    return WrittenStream(stream, stream.size, stream.key_groups, None)

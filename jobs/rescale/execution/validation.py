@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pyspark import SparkContext
 
 from rescale.errors import IntegrityError, SnapshotError, UnsupportedError
-from rescale.execution.compare import Comparer, ElementCheck, GroupCheck, Tally
+from rescale.execution.compare import Comparer, ElementCheck, FileCheck, GroupCheck, Tally
 from rescale.execution.coverage import (
     GroupPair,
     broadcast_states,
@@ -19,6 +19,7 @@ from rescale.execution.coverage import (
     check_metadata,
     check_rekeyed,
     groups_of,
+    pair_database_files,
     pair_key_groups,
 )
 from rescale.execution.digests import MODULUS
@@ -83,7 +84,7 @@ def validate_result(
     """
     check_metadata(source, result)
     check_directory(result, [entry.uri for entry in open_store(result.directory).list(result.directory)])
-    checks: list[GroupCheck | ElementCheck] = []
+    checks: list[GroupCheck | ElementCheck | FileCheck] = []
     operators = list(zip(source.operators, result.operators, strict=True))
     record_checks: list[RecordCheck] = []
     for i, (old, new) in enumerate(operators):
@@ -93,6 +94,7 @@ def validate_result(
         else:
             for slot in (Slot.KEYED, Slot.RAW_KEYED):
                 checks += _group_checks(i, old, pair_key_groups(old, new, slot), slot)
+            checks += [FileCheck(i, old.label, pair) for pair in pair_database_files(old, new)]
         for slot in (Slot.OPERATOR, Slot.RAW_OPERATOR):
             check_elements(old, new, slot)
             for in_result, operator in ((False, old), (True, new)):
@@ -119,7 +121,7 @@ class _Comparers:
     bytewise: Comparer
     by_record: RecordComparer
 
-    def __call__(self, check: GroupCheck | ElementCheck | RecordCheck) -> Tally | RecordTally:
+    def __call__(self, check: GroupCheck | ElementCheck | FileCheck | RecordCheck) -> Tally | RecordTally:
         return self.by_record(check) if isinstance(check, RecordCheck) else self.bytewise(check)
 
 
@@ -163,12 +165,14 @@ def _record_checks(i: int, old: Operator, new: Operator, key_hash: str | None) -
                 )
 
 
-def _weight(check: GroupCheck | ElementCheck | RecordCheck) -> int:
+def _weight(check: GroupCheck | ElementCheck | FileCheck | RecordCheck) -> int:
     """Bytes that the check reads."""
     if isinstance(check, RecordCheck):
         return sum(extent.length for _, extent in check.groups)
     if isinstance(check, ElementCheck):
         return sum(extent.length for extent in check.elements)
+    if isinstance(check, FileCheck):
+        return check.pair.source.length + check.pair.result.length
     return sum(pair.result.length + (pair.source.length if pair.source else 0) for pair in check.pairs)
 
 

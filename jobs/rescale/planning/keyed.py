@@ -37,10 +37,10 @@ class KeyedPlanner:
 
     def streams(self) -> list[NewStream]:
         """Of key groups that move as they are."""
-        return [
-            *self._of_slot(Slot.KEYED, self.operator.keyed),
-            *self._of_slot(Slot.RAW_KEYED, self.operator.raw_keyed),
-        ]
+        return [*self._of_slot(Slot.KEYED, self.operator.keyed), *self.raw_streams()]
+
+    def raw_streams(self) -> list[NewStream]:
+        return self._of_slot(Slot.RAW_KEYED, self.operator.raw_keyed)
 
     def rekeyed(self, key_hash: str | None) -> tuple[Rekeying | None, list[NewStream]]:
         """Of records that get new key groups; None where there is no keyed state."""

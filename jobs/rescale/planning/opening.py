@@ -6,13 +6,19 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from rescale.flink.metadata.handles import ChangelogHandle, ChannelHandle, KeyedHandle, KeyGroupsHandle
+from rescale.flink.metadata.handles import (
+    ChangelogHandle,
+    ChannelHandle,
+    IncrementalHandle,
+    KeyedHandle,
+    KeyGroupsHandle,
+)
 from rescale.flink.metadata.model import OperatorState, SubtaskState
 from rescale.flink.metadata.properties import snapshot_type
 from rescale.flink.metadata.reader import read_metadata
 from rescale.planning.discovery import find_metadata
 from rescale.planning.locate import Locator
-from rescale.planning.snapshot import ElementStream, KeyedStream, Operator, OtherKeyed, Snapshot
+from rescale.planning.snapshot import Database, ElementStream, KeyedStream, Operator, OtherKeyed, Snapshot
 from rescale.planning.stream_reader import StreamReader, streams_of
 from rescale.storage.locations import parent
 from rescale.storage.store import Pin, open_store
@@ -67,6 +73,7 @@ def _operators(
             raw_operator=_results(pending.raw),
             other_keyed=_results(pending.other),
             channel_bytes=sum(channel.state_size for channel in pending.channels),
+            databases=_results(pending.databases),
         )
         for label, entry, pending in begun
     )
@@ -81,14 +88,17 @@ class _Pending:
         self.managed: list[Future[ElementStream | None]] = []
         self.raw: list[Future[ElementStream | None]] = []
         self.other: list[Future[OtherKeyed]] = []
+        self.databases: list[Future[Database]] = []
         self.channels: list[ChannelHandle] = []
         for subtask in sorted(entry.subtasks, key=lambda subtask: subtask.index):
             i, state = subtask.index, subtask.state or SubtaskState()
             keyed = _materialised(state.managed_keyed)
             if isinstance(keyed, KeyGroupsHandle):
                 self.keyed.append(pool.submit(reader.keyed, label, i, keyed))
+            elif isinstance(keyed, IncrementalHandle):
+                self.databases.append(pool.submit(reader.database, label, i, keyed))
             elif keyed is not None:
-                self.other.append(pool.submit(reader.other, label, i, keyed))
+                self.other.append(pool.submit(reader.other, keyed, i))
             if state.raw_keyed is not None:
                 self.raw_keyed.append(pool.submit(reader.raw_keyed, label, i, state.raw_keyed))
             if state.managed_operator is not None:

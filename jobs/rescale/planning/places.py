@@ -49,10 +49,6 @@ class Places:
         """The result document of a step's process."""
         return self._beside(f"result-{step}.json")
 
-    def stream_name(self, operator_id: str, slot: str, subtask: int) -> str:
-        """The file name of a new state stream; it names the plan, so that files of two plans never mix."""
-        return f"{operator_id}-{slot}-{subtask}-{self.digest[:8]}"
-
     def stream(self, name: str) -> str:
         return join(self.target, name)
 

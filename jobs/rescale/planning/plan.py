@@ -22,7 +22,10 @@ from rescale.flink.start import start_command
 from rescale.planning.places import Places
 from rescale.storage.store import Pin
 
-FORMAT = 2
+FORMAT = 3
+
+META_STREAM = "METADATA"
+"""The local name that stands for the stream with a database's header, which is no file of it."""
 
 
 class Slot(StrEnum):
@@ -90,7 +93,8 @@ class NewStream:
 
     `key_groups` holds, for keyed slots, the length in bytes of each key group from `first_key_group` on (-1: the
     group is absent), and `tag` is that of its handle. `states` holds, for operator slots, what elements follow.
-    A `rekeyed` stream has its header only: what follows is known when every record has been looked at.
+    A `rekeyed` stream has its header only: what follows is known when every record has been looked at. A stream with a
+    `local_name` is one file of the subtask's RocksDB directory, by its name there.
     """
 
     slot: Slot
@@ -103,6 +107,7 @@ class NewStream:
     key_groups: tuple[int, ...] = ()
     states: tuple[StateElements, ...] = ()
     rekeyed: bool = False
+    local_name: str = ""
 
     @property
     def size(self) -> int:
@@ -157,6 +162,14 @@ class Rekeying:
         return sum(group[1] for source in self.sources for group in source.groups if group is not None)
 
 
+class NewDatabase(NamedTuple):
+    """The RocksDB directory of a new subtask, which is made of all its keyed streams with a local name."""
+
+    subtask: int
+    first_key_group: int
+    key_groups: int
+
+
 @dataclass(frozen=True)
 class OperatorPlan:
     """What happens to one operator. `old_keyed_bytes` are the keyed bytes per old subtask, to compare evenness.
@@ -176,6 +189,7 @@ class OperatorPlan:
     streams: tuple[NewStream, ...]
     old_keyed_bytes: tuple[int, ...]
     rekeying: Rekeying | None = None
+    databases: tuple[NewDatabase, ...] = ()
 
     @property
     def new_keyed_bytes(self) -> tuple[int, ...]:
@@ -220,6 +234,7 @@ class Plan:
     source: str
     target: str
     metadata_sha256: str
+    checkpoint_id: int
     files: tuple[SourceFile, ...]
     allow_prefixes: tuple[str, ...]
     literals: bytes
@@ -251,6 +266,11 @@ class Plan:
     @property
     def places(self) -> Places:
         return Places(self.target, self.digest)
+
+    def file_name(self, operator: OperatorPlan, stream: NewStream) -> str:
+        """Of a new stream in the target; it names the plan, so that files of two plans never mix."""
+        name = f"{operator.operator_id}-{stream.slot}-{stream.subtask}-{self.digest[:8]}"
+        return f"{name}-{stream.local_name}" if stream.local_name else name
 
     @property
     def bytes_moved(self) -> int:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from rescale.errors import SnapshotError, UnsupportedError
+from rescale.errors import UnsupportedError
+from rescale.planning.databases import copied_databases
 from rescale.planning.elements import plan_elements
 from rescale.planning.findings import findings
 from rescale.planning.keyed import KeyedPlanner
-from rescale.planning.plan import FORMAT, OperatorPlan, Plan, SourceFile, WorkClass, work_class
+from rescale.planning.plan import FORMAT, NewDatabase, OperatorPlan, Plan, Rekeying, SourceFile, WorkClass, work_class
 from rescale.planning.remarks import remarks
 from rescale.planning.request import Request
 from rescale.planning.shape import Shape, new_shapes
@@ -27,14 +28,7 @@ def make_plan(snapshot: Snapshot, request: Request, key_hashes: Mapping[str, str
 
     `key_hashes` names, by operator id, how the keys of those operators hash whose records get new key groups.
     """
-    if snapshot.missing:
-        raise SnapshotError(
-            "files that the snapshot refers to are gone",
-            path=snapshot.metadata_uri,
-            expected=f"{len(snapshot.files) - 1} files of state",
-            found=f"{len(snapshot.missing)} missing, such as {snapshot.missing[0]}",
-            advice="take another snapshot; this one cannot be restored by Flink either",
-        )
+    snapshot.check_complete()
     shapes = new_shapes(snapshot.operators, request)
     literals, inline = Literals(), InlineBudget()
     operators = tuple(
@@ -52,6 +46,7 @@ def make_plan(snapshot: Snapshot, request: Request, key_hashes: Mapping[str, str
         source=snapshot.directory,
         target=request.target,
         metadata_sha256=snapshot.metadata_sha256,
+        checkpoint_id=snapshot.metadata.checkpoint_id,
         files=tuple(SourceFile(uri, pin) for uri, pin in snapshot.files),
         allow_prefixes=request.allow_prefixes,
         literals=literals.bytes(),
@@ -68,12 +63,22 @@ def _plan_operator(
     _refuse_unsupported(operator, shape)
     work = work_class(operator.entry.max_parallelism, shape.max_parallelism)
     keyed = KeyedPlanner(operator, shape, literals, inline)
-    rekeying, streams = (None, keyed.streams()) if work is WorkClass.RELOCATE else keyed.rekeyed(key_hash)
+    rekeying: Rekeying | None = None
+    databases: tuple[NewDatabase, ...] = ()
+    if operator.databases:
+        databases, streams = copied_databases(operator, shape, inline)
+        streams += keyed.raw_streams()
+    elif work is WorkClass.RELOCATE:
+        streams = keyed.streams()
+    else:
+        rekeying, streams = keyed.rekeyed(key_hash)
     streams += plan_elements(operator, shape.parallelism, literals, inline)
-    headers = [stream.parsed for stream in operator.keyed if stream.parsed is not None]
+    headers = [header for header in operator.keyed_headers if header is not None]
     old_bytes = [0] * operator.entry.parallelism
     for stream in (*operator.keyed, *operator.raw_keyed):
         old_bytes[stream.subtask] += stream.extent.length
+    for database in operator.databases:
+        old_bytes[database.subtask] += database.size
     return OperatorPlan(
         operator_id=operator.entry.operator_id,
         label=operator.label,
@@ -87,6 +92,7 @@ def _plan_operator(
         streams=tuple(streams),
         old_keyed_bytes=tuple(old_bytes),
         rekeying=rekeying,
+        databases=databases,
     )
 
 
@@ -95,7 +101,7 @@ def _refuse_unsupported(operator: Operator, shape: Shape) -> None:
         raise UnsupportedError(
             "keyed state of this kind is not rescaled",
             operator=operator.label,
-            expected="canonical or heap key-group streams",
+            expected="key-group streams, or RocksDB directories",
             found=type(operator.other_keyed[0].handle).__name__,
             advice="take a canonical savepoint (flink savepoint --type canonical) and rescale that",
         )

@@ -9,7 +9,9 @@ import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from typing import NamedTuple
 
+from rescale.errors import SnapshotError
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.heap import is_empty_group
@@ -74,17 +76,39 @@ class ElementStream:
     parsed: OperatorStateHeader | None
 
 
+class DatabaseFile(NamedTuple):
+    """A file of a RocksDB directory: its name there, and where its bytes lie."""
+
+    name: str
+    extent: Extent
+
+
+@dataclass(frozen=True)
+class Database:
+    """The keyed state of one subtask as a RocksDB directory, which speaks for `key_groups` and no others.
+
+    `meta` is the stream that describes its states, with the bytes `header`; `parsed` as for `KeyedStream`.
+    """
+
+    subtask: int
+    key_groups: KeyGroupRange
+    meta: Extent
+    header: bytes
+    parsed: KeyedHeader | None
+    files: tuple[DatabaseFile, ...]
+
+    @property
+    def size(self) -> int:
+        return self.meta.length + sum(file.extent.length for file in self.files)
+
+
 @dataclass(frozen=True)
 class OtherKeyed:
-    """Keyed state of a kind that is neither canonical nor heap: a RocksDB directory, a changelog.
-
-    `size` counts the bytes of its files, `parsed` is the header of a RocksDB directory.
-    """
+    """Keyed state of a kind that is not read: a changelog with changes. `size` counts the bytes of its files."""
 
     subtask: int
     handle: KeyedHandle
     size: int
-    parsed: KeyedHeader | None
 
 
 @dataclass(frozen=True)
@@ -99,6 +123,12 @@ class Operator:
     raw_operator: tuple[ElementStream, ...]
     other_keyed: tuple[OtherKeyed, ...]
     channel_bytes: int
+    databases: tuple[Database, ...] = ()
+
+    @property
+    def keyed_headers(self) -> list[KeyedHeader | None]:
+        """Of all keyed streams and databases, None where it could not be understood."""
+        return [*(stream.parsed for stream in self.keyed), *(database.parsed for database in self.databases)]
 
     @property
     def partially_finished(self) -> bool:
@@ -107,6 +137,7 @@ class Operator:
     @property
     def bytes(self) -> int:
         keyed = sum(stream.extent.length for stream in (*self.keyed, *self.raw_keyed))
+        keyed += sum(database.size for database in self.databases)
         elements = sum(stream.extent.length for stream in (*self.operator, *self.raw_operator))
         return keyed + elements + sum(other.size for other in self.other_keyed) + self.channel_bytes
 
@@ -138,3 +169,14 @@ class Snapshot:
     @property
     def bytes(self) -> int:
         return sum(operator.bytes for operator in self.operators)
+
+    def check_complete(self) -> None:
+        """`SnapshotError` if files of state are gone."""
+        if self.missing:
+            raise SnapshotError(
+                "files that the snapshot refers to are gone",
+                path=self.metadata_uri,
+                expected=f"{len(self.files) - 1} files of state",
+                found=f"{len(self.missing)} missing, such as {self.missing[0]}",
+                advice="take another snapshot; this one cannot be restored by Flink either",
+            )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from rescale.errors import SnapshotError
+from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing, group_extents
 from rescale.flink.metadata.handles import (
@@ -21,10 +23,12 @@ from rescale.flink.metadata.model import OperatorState, SubtaskState
 from rescale.flink.operator_state import OperatorStateHeader, element_extents, read_operator_state_header
 from rescale.flink.serializers.snapshot import UnknownSerializer
 from rescale.planning.locate import Extent, Locator
-from rescale.planning.snapshot import ElementState, ElementStream, KeyedStream, OtherKeyed
+from rescale.planning.snapshot import Database, DatabaseFile, ElementState, ElementStream, KeyedStream, OtherKeyed
 from rescale.storage.store import Pin, open_store
 
 HEADER_LIMIT = 64 << 20
+
+_FILE_NAME = re.compile(r"\w[\w.-]*")
 
 
 def streams_of(entry: OperatorState) -> Iterator[Stream | None]:
@@ -116,13 +120,34 @@ class StreamReader:
         header = b"" if raw else self._read(extent.part(0, begin - extent.start))
         return ElementStream(subtask, extent, states, header, self._operator_header(label, extent, header))
 
-    def other(self, label: str, subtask: int, handle: KeyedHandle) -> OtherKeyed:
+    def database(self, label: str, subtask: int, handle: IncrementalHandle) -> Database:
+        meta = self._extent(label, subtask, handle.meta)
+        header = self._read(meta)
+        files = tuple(
+            DatabaseFile(file.name, self._extent(label, subtask, file.stream))
+            for file in (*handle.shared, *handle.private)
+        )
+        odd = [file.name for file in files if not _FILE_NAME.fullmatch(file.name)]
+        if odd or len({file.name for file in files}) < len(files):
+            raise SnapshotError(
+                f"the RocksDB directory of subtask {subtask} holds names that no directory can",
+                path=self._files[0][0],
+                operator=label,
+                found=odd[0] if odd else "the same name twice",
+            )
+        last = handle.first_key_group + handle.key_groups - 1
+        return Database(
+            subtask,
+            KeyGroupRange(handle.first_key_group, last),
+            meta,
+            header,
+            self._keyed_header(label, meta, header),
+            files,
+        )
+
+    def other(self, handle: KeyedHandle, subtask: int) -> OtherKeyed:
         extents = {extent for stream in _keyed_streams(handle) if (extent := self._locator.extent(stream))}
-        parsed = None
-        if isinstance(handle, IncrementalHandle):
-            meta = self._extent(label, subtask, handle.meta)
-            parsed = self._keyed_header(label, meta, self._read(meta))
-        return OtherKeyed(subtask, handle, sum(extent.length for extent in extents), parsed)
+        return OtherKeyed(subtask, handle, sum(extent.length for extent in extents))
 
     def _extent(self, label: str, subtask: int, stream: Stream | None) -> Extent:
         extent = self._locator.extent(stream)

@@ -83,7 +83,10 @@ def inspection_text(document: dict[str, Any]) -> str:
 def _kind(snapshot: Snapshot) -> str:
     others = {type(other.handle).__name__ for o in snapshot.operators for other in o.other_keyed}
     framings = {stream.framing for o in snapshot.operators for stream in o.keyed}
-    keyed = sorted([*(framing.value for framing in framings), *(_OTHER_KINDS.get(name, name) for name in others)])
+    rocksdb = {"RocksDB" for o in snapshot.operators if o.databases}
+    keyed = sorted(
+        [*(framing.value for framing in framings), *rocksdb, *(_OTHER_KINDS.get(name, name) for name in others)]
+    )
     content = f"{', '.join(keyed)} keyed state" if keyed else "no keyed state"
     if snapshot.type is not SnapshotType.UNKNOWN:
         return f"{_KINDS[snapshot.type]} ({content})"
@@ -98,7 +101,6 @@ _KINDS = {
 }
 
 _OTHER_KINDS = {
-    "IncrementalHandle": "RocksDB",
     "ChangelogHandle": "changelog",
 }
 
@@ -128,7 +130,9 @@ def _operator(operator: Operator) -> dict[str, Any]:
         "parallelism": entry.parallelism,
         "max_parallelism": entry.max_parallelism,
         "key": type_name(headers[0].key_serializer) if headers else None,
-        "keyed_bytes": sum(s.extent.length for s in keyed) + sum(o.size for o in operator.other_keyed),
+        "keyed_bytes": sum(s.extent.length for s in keyed)
+        + sum(database.size for database in operator.databases)
+        + sum(other.size for other in operator.other_keyed),
         "operator_bytes": sum(s.extent.length for s in (*operator.operator, *operator.raw_operator)),
         "states": _states(operator),
         "remark": ", ".join(_remarks(operator)),
@@ -166,8 +170,7 @@ def _states(operator: Operator) -> list[dict[str, Any]]:
 
 def _headers(operator: Operator) -> list[KeyedHeader]:
     """The keyed headers that could be understood."""
-    found = [*(stream.parsed for stream in operator.keyed), *(other.parsed for other in operator.other_keyed)]
-    return [header for header in found if header is not None]
+    return [header for header in operator.keyed_headers if header is not None]
 
 
 def _remarks(operator: Operator) -> Iterable[str]:

@@ -124,7 +124,7 @@ def _subtasks(operator: OperatorPlan) -> list[dict[str, Any]]:
     for stream in operator.streams:
         if not stream.slot.is_keyed:
             sizes[stream.subtask] = sizes.get(stream.subtask, 0) + stream.size
-        else:
+        elif stream.key_groups:
             last = stream.first_key_group + len(stream.key_groups) - 1
             key_groups[stream.subtask] = f"{stream.first_key_group}-{last}"
     return [{"subtask": i, "key_groups": key_groups.get(i, ""), "bytes": sizes[i]} for i in sorted(sizes)]

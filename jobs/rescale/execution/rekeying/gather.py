@@ -19,13 +19,14 @@ from rescale.storage.store import open_store
 
 
 class Written(NamedTuple):
-    """What came of a lane: receipts of parts by number; or, of a whole stream, its size, and its content if inline.
+    """What came of a lane: receipts of parts by number, or its content if inline; or, of a whole stream, its size.
 
     `key_groups` are the lengths of compressed key groups, which are known only now.
     """
 
     operator: int
     stream: int
+    first_key_group: int
     receipts: tuple[tuple[int, str], ...] = ()
     size: int = 0
     data: bytes | None = None
@@ -85,7 +86,7 @@ class Gather:
                     expected=f"{work.size} bytes in key groups {work.lane.first} to {work.lane.last}",
                     found=sink.size,
                 )
-        where = (work.lane.operator, work.stream)
+        where = (work.lane.operator, work.stream, work.lane.first)
         if isinstance(sink, PartsSink):
             return Written(*where, receipts=sink.close())
         data = sink.close()

@@ -19,8 +19,9 @@ _MOST_PARTS = 10_000
 class LaneWork(NamedTuple):
     """What the task of a lane writes: `size` bytes, the stream's header in front if it is the `first` lane.
 
-    It writes the whole stream if `token` is empty. Otherwise the first `staged` bytes go to `staging`, the rest becomes
-    the parts from `part` on of the file that `token` stands for, from `offset` on.
+    If it is `inline`, its bytes are handed back. It writes the whole stream if `token` is empty. Otherwise the first
+    `staged` bytes go to `staging`, the rest becomes the parts from `part` on of the file that `token` stands for, from
+    `offset` on.
     """
 
     lane: Lane

@@ -15,7 +15,7 @@ from pyspark import SparkContext
 from rescale.errors import RescaleError
 from rescale.execution.dispatch import run_units
 from rescale.execution.halves import WrittenHandle
-from rescale.execution.handles import written_handle
+from rescale.execution.handles import WrittenStream, written_handle
 from rescale.execution.move import stream_uri
 from rescale.execution.progress import Progress
 from rescale.execution.rekeying.gather import Gather, Written
@@ -34,7 +34,7 @@ from rescale.storage.store import open_store
 
 @dataclass
 class _Stream:
-    """A new stream on its way: `lengths` of its key groups; what is to be written; what was."""
+    """A new stream on its way: `lengths` of its key groups; what is to be written; what was, by part or by lane."""
 
     operator: int
     number: int
@@ -45,6 +45,7 @@ class _Stream:
     merges: list[Merge] = field(default_factory=list)
     token: str = ""
     receipts: dict[int, str] = field(default_factory=dict)
+    inline: dict[int, bytes] = field(default_factory=dict)
     whole: Written | None = None
 
     @property
@@ -112,29 +113,28 @@ def _lay_out(plan: Plan, streams: list[_Stream], there: dict[str, int]) -> None:
         is_inline = not stream.stream.compressed and inline.takes(stream.size)
         if not stream.stream.compressed and there.get(name(uri)) == stream.size:
             continue
-        if len(stream.lanes) == 1:
-            stream.works = [LaneWork(stream.lanes[0], stream.number, first=True, size=stream.size, inline=is_inline)]
-            continue
-        store.abort_parts(uri)  # what an earlier try began
-        stream.token = store.begin_parts(uri, plan.places.staging)
         first = stream.stream.first_key_group
         sizes = [sum(stream.lengths[lane.first - first : lane.last - first + 1]) for lane in stream.lanes]
         sizes[0] += stream.stream.size
-        parts = stream_parts(
-            plan,
-            stream.number,
-            name(uri),
-            stream.token,
-            list(zip(stream.lanes, sizes, strict=True)),
-            store.smallest_part,
-        )
+        lanes = list(zip(stream.lanes, sizes, strict=True))
+        if is_inline or len(lanes) == 1:
+            stream.works = [
+                LaneWork(lane, stream.number, first=i == 0, size=size, inline=is_inline)
+                for i, (lane, size) in enumerate(lanes)
+            ]
+            continue
+        store.abort_parts(uri)  # what an earlier try began
+        stream.token = store.begin_parts(uri, plan.places.staging)
+        parts = stream_parts(plan, stream.number, name(uri), stream.token, lanes, store.smallest_part)
         stream.works, stream.merges = list(parts.works), list(parts.merges)
 
 
 def _take(stream: _Stream, written: Written) -> None:
-    if written.receipts:
+    if written.data is not None:
+        stream.inline[written.first_key_group] = written.data
+    elif stream.token:
         stream.receipts |= dict(written.receipts)
-    elif not stream.token:
+    else:
         stream.whole = written
 
 
@@ -163,11 +163,10 @@ def _merged(plan: Plan, merge: Merge) -> tuple[Merge, str]:
 def _handle(plan: Plan, stream: _Stream) -> WrittenHandle:
     whole = stream.whole
     lengths = whole.key_groups if whole is not None and whole.key_groups else stream.lengths
-    return written_handle(
-        plan,
-        plan.operators[stream.operator],
+    written = WrittenStream(
         stream.stream,
-        size=stream.size if whole is None else whole.size,
-        key_groups=tuple(length or -1 for length in lengths),
-        data=whole.data if whole is not None else None,
+        stream.size if whole is None else whole.size,
+        tuple(length or -1 for length in lengths),
+        b"".join(data for _, data in sorted(stream.inline.items())) if stream.inline else None,
     )
+    return written_handle(plan, plan.operators[stream.operator], written)

@@ -1,0 +1,55 @@
+"""Snapshots of every kind in their own shape, in another place: nothing but where they lie is another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rescale.errors import IntegrityError
+from rescale.execution.steps import validate_published
+from rescale.planning.opening import open_snapshot
+from rescale.storage.store import open_store
+from support import snapshots
+from support.pipeline import execute, execute_without_spark, plan_rescale, without_spark
+
+COPIED = [name for name in snapshots.names() if not name.endswith("unaligned")]
+DATABASES = [name for name in COPIED if "-rocksdb-" in name]
+
+
+@pytest.mark.parametrize("name", COPIED)
+def test_a_copy_can_be_moved(name: str, tmp_path: Path) -> None:
+    source, target = snapshots.directory(name), tmp_path / "target"
+    execute_without_spark(plan_rescale(source, str(target)))
+    moved = tmp_path / "elsewhere" / "moved"
+    moved.parent.mkdir()
+    target.rename(moved)
+    with without_spark():
+        certificate = validate_published(source, str(moved), [], [], None)
+    assert certificate["verdict"] == "complete"
+    assert {str(Path(uri).parent) for uri, _ in open_snapshot(str(moved)).files} == {str(moved)}
+
+
+@pytest.mark.parametrize("name", DATABASES)
+def test_a_database_is_copied_by_spark_too_and_resumed(name: str, tmp_path: Path) -> None:
+    plan = plan_rescale(snapshots.directory(name), str(tmp_path / "target"))
+    execute(plan)
+    store = open_store(plan.target)
+    files = {path.name: path.read_bytes() for path in (tmp_path / "target").iterdir()}
+    lost = next(entry.uri for entry in store.list(plan.target) if "-keyed-" in entry.uri)
+    store.delete([lost, plan.places.metadata])
+    execute_without_spark(plan)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "target").iterdir()} == files
+
+
+@pytest.mark.parametrize("name", DATABASES)
+def test_a_changed_file_of_a_database_is_found(name: str, tmp_path: Path) -> None:
+    plan = plan_rescale(snapshots.directory(name), str(tmp_path / "target"))
+    execute_without_spark(plan)
+    for file in [path for path in (tmp_path / "target").iterdir() if "-keyed-" in path.name]:
+        content = file.read_bytes()
+        file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        with without_spark(), pytest.raises(IntegrityError, match="is not the source's") as caught:
+            validate_published(plan.source, plan.target, [], [], None)
+        assert caught.value.path == str(file)
+        file.write_bytes(content)
