@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import atexit
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
+from random import Random
 from typing import Any
 from unittest.mock import patch
 
@@ -31,16 +33,53 @@ def shared_spark() -> SparkContext:
     return spark
 
 
+@dataclass(frozen=True)
+class OneProcess:
+    """Stands for Spark where the work is done in this process: all that is asked of it is how many cores it has."""
+
+    defaultParallelism: int = 2  # noqa: N815
+
+
 @contextmanager
-def without_spark() -> Iterator[None]:
-    """In the block the work of Spark's tasks is done here, one unit after the other: for tests of what the work is."""
+def without_spark(order: Random | None = None) -> Iterator[None]:
+    """In the block the work of Spark's tasks is done here, one unit after the other: for tests of what the work is.
+
+    With an `order` tasks take their turns by chance, and what they send each other arrives so.
+    """
+
+    def in_order(items: Iterable[Any]) -> list[Any]:
+        listed = list(items)
+        if order is not None:
+            order.shuffle(listed)
+        return listed
 
     def run_units(_: object, work: Callable[[Any], Any], units: Sequence[tuple[int, Any]], __: object) -> list[Any]:
-        return [work(unit) for _, unit in units]
+        return [work(unit) for _, unit in in_order(units)]
+
+    class LoopShuffle:
+        """The twin of `Shuffle`: a task for every unit, and lists for partitions."""
+
+        def __init__(
+            self, _: object, units: Sequence[Any], make_spread: Callable[[Any], Any], partitions: int, __: object
+        ) -> None:
+            self._units = units
+            self._spread = make_spread(lambda _: None)
+            self._rows: list[list[bytes]] = [[] for _ in range(partitions)]
+
+        def read(self, partition: int, work: Callable[[Iterable[bytes]], Any]) -> Any:
+            for unit in in_order(self._units):
+                for number, row in self._spread([[unit]]):
+                    self._rows[number].append(row)
+            return work(in_order(self._rows[partition]))
+
+        def write(self, partitions: Sequence[int], work: Callable[[int, Iterable[bytes]], Iterator[Any]]) -> list[Any]:
+            return [one for number in in_order(partitions) for one in work(number, in_order(self._rows[number]))]
 
     with (
         patch("rescale.execution.moving.run_units", run_units),
         patch("rescale.execution.validation.run_units", run_units),
+        patch("rescale.execution.rekeying.streams.run_units", run_units),
+        patch("rescale.execution.rekeying.streams.Shuffle", LoopShuffle),
     ):
         yield
 
@@ -63,13 +102,12 @@ def execute(plan: Plan) -> Published:
     return publish(plan)
 
 
-def execute_without_spark(plan: Plan) -> Published:
-    with without_spark():
+def execute_without_spark(plan: Plan, *, cores: int = 2, order: Random | None = None) -> Published:
+    with without_spark(order):
         store_plan(plan)
         claim(plan)
-        reshuffle_keyed_state(plan, None)
-        redistribute_operator_state(plan, None)
-        validate_coverage(plan, None)
+        for step in (reshuffle_keyed_state, redistribute_operator_state, validate_coverage):
+            step(plan, OneProcess(cores))
         return publish(plan)
 
 

@@ -19,7 +19,7 @@ from rescale.cli.main import main
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.process import Step
 from support.faults import Faults, install
-from support.pipeline import without_spark
+from support.pipeline import OneProcess, without_spark
 
 PART_SIZE = 1500
 """So small that streams of a few KB are moved in parts (local files only: S3 wants 5 MiB)."""
@@ -63,7 +63,7 @@ def _run(words: list[str], faults: Faults, part_size: int, environment: dict[str
 
 def _run_step(step: Step, _: str, arguments: Sequence[str]) -> dict[str, Any]:
     plan = load_plan(arguments[arguments.index("--plan") + 1])
-    return _STEPS[step](plan, None)
+    return _STEPS[step](plan, OneProcess())
 
 
 def output(faults: Faults) -> str:

@@ -1,0 +1,167 @@
+"""Whole runs: every record in its place byte for byte, and the same bytes however the work is cut and dealt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from random import Random
+from unittest.mock import patch
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from big_savepoint import write_savepoint
+from rescale.execution.steps import validate_published
+from rescale.planning.plan import Plan
+from rescale.storage.locations import name
+from rescale.storage.store import open_store
+from support import snapshots
+from support.pipeline import execute, execute_without_spark, plan_rescale, shared_spark, without_spark
+from support.rekeyed import assert_rekeyed
+
+MIB = 1 << 20
+NAMES = ["2-canonical-hashmap", "2-lazy", "2-lazy-compressed", "1.20-clicks", "2-windows", "2-sql", "1.15.4-clicks"]
+KNOBS = {
+    "LANE_SIZE": "rescale.execution.rekeying.lanes.LANE_SIZE",
+    "UNIT_SIZE": "rescale.execution.rekeying.units.UNIT_SIZE",
+    "BUFFER_SIZE": "rescale.flink.keyed.records.BUFFER_SIZE",
+    "RECORDS_AT_ONCE": "rescale.flink.keyed.records.RECORDS_AT_ONCE",
+    "ROW_SIZE": "rescale.execution.rekeying.blocks.ROW_SIZE",
+    "WINDOW": "rescale.execution.rekeying.framing.WINDOW",
+    "MEMORY": "rescale.execution.rekeying.arena.MEMORY",
+    "INLINE_LIMIT": "rescale.planning.streams.INLINE_LIMIT",
+}
+WORK = sorted(KNOBS.keys() - {"INLINE_LIMIT"})
+"""Those that nobody can tell from the result."""
+
+SOME_INLINE = 6000
+"""Some streams of the snapshots are larger under another max parallelism, some are not."""
+
+
+@contextmanager
+def knobs(**values: int) -> Iterator[None]:
+    """How much is done at once, and what lies inline."""
+    with ExitStack() as stack:
+        for knob, value in values.items():
+            stack.enter_context(patch(KNOBS[knob], value))
+        yield
+
+
+def files_of(plan: Plan) -> dict[str, bytes]:
+    """Every file of the result, and the documents that do not hold the time."""
+    store = open_store(plan.target)
+    places = [entry.uri for entry in store.list(plan.target)]
+    places += [plan.places.half("keyed"), plan.places.half("operator"), plan.places.candidate, plan.places.certificate]
+    return {name(uri): store.read_all(uri, 1 << 30)[0] for uri in places}
+
+
+def remove(plan: Plan) -> None:
+    """All of the result, and all that lies beside it."""
+    store = open_store(plan.target)
+    for directory in (plan.target, f"{plan.target}.rescale"):
+        store.delete([entry.uri for entry in store.list(directory)])
+
+
+@pytest.mark.parametrize("snapshot", NAMES)
+@pytest.mark.parametrize(("parallelism", "maximum"), [("3", "1000"), ("2", "8"), ("7", "129"), ("1", "32768")])
+@pytest.mark.parametrize("inline", [True, False])
+def test_every_record_gets_its_place(
+    snapshot: str, parallelism: str, maximum: str, inline: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not inline:
+        monkeypatch.setattr("rescale.planning.streams.INLINE_LIMIT", 0)
+    if parallelism == "7" and maximum == "8":
+        parallelism = "5"
+    source = snapshots.directory(snapshot)
+    plan = plan_rescale(source, str(tmp_path / "target"), [parallelism], max_parallelism=[maximum])
+    execute_without_spark(plan)
+    assert_rekeyed(source, plan.target)
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A savepoint of 12 MiB in four files."""
+    directory = tmp_path_factory.mktemp("large") / "savepoint"
+    write_savepoint(directory, 12 * MIB, value_size=10_000)
+    return str(directory)
+
+
+@pytest.mark.parametrize("maximum", ["64", "1000"])
+def test_spark_and_a_loop_write_the_same(maximum: str, large: str, tmp_path: Path) -> None:
+    plan = plan_rescale(large, str(tmp_path / "target"), ["3"], max_parallelism=[maximum])
+    execute(plan)
+    assert_rekeyed(large, plan.target)
+    first = files_of(plan)
+    assert len(first) == 3 + 1 + 4, "a file for each subtask, `_metadata`, and what is beside the target"
+    remove(plan)
+    execute_without_spark(plan)
+    assert files_of(plan) == first
+    with without_spark():
+        assert validate_published(large, plan.target, [], [], shared_spark())["verdict"] == "complete"
+
+
+@st.composite
+def ways(draw: st.DrawFn, scale: int) -> dict[str, int]:
+    """Values of some knobs; the smallest would only take long."""
+    few = {"RECORDS_AT_ONCE": st.integers(1, 1000), "BUFFER_SIZE": st.integers(scale // 1000, scale)}
+    chosen = draw(st.sets(st.sampled_from(WORK), min_size=1))
+    return {knob: draw(few.get(knob, st.integers(scale // 500, scale))) for knob in chosen}
+
+
+@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    snapshot=st.sampled_from(["2-lazy", "2-lazy-compressed", "1.20-clicks"]),
+    values=ways(5000),
+    cores=st.integers(1, 9),
+    seed=st.integers(0, 1 << 30),
+)
+def test_the_bytes_depend_on_the_plan_alone(
+    snapshot: str,
+    values: dict[str, int],
+    cores: int,
+    seed: int,
+    first_of: Callable[[str], tuple[Plan, dict[str, bytes]]],
+) -> None:
+    plan, expected = first_of(snapshot)
+    remove(plan)
+    with knobs(**values, INLINE_LIMIT=SOME_INLINE):
+        execute_without_spark(plan, cores=cores, order=Random(seed))
+    assert files_of(plan) == expected
+
+
+@pytest.fixture(scope="module")
+def first_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Plan, dict[str, bytes]]]:
+    """Gives a plan for a snapshot and what comes of it with nothing changed."""
+    known: dict[str, tuple[Plan, dict[str, bytes]]] = {}
+
+    def make(snapshot: str) -> tuple[Plan, dict[str, bytes]]:
+        if snapshot not in known:
+            target = tmp_path_factory.mktemp("first") / "target"
+            plan = plan_rescale(snapshots.directory(snapshot), str(target), ["3"], max_parallelism=["1000"])
+            with knobs(INLINE_LIMIT=SOME_INLINE):
+                execute_without_spark(plan)
+            known[snapshot] = (plan, files_of(plan))
+        return known[snapshot]
+
+    return make
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"LANE_SIZE": 300_000, "UNIT_SIZE": 500_000},
+        {"BUFFER_SIZE": 9_000, "ROW_SIZE": 30_000, "WINDOW": 25_000},
+        {"MEMORY": 0, "RECORDS_AT_ONCE": 7},
+    ],
+)
+@pytest.mark.parametrize("cores", [1, 5])
+def test_much_state_comes_out_the_same_too(
+    values: dict[str, int], cores: int, large: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rescale.planning.planner.PART_SIZE", MIB)
+    plan = plan_rescale(large, str(tmp_path / "target"), ["3"], max_parallelism=["1000"])
+    with knobs(**values):
+        execute_without_spark(plan, cores=cores, order=Random(5))
+    assert_rekeyed(large, plan.target)
