@@ -1,14 +1,16 @@
-"""A canonical savepoint of any size: one operator, one ValueState<byte[]>, every key in its key group."""
+"""A canonical savepoint of any size: one operator, ValueState<byte[]>s, every key in its key group."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from rescale.flink.binary import ByteWriter
 from rescale.flink.key_groups import key_group_range
+from rescale.flink.keyed.canonical import END_OF_GROUP, FLAG
 from rescale.flink.metadata.handles import KeyGroupsHandle, RelativeFileStream
 from rescale.flink.metadata.model import Metadata, OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.properties import savepoint_properties
@@ -31,10 +33,11 @@ def write_savepoint(
     parallelism: int = 4,
     max_parallelism: int = 128,
     keys: str = "long",
+    states: int = 1,
 ) -> None:
     """About `size` bytes of records with `value_size` bytes each, in `parallelism` files; `max_parallelism` ≤ 128.
 
-    `keys`: "long", or "string" for strings of twelve letters.
+    `keys`: "long", or "string" for strings of twelve letters. Every key is in one of the `states`.
     """
     directory.mkdir(parents=True)
     numbers = np.arange(size // (value_size + 30), dtype=np.int64)
@@ -46,11 +49,11 @@ def write_savepoint(
         name = f"keyed-{subtask}"
         offsets = []
         with (directory / name).open("wb") as file:
-            file.write(_header(_LONG if keys == "long" else _STRING))
+            file.write(_header(_LONG if keys == "long" else _STRING, states))
             for key_group in range(own.first, own.last + 1):
                 of_group = key_bytes[groups == key_group]
                 offsets.append(file.tell() if len(of_group) else 0)
-                _write_group(file, key_group, of_group, value_size)
+                _write_group(file, key_group, np.array_split(of_group, states), value_size)
             total = file.tell()
         handle = KeyGroupsHandle(7, own.first, tuple(offsets), RelativeFileStream(name, total))
         subtasks.append(Subtask(subtask, False, SubtaskState(managed_keyed=handle)))
@@ -87,22 +90,23 @@ def key_groups_of(code: npt.NDArray[np.uint32], max_parallelism: int) -> npt.NDA
     return np.where(signed == -(1 << 31), 0, np.abs(signed)) % max_parallelism
 
 
-def _header(key_serializer: str) -> bytes:
+def _header(key_serializer: str, states: int) -> bytes:
     out = ByteWriter()
     out.i32(6)
     out.boolean(False)
     _serializer(out, key_serializer)
-    out.i16(1)
-    out.utf("value")
-    out.i32(0)
-    out.i32(1)
-    out.utf("KEYED_STATE_TYPE")
-    out.utf("VALUE")
-    out.i32(2)
-    out.utf("VALUE_SERIALIZER")
-    _serializer(out, _BYTES)
-    out.utf("NAMESPACE_SERIALIZER")
-    _serializer(out, _VOID)
+    out.i16(states)
+    for state in range(states):
+        out.utf(f"value {state}")
+        out.i32(0)
+        out.i32(1)
+        out.utf("KEYED_STATE_TYPE")
+        out.utf("VALUE")
+        out.i32(2)
+        out.utf("VALUE_SERIALIZER")
+        _serializer(out, _BYTES)
+        out.utf("NAMESPACE_SERIALIZER")
+        _serializer(out, _VOID)
     return out.bytes()
 
 
@@ -112,31 +116,38 @@ def _serializer(out: ByteWriter, class_name: str) -> None:
     out.i32(3)
 
 
-def _write_group(file: object, key_group: int, keys: npt.NDArray[np.uint8], value_size: int) -> None:
-    """State id, records of one length, end mark; the values are noise, so that nothing can compress them."""
-    if not len(keys):
-        return
-    write = file.write  # type: ignore[attr-defined]
-    write(b"\0\0")
+def _write_group(file: BinaryIO, key_group: int, states: list[npt.NDArray[np.uint8]], value_size: int) -> None:
+    """The records of the keys of each state; the values are noise, so that nothing can compress them."""
     noise = np.random.default_rng(key_group)
-    for start in range(0, len(keys), _KEYS_AT_ONCE):
-        batch = keys[start : start + _KEYS_AT_ONCE]
-        record = np.dtype(
-            [
-                ("key_length", ">i4"),
-                ("key_group", "u1"),
-                ("key", "u1", (keys.shape[1],)),
-                ("namespace", "u1"),
-                ("value_length", ">i4"),
-                ("array_length", ">i4"),
-                ("value", "u1", (value_size,)),
-            ]
-        )
-        rows = np.zeros(len(batch), dtype=record)
-        rows["key_length"], rows["key_group"], rows["key"] = 2 + keys.shape[1], key_group, batch
-        rows["value_length"], rows["array_length"] = value_size + 4, value_size
-        rows["value"] = noise.integers(0, 256, (len(batch), value_size), dtype=np.uint8)
-        if start + len(batch) == len(keys):
-            rows["key_group"][-1] |= 0x80
-        write(rows.tobytes())
-    write(b"\xff\xff")
+    filled = [(state, keys) for state, keys in enumerate(states) if len(keys)]
+    for i, (state, keys) in enumerate(filled):
+        if i == 0:
+            file.write(state.to_bytes(2, "big"))
+        for start in range(0, len(keys), _KEYS_AT_ONCE):
+            rows = _records(keys[start : start + _KEYS_AT_ONCE], key_group, value_size, noise)
+            if start + _KEYS_AT_ONCE >= len(keys):
+                rows["key_group"][-1] |= FLAG
+            file.write(rows.tobytes())
+        following = filled[i + 1][0] if i + 1 < len(filled) else END_OF_GROUP
+        file.write(following.to_bytes(2, "big"))
+
+
+def _records(
+    keys: npt.NDArray[np.uint8], key_group: int, value_size: int, noise: np.random.Generator
+) -> npt.NDArray[np.void]:
+    record = np.dtype(
+        [
+            ("key_length", ">i4"),
+            ("key_group", "u1"),
+            ("key", "u1", (keys.shape[1],)),
+            ("namespace", "u1"),
+            ("value_length", ">i4"),
+            ("array_length", ">i4"),
+            ("value", "u1", (value_size,)),
+        ]
+    )
+    rows = np.zeros(len(keys), dtype=record)
+    rows["key_length"], rows["key_group"], rows["key"] = 2 + keys.shape[1], key_group, keys
+    rows["value_length"], rows["array_length"] = value_size + 4, value_size
+    rows["value"] = noise.integers(0, 256, (len(keys), value_size), dtype=np.uint8)
+    return rows

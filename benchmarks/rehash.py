@@ -1,6 +1,6 @@
 """Another max parallelism for a canonical savepoint: MB of source per CPU-second, beside a plain copy of the files.
 
-    python benchmarks/rehash.py [--gigabytes 1] [--value-size 1000] [--keys long] [--max-parallelism 1000]
+    python benchmarks/rehash.py [--gigabytes 1] [--value-size 1000] [--keys long] [--states 1] [--max-parallelism 1000]
 
 CPU is user and system time of driver, JVM and workers, of the second of two rounds; the session's start is not counted.
 Peak memory is that of the largest Python worker and of the JVM.
@@ -46,13 +46,16 @@ def main() -> None:
     parser.add_argument("--gigabytes", type=float, default=1.0)
     parser.add_argument("--value-size", type=int, default=1000, help="bytes of each value")
     parser.add_argument("--keys", choices=("long", "string"), default="long")
+    parser.add_argument("--states", type=int, default=1, help="how many states share the keys")
     parser.add_argument("--max-parallelism", type=int, default=1000, help="the new one; the old one is 128")
     parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:
         home = Path(folder)
         size = int(arguments.gigabytes * 1e9)
-        write_savepoint(home / "source", size, value_size=arguments.value_size, keys=arguments.keys)
+        write_savepoint(
+            home / "source", size, value_size=arguments.value_size, keys=arguments.keys, states=arguments.states
+        )
         measure(home, arguments.max_parallelism)
 
 
