@@ -6,14 +6,16 @@ import sys
 from typing import Any
 
 from rescale.claim import load_plan
-from rescale.execution.job import job_parser, run_job
+from rescale.execution.job import add_plan, job_parser, run_job
 from rescale.execution.session import spark_context
 from rescale.execution.steps import reshuffle_keyed_state
 from rescale.storage.locations import normalise
 
 
 def main() -> int:
-    arguments = job_parser(__doc__).parse_args()
+    parser = job_parser(__doc__)
+    add_plan(parser)
+    arguments = parser.parse_args()
 
     def body() -> dict[str, Any]:
         plan = load_plan(normalise(arguments.plan))

@@ -6,14 +6,15 @@ import sys
 from typing import Any
 
 from rescale.claim import load_plan
-from rescale.execution.job import job_parser, run_job
+from rescale.execution.job import add_plan, job_parser, run_job
 from rescale.execution.session import spark_context
 from rescale.execution.steps import validate_coverage, validate_published
 from rescale.storage.locations import normalise
 
 
 def main() -> int:
-    parser = job_parser(__doc__, plan_required=False)
+    parser = job_parser(__doc__)
+    add_plan(parser, required=False)
     parser.add_argument("--source", metavar="URI", help="instead of a plan: the source of a published result")
     parser.add_argument("--target", metavar="URI", help="instead of a plan: the published result")
     parser.add_argument("--allow-prefix", metavar="URI", action="append", default=[])

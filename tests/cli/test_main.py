@@ -133,7 +133,7 @@ def test_the_form_of_errors_is_known_before_the_words_are_parsed(capsys: Capture
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize("command", ["inspect", "plan", "run", "validate", "discard"])
+@pytest.mark.parametrize("command", ["inspect", "plan", "run", "validate", "diff", "discard"])
 def test_every_command_explains_itself(capsys: Captured, command: str) -> None:
     with pytest.raises(SystemExit) as ended:
         main([command, "--help"])
@@ -148,7 +148,7 @@ def test_the_whole_explains_itself(capsys: Captured) -> None:
         main(["--help"])
     assert ended.value.code == 0
     text = capsys.readouterr().out
-    assert all(command in text for command in ("inspect", "plan", "run", "validate", "discard", "Exit codes"))
+    assert all(command in text for command in ("inspect", "plan", "run", "validate", "diff", "discard", "Exit codes"))
     with pytest.raises(SystemExit):
         main(["--version"])
     assert capsys.readouterr().out.startswith("rescale ")

@@ -25,6 +25,10 @@ def add_source(parser: argparse.ArgumentParser) -> None:
         metavar="SOURCE",
         help="a savepoint or checkpoint: a path, file: or s3:// (s3a://, s3p:// too)",
     )
+    add_allow_prefix(parser)
+
+
+def add_allow_prefix(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-prefix",
         metavar="URI",

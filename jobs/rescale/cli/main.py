@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from itertools import pairwise
 
-from rescale.cli import demo, discard, inspect, plan, run, validate, virtual_keys
+from rescale.cli import demo, diff, discard, inspect, plan, run, validate, virtual_keys
 from rescale.cli.arguments import Parser
 from rescale.cli.output import Output
 from rescale.errors import RescaleError
@@ -25,7 +25,8 @@ The source is never modified. A run that was interrupted is resumed by the same 
 what it left instead.
 
 Exit codes: 0 done; 2 the request makes no sense, or the target is taken; 3 the snapshot is damaged, has changed or
-is not supported; 4 the result does not add up (nothing was published); 1 anything else, worth another try.
+is not supported; 4 the result does not add up (nothing was published), or two snapshots differ; 1 anything else,
+worth another try.
 
 S3 is configured by the standard variables: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, AWS_REGION.
 """
@@ -45,7 +46,7 @@ def parser() -> argparse.ArgumentParser:
     )
     root.add_argument("--version", action="version", version=f"rescale {version('rescale')}")
     commands = root.add_subparsers(metavar="COMMAND", required=True)
-    for command in (inspect, plan, run, validate, discard, demo, virtual_keys):
+    for command in (inspect, plan, run, validate, diff, discard, demo, virtual_keys):
         name = command.__name__.rpartition(".")[2].replace("_", "-")
         sub = commands.add_parser(name, parents=[common], help=command.SUMMARY, description=command.DESCRIPTION)
         command.add_arguments(sub)

@@ -1,7 +1,7 @@
 """What the mains in `jobs/` share: arguments, the result document, the exit code.
 
-A job is a process: `JOB --plan URI --result URI`. Whatever happens, it leaves a result document and exits with
-the code of the error; a final error prints its sentence and no traceback.
+A job is a process: `JOB --result URI`, most with `--plan URI`. Whatever happens, it leaves a result document and exits
+with the code of the error; a final error prints its sentence and no traceback.
 """
 
 from __future__ import annotations
@@ -21,11 +21,8 @@ from rescale.storage.locations import normalise
 from rescale.storage.store import open_store
 
 
-def job_parser(description: str | None, *, plan_required: bool = True) -> argparse.ArgumentParser:
+def job_parser(description: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument(
-        "--plan", metavar="URI", required=plan_required, help="the plan, as a run stores it beside its target"
-    )
     parser.add_argument("--result", metavar="URI", required=True, help="where to put the result document (JSON)")
     parser.add_argument(
         "--master", metavar="MASTER", help="Spark's master, such as local[*]; default: what spark-submit says"
@@ -34,6 +31,12 @@ def job_parser(description: str | None, *, plan_required: bool = True) -> argpar
         "--attached", action="store_true", help="end when standard input ends: with the process that started this one"
     )
     return parser
+
+
+def add_plan(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    parser.add_argument(
+        "--plan", metavar="URI", required=required, help="the plan, as a run stores it beside its target"
+    )
 
 
 def run_job(arguments: argparse.Namespace, body: Callable[[], dict[str, Any]]) -> int:

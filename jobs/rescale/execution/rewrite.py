@@ -14,6 +14,11 @@ from rescale.planning.streams import split
 
 Read = Callable[[tuple[Piece, ...]], Iterator[bytes]]
 
+WRONG_OFFSETS_ADVICE = (
+    "Flink 1.18.0 and 1.18.1 wrote wrong offsets for compressed list state (FLINK-34063): restore the savepoint at its "
+    "own parallelism, upgrade Flink, and take another one"
+)
+
 
 def rewritten_groups(operator: OperatorPlan, stream: NewStream, read: Read, sink: StreamSink) -> tuple[int, ...]:
     """Writes a canonical stream whose key groups need other state ids; the lengths of the groups as written."""
@@ -52,8 +57,8 @@ def translated(chunks: Iterator[Chunk], table: tuple[int, ...]) -> Iterator[byte
     translator.finish()
 
 
-def decompressed(chunks: Iterator[Chunk]) -> Iterator[bytes]:
-    decompressor = FramedDecompressor()
+def decompressed(chunks: Iterator[Chunk], *, identifier: bool = True) -> Iterator[bytes]:
+    decompressor = FramedDecompressor(identifier=identifier)
     yield from map(decompressor.feed, chunks)
     decompressor.finish()
 
@@ -85,6 +90,5 @@ def checked_elements(operator: OperatorPlan, stream: NewStream, read: Read, sink
             raise error.located(
                 operator=operator.label,
                 state=name,
-                advice="Flink 1.18.0 and 1.18.1 wrote wrong offsets for compressed list state (FLINK-34063): restore "
-                "the savepoint at its own parallelism, upgrade Flink, and take another one",
+                advice=WRONG_OFFSETS_ADVICE,
             ) from None

@@ -82,13 +82,13 @@ class ByteReader:
     def text(self) -> str:
         """`StringValue.readString`: the number of UTF-16 units plus one (0 is null, here ""), then each, all packed."""
         at = self.position
-        units = max(0, self._packed() - 1)
+        units = max(0, self.packed() - 1)
         if units > self.remaining:
             raise self.error("a length that cannot be", at=at, expected=f"at most {self.remaining}", found=units)
-        packed = b"".join((self._packed() & 0xFFFF).to_bytes(2, "big") for _ in range(units))
+        packed = b"".join((self.packed() & 0xFFFF).to_bytes(2, "big") for _ in range(units))
         return packed.decode("utf-16-be", "surrogatepass")
 
-    def _packed(self) -> int:
+    def packed(self) -> int:
         """Seven bits of a byte each, the lowest first; the high bit says that more follow."""
         value, at = 0, self.position
         for shift in range(0, 35, 7):

@@ -46,6 +46,12 @@ def read_operator_state_header(data: bytes, path: str) -> OperatorStateHeader:
     return header
 
 
+def has_compressed_elements(data: bytes) -> bool:
+    """Whether the header that begins with `data` says so, however little is known of the rest."""
+    reader = ByteReader(data)
+    return reader.i32() >= _FIRST_VERSION_WITH_COMPRESSION and reader.boolean()
+
+
 def write_operator_state_header(header: OperatorStateHeader) -> bytes:
     out = ByteWriter()
     out.i32(header.version)

@@ -9,13 +9,17 @@ behind it, RocksDB's does not (`RocksDBMapState`, `HeapMapState` in their snapsh
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from rescale.flink.keyed.records import Longs, Records
 
 MODULUS = 1 << 128
+
+Halves = npt.NDArray[np.uint64]
 
 
 class StateDigest(NamedTuple):
@@ -34,7 +38,7 @@ class StateDigest(NamedTuple):
 class RecordDigester:
     """Adds up the digests of records; state i may hold nulls of a map if `is_map[i]`."""
 
-    def __init__(self, is_map: Sequence[bool]) -> None:
+    def __init__(self, is_map: Sequence[bool] | npt.NDArray[np.bool_]) -> None:
         self._is_map = np.array(is_map, np.bool_)
         self._counts = np.zeros(len(is_map), np.int64)
         self._sums = np.zeros(4 * len(is_map), np.uint64)
@@ -61,6 +65,10 @@ class RecordDigester:
             self._sums,
         )
 
+    def lower_halves(self) -> Halves:
+        """By state, of the sums of digests."""
+        return self._sums[::4]
+
     def digests(self) -> list[StateDigest]:
         """By state."""
         sums = self._sums.reshape(-1, 4).tolist()
@@ -68,3 +76,16 @@ class RecordDigester:
             StateDigest(count, low | high << 64, placed_low | placed_high << 64)
             for count, (low, high, placed_low, placed_high) in zip(self._counts.tolist(), sums, strict=True)
         ]
+
+
+def key_digests(records: Records) -> Halves:
+    """For each record 64 bits that depend on its key alone."""
+    return record_digests(replace(records, ends=records.limits + 4), np.zeros(len(records), np.bool_))
+
+
+def record_digests(records: Records, is_map: npt.NDArray[np.bool_]) -> Halves:
+    """For each record the lower half of its digest; it may hold a null of a map where `is_map`."""
+    digester = RecordDigester(is_map)
+    if len(records):
+        digester.add(replace(records, states=np.arange(len(records))), records.groups)
+    return digester.lower_halves()

@@ -1,0 +1,32 @@
+"""Compare the state of two snapshots, whatever their shapes."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from rescale.execution.diff.snapshots import diff_snapshots
+from rescale.execution.job import job_parser, run_job
+from rescale.execution.session import spark_context
+from rescale.planning.opening import open_snapshot
+from rescale.storage.locations import normalise
+
+
+def main() -> int:
+    parser = job_parser(__doc__)
+    parser.add_argument("--a", metavar="URI", required=True, help="a snapshot")
+    parser.add_argument("--b", metavar="URI", required=True, help="another one")
+    parser.add_argument("--allow-prefix", metavar="URI", action="append", default=[])
+    arguments = parser.parse_args()
+
+    def body() -> dict[str, Any]:
+        prefixes = [*map(normalise, arguments.allow_prefix)]
+        a, b = (open_snapshot(normalise(uri), prefixes) for uri in (arguments.a, arguments.b))
+        with spark_context("rescale: diff snapshots", arguments.master) as spark:
+            return diff_snapshots(a, b, spark).document()
+
+    return run_job(arguments, body)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""Copies of a broadcast state in another order: a `HeapBroadcastState` writes the entries of a HashMap as they come.
+
+    count:i32  { key value }*
+
+Copies whose bytes differ are looked at by entry, as far as their serializers are known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rescale.errors import SnapshotError
+from rescale.execution.diff.digests import Files
+from rescale.execution.diff.found import Side
+from rescale.execution.digests import MODULUS, digest, read_chunks
+from rescale.execution.rewrite import decompressed
+from rescale.flink.binary import ByteReader
+from rescale.flink.serializers.shown import shown
+from rescale.flink.serializers.steps import Step
+from rescale.planning.locate import Extent
+
+LARGEST_COPY = 64 * 1024 * 1024
+"""Bytes of a copy that is looked at by entry: it is held in memory."""
+
+
+class CopyUnit(NamedTuple):
+    """A copy, known by the digest of its bytes; `entry` are the steps of a key and of a value."""
+
+    digest: int
+    side: Side
+    extent: Extent
+    deflated: bool
+    entry: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class CopyDigester:
+    """Gives the digest of a copy's bytes, and one that does not depend on the order of its entries."""
+
+    files: tuple[Files, Files]
+
+    def __call__(self, unit: CopyUnit) -> tuple[int, int]:
+        chunks = read_chunks(self.files[unit.side], unit.extent)
+        data = b"".join(decompressed(chunks, identifier=False) if unit.deflated else chunks)
+        try:
+            return unit.digest, digest_entries(data, unit.entry)
+        except SnapshotError:  # not what its header says; its bytes differ, and that is all to be said
+            return unit.digest, unit.digest
+
+
+def digest_entries(data: bytes, entry: tuple[Step, ...]) -> int:
+    """Of all entries of a copy, in any order."""
+    reader = ByteReader(data)
+    count = reader.count(len(entry))
+    total = digest([count.to_bytes(4, "big")])
+    for _ in range(count):
+        begin = reader.position
+        for step in entry:
+            shown(step, reader)
+        total += digest([data[begin : reader.position]])
+    if reader.remaining:
+        raise reader.error("bytes behind the entries of a broadcast state", found=reader.remaining)
+    return total % MODULUS

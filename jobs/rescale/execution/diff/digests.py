@@ -1,0 +1,111 @@
+"""What a task of a comparison does: digests some of the state of one side.
+
+Elements and whole key groups get a digest each; of records, which can be many more, there is one for each state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rescale.errors import RescaleError, SnapshotError
+from rescale.execution.chunks import runs
+from rescale.execution.diff.found import Side
+from rescale.execution.digests import digest, read_chunks
+from rescale.execution.group_records import GroupRecords, check_accounted, states_of
+from rescale.execution.rewrite import WRONG_OFFSETS_ADVICE, decompressed
+from rescale.execution.spans import span
+from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.keyed.record_digest import RecordDigester, StateDigest
+from rescale.flink.keyed.records import ID_SIZE, RecordReader, framed_size
+from rescale.planning.locate import Extent
+from rescale.storage.store import Pin
+
+Files = Sequence[tuple[str, Pin]]
+
+
+class ExtentUnit(NamedTuple):
+    """Elements of a state, or key groups, that lie end to end; `deflated` elements are compressed each by itself."""
+
+    number: int
+    side: Side
+    label: str
+    state: str | None
+    extents: tuple[Extent, ...]
+    deflated: bool
+
+    @property
+    def size(self) -> int:
+        return sum(extent.length for extent in self.extents)
+
+
+class RecordUnit(NamedTuple):
+    """Canonical key groups that lie end to end."""
+
+    number: int
+    side: Side
+    label: str
+    header: KeyedHeader | None
+    max_parallelism: int
+    compressed: bool
+    groups: tuple[tuple[int, Extent], ...]
+
+    @property
+    def size(self) -> int:
+        return sum(extent.length for _, extent in self.groups)
+
+
+class ExtentDigests(NamedTuple):
+    unit: int
+    digests: tuple[int, ...]
+
+
+class RecordDigests(NamedTuple):
+    """By the name of the state."""
+
+    unit: int
+    states: dict[str, StateDigest]
+
+
+@dataclass(frozen=True)
+class Digester:
+    """Digests units of two snapshots, given by their files; travels to the tasks as it is."""
+
+    files: tuple[Files, Files]
+
+    def __call__(self, unit: ExtentUnit | RecordUnit) -> ExtentDigests | RecordDigests:
+        try:
+            return self._extents(unit) if isinstance(unit, ExtentUnit) else self._records(unit)
+        except RescaleError as error:
+            raise error.located(operator=unit.label) from None
+
+    def _extents(self, unit: ExtentUnit) -> ExtentDigests:
+        whole = span(unit.extents)
+        files = self.files[unit.side]
+        contents = runs(read_chunks(files, whole), [extent.length for extent in unit.extents])
+        try:
+            if unit.deflated:
+                digests = [digest(decompressed(content, identifier=False)) for content in contents]
+            else:
+                digests = [digest(content) for content in contents]
+        except SnapshotError as error:
+            advice = WRONG_OFFSETS_ADVICE if unit.deflated and error.path is None else None
+            raise error.located(path=files[whole.file][0], state=unit.state, advice=advice) from None
+        return ExtentDigests(unit.number, tuple(digests))
+
+    def _records(self, unit: RecordUnit) -> RecordDigests:
+        names, is_map = states_of(unit.header)
+        digester = RecordDigester(is_map)
+        read = records_of(unit, self.files[unit.side])
+        accounted = ID_SIZE * len(unit.groups)
+        for records in read:
+            digester.add(records, records.groups)
+            accounted += framed_size(records, unit.max_parallelism)
+        check_accounted(read.size, accounted)
+        return RecordDigests(unit.number, dict(zip(names, digester.digests(), strict=True)))
+
+
+def records_of(unit: RecordUnit, files: Files) -> GroupRecords:
+    reader = RecordReader(unit.max_parallelism, len(states_of(unit.header)[0]))
+    return GroupRecords(reader, files, unit.groups, compressed=unit.compressed)

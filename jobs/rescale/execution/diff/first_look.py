@@ -1,0 +1,157 @@
+"""The first look at two snapshots: all state is read once and digested."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pyspark import SparkContext
+
+from rescale.execution.coverage import groups_of
+from rescale.execution.diff.digests import Digester, ExtentDigests, ExtentUnit, Files, RecordUnit
+from rescale.execution.diff.found import Side
+from rescale.execution.diff.items import Item, Items
+from rescale.execution.diff.pairs import OperatorPair
+from rescale.execution.dispatch import run_units
+from rescale.execution.progress import Progress
+from rescale.execution.spans import extent_runs, group_runs
+from rescale.flink.keyed.header import is_compressed
+from rescale.flink.keyed.heap import is_empty_group
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.keyed.record_digest import StateDigest
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.flink.operator_state import has_compressed_elements
+from rescale.planning.plan import Slot
+from rescale.planning.snapshot import ElementStream, KeyedStream, Operator
+
+StateDigests = dict[str, StateDigest]
+
+
+class Part(NamedTuple):
+    """A part of an operator's state that is compared by itself; `mode` is None for key groups, which have no name."""
+
+    pair: int
+    slot: Slot
+    state: str
+    mode: DistributionMode | None
+
+
+class _Place(NamedTuple):
+    """Which part a unit's extents are of, and what each is: `numbers` as in an `Item`."""
+
+    part: Part
+    subtask: int
+    numbers: tuple[int, ...]
+
+
+@dataclass
+class FirstLook:
+    """What was seen: by pair the records' digests on both sides, and the units that hold them; all else by part."""
+
+    records: dict[int, tuple[StateDigests, StateDigests]] = field(default_factory=lambda: defaultdict(lambda: ({}, {})))
+    record_units: dict[int, list[RecordUnit]] = field(default_factory=lambda: defaultdict(list))
+    items: dict[Part, Items] = field(default_factory=lambda: defaultdict(lambda: Items([], [])))
+
+
+def look_first(pairs: Sequence[OperatorPair], files: tuple[Files, Files], spark: SparkContext) -> FirstLook:
+    look = FirstLook()
+    places: list[_Place] = []
+    record_units: list[tuple[int, RecordUnit]] = []
+    extent_units: list[ExtentUnit] = []
+    for i, pair in enumerate(pairs):
+        by_record = pair.by_record
+        for side, operator in zip(Side, pair.sides, strict=True):
+            if operator is None:
+                continue
+            if by_record:
+                look.record_units[i] += _record_units(pair, side, operator)
+            for part in _element_parts(i, operator):
+                look.items[part]  # there, even if it has no element
+            for place, unit in _extent_units(i, pair, side, operator, heap=not by_record):
+                places.append(place)
+                extent_units.append(unit._replace(number=len(extent_units)))
+        record_units += ((i, unit) for unit in look.record_units[i])
+    units: list[ExtentUnit | RecordUnit] = [*extent_units]
+    units += (unit._replace(number=number) for number, (_, unit) in enumerate(record_units))
+    progress = Progress("compare", sum(unit.size for unit in units))
+    for found in run_units(spark, Digester(files), [(unit.size, unit) for unit in units], progress):
+        if isinstance(found, ExtentDigests):
+            place, extent_unit = places[found.unit], extent_units[found.unit]
+            items = zip(found.digests, place.numbers, extent_unit.extents, strict=True)
+            look.items[place.part][extent_unit.side].extend(Item(d, place.subtask, n, extent) for d, n, extent in items)
+        else:
+            pair_number, record_unit = record_units[found.unit]
+            states = look.records[pair_number][record_unit.side]
+            for state, digest in found.states.items():
+                states[state] = states.get(state, StateDigest()).plus(digest)
+    for part_items in look.items.values():
+        for side_items in part_items:
+            side_items.sort(key=lambda item: (item.subtask, item.number))
+    return look
+
+
+def _element_parts(i: int, operator: Operator) -> Iterator[Part]:
+    for slot, streams in ((Slot.OPERATOR, operator.operator), (Slot.RAW_OPERATOR, operator.raw_operator)):
+        for stream in streams:
+            for state in stream.states:
+                yield Part(i, slot, state.name, state.mode)
+
+
+def _extent_units(
+    i: int, pair: OperatorPair, side: Side, operator: Operator, *, heap: bool
+) -> Iterator[tuple[_Place, ExtentUnit]]:
+    if heap:
+        for stream in pair.keyed(operator):
+            yield from _group_units(Part(i, Slot.KEYED, "", None), pair.label, side, stream)
+    for stream in operator.raw_keyed:
+        yield from _group_units(Part(i, Slot.RAW_KEYED, "", None), pair.label, side, stream)
+    for slot, element_streams in ((Slot.OPERATOR, operator.operator), (Slot.RAW_OPERATOR, operator.raw_operator)):
+        for element_stream in element_streams:
+            yield from _element_units(i, pair.label, side, slot, element_stream)
+
+
+def _record_units(pair: OperatorPair, side: Side, operator: Operator) -> Iterator[RecordUnit]:
+    for stream in pair.keyed(operator):
+        for run in group_runs(groups_of(stream)):
+            yield RecordUnit(
+                0,
+                side,
+                pair.label,
+                stream.parsed,
+                operator.entry.max_parallelism,
+                is_compressed(stream.header),
+                tuple(run),
+            )
+
+
+def _group_units(part: Part, label: str, side: Side, stream: KeyedStream) -> Iterator[tuple[_Place, ExtentUnit]]:
+    """Whole key groups; of the heap's those with entries."""
+    header = stream.parsed if stream.framing is Framing.HEAP else None
+    groups = (
+        (key_group, extent)
+        for key_group, extent in groups_of(stream)
+        if header is None or not is_empty_group(extent.length, header)
+    )
+    for run in group_runs(groups):
+        numbers, extents = zip(*run, strict=True)
+        yield _Place(part, stream.subtask, numbers), ExtentUnit(0, side, label, None, extents, deflated=False)
+
+
+def _element_units(
+    i: int, label: str, side: Side, slot: Slot, stream: ElementStream
+) -> Iterator[tuple[_Place, ExtentUnit]]:
+    deflated = is_deflated(stream)
+    for state in stream.states:
+        part, begin = Part(i, slot, state.name, state.mode), 0
+        for run in extent_runs(state.elements):
+            numbers = tuple(range(begin, begin + len(run)))
+            begin += len(run)
+            unit = ExtentUnit(0, side, label, state.name, tuple(run), deflated)
+            yield _Place(part, stream.subtask, numbers), unit
+
+
+def is_deflated(stream: ElementStream) -> bool:
+    """Whether each element is compressed; raw state has no header and never is."""
+    return bool(stream.header) and has_compressed_elements(stream.header)

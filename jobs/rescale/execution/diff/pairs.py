@@ -1,0 +1,145 @@
+"""The operators of two snapshots side by side, and whether their state can be compared at all.
+
+Records are compared one by one where their framing tells where each begins: in canonical streams, whatever the shapes.
+Heap framing and raw keyed state are compared by whole key groups, which takes the same key groups on both sides, and
+for the heap the same states in the same places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.planning.snapshot import KeyedStream, Operator, Snapshot
+
+_CANONICAL_ADVICE = "compare canonical savepoints (flink savepoint --type canonical), whose records are told apart"
+
+
+@dataclass(frozen=True)
+class OperatorPair:
+    """What both snapshots list under an operator id, None where one does not."""
+
+    operator_id: str
+    label: str
+    sides: tuple[Operator | None, Operator | None]
+
+    @property
+    def listed(self) -> Iterator[Operator]:
+        return (operator for operator in self.sides if operator is not None)
+
+    def keyed(self, operator: Operator | None) -> tuple[KeyedStream, ...]:
+        """The keyed streams that hold anything."""
+        streams = operator.keyed if operator is not None else ()
+        return tuple(stream for stream in streams if any(stream.groups) and not stream.has_no_entry)
+
+    @property
+    def by_record(self) -> bool:
+        """Whether keyed state is compared record by record."""
+        return all(stream.framing is Framing.CANONICAL for side in self.sides for stream in self.keyed(side))
+
+    def headers(self, operator: Operator | None) -> list[KeyedHeader]:
+        """Those that are understood."""
+        return [stream.parsed for stream in (operator.keyed if operator else ()) if stream.parsed is not None]
+
+
+def pair_operators(a: Snapshot, b: Snapshot) -> list[OperatorPair]:
+    """Every operator that one of them lists, in the order of the first; `UnsupportedError` if it is not comparable."""
+    for snapshot in (a, b):
+        snapshot.check_complete()
+    sides = [{operator.entry.operator_id: operator for operator in snapshot.operators} for snapshot in (a, b)]
+    pairs = []
+    for operator_id in dict.fromkeys([*sides[0], *sides[1]]):
+        listed = (sides[0].get(operator_id), sides[1].get(operator_id))
+        labels = [operator.label for operator in listed if operator is not None]
+        named = next((label for label in labels if label != operator_id), operator_id)
+        pair = OperatorPair(operator_id, named, listed)
+        _check_kinds(pair)
+        _check_keyed(pair)
+        _check_raw_keyed(pair)
+        pairs.append(pair)
+    return pairs
+
+
+def _check_kinds(pair: OperatorPair) -> None:
+    for operator in pair.listed:
+        read = {stream.subtask for stream in operator.keyed}
+        for subtask in operator.entry.subtasks:
+            handle = subtask.state.managed_keyed if subtask.state is not None else None
+            if handle is not None and subtask.index not in read:
+                raise UnsupportedError(
+                    "keyed state of this kind is not compared",
+                    operator=pair.label,
+                    expected="canonical or heap key-group streams",
+                    found=type(handle).__name__,
+                    advice=_CANONICAL_ADVICE,
+                )
+        if operator.channel_bytes:
+            raise UnsupportedError(
+                "an unaligned checkpoint with records in flight, which are not compared",
+                operator=pair.label,
+                found=f"{operator.channel_bytes} bytes of channel state",
+                advice="compare savepoints, which never hold any",
+            )
+
+
+def _check_keyed(pair: OperatorPair) -> None:
+    streams = [stream for side in pair.sides for stream in pair.keyed(side)]
+    if not streams:
+        return
+    if len({stream.framing for stream in streams}) > 1:
+        raise UnsupportedError(
+            "one snapshot has canonical and the other heap framing, which does not tell where a record begins",
+            operator=pair.label,
+            advice=_CANONICAL_ADVICE,
+        )
+    unknown = [stream for stream in streams if stream.parsed is None]
+    if unknown and len({stream.header for stream in streams}) > 1:
+        raise UnsupportedError(
+            "the headers of keyed streams differ, and a serializer that is not known hides how",
+            operator=pair.label,
+            advice="compare snapshots of the same job, where every subtask has registered all its states (in open())",
+        )
+    if not pair.by_record:
+        if all(map(pair.keyed, pair.sides)):
+            what = "heap framing can be compared by whole key groups only, and these differ"
+            _check_same_key_groups(pair, what, _CANONICAL_ADVICE)
+        _check_same_places(pair, [stream.parsed for stream in streams if stream.parsed is not None])
+
+
+def _check_same_places(pair: OperatorPair, headers: Sequence[KeyedHeader]) -> None:
+    try:
+        merged = merge_keyed_headers(headers) if headers else None
+    except SnapshotError as error:
+        found = error.what
+    else:
+        if merged is None or all(ids == tuple(range(len(merged.header.states))) for ids in merged.id_maps):
+            return
+        found = "other states, or in another order"
+    raise UnsupportedError(
+        "the keyed streams list different states, and heap framing does not tell where a state begins",
+        operator=pair.label,
+        found=found,
+        advice=_CANONICAL_ADVICE,
+    )
+
+
+def _check_raw_keyed(pair: OperatorPair) -> None:
+    if all(operator is not None and operator.raw_keyed for operator in pair.sides):
+        what = "raw keyed state can be compared by whole key groups only, and these differ"
+        _check_same_key_groups(pair, what, "compare snapshots of one max parallelism")
+
+
+def _check_same_key_groups(pair: OperatorPair, what: str, advice: str) -> None:
+    maxima = [operator.entry.max_parallelism for operator in pair.listed]
+    if len(set(maxima)) > 1:
+        expected, found = maxima
+        raise UnsupportedError(
+            what,
+            operator=pair.label,
+            expected=f"max parallelism {expected} in both",
+            found=found,
+            advice=advice,
+        )

@@ -1,0 +1,130 @@
+"""The comparison of two snapshots: first a digest of everything, then a closer look at what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyspark import SparkContext
+
+from rescale.execution.diff.contents import Contents
+from rescale.execution.diff.copies import CopyDigester
+from rescale.execution.diff.digests import Files
+from rescale.execution.diff.first_look import FirstLook, Part, look_first
+from rescale.execution.diff.found import OTHER_TYPE, Amount, Difference, OperatorDiff, Side, SnapshotDiff, StateDiff
+from rescale.execution.diff.items import (
+    ONLY_BYTES,
+    Compared,
+    Items,
+    compare_bags,
+    compare_copies,
+    compare_key_groups,
+)
+from rescale.execution.diff.operators import opaque_state, operator_differences, shape_of, state_types
+from rescale.execution.diff.pairs import OperatorPair, pair_operators
+from rescale.execution.diff.records import RecordDifferences, differing_records
+from rescale.execution.dispatch import run_units
+from rescale.execution.progress import Progress
+from rescale.flink.keyed.record_digest import StateDigest
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.planning.plan import Slot
+from rescale.planning.snapshot import Snapshot
+
+
+def diff_snapshots(a: Snapshot, b: Snapshot, spark: SparkContext) -> SnapshotDiff:
+    """What the snapshots hold, state by state, and where they differ.
+
+    `UnsupportedError` where they cannot be compared, `SnapshotError` where one of them cannot be read.
+    """
+    pairs = pair_operators(a, b)
+    files: tuple[Files, Files] = (a.files, b.files)
+    look = look_first(pairs, files, spark)
+    comparison = _Comparison(files, look, spark)
+    operators = [comparison.operator(i, pair) for i, pair in enumerate(pairs)]
+    return SnapshotDiff(a.directory, b.directory, (*_masters(a, b), *operators))
+
+
+def _masters(a: Snapshot, b: Snapshot) -> Iterator[OperatorDiff]:
+    """What hooks of the job manager stored (`MasterTriggerRestoreHook`), as if they were an operator."""
+    hooks = [{master.name: master.payload for master in snapshot.metadata.masters} for snapshot in (a, b)]
+    states = [
+        state
+        for name in dict.fromkeys([*hooks[0], *hooks[1]])
+        if (state := opaque_state(name, "MASTER HOOK", hooks[0].get(name), hooks[1].get(name)))
+    ]
+    if states:
+        yield OperatorDiff("", "job manager", (None, None), tuple(states), ())
+
+
+class _Comparison:
+    """Compares pairs of operators of which a first look has seen everything."""
+
+    def __init__(self, files: tuple[Files, Files], look: FirstLook, spark: SparkContext) -> None:
+        self._files = files
+        self._look = look
+        self._spark = spark
+
+    def operator(self, i: int, pair: OperatorPair) -> OperatorDiff:
+        a, b = pair.sides
+        coordinators = [side.entry.coordinator.data if side and side.entry.coordinator else None for side in pair.sides]
+        coordinator = opaque_state("coordinator", "COORDINATOR", *coordinators)
+        states = [*self._records(i, pair), *self._parts(i, pair), *([coordinator] if coordinator else [])]
+        differences = tuple(operator_differences(pair))
+        return OperatorDiff(pair.operator_id, pair.label, (shape_of(a), shape_of(b)), tuple(states), differences)
+
+    def _records(self, i: int, pair: OperatorPair) -> Iterator[StateDiff]:
+        """The keyed states of a canonical pair, by name."""
+        a, b = self._look.records[i]
+        types = [state_types(pair, operator) for operator in pair.sides]
+        names = sorted({*a, *b, *types[0], *types[1]}) if pair.by_record else []
+        amounts = {name: (_amount(a.get(name)), _amount(b.get(name))) for name in names}
+        unlike = {name: x.count + y.count for name, (x, y) in amounts.items() if x != y}
+        found: dict[str, RecordDifferences] = {}
+        if unlike and all(pair.sides):
+            found = differing_records(self._look.record_units[i], unlike, self._files, self._spark)
+        for name in names:
+            first, differing = found.get(name, RecordDifferences((), 0))
+            of_a, of_b = types[0].get(name), types[1].get(name)
+            if of_a and of_b and of_a != of_b:
+                first, differing = (Difference(OTHER_TYPE, {}, of_a, of_b), *first), differing + 1
+            yield StateDiff(name, of_a or of_b or "unknown", "records", *amounts[name], first, differing)
+
+    def _parts(self, i: int, pair: OperatorPair) -> Iterator[StateDiff]:
+        """Everything else."""
+        for part, items in self._look.items.items():
+            if part.pair != i:
+                continue
+            raw = "" if part.slot in (Slot.KEYED, Slot.OPERATOR) else "raw "
+            if part.mode is None:
+                state, kind, counted = f"{raw}keyed state", f"{raw}key groups", "key groups"
+                compared = compare_key_groups(items, ONLY_BYTES if part.slot is Slot.KEYED else None)
+            elif part.mode is DistributionMode.BROADCAST:
+                state, kind, counted = part.state, f"{raw}{part.mode.name}", "distinct copies"
+                compared = self._copies(items, self._contents(part, pair), pair)
+            else:
+                state, kind, counted = part.state, f"{raw}{part.mode.name}", "elements"
+                compared = compare_bags(items, part.mode, self._contents(part, pair).in_words)
+            yield StateDiff(state, kind, counted, *compared)
+
+    def _copies(self, items: Items, contents: Contents, pair: OperatorPair) -> Compared:
+        a, b = (operator.entry.parallelism if operator else 0 for operator in pair.sides)
+        digests = [{item.digest: (side, item) for item in items[side]} for side in Side]
+        if all(digests) and digests[0].keys() != digests[1].keys():
+            copies = [contents.copy(*place) for place in (digests[0] | digests[1]).values()]
+            units = [(copy.extent.length, copy) for copy in copies if copy is not None]
+            progress = Progress("compare by entry", sum(size for size, _ in units))
+            by_entry = dict(run_units(self._spark, CopyDigester(self._files), units, progress))
+            items = Items(
+                *([item._replace(digest=by_entry.get(item.digest, item.digest)) for item in s] for s in items)
+            )
+        return compare_copies(items, (a, b), contents.in_words)
+
+    def _contents(self, part: Part, pair: OperatorPair) -> Contents:
+        a, b = (
+            () if operator is None else operator.operator if part.slot is Slot.OPERATOR else operator.raw_operator
+            for operator in pair.sides
+        )
+        return Contents(self._files, part.state, (a, b))
+
+
+def _amount(digest: StateDigest | None) -> Amount:
+    return Amount(digest.records, digest.digest) if digest is not None else Amount()

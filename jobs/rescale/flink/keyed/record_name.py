@@ -1,0 +1,82 @@
+"""What a record is called: its key, its namespace, the key in its map, or its time, out of the bytes of its key.
+
+The layout is that of `composite_key`, here for one record. What a serializer that is not known wrote cannot be taken
+apart; then the bytes are the name.
+"""
+
+from __future__ import annotations
+
+from rescale.errors import RescaleError, UnsupportedError
+from rescale.flink.binary import ByteReader
+from rescale.flink.keyed.composite_key import namespace_serializer
+from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.serializers.program import compile_program
+from rescale.flink.serializers.reading import type_name
+from rescale.flink.serializers.shown import shown, shown_bytes
+from rescale.flink.serializers.snapshot import SerializerSnapshot
+from rescale.flink.serializers.steps import Step
+from rescale.flink.state_meta_info import StateKind, StateMetaInfo
+
+_SIGN_BIT = 1 << 63
+_MAP = "org.apache.flink.api.common.typeutils.base.MapSerializerSnapshot"
+_VOID_NAMESPACE = "VoidNamespace"
+
+
+def name_record(header: KeyedHeader | None, state: str, key: bytes) -> dict[str, str]:
+    """What stands in `key`, by what it is: `key`, and `time`, `namespace`, `user key` as far as there are such.
+
+    Without its header, or where it cannot be told apart: `key bytes`.
+    """
+    info = next((info for info in header.states if info.name == state), None) if header is not None else None
+    if header is None or info is None:
+        return {"key bytes": shown_bytes(key)}
+    try:
+        return _parts(header.key_serializer, info, ByteReader(key))
+    except RescaleError:
+        return {"key bytes": shown_bytes(key)}
+
+
+def _parts(key_serializer: SerializerSnapshot, info: StateMetaInfo, reader: ByteReader) -> dict[str, str]:
+    is_timer = info.kind is StateKind.PRIORITY_QUEUE
+    parts = {}
+    if is_timer:  # the sign is flipped, so that timers sort by their bytes (TimerSerializer)
+        parts["time"] = str(reader.i64() ^ -_SIGN_BIT)
+    namespace_snapshot = namespace_serializer(info)
+    key, namespace = compile_program(key_serializer), compile_program(namespace_snapshot)
+    has_lengths = not is_timer and key.fixed_length is None and namespace.fixed_length is None
+    begin = reader.position
+    parts = {"key": shown(key.step, reader), **parts}
+    if has_lengths:
+        _take_length(reader, reader.position - begin)
+    begin = reader.position
+    in_words = shown(namespace.step, reader)
+    if type_name(namespace_snapshot) != _VOID_NAMESPACE:
+        parts["namespace"] = in_words
+    if has_lengths:
+        _take_length(reader, reader.position - begin)
+    if info.state_type == "MAP":
+        parts["user key"] = _user_key(info, reader)
+    if reader.remaining:
+        raise reader.error("bytes behind the key of a record", found=reader.remaining)
+    return parts
+
+
+def _take_length(reader: ByteReader, length: int) -> None:
+    """The length of what was just read, lowest byte first."""
+    at, size = reader.position, max(1, (length.bit_length() + 7) // 8)
+    found = int.from_bytes(reader.raw(size), "little")
+    if found != length:
+        raise reader.error("another length than that of what is in front", at=at, expected=length, found=found)
+
+
+def _user_key(info: StateMetaInfo, reader: ByteReader) -> str:
+    content = dict(info.serializers)["VALUE_SERIALIZER"]
+    step = _step_or_none(content.nested[0]) if content.class_name == _MAP else None
+    return shown(step, reader) if step is not None else shown_bytes(reader.raw(reader.remaining))
+
+
+def _step_or_none(snapshot: SerializerSnapshot) -> Step | None:
+    try:
+        return compile_program(snapshot).step
+    except UnsupportedError:
+        return None

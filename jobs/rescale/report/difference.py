@@ -1,0 +1,62 @@
+"""What a comparison of two snapshots says to people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tabulate import tabulate
+
+from rescale.report.units import counted
+
+
+def difference_text(document: dict[str, Any]) -> str:
+    states = [(operator, state) for operator in document["operators"] for state in operator["states"]]
+    lines = [f"A: {document['a']}", f"B: {document['b']}", f"{document['verdict']}: {_extent(document, states)}"]
+    if states:
+        rows = [_row(operator, state) for operator, state in states]
+        headers = ("operator", "state", "type", "counted", "A", "B", "digest of A", "digest of B", "")
+        lines += ["", tabulate(rows, headers=headers, disable_numparse=True)]
+    for operator in document["operators"]:
+        if operator["differences"]:
+            lines += ["", operator["label"], *_differences(operator["differences"])]
+        for state in operator["states"]:
+            if not state["equal"]:
+                lines += ["", f"{operator['label']}, {state['state']}", *_state(state)]
+    return "\n".join(lines)
+
+
+def _extent(document: dict[str, Any], states: list[tuple[dict[str, Any], dict[str, Any]]]) -> str:
+    if document["equal"]:
+        return f"{counted(len(states), 'state')} compared"
+    unlike = sum(not state["equal"] for _, state in states)
+    operators = sum(bool(operator["differences"]) for operator in document["operators"])
+    others = f", and {counted(operators, 'operator')}" if operators else ""
+    return f"{unlike} of {counted(len(states), 'state')}{others}"
+
+
+def _row(operator: dict[str, Any], state: dict[str, Any]) -> tuple[str, ...]:
+    a, b = state["a"], state["b"]
+    digests = [side["digest"][:12] if side["count"] else "" for side in (a, b)]
+    same = "equal" if state["equal"] else "different"
+    counts = f"{a['count']:,}", f"{b['count']:,}"
+    return operator["label"], state["state"], state["type"], state["counted"], *counts, *digests, same
+
+
+def _state(state: dict[str, Any]) -> list[str]:
+    lines = _differences(state["differences"])
+    more = state["differing_at_least"] - len(state["differences"])
+    if more > 0:
+        lines.append(f"  and at least {counted(more, 'other')}" if lines else "  which ones was not looked for")
+    if state["remark"]:
+        lines.append(f"  {state['remark']}")
+    return lines
+
+
+def _differences(differences: list[dict[str, Any]]) -> list[str]:
+    return [f"  {_difference(difference)}" for difference in differences]
+
+
+def _difference(difference: dict[str, Any]) -> str:
+    what = ", ".join(f"{name} {value}" for name, value in difference["item"].items())
+    sides = "; ".join(f"{side.upper()}: {difference[side]}" for side in ("a", "b") if difference[side] is not None)
+    return ": ".join(part for part in (difference["found"], what, sides) if part)

@@ -1,0 +1,88 @@
+"""`rescale diff`: its exit codes, its table, its document."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from rescale.cli.main import main
+from rescale.planning.opening import open_snapshot
+from rescale.process import Step
+from support.diffing import diff
+from support.needs import need
+from support.snapshots import directory
+
+A, OTHER, SAME = (directory(f"1.20-{kind}") for kind in ("canonical-hashmap", "canonical-rocksdb", "clicks"))
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def in_this_process() -> Any:
+    """The step without its process."""
+
+    def run_step(step: Step, _: str, words: Sequence[str]) -> dict[str, Any]:
+        assert step is Step.DIFF
+        a, b = (open_snapshot(words[words.index(word) + 1]) for word in ("--a", "--b"))
+        return {"status": "done", **diff(a, b).document()}
+
+    with patch("rescale.cli.diff.run_step", run_step):
+        yield
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_equal_snapshots(capsys: Captured) -> None:
+    assert main(["diff", SAME, f"{SAME}/_metadata"]) == 0
+    text = capsys.readouterr().out
+    assert "\nequal: " in text
+    assert "different" not in text
+    assert main(["diff", SAME, SAME, "--output", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["equal"], document["a"], document["b"]) == (True, SAME, SAME)
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_different_snapshots(capsys: Captured) -> None:
+    """Of the same job, which holds the time in three of its states."""
+    assert main(["diff", A, OTHER]) == 4
+    captured = capsys.readouterr()
+    assert "\ndifferent: 3 of 34 states\n" in captured.out
+    assert 'other value: key "user-2", user key "odd": A: 17 bytes 0x' in captured.out
+    assert "error" not in captured.err
+    assert main(["diff", A, OTHER, "--output", "json"]) == 4
+    document = json.loads(capsys.readouterr().out)
+    unlike = [s["state"] for one in document["operators"] for s in one["states"] if not s["equal"]]
+    assert unlike == ["history-for-a-while", "kinds-for-a-while", "last-for-a-while"]
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_different_jobs(capsys: Captured) -> None:
+    assert main(["diff", A, SAME]) == 4
+    text = capsys.readouterr().out
+    assert "only in A: operator" in text
+    assert "only in B: operator" in text
+
+
+@pytest.mark.parametrize(
+    ("b", "code", "error"),
+    [("/nothing/there", 2, "RequestError"), (directory("1.20-heap-native"), 3, "UnsupportedError")],
+)
+@pytest.mark.usefixtures("in_this_process")
+def test_what_cannot_be_compared_has_another_code(capsys: Captured, b: str, code: int, error: str) -> None:
+    assert main(["diff", A, b, "--output", "json"]) == code
+    assert json.loads(capsys.readouterr().out)["error"] == error
+
+
+def test_the_step_is_a_process() -> None:
+    need("java", "Spark runs on a JVM (17 or newer)")
+    words = ["diff", A, OTHER, "--master", "local[2]", "--output", "json"]
+    done = subprocess.run([sys.executable, "-m", "rescale.cli.main", *words], stdout=subprocess.PIPE, check=False)
+    assert done.returncode == 4
+    document = json.loads(done.stdout)
+    assert (document["status"], document["verdict"]) == ("done", "different")

@@ -1,0 +1,98 @@
+"""Records by the parts of their keys: those that Flink wrote, and such as cannot be taken apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from rescale.flink.binary import ByteReader
+from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.keyed.record_name import name_record
+from rescale.flink.state_meta_info import read_state_meta_info
+from support import snapshots
+from support.canonical import read_group
+from support.snapshot_bytes import INT, LONG, STRING, VOID_NAMESPACE, composite, keyed_state, parsed, state, utf
+
+MAP = composite("org.apache.flink.api.common.typeutils.base.MapSerializerSnapshot", LONG, STRING)
+TIMER = composite("org.apache.flink.streaming.api.operators.TimerSerializerSnapshot", STRING, STRING)
+TUPLE = composite(
+    "org.apache.flink.api.java.typeutils.runtime.TupleSerializerSnapshot",
+    INT,
+    STRING,
+    outer=utf("org.apache.flink.api.java.tuple.Tuple2"),
+    outer_version=2,
+)
+
+
+def header(state_bytes: bytes, key: bytes = STRING) -> KeyedHeader:
+    return KeyedHeader(False, parsed(key), (read_state_meta_info(ByteReader(state_bytes)),))
+
+
+def per_namespace(namespace: bytes, value: bytes = LONG, state_type: str = "VALUE") -> bytes:
+    serializers = {"VALUE_SERIALIZER": value, "NAMESPACE_SERIALIZER": namespace}
+    return state("s", 0, {"KEYED_STATE_TYPE": state_type}, serializers)
+
+
+@pytest.mark.parametrize(
+    ("one", "key", "name"),
+    [
+        (header(keyed_state("s")), "036162" + "00", {"key": '"ab"'}),
+        (header(keyed_state("s"), LONG), "fffffffffffffffe" + "00", {"key": "-2"}),
+        (header(keyed_state("s"), TUPLE), "00000007" + "0261" + "00", {"key": '(7, "a")'}),
+        (header(per_namespace(STRING)), "036162" + "03" + "0263" + "02", {"key": '"ab"', "namespace": '"c"'}),
+        (header(per_namespace(STRING), LONG), "0000000000000001" + "0263", {"key": "1", "namespace": '"c"'}),
+        (
+            header(per_namespace(VOID_NAMESPACE, MAP, "MAP")),
+            "0261" + "00" + "0000000000000009",
+            {"key": '"a"', "user key": "9"},
+        ),
+        (
+            header(state("s", 3, {}, {"VALUE_SERIALIZER": TIMER})),
+            "8000000000000005" + "0261" + "0262",
+            {"key": '"a"', "time": "5", "namespace": '"b"'},
+        ),
+        (
+            header(state("s", 3, {}, {"VALUE_SERIALIZER": TIMER})),
+            "7fffffffffffffff" + "0261" + "0262",
+            {"key": '"a"', "time": "-1", "namespace": '"b"'},
+        ),
+    ],
+)
+def test_a_record_has_the_parts_of_its_key(one: KeyedHeader, key: str, name: dict[str, str]) -> None:
+    assert name_record(one, "s", bytes.fromhex(key)) == name
+
+
+@pytest.mark.parametrize(
+    ("one", "key"),
+    [
+        (None, "0261"),
+        (header(keyed_state("another")), "026100"),
+        (header(keyed_state("s")), "0561"),
+        (header(keyed_state("s")), "02610000"),
+        (header(per_namespace(STRING)), "036162" + "04" + "0263" + "02"),
+        (header(per_namespace(STRING)), "036162" + "03" + "0263"),
+        (header(state("s", 3, {}, {"VALUE_SERIALIZER": LONG})), "0000000000000001"),
+    ],
+)
+def test_without_its_parts_a_record_has_its_bytes(one: KeyedHeader | None, key: str) -> None:
+    assert name_record(one, "s", bytes.fromhex(key)) == {"key bytes": f"0x{key}"}
+
+
+@pytest.mark.parametrize("name", ["1.20-canonical-rocksdb", "2-canonical-hashmap", "2-windows", "1.20-sql", "2-clicks"])
+def test_every_record_of_flinks_has_a_name_of_its_own(name: str) -> None:
+    names = 0
+    for keyed in snapshots.keyed_streams():
+        stream = keyed.stream
+        if not keyed.where.startswith(f"{name} ") or stream.framing is not Framing.CANONICAL or stream.parsed is None:
+            continue
+        operator = next(one for one in keyed.snapshot.operators if stream in one.keyed)
+        found = [
+            (info := stream.parsed.states[record.state]).name
+            + str(sorted(name_record(stream.parsed, info.name, record.key).items()))
+            for _, group in keyed.groups()
+            for _, record in read_group(group, operator.entry.max_parallelism)
+        ]
+        assert len(set(found)) == len(found)
+        assert not any("key bytes" in one for one in found)
+        names += len(found)
+    assert names > 0
