@@ -9,16 +9,20 @@ from pathlib import Path
 import pytest
 
 from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.planning.opening import open_snapshot
 from rescale.planning.plan import FORMAT, META_STREAM, NewStream, Piece, Plan, Slot, plan_from_json, plan_to_json
 from rescale.planning.planner import make_plan
 from rescale.planning.request import make_request
+from support.snapshot_bytes import keyed_header, keyed_state
 from support.snapshots import directory, names, opened
 from support.synthetic import element_stream, operator, own_stream, snapshot
 
 PLANNED = ["2-canonical-hashmap", "1.20-heap-native", "2-lazy-compressed", "1.20-raw", "1.20-windows", "2-source"]
+
+HEADER = read_keyed_header(keyed_header(keyed_state("one")), "header")
 
 
 def plan_of(name: str, *parallelism: str) -> Plan:
@@ -162,3 +166,15 @@ def test_bytes_are_counted_by_subtask_and_by_slot() -> None:
     assert planned.new_keyed_bytes == (24, 14, 14)
     assert (planned.bytes_of(Slot.KEYED), planned.bytes_of(Slot.OPERATOR)) == (52, 0)
     assert plan.bytes_moved == 52
+
+
+@pytest.mark.parametrize("has_keyed_state", [False, True])
+def test_finished_subtasks_get_no_key_groups_of_another_maximum(has_keyed_state: bool) -> None:
+    keyed = (own_stream(0, 2, 128, Framing.CANONICAL, HEADER),) if has_keyed_state else ()
+    source, request = snapshot(operator("counts", finished=(1,), keyed=keyed)), make_request("/source", "/target")
+    request = replace(request, max_parallelism={"": 64})
+    if has_keyed_state:
+        with pytest.raises(UnsupportedError, match="have finished"):
+            make_plan(source, request)
+    else:
+        assert make_plan(source, request).operators[0].new_max_parallelism == 64

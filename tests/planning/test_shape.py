@@ -93,3 +93,9 @@ def test_a_maximum_below_the_parallelism_of_today_asks_for_another_parallelism()
         maxima({}, for_all=2)
     assert (caught.value.operator, caught.value.found) == ("sink", "3")
     assert "say --parallelism too, at most 2" in str(caught.value.advice)
+
+
+def test_a_maximum_of_one_is_for_those_alone_that_have_it() -> None:
+    with pytest.raises(RequestError, match="max parallelism 1 is for ever") as caught:
+        maxima({"": 1}, for_all=1)
+    assert caught.value.operator == "counts"

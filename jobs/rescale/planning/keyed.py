@@ -179,6 +179,6 @@ def _refuse_to_rekey(operator: Operator, new_max_parallelism: int) -> None:
             operator=operator.label,
             expected=f"no raw keyed state, to change the max parallelism to {new_max_parallelism}",
             found=f"a stream of it in {len(operator.raw_keyed)} subtasks",
-            advice=f"keep its max parallelism, {operator.entry.max_parallelism}, or move this state into keyed state "
-            "that Flink knows (ValueState and the like)",
+            advice=f"keep its max parallelism, {operator.entry.max_parallelism}; if these are timers that are kept on "
+            "the heap beside RocksDB, take a canonical savepoint, where they are state like any other",
         )

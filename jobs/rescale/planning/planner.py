@@ -112,11 +112,13 @@ def _refuse_unsupported(operator: Operator, shape: Shape) -> None:
             found=f"{operator.channel_bytes} bytes of channel state",
             advice="take a savepoint, which never holds any",
         )
-    if operator.partially_finished and shape.parallelism != operator.entry.parallelism:
+    entry = operator.entry
+    rekeyed = bool(operator.keyed) and shape.max_parallelism != entry.max_parallelism
+    if operator.partially_finished and (rekeyed or shape.parallelism != entry.parallelism):
         raise UnsupportedError(
-            "some subtasks of this operator have finished, which means nothing at another parallelism",
+            "some subtasks of this operator have finished, which means nothing in another shape",
             operator=operator.label,
-            expected=f"parallelism {operator.entry.parallelism}",
-            found=shape.parallelism,
+            expected=f"parallelism {entry.parallelism} and max parallelism {entry.max_parallelism}",
+            found=f"parallelism {shape.parallelism} and max parallelism {shape.max_parallelism}",
             advice="name the other operators only (--parallelism UID=N), or take a savepoint before subtasks finish",
         )

@@ -41,6 +41,13 @@ def new_shapes(operators: Sequence[Operator], request: Request) -> dict[str, Sha
                 operator=operator.label,
                 advice="leave it out of the request",
             )
+        if maximum == 1 and not stays:
+            raise RequestError(
+                "max parallelism 1 is for ever: it is how Flink marks what can only run with one subtask",
+                operator=operator.label,
+                expected="at least 2",
+                advice="ask for --parallelism 1, and for a max parallelism that leaves room",
+            )
         if wanted > maximum:
             raise _above_maximum(operator, wanted, maximum)
         shapes[entry.operator_id] = Shape(wanted, maximum)

@@ -81,7 +81,7 @@ final class OwnHashes {
         }
     }
 
-    /** As Lombok's `@EqualsAndHashCode` spells it out: primitive fields first, booleans and nulls by its own numbers. */
+    /** As Lombok's `@EqualsAndHashCode` spells it: primitive fields first, booleans and nulls by its own numbers. */
     public static class Account extends Key {
         public String owner;
         public boolean open;
