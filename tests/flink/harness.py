@@ -73,12 +73,16 @@ class Job:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a restore showed: the first differences, and how many things of each sort were compared."""
+    """What a restore showed: the first differences, and how many things of each sort were compared.
+
+    `taken` is the snapshot of the restored job, if one was to be kept.
+    """
 
     differences: tuple[str, ...]
     number_of_differences: int
     compared: Mapping[str, int]
     subsumed_after: int | None = None
+    taken: Path | None = None
 
     @property
     def ok(self) -> bool:
@@ -196,15 +200,16 @@ class Flink:
         claim_mode: str = "NO_CLAIM",
         per_subtask: bool = False,
         again: str | None = None,
+        keep: Path | None = None,
         shown: int = 20,
         timeout: float = 120,
     ) -> Verdict:
         """Restores the snapshot `path` of `source` as `job`, and judges state and results.
 
         `per_subtask`: SPLIT elements must lie where Flink's own redistribution from the parallelism of `source` to that
-        of `job` puts them. `again`: the kind of a snapshot to take of the restored job and to restore once more. In
-        claim mode `CLAIM`, checkpoints are taken until Flink has deleted the snapshot. Of the differences, the first
-        `shown` are told.
+        of `job` puts them. `again`: the kind of a snapshot to take of the restored job and to restore once more; it is
+        kept below `keep` if that is given. In claim mode `CLAIM`, checkpoints are taken until Flink has deleted the
+        snapshot. Of the differences, the first `shown` are told.
         """
         answer = self.command(
             "restore",
@@ -215,6 +220,7 @@ class Flink:
             claim_mode=claim_mode,
             per_subtask=per_subtask,
             next=again or "",
+            keep=str(keep or ""),
             shown=shown,
         )
         return Verdict(
@@ -222,6 +228,7 @@ class Flink:
             answer["number_of_differences"],
             answer["compared"],
             answer.get("subsumed_after"),
+            Path(answer["taken"]) if keep is not None else None,
         )
 
     def describe(self, path: Path | str) -> dict[str, Any]:

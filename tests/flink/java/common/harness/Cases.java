@@ -80,7 +80,8 @@ public final class Cases {
 
     /**
      * Restores `path`, a snapshot of `source`, as `job`; compares all state; takes a snapshot of kind `next` (if any)
-     * and restores that too; runs the second phase and compares its results.
+     * and restores that too; runs the second phase and compares its results. The snapshot lies below `keep`, if that is
+     * set, and stays there.
      */
     public Map<String, Object> restore(JsonNode request, Deadline deadline) throws Exception {
         Job source = new Job(request.get("source"));
@@ -90,7 +91,10 @@ public final class Cases {
         boolean claim = "CLAIM".equals(request.get("claim_mode").asText());
         Map<String, String> settings = settings(request.get("path").asText(), request.get("claim_mode").asText());
         Map<String, Object> answer = new TreeMap<>();
-        Path own = Files.createTempDirectory(cluster.work(), "restored-");
+        String kept = request.path("keep").asText("");
+        Path own = kept.isEmpty()
+                ? Files.createTempDirectory(cluster.work(), "restored-")
+                : Files.createDirectories(Path.of(kept));
         Run run = new Run(true);
         JobID id = null;
         try {
@@ -102,14 +106,18 @@ public final class Cases {
             }
             String next = request.path("next").asText("");
             if (!next.isEmpty()) {
-                again(cluster.take(id, next, own, deadline), source, job, comparison, deadline);
+                String taken = cluster.take(id, next, own, deadline);
+                answer.put("taken", taken);
+                again(taken, source, job, comparison, deadline);
             }
             run.startSecondPhase();
             cluster.awaitFinished(id, deadline);
             comparison.results(undisturbed(job, deadline), run.results());
         } finally {
             end(id, run);
-            FileUtils.deleteDirectoryQuietly(own.toFile());
+            if (kept.isEmpty()) {
+                FileUtils.deleteDirectoryQuietly(own.toFile());
+            }
         }
         int shown = Math.min(request.get("shown").asInt(), comparison.differences.size());
         answer.put("differences", comparison.differences.subList(0, shown));
