@@ -7,12 +7,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from rescale.cli.main import main
 from rescale.demo.airflow_home import AirflowHome
 from support.airflow_server import request
 from support.needs import need
 from support.s3 import S3Server
 from support.snapshots import directory
+
+pytestmark = pytest.mark.timeout(600)
 
 
 def test_a_savepoint_gets_another_shape_and_holds_the_same(s3: S3Server, tmp_path: Path) -> None:

@@ -7,10 +7,13 @@ import signal
 from pathlib import Path
 
 import psutil
+import pytest
 
 from big_savepoint import write_savepoint
 from support.airflow_server import AirflowServer, Run, request, wait_for
 from support.snapshots import directory
+
+pytestmark = pytest.mark.timeout(600)
 
 _MOVING = ("reshuffle_keyed_state", "redistribute_operator_state")
 

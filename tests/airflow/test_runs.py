@@ -17,6 +17,8 @@ from rescale.storage.store import open_store
 from support.airflow_server import AirflowServer, Run, request, wait_for
 from support.snapshots import directory
 
+pytestmark = pytest.mark.timeout(600)
+
 TASKS = ("inspect", "plan", "reshuffle_keyed_state", "redistribute_operator_state", "validate", "publish")
 
 

@@ -60,7 +60,7 @@ class AirflowServer:
 
     def run_to(self, target: str) -> Run:
         """The run that was started for a target, by whomever."""
-        return wait_for(lambda: self._run_to(target), f"a run to {target}")
+        return wait_for(lambda: self._run_to(target), f"a run to {target}", 30)
 
     def _run_to(self, target: str) -> Run | None:
         runs = self.api("GET", f"/dags/{DAG_ID}/dagRuns")[1]["dag_runs"]

@@ -1,0 +1,75 @@
+"""What a person sees in the browser: a form that refuses, a run that succeeds, a run that is cancelled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from rescale.demo.airflow_home import DAG_ID, USER
+from rescale.storage.store import open_store
+from support.airflow_server import PATIENCE_SECONDS, AirflowServer, request, wait_for
+from support.browser import Pages, browser
+from support.needs import need
+from support.snapshots import directory
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture(scope="module")
+def pages(airflow: AirflowServer) -> Iterator[Pages]:
+    """The pages of the DAG, to somebody who has logged in."""
+    for program in ("chromium", "chromedriver"):
+        need(program, "Airflow's forms are tried in a browser (Debian: apt install chromium chromium-driver)")
+    with browser(1280, 1100) as driver:
+        pages = Pages(driver, airflow.home.url, DAG_ID)
+        pages.log_in(USER, airflow.home.password)
+        yield pages
+
+
+def test_the_form_asks_for_source_and_target(pages: Pages) -> None:
+    pages.open_form()
+    assert not pages.can_be_triggered
+    pages.fill(source="/save")
+    assert not pages.can_be_triggered
+    pages.fill(target="/rescaled")
+    assert pages.can_be_triggered
+
+
+def test_a_wrong_value_is_refused_with_a_sentence_and_put_right(
+    pages: Pages, airflow: AirflowServer, bucket: str, uploaded: Callable[[str], str]
+) -> None:
+    target = f"{bucket}/rescaled"
+    pages.open_form()
+    pages.fill(**{**request("savepoint", target), "parallelism": 3})
+    pages.trigger()
+    sentence = pages.refusal().splitlines()[1]
+    assert sentence == "Invalid input for param source: 'savepoint' does not match '^(/|file:/|s3://|s3a://|s3p://)'"
+    pages.fill(source=uploaded("2-clicks"))
+    pages.trigger()
+    pages.wait_for_the_run()
+    pages.wait_for_state("Success", PATIENCE_SECONDS)
+    assert airflow.run_to(target).state == "success"
+    assert open_store(target).stat(f"{target}/_metadata")
+
+
+def test_what_the_first_task_refuses_is_shown_in_its_log(pages: Pages, airflow: AirflowServer, tmp_path: Path) -> None:
+    run = airflow.trigger(**request(str(tmp_path), "/rescaled"))
+    assert run.end() == "failed"
+    assert "there is no snapshot" in pages.log_of(run.run_id, "inspect", "there is no snapshot")
+
+
+def test_a_run_is_cancelled_on_the_way(pages: Pages, airflow: AirflowServer, tmp_path: Path) -> None:
+    target = str(tmp_path / "rescaled")
+    pages.open_form()
+    pages.fill(**request(directory("2-clicks"), target))
+    pages.trigger()
+    pages.wait_for_the_run()
+    run = airflow.run_to(target)
+    run.wait_for_task("reshuffle_keyed_state", "running")
+    pages.mark_as_failed()
+    pages.wait_for_state("Failed", PATIENCE_SECONDS)
+    assert run.end() == "failed"
+    wait_for(lambda: not [p for p in airflow.watch.processes() if target in " ".join(p.cmdline())], "its end", 60)
+    assert not Path(target, "_metadata").exists()

@@ -1,0 +1,109 @@
+"""Airflow's pages in a headless browser, as a person uses them: log in, fill in a form, look at a run, cancel it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import quote
+
+from selenium.webdriver import Chrome, ChromeOptions, Keys
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.expected_conditions import element_to_be_clickable, visibility_of_element_located
+from selenium.webdriver.support.wait import WebDriverWait
+
+_PATIENCE_SECONDS = 30
+
+
+class Pages:
+    """What a person does with the pages of one DAG."""
+
+    def __init__(self, driver: Chrome, url: str, dag_id: str) -> None:
+        self.driver = driver
+        self._dag = f"{url}/dags/{dag_id}"
+
+    def log_in(self, user: str, password: str) -> None:
+        """Ends on the page of the DAG."""
+        self.driver.get(self._dag)
+        self._see("[name=username]").send_keys(user)
+        self._see("[name=password]").send_keys(password, Keys.ENTER)
+        self._see("[data-testid=trigger-dag-button]")
+
+    def open_form(self) -> None:
+        self.driver.get(self._dag)
+        self._press("[data-testid=trigger-dag-button]")
+        self._see("[name=element_source]")
+
+    def fill(self, **values: Any) -> None:
+        """Writes into the fields of the form that are in sight."""
+        for name, value in values.items():
+            field = self._see(f"[name=element_{name}]")
+            field.send_keys(Keys.CONTROL, "a")
+            # At once, as if pasted: on a busy machine the page loses keys that come one by one, this fast.
+            self.driver.execute_cdp_cmd("Input.insertText", {"text": str(value)})
+            field.send_keys(Keys.TAB)
+
+    @property
+    def can_be_triggered(self) -> bool:
+        return self._trigger_button().is_enabled()
+
+    def trigger(self) -> None:
+        WebDriverWait(self.driver, _PATIENCE_SECONDS).until(lambda _: self.can_be_triggered)
+        self._trigger_button().send_keys(Keys.ENTER)  # a message may lie over it
+
+    def refusal(self) -> str:
+        """What the form says to values that are not taken."""
+        return self._see("[data-testid=error-alert]").text
+
+    def wait_for_the_run(self) -> None:
+        """Until the page of the run that was triggered is there."""
+        WebDriverWait(self.driver, _PATIENCE_SECONDS).until(lambda driver: "/runs/" in driver.current_url)
+
+    def wait_for_state(self, state: str, seconds: float) -> None:
+        """Until the page of a run shows that it is in this state."""
+        of_the_run = "@data-testid='state-badge' and not(ancestor::table)"  # in tables are those of tasks
+        badge = (By.XPATH, f"//*[{of_the_run} and contains(., '{state}')]")
+        WebDriverWait(self.driver, seconds).until(visibility_of_element_located(badge))
+
+    def mark_as_failed(self) -> None:
+        """Cancels the run whose page is shown."""
+        self._press("[data-testid=mark-run-as-button]")
+        self._press("[data-testid=mark-run-as-failed]")
+        self._press("[data-testid=mark-run-as-confirm]")
+
+    def log_of(self, run_id: str, task_id: str, words: str) -> str:
+        """The log of a task as it is shown, when it shows these words."""
+        self.driver.get(f"{self._dag}/runs/{quote(run_id)}/tasks/{task_id}")
+        found = self._see(f"//*[@data-testid='virtualized-list']//*[contains(., '{words}')]", By.XPATH)
+        return found.text
+
+    def show_graph(self) -> None:
+        self._press("[aria-label^='Show Graph']")
+        self._see(".react-flow__node")
+
+    def _trigger_button(self) -> WebElement:
+        return self._see("//*[@role='dialog']//button[normalize-space()='Trigger']", By.XPATH)
+
+    def _see(self, selector: str, by: str = By.CSS_SELECTOR) -> WebElement:
+        return WebDriverWait(self.driver, _PATIENCE_SECONDS).until(visibility_of_element_located((by, selector)))
+
+    def _press(self, selector: str) -> None:
+        ready = element_to_be_clickable((By.CSS_SELECTOR, selector))
+        WebDriverWait(self.driver, _PATIENCE_SECONDS).until(ready).click()
+
+
+@contextmanager
+def browser(width: int, height: int) -> Iterator[Chrome]:
+    """Debian's chromium without a window; it has no other network than this machine's."""
+    options = ChromeOptions()
+    options.binary_location = shutil.which("chromium") or ""
+    for argument in ("headless=new", "no-sandbox", "disable-dev-shm-usage", f"window-size={width},{height}"):
+        options.add_argument(f"--{argument}")
+    driver = Chrome(options, Service(shutil.which("chromedriver")))
+    try:
+        yield driver
+    finally:
+        driver.quit()
