@@ -10,6 +10,7 @@ from airflow.sdk.exceptions import ParamValidationError
 
 from rescale.errors import RequestError
 from rescale.orchestration.form import request_of, rescale_form
+from rescale.orchestration.key_functions import ALLOWED_MODULES
 from rescale.planning.request import make_request, parse_uids
 
 _PLACES = {"source": "s3://bucket/save", "target": "/mnt/rescaled"}
@@ -65,8 +66,7 @@ def test_every_field_arrives_in_the_request() -> None:
         {"operator_parallelism": ["visits=0"]},
         {"max_parallelism": -1},
         {"operator_max_parallelism": ["=3"]},
-        {"key_hashes": ["os:system"]},
-        {"key_hashes": ["visits=os:system"]},
+        {"key_hashes": ["visits="]},
         {"allowed_prefixes": ["shared"]},
         {"connection": 1},
         {"accept_unconditional_publish": "yes"},
@@ -96,3 +96,20 @@ def test_source_and_target_have_to_be_said(missing: str) -> None:
 def test_what_takes_more_than_one_value_is_refused_by_the_first_task(wrong: dict[str, Any], what: str) -> None:
     with pytest.raises(RequestError, match=what):
         request_of(filled(**{**_PLACES, **wrong}))
+
+
+@pytest.mark.parametrize("name", ["os:system", "visits=os:system", "company.keys.more:of_order"])
+def test_a_function_of_a_module_that_is_not_allowed_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    params = filled(**_PLACES, key_hashes=[name])
+    with pytest.raises(RequestError, match="may not be used"):
+        request_of(params)
+    monkeypatch.setenv(ALLOWED_MODULES, "company.keys, company.others")
+    with pytest.raises(RequestError, match="may not be used") as caught:
+        request_of(params)
+    assert caught.value.expected == "one of company.keys, company.others"
+
+
+def test_a_function_of_a_module_that_is_allowed_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ALLOWED_MODULES, "company.keys")
+    names = ["company.keys:of_order", "visits=company.keys:of_visit"]
+    assert request_of(filled(**_PLACES, key_hashes=names)).key_hash == {"": names[0], "visits": "company.keys:of_visit"}

@@ -8,7 +8,13 @@ from typing import NamedTuple
 import msgspec
 
 from rescale.errors import IntegrityError
-from rescale.flink.metadata.handles import IncrementalHandle, KeyGroupsHandle, OperatorHandle, RelativeFileStream, Stream
+from rescale.flink.metadata.handles import (
+    IncrementalHandle,
+    KeyGroupsHandle,
+    OperatorHandle,
+    RelativeFileStream,
+    Stream,
+)
 from rescale.flink.metadata.reader import read_keyed_handle, read_operator_handle
 from rescale.planning.plan import Plan, Slot
 from rescale.storage.store import open_store
