@@ -6,59 +6,22 @@ is stopped at every single one of them here, and runs of the real processes once
 
 from __future__ import annotations
 
-import json
 import os
-import signal
 import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from rescale.execution.steps import validate_published
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from support import snapshots, warm
 from support.faults import Faults, Kind
-from support.pipeline import without_spark
+from support.resuming import KILLED, SNAPSHOT, Case, assert_right, assert_right_or_not_there, is_there
 from support.s3 import S3Server
-
-SNAPSHOT = "2-finished"
-KILLED = -signal.SIGKILL
-
-
-@dataclass(frozen=True)
-class Case:
-    """Where results go, and which fault comes when."""
-
-    home: str
-    work: Path
-    part_size: int
-
-    def faults(self, kind: Kind = Kind.NONE, at: int = 1, where: str = "", *, writes_only: bool = True) -> Faults:
-        return Faults(str(self.work / uuid.uuid4().hex), kind, at, where, writes_only)
-
-    def target(self) -> str:
-        return join(self.home, uuid.uuid4().hex)
-
-    def run(self, target: str, faults: Faults, *more: str, parallelism: str = "3") -> int:
-        words = ["run", snapshots.directory(SNAPSHOT), "--target", target, "--parallelism", parallelism, *more]
-        return warm.rescale(words, faults, self.part_size)
-
-    def discard(self, target: str, faults: Faults) -> int:
-        return warm.rescale(["discard", target], faults, self.part_size)
-
-    def calls(self) -> int:
-        """How many writes an undisturbed run makes."""
-        faults = self.faults()
-        target = self.target()
-        assert self.run(target, faults) == 0, warm.output(faults)
-        assert_right(target)
-        return len(faults.calls())
 
 
 @pytest.fixture(params=["local", "s3"])
@@ -82,23 +45,6 @@ def _source_untouched() -> Iterator[None]:
     before = seen()
     yield
     assert seen() == before
-
-
-def is_there(target: str) -> bool:
-    return open_store(target).stat(join(target, "_metadata")) is not None
-
-
-def assert_right(target: str) -> None:
-    with without_spark():
-        certificate = validate_published(snapshots.directory(SNAPSHOT), target, [], [], None)
-    assert certificate["verdict"] == "complete"
-    stored = json.loads(open_store(target).read_all(f"{target}.rescale/certificate.json", 1 << 20)[0])
-    assert stored["candidate_sha256"] == certificate["candidate_sha256"]
-
-
-def assert_right_or_not_there(target: str) -> None:
-    if is_there(target):
-        assert_right(target)
 
 
 def test_a_run_killed_before_any_write_is_resumed(case: Case) -> None:

@@ -59,7 +59,7 @@ class Faults:
     writes_only: bool = False
 
     def calls(self) -> list[str]:
-        """The log: a line `verb uri` for each call that was counted."""
+        """The log: a line `verb uri` for each call that was counted; of reads also start and length."""
         return Path(self.log).read_text().splitlines() if Path(self.log).exists() else []
 
     def environment(self, home: Path) -> dict[str, str]:
@@ -108,6 +108,8 @@ class FaultyStore:
 
         def counted(subject: Any, *arguments: Any) -> Any:
             named = subject if isinstance(subject, str) else " ".join(subject)
+            if verb == "read":
+                named = " ".join(map(str, (named, *arguments[:2])))
             return self._faults.around(verb, named, lambda: call(subject, *arguments))
 
         return counted

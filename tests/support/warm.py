@@ -30,7 +30,7 @@ _STEPS = {
     Step.VALIDATE: validate_coverage,
 }
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload([__name__])
+_context.set_forkserver_preload([__name__, "support.warmed_up"])
 
 
 def rescale(words: Sequence[str], faults: Faults, part_size: int = PART_SIZE) -> int:

@@ -5,6 +5,7 @@ A store may want parts of some size. What a lane has too little of is staged, an
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -69,8 +70,7 @@ def stream_parts(
         staged = 0
         if waiting or (size < smallest and not is_last):
             staged = size if size < 2 * part_size else part_size
-            place = join(plan.places.staging, f"{name}-{lane.first}")
-            waiting.append(place)
+            waiting.append(_staging(plan, name, token, lane))
             waiting_size += staged
             if waiting_size >= smallest or is_last:
                 merges.append(Merge(lane.operator, stream, token, part, offset, tuple(waiting)))
@@ -86,12 +86,17 @@ def stream_parts(
                 part=part,
                 offset=offset,
                 staged=staged,
-                staging=join(plan.places.staging, f"{name}-{lane.first}") if staged else "",
+                staging=_staging(plan, name, token, lane) if staged else "",
             )
         )
         part += number_of_parts(size - staged, part_size)
         offset += size - staged
     return StreamParts(tuple(works), tuple(merges))
+
+
+def _staging(plan: Plan, name: str, token: str, lane: Lane) -> str:
+    """A place that no other run of the plan has, whose lanes may be cut elsewhere."""
+    return join(plan.places.staging, f"{name}-{hashlib.sha256(token.encode()).hexdigest()[:16]}-{lane.first}")
 
 
 def part_size_of(plan: Plan, size: int) -> int:

@@ -12,7 +12,7 @@ from functools import partial
 
 from pyspark import SparkContext
 
-from rescale.errors import RescaleError
+from rescale.errors import RescaleError, SnapshotError, StoreError
 from rescale.execution.dispatch import run_units
 from rescale.execution.halves import WrittenHandle
 from rescale.execution.handles import WrittenStream, written_handle
@@ -149,12 +149,21 @@ def _merge(plan: Plan, spark: SparkContext, streams: list[_Stream]) -> None:
         if stream.token:
             uri = stream_uri(plan, plan.operators[stream.operator], stream.stream)
             store.complete_parts(uri, stream.token, [stream.receipts[i] for i in sorted(stream.receipts)], stream.size)
-    store.delete([uri for _, merge in merges for uri in merge.staged])
+    names = tuple(name(stream_uri(plan, plan.operators[stream.operator], stream.stream)) for stream in streams)
+    staged = [entry.uri for entry in store.list(plan.places.staging)]
+    store.delete([uri for uri in staged if name(uri).startswith(names)])  # what an earlier try left, too
 
 
 def _merged(plan: Plan, merge: Merge) -> tuple[Merge, str]:
     store = open_store(plan.target)
-    data = b"".join(store.read_all(uri, 1 << 30)[0] for uri in merge.staged)
+    try:
+        data = b"".join(store.read_all(uri, 1 << 30)[0] for uri in merge.staged)
+    except SnapshotError as error:
+        raise StoreError(
+            "what was staged is gone: another run of this plan is at work, or was",
+            path=error.path,
+            advice="run the same command again when the other has ended: it resumes",
+        ) from None
     operator = plan.operators[merge.operator]
     uri = stream_uri(plan, operator, operator.streams[merge.stream])
     return merge, store.put_part(uri, merge.token, merge.part, merge.offset, data)

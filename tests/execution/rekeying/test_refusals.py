@@ -1,0 +1,193 @@
+"""A record that is not where its key belongs stops a run before anything is written, and is named."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rescale.errors import IntegrityError, RequestError, RescaleError
+from rescale.flink.keyed import composite_key
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.planning.opening import open_snapshot
+from rescale.planning.plan import Plan
+from rescale.planning.snapshot import Snapshot
+from support import snapshots
+from support.canonical import Record, read_group, write_group
+from support.pipeline import execute, execute_without_spark, plan_rescale
+
+NAME, MAX_PARALLELISM = "2-clicks", 128
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A copy of a snapshot to spoil."""
+    return shutil.copytree(snapshots.directory(NAME), tmp_path / "source")
+
+
+class Spoiled:
+    """The largest keyed stream of a snapshot, and one of its key groups to change; sizes stay."""
+
+    def __init__(self, source: Path) -> None:
+        self.snapshot: Snapshot = open_snapshot(str(source))
+        self.label, self.stream = max(
+            ((o.label, s) for o in self.snapshot.operators for s in o.keyed if s.framing is Framing.CANONICAL),
+            key=lambda found: found[1].extent.length,
+        )
+        self.path = Path(self.snapshot.files[self.stream.extent.file][0])
+        present = [i for i, extent in enumerate(self.stream.groups) if extent is not None]
+        self.index = present[len(present) // 2]
+
+    @property
+    def key_group(self) -> int:
+        return self.stream.first_key_group + self.index
+
+    def records(self) -> list[Record]:
+        extent = self.stream.groups[self.index]
+        assert extent is not None
+        data = self.path.read_bytes()[extent.start : extent.start + extent.length]
+        return [record for _, record in read_group(data, MAX_PARALLELISM)]
+
+    def write(self, data: bytes) -> None:
+        extent = self.stream.groups[self.index]
+        assert extent is not None
+        assert len(data) == extent.length
+        content = bytearray(self.path.read_bytes())
+        content[extent.start : extent.start + extent.length] = data
+        self.path.write_bytes(content)
+
+    def state(self, record: Record) -> str:
+        assert self.stream.parsed is not None
+        return self.stream.parsed.states[record.state].name
+
+
+def refused(plan: Plan, run: Callable[[Plan], object] = execute_without_spark) -> RescaleError:
+    """The error that the run ends with; nothing is in the target, not even a file."""
+    with pytest.raises(RescaleError) as caught:
+        run(plan)
+    assert not Path(plan.target).exists()
+    assert not list(Path(f"{plan.target}.rescale").glob("staging/*"))
+    return caught.value
+
+
+def planned(source: Path, maximum: str, *key_hash: str) -> Plan:
+    return plan_rescale(str(source), str(source.parent / "target"), max_parallelism=[maximum], key_hash=key_hash)
+
+
+def assert_names(error: RescaleError, spoiled: Spoiled, record: Record) -> None:
+    assert (error.exit_code, error.operator, error.state) == (4, spoiled.label, spoiled.state(record))
+    assert f"key bytes {record.key[:64].hex()}" in error.what
+    assert f"in key group {spoiled.key_group};" in error.what
+
+
+@pytest.mark.parametrize("maximum", ["1000", "64"])
+@pytest.mark.parametrize("run", [execute, execute_without_spark])
+def test_a_flipped_bit_of_a_key(maximum: str, run: Callable[[Plan], object], source: Path) -> None:
+    spoiled = Spoiled(source)
+    records = spoiled.records()
+    at = next(i for i, record in enumerate(records) if record.key[0] > 3)
+    first = records[at]
+    assert spoiled.stream.parsed is not None
+    changed = first._replace(key=first.key[:2] + bytes([first.key[2] ^ 1]) + first.key[3:])
+    spoiled.write(write_group(spoiled.key_group, [*records[:at], changed, *records[at + 1 :]], MAX_PARALLELISM))
+    error = refused(planned(source, maximum), run)
+    assert isinstance(error, IntegrityError)
+    assert_names(error, spoiled, changed)
+    assert error.expected == f"key group {spoiled.key_group} of 128"
+    assert error.found != error.expected.removesuffix(" of 128")
+
+
+@pytest.mark.parametrize("maximum", ["1000", "64"])
+def test_a_damaged_length_of_a_key(maximum: str, source: Path) -> None:
+    """The key of a text with one character more than there are: it ends inside what follows."""
+    spoiled = Spoiled(source)
+    first, *rest = spoiled.records()
+    changed = first._replace(key=bytes([first.key[0] + 1]) + first.key[1:])
+    spoiled.write(write_group(spoiled.key_group, [changed, *rest], MAX_PARALLELISM))
+    assert_names(refused(planned(source, maximum)), spoiled, changed)
+
+
+@pytest.mark.parametrize("maximum", ["1000", "64"])
+def test_a_group_under_the_number_of_another(maximum: str, source: Path) -> None:
+    """Framing is the first to notice."""
+    spoiled = Spoiled(source)
+    spoiled.write(write_group(spoiled.key_group ^ 1, spoiled.records(), MAX_PARALLELISM))
+    error = refused(planned(source, maximum))
+    assert (error.exit_code, error.path, error.operator) == (3, str(spoiled.path), spoiled.label)
+    assert "a record of another key group" in error.what
+    extent = spoiled.stream.groups[spoiled.index]
+    assert extent is not None
+    assert error.offset == extent.start
+
+
+@pytest.mark.parametrize("maximum", ["1000", "64"])
+def test_a_record_in_a_foreign_group(maximum: str, source: Path) -> None:
+    """It changes places with one as long, each with the number of the group that it is in."""
+    spoiled = Spoiled(source)
+    here = spoiled.records()
+    other = Spoiled(source)
+    for index in (i for i, extent in enumerate(other.stream.groups) if extent is not None and i != spoiled.index):
+        other.index = index
+        there = other.records()
+        pair = next(
+            (
+                (i, j)
+                for i, a in enumerate(here)
+                for j, b in enumerate(there)
+                if a.state == b.state and len(a.key) == len(b.key) and len(a.value) == len(b.value) and a.key != b.key
+            ),
+            None,
+        )
+        if pair is not None:
+            break
+    assert pair is not None
+    i, j = pair
+    here[i], there[j] = there[j], here[i]
+    spoiled.write(write_group(spoiled.key_group, here, MAX_PARALLELISM))
+    other.write(write_group(other.key_group, there, MAX_PARALLELISM))
+    error = refused(planned(source, maximum))
+    assert isinstance(error, IntegrityError)
+    found_in = spoiled if here[i].key.hex() in error.what else other
+    assert_names(error, found_in, here[i] if found_in is spoiled else there[j])
+    assert error.expected == f"key group {found_in.key_group} of 128"
+    assert error.found == f"key group {(other if found_in is spoiled else spoiled).key_group}"
+
+
+@pytest.mark.parametrize("maximum", ["1000", "64"])
+def test_a_function_that_hashes_otherwise(maximum: str, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (source.parent / "hashes_of_mine.py").write_text("def size(key):\n    return len(key)\n")
+    monkeypatch.syspath_prepend(str(source.parent))
+    error = refused(planned(source, maximum, "clicks-per-user=hashes_of_mine:size"))
+    assert isinstance(error, IntegrityError)
+    assert "does not give the key group" in error.what
+    assert "--key-hash" in str(error.advice)
+
+
+def test_a_function_that_fails_is_its_users_fault(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (source.parent / "hashes_that_fail.py").write_text("def none(key):\n    raise KeyError(key)\n")
+    monkeypatch.syspath_prepend(str(source.parent))
+    error = refused(planned(source, "1000", "clicks-per-user=hashes_that_fail:none"))
+    assert isinstance(error, RequestError)
+    assert "hashes_that_fail:none fails on the key" in error.what
+
+
+@pytest.mark.parametrize("maximum", ["1000", "64"])
+def test_a_rule_that_is_wrong_for_one_key_alone(maximum: str, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were Java's rule for texts another one for a single text, the first record with it would tell."""
+    spoiled = Spoiled(source)
+    key = spoiled.records()[0].key
+    rule = composite_key.walk_keys
+
+    def wrong(program: object, data: object, starts: object, limits: object) -> object:
+        walked = rule(program, data, starts, limits)  # type: ignore[arg-type]
+        for i, (start, limit) in enumerate(zip(starts.tolist(), limits.tolist(), strict=True)):  # type: ignore[attr-defined]
+            if walked.codes is not None and data[start:limit].tobytes() == key:  # type: ignore[index]
+                walked.codes[i] ^= 1
+        return walked
+
+    monkeypatch.setattr(composite_key, "walk_keys", wrong)
+    error = refused(planned(source, maximum))
+    assert isinstance(error, IntegrityError)
+    assert f"key bytes {key[:64].hex()}" in error.what

@@ -1,0 +1,127 @@
+"""A run to another max parallelism, stopped at every single storage call: what is there is right, and the rest comes.
+
+Small streams are written by several tasks each: on S3, which wants larger parts, what they write is staged and joined.
+"""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import pytest
+
+from rescale.claim import load_plan
+from rescale.storage.store import open_store
+from support import snapshots, warm
+from support.faults import Kind
+from support.rekeyed import assert_rekeyed
+from support.resuming import KILLED, SNAPSHOT, Case, assert_right, assert_right_or_not_there, is_there
+from support.s3 import S3Server
+
+SHAPE = ("--max-parallelism", "40")
+"""From 16, by the hashes of keys."""
+
+
+@pytest.fixture(params=["local", "s3"])
+def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
+    work = tmp_path / "work"
+    work.mkdir()
+    if request.param == "local":
+        return Case(str(tmp_path / "home"), work, 1000, SHAPE)
+    server: S3Server = request.getfixturevalue("s3")
+    bucket = f"rekeying-{uuid.uuid4().hex[:12]}"
+    server.create_bucket(bucket)
+    return Case(f"s3://{bucket}/home", work, 1 << 24, SHAPE)
+
+
+def assert_whole(target: str) -> None:
+    """The result is right to the byte, and nothing is left of how it came about."""
+    assert_right(target)
+    assert_rekeyed(snapshots.directory(SNAPSHOT), target)
+    assert open_store(target).list(f"{target}.rescale/staging") == []
+
+
+def test_the_work_is_dealt_and_joined(case: Case) -> None:
+    """What the other tests here are about happens."""
+    target, faults = case.target(), case.faults()
+    assert case.run(target, faults) == 0, warm.output(faults)
+    assert_whole(target)
+    verbs = [line.split()[0] for line in faults.calls()]
+    staged = [line for line in faults.calls() if line.startswith("put ") and "/staging/" in line]
+    streams = verbs.count("complete_parts")
+    assert streams == verbs.count("begin_parts") >= 2
+    if case.home.startswith("s3:"):
+        assert len(staged) >= 2 * streams == 2 * verbs.count("put_part")
+    else:
+        assert not staged
+        assert verbs.count("put_part") >= 2 * streams
+
+
+def writes_of_records(case: Case) -> list[int]:
+    """The numbers of the writes between the claim and the half: the others are those of every run."""
+    target, faults = case.target(), case.faults()
+    assert case.run(target, faults) == 0, warm.output(faults)
+    calls = faults.calls()
+    first = next(k for k, line in enumerate(calls, 1) if "-keyed-" in line)
+    last = next(k for k, line in enumerate(calls, 1) if "half-keyed" in line)
+    return list(range(first, last + 1))
+
+
+def test_killed_before_any_write_it_is_resumed(case: Case) -> None:
+    for k in writes_of_records(case):
+        target = case.target()
+        assert case.run(target, case.faults(Kind.KILL, k)) == KILLED, f"at write {k}"
+        assert not is_there(target)
+        again = case.faults()
+        assert case.run(target, again) == 0, f"at write {k}: {warm.output(again)}"
+        assert_whole(target)
+
+
+def test_killed_before_any_call_at_all_it_is_resumed(tmp_path: Path) -> None:
+    """Reads too; once locally is enough, because reads leave nothing behind."""
+    case = Case(str(tmp_path / "home"), tmp_path, 1000, SHAPE)
+    counted = case.faults(writes_only=False)
+    assert case.run(case.target(), counted) == 0
+    reads = [k for k, line in enumerate(counted.calls(), 1) if line.startswith("read ")]
+    assert reads
+    for k in reads:
+        target = case.target()
+        assert case.run(target, case.faults(Kind.KILL, k, writes_only=False)) == KILLED, f"at call {k}"
+        assert_right_or_not_there(target)
+        again = case.faults()
+        assert case.run(target, again) == 0, f"at call {k}: {warm.output(again)}"
+        assert_whole(target)
+
+
+def test_an_answer_that_was_lost_costs_another_try(case: Case) -> None:
+    for k in writes_of_records(case)[1::2]:
+        target, faults = case.target(), case.faults(Kind.LOST_ANSWER, k)
+        assert case.run(target, faults) == 1, f"at write {k}: {warm.output(faults)}"
+        assert not is_there(target)
+        again = case.faults()
+        assert case.run(target, again) == 0, f"at write {k}: {warm.output(again)}"
+        assert_whole(target)
+
+
+def test_only_what_is_missing_is_written_again(case: Case) -> None:
+    target = case.target()
+    assert case.run(target, case.faults()) == 0
+    store = open_store(target)
+    lost = next(entry.uri for entry in store.list(target) if "-keyed-1-" in entry.uri)
+    (plan_uri,) = [entry.uri for entry in store.list(f"{target}.rescale") if "/plan-" in entry.uri]
+    places = load_plan(plan_uri).places
+    store.delete([places.metadata, places.half("keyed"), lost])
+    again = case.faults()
+    assert case.run(target, again) == 0
+    written = {line.split()[1] for line in again.calls() if line.startswith("complete_parts")}
+    assert written == {lost}
+    assert_whole(target)
+
+
+def test_killed_on_the_way_it_can_be_discarded(case: Case) -> None:
+    store = open_store(case.home)
+    for k in writes_of_records(case)[2::5]:
+        target = case.target()
+        assert case.run(target, case.faults(Kind.KILL, k)) == KILLED
+        assert case.discard(target, case.faults()) == 0
+        assert store.list(target) == store.list(f"{target}.rescale") == []

@@ -1,0 +1,67 @@
+"""Runs that are stopped at one of their storage calls, and what is there afterwards."""
+
+from __future__ import annotations
+
+import json
+import signal
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from rescale.execution.steps import validate_published
+from rescale.storage.locations import join
+from rescale.storage.store import open_store
+from support import snapshots, warm
+from support.faults import Faults, Kind
+from support.pipeline import without_spark
+
+SNAPSHOT = "2-finished"
+KILLED = -signal.SIGKILL
+
+
+@dataclass(frozen=True)
+class Case:
+    """Where results go, what shape they get besides a parallelism, and which fault comes when."""
+
+    home: str
+    work: Path
+    part_size: int
+    shape: tuple[str, ...] = ()
+
+    def faults(self, kind: Kind = Kind.NONE, at: int = 1, where: str = "", *, writes_only: bool = True) -> Faults:
+        return Faults(str(self.work / uuid.uuid4().hex), kind, at, where, writes_only)
+
+    def target(self) -> str:
+        return join(self.home, uuid.uuid4().hex)
+
+    def run(self, target: str, faults: Faults, *more: str, parallelism: str = "3") -> int:
+        words = ["run", snapshots.directory(SNAPSHOT), "--target", target, "--parallelism", parallelism]
+        return warm.rescale([*words, *self.shape, *more], faults, self.part_size)
+
+    def discard(self, target: str, faults: Faults) -> int:
+        return warm.rescale(["discard", target], faults, self.part_size)
+
+    def calls(self) -> int:
+        """How many writes an undisturbed run makes."""
+        faults = self.faults()
+        target = self.target()
+        assert self.run(target, faults) == 0, warm.output(faults)
+        assert_right(target)
+        return len(faults.calls())
+
+
+def is_there(target: str) -> bool:
+    return open_store(target).stat(join(target, "_metadata")) is not None
+
+
+def assert_right(target: str) -> None:
+    with without_spark():
+        certificate = validate_published(snapshots.directory(SNAPSHOT), target, [], [], None)
+    assert certificate["verdict"] == "complete"
+    stored = json.loads(open_store(target).read_all(f"{target}.rescale/certificate.json", 1 << 20)[0])
+    assert stored["candidate_sha256"] == certificate["candidate_sha256"]
+
+
+def assert_right_or_not_there(target: str) -> None:
+    if is_there(target):
+        assert_right(target)
