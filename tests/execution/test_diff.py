@@ -129,6 +129,7 @@ def test_state_of_both_backends_is_equal(line: str) -> None:
     found = diff(snapshots.opened(f"{line}-canonical-hashmap"), snapshots.opened(f"{line}-canonical-rocksdb"))
     assert {state.state for state in unlike(found)} == OF_ITS_TIME
     assert all(d.found == "other value" for state in unlike(found) for d in state.differences)
+    assert all("time to live" in (state.remark or "") for state in unlike(found))
 
 
 def first(change: Callable[[Record], list[Record]]) -> Callable[[list[Record]], list[Record]]:
@@ -176,9 +177,20 @@ def test_a_changed_value_is_named(state: str, few: int, result_of: Callable[[str
     assert found.a.digest != found.b.digest
     assert difference.found == "other value"
     assert difference.item["key"] == in_words(state, record)["key"]
-    assert set(difference.item) == ({"key", "user key"} if state == "kinds" else {"key"})
+    assert set(difference.item) == ({"key", "user_key"} if state == "kinds" else {"key"})
     assert record.value.hex()[:64] in (difference.a or "")
     assert difference.a != difference.b
+
+
+def test_of_a_long_value_the_bytes_that_differ_are_shown(result_of: Callable[[str], Result], tmp_path: Path) -> None:
+    result = result_of(CANONICAL)
+    edit_records(result, "last", first(lambda record: [record._replace(value=bytes(5000))]))
+    shutil.copytree(result.target, tmp_path / "other")
+    other = replace(result, target=tmp_path / "other")
+    edit_records(other, "last", first(lambda record: [record._replace(value=bytes(100) + b"\1" + bytes(4899))]))
+    (difference,) = the_only(diff(result.opened(), other.opened())).differences
+    assert difference.a == f"5,000 bytes from byte 96 on 0x{bytes(32).hex()}…"
+    assert difference.b == f"5,000 bytes from byte 96 on 0x00000000{1:02x}{bytes(27).hex()}…"
 
 
 @pytest.mark.parametrize("few", [1000, 3], ids=["all listed", "narrowed down"])
@@ -345,7 +357,7 @@ def test_whole_key_groups_that_differ_are_named(name: str, slot: Slot, result_of
     place.flip(extent.start + extent.length - 1)
     found = the_only(against_source(result, name))
     size = f"{extent.length} bytes"
-    assert found.differences == (Difference("other value", {"key group": str(key_group)}, size, size),)
+    assert found.differences == (Difference("other value", {"key_group": str(key_group)}, size, size),)
     assert found.remark == (ONLY_BYTES if slot is Slot.KEYED else None)
 
 
@@ -436,7 +448,7 @@ def test_states_whose_serializers_are_not_known_are_compared_by_number(result_of
     (record, *_) = edit_records(result, state, first(with_other_value))
     found = the_only(diff(a, without_headers(result.opened())))
     assert found.state.startswith("state ")
-    assert found.differences[0].item == {"key bytes": f"0x{record.key.hex()}"}
+    assert found.differences[0].item == {"key_bytes": f"0x{record.key.hex()}"}
 
 
 def test_with_other_headers_they_cannot_be() -> None:

@@ -6,11 +6,12 @@ import struct
 from collections.abc import Sequence
 
 import mmh3
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rescale.flink.keyed.record_digest import MODULUS, RecordDigester, StateDigest
+from rescale.flink.keyed.record_digest import MODULUS, RecordDigester, StateDigest, key_digests, record_digests
 from support.canonical import Record
 from support.composite import in_a_buffer
 
@@ -119,3 +120,14 @@ def test_a_null_of_a_map_counts_as_its_flag_alone() -> None:
     assert found([(Record(1, b"key", b"\0"), 0)]) != found([(Record(1, b"key", b"\0\0"), 0)])
     assert found([(Record(1, b"key", b""), 0)]) != found([short])
     assert found([(short[0]._replace(state=0), 0)]) != found([(long[0]._replace(state=0), 0)]), "of a map only"
+
+
+@no_deadline
+@given(st.lists(placed, max_size=20))
+def test_single_records_and_their_keys_have_digests_too(records: list[Placed]) -> None:
+    batch = in_a_buffer([record for record, _ in records], [group for _, group in records])
+    is_map = np.array([IS_MAP[record.state] for record, _ in records], np.bool_)
+    low = 1 << 64
+    assert record_digests(batch, is_map).tolist() == [digest_of(record) % low for record, _ in records]
+    keys = (record._replace(state=0, value=b"") for record, _ in records)
+    assert key_digests(batch).tolist() == [digest_of(key) % low for key in keys]

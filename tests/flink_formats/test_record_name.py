@@ -44,7 +44,7 @@ def per_namespace(namespace: bytes, value: bytes = LONG, state_type: str = "VALU
         (
             header(per_namespace(VOID_NAMESPACE, MAP, "MAP")),
             "0261" + "00" + "0000000000000009",
-            {"key": '"a"', "user key": "9"},
+            {"key": '"a"', "user_key": "9"},
         ),
         (
             header(state("s", 3, {}, {"VALUE_SERIALIZER": TIMER})),
@@ -75,7 +75,7 @@ def test_a_record_has_the_parts_of_its_key(one: KeyedHeader, key: str, name: dic
     ],
 )
 def test_without_its_parts_a_record_has_its_bytes(one: KeyedHeader | None, key: str) -> None:
-    assert name_record(one, "s", bytes.fromhex(key)) == {"key bytes": f"0x{key}"}
+    assert name_record(one, "s", bytes.fromhex(key)) == {"key_bytes": f"0x{key}"}
 
 
 @pytest.mark.parametrize("name", ["1.20-canonical-rocksdb", "2-canonical-hashmap", "2-windows", "1.20-sql", "2-clicks"])
@@ -93,6 +93,6 @@ def test_every_record_of_flinks_has_a_name_of_its_own(name: str) -> None:
             for _, record in read_group(group, operator.entry.max_parallelism)
         ]
         assert len(set(found)) == len(found)
-        assert not any("key bytes" in one for one in found)
+        assert not any("key_bytes" in one for one in found)
         names += len(found)
     assert names > 0

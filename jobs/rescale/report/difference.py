@@ -8,6 +8,9 @@ from tabulate import tabulate
 
 from rescale.report.units import counted
 
+_LONGEST = 120
+"""Characters of a key that the text shows; the JSON has more."""
+
 
 def difference_text(document: dict[str, Any]) -> str:
     states = [(operator, state) for operator in document["operators"] for state in operator["states"]]
@@ -20,7 +23,7 @@ def difference_text(document: dict[str, Any]) -> str:
         if operator["differences"]:
             lines += ["", operator["label"], *_differences(operator["differences"])]
         for state in operator["states"]:
-            if not state["equal"]:
+            if not state["equal"] and (state["differences"] or not operator["differences"]):
                 lines += ["", f"{operator['label']}, {state['state']}", *_state(state)]
     return "\n".join(lines)
 
@@ -57,6 +60,10 @@ def _differences(differences: list[dict[str, Any]]) -> list[str]:
 
 
 def _difference(difference: dict[str, Any]) -> str:
-    what = ", ".join(f"{name} {value}" for name, value in difference["item"].items())
+    what = ", ".join(f"{name.replace('_', ' ')} {_shortened(value)}" for name, value in difference["item"].items())
     sides = "; ".join(f"{side.upper()}: {difference[side]}" for side in ("a", "b") if difference[side] is not None)
     return ": ".join(part for part in (difference["found"], what, sides) if part)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

@@ -52,7 +52,7 @@ class FirstLook:
 
     records: dict[int, tuple[StateDigests, StateDigests]] = field(default_factory=lambda: defaultdict(lambda: ({}, {})))
     record_units: dict[int, list[RecordUnit]] = field(default_factory=lambda: defaultdict(list))
-    items: dict[Part, Items] = field(default_factory=lambda: defaultdict(lambda: Items([], [])))
+    items: dict[Part, Items] = field(default_factory=dict)
 
 
 def look_first(pairs: Sequence[OperatorPair], files: tuple[Files, Files], spark: SparkContext) -> FirstLook:
@@ -68,7 +68,7 @@ def look_first(pairs: Sequence[OperatorPair], files: tuple[Files, Files], spark:
             if by_record:
                 look.record_units[i] += _record_units(pair, side, operator)
             for part in _element_parts(i, operator):
-                look.items[part]  # there, even if it has no element
+                look.items.setdefault(part, Items([], []))
             for place, unit in _extent_units(i, pair, side, operator, heap=not by_record):
                 places.append(place)
                 extent_units.append(unit._replace(number=len(extent_units)))
@@ -80,19 +80,21 @@ def look_first(pairs: Sequence[OperatorPair], files: tuple[Files, Files], spark:
         if isinstance(found, ExtentDigests):
             place, extent_unit = places[found.unit], extent_units[found.unit]
             items = zip(found.digests, place.numbers, extent_unit.extents, strict=True)
-            look.items[place.part][extent_unit.side].extend(Item(d, place.subtask, n, extent) for d, n, extent in items)
+            side_items = look.items.setdefault(place.part, Items([], []))[extent_unit.side]
+            side_items += (Item(digest, place.subtask, number, extent) for digest, number, extent in items)
         else:
             pair_number, record_unit = record_units[found.unit]
             states = look.records[pair_number][record_unit.side]
-            for state, digest in found.states.items():
-                states[state] = states.get(state, StateDigest()).plus(digest)
+            for state, state_digest in found.states.items():
+                states[state] = states.get(state, StateDigest()).plus(state_digest)
     for part_items in look.items.values():
-        for side_items in part_items:
-            side_items.sort(key=lambda item: (item.subtask, item.number))
+        for items_of_side in part_items:
+            items_of_side.sort(key=lambda item: (item.subtask, item.number))
     return look
 
 
 def _element_parts(i: int, operator: Operator) -> Iterator[Part]:
+    """Those without a single element, too."""
     for slot, streams in ((Slot.OPERATOR, operator.operator), (Slot.RAW_OPERATOR, operator.raw_operator)):
         for stream in streams:
             for state in stream.states:

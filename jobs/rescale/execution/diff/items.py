@@ -75,7 +75,7 @@ def compare_key_groups(items: Items, remark: str | None) -> Compared:
     for number, (a, b) in sorted(by_number.items()):
         if sorted(item.digest for item in a) != sorted(item.digest for item in b):
             what = OTHER_VALUE if a and b else ONLY_IN[bool(b)]
-            found.append(Difference(what, {"key group": str(number)}, _sizes(a), _sizes(b)))
+            found.append(Difference(what, {"key_group": str(number)}, _sizes(a), _sizes(b)))
     first = tuple(found[:MOST_SHOWN])
     return Compared(_amount(items.a), _amount(items.b), first, len(found), remark if found else None)
 

@@ -36,8 +36,11 @@ _FEW = 1000
 _MOST_LISTED = 10_000
 """Records of a state that a unit lists: only one key over and over gets there."""
 
-_KEY_SHOWN, _VALUE_SHOWN = 4096, 32
-"""Bytes of them."""
+_MOST_BYTES = 4096
+"""Of a key and of a value that a task gives back."""
+
+_SHOWN, _IN_FRONT = 32, 4
+"""Bytes of a value that are shown, and those before the first one that differs."""
 
 
 class Bucket(NamedTuple):
@@ -132,8 +135,8 @@ def _listed(side: int, records: Records, keys: Halves, digests: Halves) -> list[
     found = []
     for i in range(min(len(records), _MOST_LISTED)):
         start, limit, end = int(records.starts[i]), int(records.limits[i]), int(records.ends[i])
-        key = records.data[start : min(limit, start + _KEY_SHOWN)].tobytes()
-        value = records.data[limit + 4 : min(end, limit + 4 + _VALUE_SHOWN)].tobytes()
+        key = records.data[start : min(limit, start + _MOST_BYTES)].tobytes()
+        value = records.data[limit + 4 : min(end, limit + 4 + _MOST_BYTES)].tobytes()
         found.append(FoundRecord(side, int(keys[i]), key, int(digests[i]), value, end - limit - 4))
     return found
 
@@ -209,17 +212,22 @@ def _differences(records: Sequence[FoundRecord]) -> Iterator[tuple[bytes, str, s
     for (key, _), (a, b) in sorted(by_key.items(), key=lambda item: item[0]):
         if Counter(one.digest for one in a) == Counter(one.digest for one in b):
             continue
-        if not a or not b:
-            yield key, ONLY_IN[bool(b)], _in_words(a), _in_words(b)
-        else:
-            yield key, OTHER_VALUE if len(a) == len(b) else OTHER_NUMBER, _in_words(a), _in_words(b)
+        begin = _first_unlike(a[0].value, b[0].value) if a and b else 0
+        what = ONLY_IN[bool(b)] if not a or not b else OTHER_VALUE if len(a) == len(b) else OTHER_NUMBER
+        yield key, what, _in_words(a, begin), _in_words(b, begin)
 
 
-def _in_words(records: Sequence[FoundRecord]) -> str | None:
+def _first_unlike(a: bytes, b: bytes) -> int:
+    """Where to begin to show two values, so that one sees how they differ."""
+    at = next((i for i, (one, other) in enumerate(zip(a, b, strict=False)) if one != other), 0)
+    return at - _IN_FRONT if at >= _SHOWN else 0
+
+
+def _in_words(records: Sequence[FoundRecord], begin: int) -> str | None:
     if not records:
         return None
-    first = records[0]
-    more = "…" if first.value_size > len(first.value) else ""
+    size, value = records[0].value_size, records[0].value[begin : begin + _SHOWN]
     times = f"{len(records)} records, one of " if len(records) > 1 else ""
-    value = f" {shown_bytes(first.value)}{more}" if first.value else ""
-    return f"{times}{counted(first.value_size, 'byte')}{value}"
+    place = f" from byte {begin} on" if begin else ""
+    more = "…" if size > begin + len(value) else ""
+    return f"{times}{counted(size, 'byte')}{place}{f' {shown_bytes(value)}{more}' if value else ''}"

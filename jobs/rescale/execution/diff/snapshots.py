@@ -29,6 +29,8 @@ from rescale.flink.metadata.handles import DistributionMode
 from rescale.planning.plan import Slot
 from rescale.planning.snapshot import Snapshot
 
+_OF_ITS_TIME = "state with a time to live holds when each value was written or read last"
+
 
 def diff_snapshots(a: Snapshot, b: Snapshot, spark: SparkContext) -> SnapshotDiff:
     """What the snapshots hold, state by state, and where they differ.
@@ -86,7 +88,9 @@ class _Comparison:
             of_a, of_b = types[0].get(name), types[1].get(name)
             if of_a and of_b and of_a != of_b:
                 first, differing = (Difference(OTHER_TYPE, {}, of_a, of_b), *first), differing + 1
-            yield StateDiff(name, of_a or of_b or "unknown", "records", *amounts[name], first, differing)
+            kind = of_a or of_b or "unknown"
+            remark = _OF_ITS_TIME if differing and "TTL<" in kind else None
+            yield StateDiff(name, kind, "records", *amounts[name], first, differing, remark)
 
     def _parts(self, i: int, pair: OperatorPair) -> Iterator[StateDiff]:
         """Everything else."""

@@ -23,17 +23,17 @@ _VOID_NAMESPACE = "VoidNamespace"
 
 
 def name_record(header: KeyedHeader | None, state: str, key: bytes) -> dict[str, str]:
-    """What stands in `key`, by what it is: `key`, and `time`, `namespace`, `user key` as far as there are such.
+    """What stands in `key`, by what it is: `key`, and `time`, `namespace`, `user_key` as far as there are such.
 
-    Without its header, or where it cannot be told apart: `key bytes`.
+    Without its header, or where it cannot be told apart: `key_bytes`.
     """
     info = next((info for info in header.states if info.name == state), None) if header is not None else None
     if header is None or info is None:
-        return {"key bytes": shown_bytes(key)}
+        return {"key_bytes": shown_bytes(key)}
     try:
         return _parts(header.key_serializer, info, ByteReader(key))
     except RescaleError:
-        return {"key bytes": shown_bytes(key)}
+        return {"key_bytes": shown_bytes(key)}
 
 
 def _parts(key_serializer: SerializerSnapshot, info: StateMetaInfo, reader: ByteReader) -> dict[str, str]:
@@ -55,7 +55,7 @@ def _parts(key_serializer: SerializerSnapshot, info: StateMetaInfo, reader: Byte
     if has_lengths:
         _take_length(reader, reader.position - begin)
     if info.state_type == "MAP":
-        parts["user key"] = _user_key(info, reader)
+        parts["user_key"] = _user_key(info, reader)
     if reader.remaining:
         raise reader.error("bytes behind the key of a record", found=reader.remaining)
     return parts
