@@ -83,11 +83,7 @@ def claimed_by(target: str) -> str | None:
 
 def planned_names(plan: Plan) -> set[str]:
     """The names of all files that the plan's result may hold, `_metadata` apart."""
-    return {
-        plan.file_name(operator, stream)
-        for operator in plan.operators
-        for stream in operator.streams
-    }
+    return {plan.file_name(operator, stream) for operator in plan.operators for stream in operator.streams}
 
 
 def _refuse_foreign_files(plan: Plan, store: Store) -> None:
