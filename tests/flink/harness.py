@@ -178,9 +178,16 @@ class Flink:
         return answer
 
     def snapshot(self, job: Job, directory: Path, *kinds: str, timeout: float = 90) -> Path:
+        """As `snapshots`; returns the last one's directory."""
+        return self.snapshots(job, directory, *kinds, timeout=timeout)[-1]
+
+    def snapshots(
+        self, job: Job, directory: Path, *kinds: str, restored: Path | None = None, timeout: float = 90
+    ) -> list[Path]:
         """Runs the first phase of `job` and takes snapshots of these kinds below `directory`, one after the other.
 
-        A kind is `canonical` (the default), `native` or `checkpoint` (retained). Returns the last one's directory.
+        A kind is `canonical` (the default), `native` or `checkpoint` (retained); `wave` is none, but lets the job go on
+        a bit. If a snapshot is `restored`, it stands for the first phase. Returns the directories of all.
         """
         answer = self.command(
             "snapshot",
@@ -188,8 +195,9 @@ class Flink:
             job=job.document(),
             directory=str(directory),
             kinds=list(kinds or ("canonical",)),
+            restored=str(restored or ""),
         )
-        return Path(answer["path"])
+        return [Path(path) for path in answer["paths"]]
 
     def restore(
         self,

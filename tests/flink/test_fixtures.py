@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,8 @@ def test_restores(request: pytest.FixtureRequest, folder: Path, document: dict[s
     line = "flink_1_20" if document["flink"].startswith("1.") else "flink_2"
     flink: Flink = request.getfixturevalue(line)
     job = Job(**document["job"])
-    plain = job.with_(configuration={})
+    # Flink does not look for timers on the heap where it is to keep them in RocksDB.
+    plain = job.with_(configuration={name: value for name, value in job.configuration.items() if "timer" in name})
     parallelism = job.parallelism if "partially" in job.parameters else job.parallelism + 1
     verdict = flink.restore(folder / document["snapshot"], job, plain.with_(parallelism=parallelism))
     assert verdict.ok, verdict
@@ -49,5 +49,5 @@ def test_the_table_is_what_is_committed() -> None:
     assert set(committed) == {fixture.name for fixture in TABLE}
     for fixture in TABLE:
         document = committed[fixture.name]
-        assert document["job"] == asdict(fixture.job), fixture.name
+        assert Job(**document["job"]) == fixture.job, fixture.name
         assert (document["flink"], document["kinds"]) == (fixture.version, list(fixture.kinds)), fixture.name

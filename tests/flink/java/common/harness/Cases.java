@@ -4,6 +4,7 @@ import harness.clicks.Clicks;
 import harness.everything.Everything;
 import harness.graphs.Async;
 import harness.graphs.Cep;
+import harness.graphs.Churn;
 import harness.graphs.Finished;
 import harness.graphs.Jam;
 import harness.graphs.Splits;
@@ -12,6 +13,7 @@ import harness.graphs.Windows;
 import harness.keyed.Keyed;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -22,17 +24,18 @@ import org.apache.flink.util.FileUtils;
 
 /** Makes snapshots of scenarios, and restores and judges them. */
 public final class Cases {
-    private static final Map<String, Scenario> SCENARIOS = Map.of(
-            "everything", new Everything(),
-            "clicks", new Clicks(),
-            "windows", new Windows(),
-            "sql", new Sql(),
-            "splits", new Splits(),
-            "async", new Async(),
-            "cep", new Cep(),
-            "finished", new Finished(),
-            "jam", new Jam(),
-            "keyed", new Keyed());
+    private static final Map<String, Scenario> SCENARIOS = Map.ofEntries(
+            Map.entry("everything", new Everything()),
+            Map.entry("clicks", new Clicks()),
+            Map.entry("windows", new Windows()),
+            Map.entry("sql", new Sql()),
+            Map.entry("splits", new Splits()),
+            Map.entry("async", new Async()),
+            Map.entry("cep", new Cep()),
+            Map.entry("finished", new Finished()),
+            Map.entry("jam", new Jam()),
+            Map.entry("churn", new Churn()),
+            Map.entry("keyed", new Keyed()));
 
     private final Cluster cluster;
     private final Map<String, List<String>> undisturbed = new HashMap<>();
@@ -59,20 +62,30 @@ public final class Cases {
                 "broadcast", expected.broadcast);
     }
 
-    /** Runs the first phase of `job` and takes snapshots of `kinds` one after the other; answers with the last. */
+    /**
+     * Runs the first phase of `job`, or restores the snapshot `restored` instead, and takes snapshots of `kinds` one
+     * after the other; answers with their places. The kind `wave` is none: it lets the feeds emit once more.
+     */
     public Map<String, Object> snapshot(JsonNode request, Deadline deadline) throws Exception {
         Job job = new Job(request.get("job"));
         Path directory = Files.createDirectories(Path.of(request.get("directory").asText()));
-        Run run = new Run(false);
+        String restored = request.get("restored").asText();
+        Run run = new Run(!restored.isEmpty());
+        Map<String, String> settings = restored.isEmpty() ? Map.of() : settings(restored, "NO_CLAIM");
         JobID id = null;
         try {
-            id = cluster.submit(scenario(job), job, run, directory, Map.of(), deadline);
+            id = cluster.submit(scenario(job), job, run, directory, settings, deadline);
             cluster.awaitRunning(id, run, deadline);
-            String path = null;
+            List<String> paths = new ArrayList<>();
             for (JsonNode kind : request.get("kinds")) {
-                path = cluster.take(id, kind.asText(), directory, deadline);
+                if (kind.asText().equals("wave")) {
+                    run.startWave();
+                    cluster.awaitRunning(id, run, deadline);
+                } else {
+                    paths.add(cluster.take(id, kind.asText(), directory, deadline));
+                }
             }
-            return Map.of("path", path);
+            return Map.of("paths", paths);
         } finally {
             end(id, run);
         }

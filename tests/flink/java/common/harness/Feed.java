@@ -17,10 +17,13 @@ public final class Feed<T> extends LegacySource<T> {
     /** Event time between the phases, in ms: records of phase 1 are older, those of phase 2 are younger. */
     public static final long PAUSE = 100_000;
 
+    /** The phases of waves, which come between 1 and 2 if the harness asks for them, begin here. */
+    private static final int WAVES = 3;
+
     /** A record and its event time. */
     public record Timed<T>(T value, long time) {}
 
-    /** What a subtask emits in a phase (1 or 2); all of a key comes from one subtask, to keep its order. */
+    /** What a subtask emits in a phase (1 or 2, or a wave's); all of a key comes from one subtask, in order. */
     public interface Records<T> extends Serializable {
         List<Timed<T>> of(int phase, int subtask, int parallelism);
     }
@@ -68,20 +71,30 @@ public final class Feed<T> extends LegacySource<T> {
                 .setParallelism(job.parallelism(name));
     }
 
+    /** Which wave a phase is; the first phase is wave 0. */
+    public static int wave(int phase) {
+        return phase == 1 ? 0 : phase - WAVES + 1;
+    }
+
     @Override
     public void run(SourceContext<T> context) throws Exception {
         Run shared = Run.of(run);
         if (!shared.restored) {
             emit(context, 1);
             context.emitWatermark(new Watermark(PAUSE));
-            shared.emittedFirstPhase();
+            shared.emitted();
             if (ends.after(Line.subtask(getRuntimeContext()))) {
                 return;
             }
         }
         boolean second = false;
+        int phase = WAVES;
         while (running && !second) {
             second = shared.awaitSecondPhase(20);
+            for (; phase < WAVES + shared.waves(); phase++) {
+                emit(context, phase);
+                shared.emitted();
+            }
         }
         if (second) {
             emit(context, 2);

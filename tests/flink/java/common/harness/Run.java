@@ -23,6 +23,7 @@ public final class Run {
     public final Found found = new Found();
     private final AtomicInteger feeds = new AtomicInteger();
     private final AtomicInteger emitted = new AtomicInteger();
+    private final AtomicInteger waves = new AtomicInteger();
     private final AtomicInteger finishing = new AtomicInteger();
     private final CompletableFuture<Void> second = new CompletableFuture<>();
     private final List<String> results = new ArrayList<>();
@@ -50,12 +51,22 @@ public final class Run {
         feeds.addAndGet(subtasks);
     }
 
-    public void emittedFirstPhase() {
+    /** A feeding subtask has emitted its first phase, or a wave. */
+    public void emitted() {
         emitted.incrementAndGet();
     }
 
     public boolean allEmitted() {
-        return restored || emitted.get() >= feeds.get();
+        return restored || emitted.get() >= feeds.get() * (1 + waves.get());
+    }
+
+    /** Lets every feed emit once more before the second phase. */
+    public void startWave() {
+        waves.incrementAndGet();
+    }
+
+    public int waves() {
+        return waves.get();
     }
 
     /** Says that so many tasks will be finished before the snapshot is taken. */

@@ -160,7 +160,7 @@ final class SplitSource implements Source<String, SplitSource.Split, Integer> {
             }
             if (split.next() == NUMBERS / 2 && !second) {
                 paused.add(split);
-                run.emittedFirstPhase();
+                run.emitted();
             } else if (split.next() < NUMBERS) {
                 output.collect(split.splitId() + " #" + split.next());
                 active.addFirst(new Split(split.number(), split.next() + 1));
