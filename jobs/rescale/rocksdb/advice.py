@@ -1,0 +1,3 @@
+"""What to do about a database that is not read."""
+
+CANONICAL = "take a canonical savepoint (flink savepoint --type canonical) and rescale that"

@@ -1,0 +1,142 @@
+"""A database of Flink, open for reading.
+
+It is opened with options of ours and not with those of the machine where Flink ran: what these say of the meaning of
+the rows was checked, everything else would only bring foreign paths and settings along. The merge operator joins the
+elements that were added to a list one by one; without it RocksDB shows such a list as if it were not there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from rescale.errors import RescaleError, SnapshotError, StoreError, UnsupportedError
+from rescale.rocksdb.advice import CANONICAL
+from rescale.rocksdb.directory import DatabaseDirectory
+from rescale.rocksdb.files import CURRENT
+from rescale.rocksdb.inventory import take_inventory
+from rescale.rocksdb.library import Library, RocksdbError, library
+from rescale.rocksdb.manifest import DEFAULT_COLUMN_FAMILY, Manifest
+from rescale.rocksdb.options_file import MERGE_OPERATOR
+
+_OPTIONS = f"merge_operator={MERGE_OPERATOR};max_open_files=256;info_log_level=FATAL_LEVEL"
+_READAHEAD_BYTES = 1024 * 1024
+
+_FILE_IN_MESSAGE = re.compile(r"(\d+\.sst|MANIFEST-\d+|CURRENT)\b")
+_TRANSIENT = ("IO error", "Busy", "TimedOut", "Try again", "Aborted")
+_DAMAGED = ("Corruption", "NotFound")
+
+
+@dataclass(frozen=True)
+class RowIterator:
+    """An iterator of RocksDB over some rows of a state; `address` is that of its `rocksdb_iterator_t`."""
+
+    address: int
+    _database: Database
+    _state: str
+
+    def check(self) -> None:
+        """Raises what RocksDB met, which otherwise looks like the end."""
+        try:
+            library().checked("iter_get_error", self.address)
+        except RocksdbError as error:
+            raise self._database.error(str(error)).located(state=self._state) from None
+
+
+class Database:
+    """An open database; `manifest` says what it holds."""
+
+    def __init__(
+        self, directory: DatabaseDirectory, manifest: Manifest, address: int, column_families: dict[str, int]
+    ) -> None:
+        self.manifest = manifest
+        self._directory = directory
+        self._address = address
+        self._column_families = column_families
+
+    @property
+    def uri(self) -> str:
+        """Of the file that says what belongs to the database."""
+        return next(file.uri for file in self._directory.files if file.name == CURRENT)
+
+    @contextmanager
+    def rows(self, state: str, begin: bytes, end: bytes) -> Iterator[RowIterator]:
+        """The rows of a state whose keys lie in [begin, end), from the first one on."""
+        rocksdb = library()
+        with ExitStack() as stack:
+            options = rocksdb.call("readoptions_create")
+            stack.callback(rocksdb.call, "readoptions_destroy", options)
+            rocksdb.call("readoptions_set_fill_cache", options, 0)
+            rocksdb.call("readoptions_set_readahead_size", options, _READAHEAD_BYTES)
+            rocksdb.call("readoptions_set_total_order_seek", options, 1)
+            rocksdb.call("readoptions_set_iterate_upper_bound", options, end, len(end))  # RocksDB keeps the address
+            family = self._column_families[state]
+            iterator = rocksdb.call("create_iterator_cf", self._address, options, family)
+            stack.callback(rocksdb.call, "iter_destroy", iterator)
+            rocksdb.call("iter_seek", iterator, begin, len(begin))
+            yield RowIterator(iterator, self, state)
+
+    def error(self, message: str) -> RescaleError:
+        """What RocksDB says, as an error of ours."""
+        return _translated(message, self._directory)
+
+
+@contextmanager
+def opened_database(directory: DatabaseDirectory, states: Collection[str]) -> Iterator[Database]:
+    """The database in a directory, whose states have these names in the meta stream.
+
+    `SnapshotError` if it is damaged, or its parts contradict each other; `UnsupportedError` if it is not Flink's.
+    """
+    manifest = take_inventory(directory.files, directory.content, states)
+    names = [DEFAULT_COLUMN_FAMILY, *states]
+    rocksdb = library()
+    with ExitStack() as stack:
+        handles = (ctypes.c_void_p * len(names))()
+        try:
+            options = _options(rocksdb, stack)
+            address = rocksdb.checked(
+                "open_for_read_only_column_families",
+                options,
+                os.fsencode(directory.path),
+                len(names),
+                (ctypes.c_char_p * len(names))(*(name.encode() for name in names)),
+                (ctypes.c_void_p * len(names))(*[options] * len(names)),
+                handles,
+                0,
+            )
+        except RocksdbError as error:
+            raise _translated(str(error), directory) from None
+        stack.callback(rocksdb.call, "close", address)
+        for handle in handles:
+            stack.callback(rocksdb.call, "column_family_handle_destroy", handle)
+        families = {name: int(handle or 0) for name, handle in zip(names, handles, strict=True)}
+        yield Database(directory, manifest, address, families)
+
+
+def _options(rocksdb: Library, stack: ExitStack) -> int:
+    base, options = (int(rocksdb.call("options_create")) for _ in range(2))
+    stack.callback(rocksdb.call, "options_destroy", base)
+    stack.callback(rocksdb.call, "options_destroy", options)
+    rocksdb.checked("get_options_from_string", base, _OPTIONS.encode(), options)
+    return options
+
+
+def _translated(message: str, directory: DatabaseDirectory) -> RescaleError:
+    """RocksDB's message as an error of ours, with the file of the snapshot that it speaks of."""
+    sources = {file.name: file.uri for file in directory.files}
+    named = [name for name in _FILE_IN_MESSAGE.findall(message) if name in sources]
+    path = sources[named[0] if named else CURRENT]
+    found = message.replace(f"{directory.path}/", "")
+    if found.startswith(_TRANSIENT) and "No such file" not in found:
+        return StoreError("RocksDB cannot read the database", path=path, found=found)
+    if found.startswith((*_DAMAGED, *_TRANSIENT)):
+        return SnapshotError(
+            "the database is damaged", path=path, found=f"RocksDB says: {found}", advice="take another snapshot"
+        )
+    return UnsupportedError(
+        "RocksDB does not read the database", path=path, found=f"RocksDB says: {found}", advice=CANONICAL
+    )

@@ -1,0 +1,104 @@
+"""The files of a database in a directory of their own, as RocksDB wants them.
+
+RocksDB writes where it opens, if only a log, so this is never where the snapshot lies: local files are linked
+symbolically, all others are fetched, a few at a time in bounded chunks. What was fetched goes when the block ends.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rescale.errors import StoreError
+from rescale.rocksdb.files import DatabaseFile, needed_files
+from rescale.storage.locations import is_s3
+from rescale.storage.store import open_store
+
+_CHUNK_BYTES = 8 * 1024 * 1024
+_AT_ONCE = 4
+
+
+@dataclass(frozen=True)
+class DatabaseDirectory:
+    """`files` as they lie in `path`, each under its name."""
+
+    path: Path
+    files: tuple[DatabaseFile, ...]
+
+    def content(self, file: DatabaseFile) -> bytes:
+        return (self.path / file.name).read_bytes()
+
+
+@contextmanager
+def fetched_database(files: Sequence[DatabaseFile], scratch: Path) -> Iterator[DatabaseDirectory]:
+    """All files of a handle in a new directory below `scratch`, until the block ends.
+
+    `UnsupportedError` for files that a database of Flink does not have, `SnapshotError` for those that are gone, too
+    short or changed, `StoreError` if the disk has no room for them.
+    """
+    needed = needed_files(files)
+    linked = {file.name for file in needed if _is_whole_local_file(file)}
+    with ExitStack() as stack:
+        with _translated(scratch):
+            _check_space(scratch, sum(file.length for file in needed if file.name not in linked))
+            path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rescale-rocksdb-", dir=scratch)))
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                places = [
+                    pool.submit(_link if file.name in linked else _fetch, file, path / file.name) for file in needed
+                ]
+                try:
+                    for place in places:
+                        place.result()
+                finally:
+                    pool.shutdown(cancel_futures=True)
+        yield DatabaseDirectory(path, tuple(needed))
+
+
+@contextmanager
+def _translated(scratch: Path) -> Iterator[None]:
+    """Errors of the operating system as ours."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(f"the file system says: {error.strerror}", path=error.filename or str(scratch)) from None
+
+
+def _is_whole_local_file(file: DatabaseFile) -> bool:
+    """Whether the file can be used where it lies."""
+    if file.data is not None or is_s3(file.uri) or file.start:
+        return False
+    there = open_store(file.uri).stat(file.uri)
+    return there is not None and there.size == file.length
+
+
+def _check_space(scratch: Path, needed: int) -> None:
+    free = shutil.disk_usage(scratch).free
+    if needed > free:
+        raise StoreError(
+            "a database does not fit on the disk",
+            path=str(scratch),
+            expected=f"{needed} bytes",
+            found=f"{free} bytes are free",
+            advice="give the executors more room for scratch files (spark.local.dir)",
+        )
+
+
+def _link(file: DatabaseFile, path: Path) -> None:
+    open_store(file.uri).read(file.uri, 0, 0, file.pin)  # looks whether it is still the pinned version
+    path.symlink_to(file.uri)
+
+
+def _fetch(file: DatabaseFile, path: Path) -> None:
+    with path.open("xb") as out:
+        if file.data is not None:
+            out.write(file.data)
+            return
+        store = open_store(file.uri)
+        for offset in range(0, file.length, _CHUNK_BYTES):
+            length = min(_CHUNK_BYTES, file.length - offset)
+            out.write(store.read(file.uri, file.start + offset, length, file.pin))

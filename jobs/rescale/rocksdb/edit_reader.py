@@ -1,0 +1,65 @@
+"""The numbers and texts of RocksDB's files (`util/coding.h`): varints, slices, internal keys."""
+
+from __future__ import annotations
+
+from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.binary import ByteReader
+from rescale.rocksdb.advice import CANONICAL
+
+_TRAILER_SIZE = 8
+"""Of an internal key: `sequence << 8 | type`, little-endian."""
+
+
+class EditReader(ByteReader):
+    """A cursor over one record of a MANIFEST, which begins at `origin` of the file."""
+
+    def __init__(self, data: bytes, path: str, origin: int) -> None:
+        super().__init__(data, path)
+        self._origin = origin
+
+    def error(
+        self, what: str, *, at: int | None = None, expected: object = None, found: object = None
+    ) -> SnapshotError:
+        offset = self._origin + (self.position if at is None else at)
+        return super().error(what, at=offset, expected=expected, found=found)
+
+    def refusal(self, what: str, *, found: object = None) -> UnsupportedError:
+        """The database is valid, but not Flink's, or not of a release that is known."""
+        return UnsupportedError(
+            f"the database has {what}",
+            path=self.path,
+            offset=self._origin + self.position,
+            found=found,
+            advice=CANONICAL,
+        )
+
+    def varint(self, bits: int = 64) -> int:
+        """Seven bits of a byte each, the lowest first; at most `bits` in all."""
+        value, at = 0, self.position
+        for shift in range(0, bits, 7):
+            byte = self.u8()
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80 and value < 1 << bits:
+                return value
+        raise self.error(f"a number of more than {bits} bits", at=at)
+
+    def varint32(self) -> int:
+        return self.varint(32)
+
+    def slice(self) -> bytes:
+        return self.raw(self.varint32())
+
+    def name(self) -> str:
+        at, data = self.position, self.slice()
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            raise self.error("a name that is not UTF-8", at=at, found=data) from None
+
+    def internal_key(self) -> tuple[bytes, int, int]:
+        """User key, sequence number and type."""
+        at, data = self.position, self.slice()
+        if len(data) < _TRAILER_SIZE:
+            raise self.error("a key without a sequence number", at=at, found=data.hex())
+        trailer = int.from_bytes(data[-_TRAILER_SIZE:], "little")
+        return data[:-_TRAILER_SIZE], trailer >> 8, trailer & 0xFF

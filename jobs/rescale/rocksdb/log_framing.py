@@ -1,0 +1,101 @@
+"""The framing of RocksDB's MANIFEST (`log::Reader`): records in blocks of 32 KiB, each piece with a checksum.
+
+    crc:u32  length:u16  type:u8  payload[length]            little-endian
+
+A record that does not fit into what is left of a block goes on in the next one; fewer than seven bytes that are left
+are zeros. RocksDB drops a torn record at the end without a word, and with it a part of the state: here it is refused.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import NamedTuple
+
+import google_crc32c
+
+from rescale.errors import RescaleError, SnapshotError, UnsupportedError
+
+BLOCK_SIZE = 32768
+_HEADER = struct.Struct("<IHB")
+_MASK_DELTA = 0xA282EAD8
+
+
+class _Type(IntEnum):
+    """`log::RecordType`, as far as a MANIFEST has them."""
+
+    PADDING = 0
+    FULL = 1
+    FIRST = 2
+    MIDDLE = 3
+    LAST = 4
+
+
+class LogRecord(NamedTuple):
+    """`position` is that of the record's first piece in the file."""
+
+    position: int
+    payload: bytes
+
+
+def masked_crc32c(data: bytes) -> int:
+    """CRC-32C as RocksDB stores it (`crc32c::Mask`): a checksum of bytes that hold checksums would be weak."""
+    crc: int = google_crc32c.value(data)
+    return ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF
+
+
+def read_log(data: bytes, path: str) -> Iterator[LogRecord]:
+    """All records of a file; `SnapshotError` for one that is damaged or torn."""
+    pieces: list[bytes] = []
+    start = at = 0
+    while at < len(data):
+        left = min(BLOCK_SIZE - at % BLOCK_SIZE, len(data) - at)
+        if left < _HEADER.size:
+            if at % BLOCK_SIZE + left < BLOCK_SIZE:
+                raise _torn(path, at)
+            if any(data[at : at + left]):
+                raise SnapshotError("bytes behind the last record of a block", path=path, offset=at)
+            at += left
+            continue
+        crc, length, kind = _HEADER.unpack_from(data, at)
+        if kind == _Type.PADDING and not length:
+            if crc or any(data[at : at + left]):
+                raise SnapshotError("bytes in the padding of a block", path=path, offset=at)
+            at += left
+            continue
+        if length > left - _HEADER.size:
+            if at + _HEADER.size + length > len(data):
+                raise _torn(path, at)
+            raise SnapshotError("a record that reaches over its block", path=path, offset=at, found=f"{length} bytes")
+        payload = data[at + _HEADER.size : at + _HEADER.size + length]
+        if (found := masked_crc32c(data[at + 6 : at + _HEADER.size + length])) != crc:
+            raise SnapshotError(
+                "the checksum of a record is wrong", path=path, offset=at, expected=f"{crc:08x}", found=f"{found:08x}"
+            )
+        if kind not in _Type._value2member_map_ or kind == _Type.PADDING:
+            raise UnsupportedError("a kind of record that a MANIFEST does not have", path=path, offset=at, found=kind)
+        if (kind in (_Type.FULL, _Type.FIRST)) == bool(pieces):
+            raise _out_of_order(path, at, _Type(kind))
+        if not pieces:
+            start = at
+        pieces.append(payload)
+        at += _HEADER.size + length
+        if kind in (_Type.FULL, _Type.LAST):
+            yield LogRecord(start, b"".join(pieces))
+            pieces = []
+    if pieces:
+        raise _torn(path, start)
+
+
+def _torn(path: str, at: int) -> RescaleError:
+    return SnapshotError(
+        "the file ends inside a record",
+        path=path,
+        offset=at,
+        advice="take another snapshot; RocksDB would open this one without what the record says",
+    )
+
+
+def _out_of_order(path: str, at: int, kind: _Type) -> RescaleError:
+    return SnapshotError("a piece of a record out of order", path=path, offset=at, found=kind.name.lower())

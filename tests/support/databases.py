@@ -1,0 +1,138 @@
+"""The RocksDB directories of committed snapshots, and what canonical savepoints of the same moment say they hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
+from rescale.flink.keyed.records import Records
+from rescale.flink.metadata.handles import (
+    FileStream,
+    IncrementalHandle,
+    InlineStream,
+    RelativeFileStream,
+    SegmentStream,
+    Stream,
+)
+from rescale.flink.metadata.reader import read_metadata
+from rescale.rocksdb.database import opened_database
+from rescale.rocksdb.directory import fetched_database
+from rescale.rocksdb.files import DatabaseFile
+from rescale.rocksdb.scan import RowReader
+from support.canonical import prefix, read_group
+from support.snapshots import FIXTURES, content, open_snapshot
+
+Rows = dict[tuple[str, int, bytes], bytes]
+"""Value by state, key group, and key without key group."""
+
+
+class Stored(NamedTuple):
+    """A database of a committed snapshot; `where` names it in assertions."""
+
+    where: str
+    max_parallelism: int
+    key_groups: KeyGroupRange
+    header: KeyedHeader
+    files: tuple[DatabaseFile, ...]
+
+    @property
+    def states(self) -> list[str]:
+        return [state.name for state in self.header.states]
+
+
+@cache
+def databases(name: str) -> tuple[Stored, ...]:
+    """Of one committed snapshot, in the order of operators and subtasks."""
+    folder = FIXTURES / name
+    document = json.loads((folder / "expected.json").read_text())
+    directory = folder / document["snapshot"]
+    metadata = read_metadata((directory / "_metadata").read_bytes(), str(directory / "_metadata"))
+    moved = (document["directory_prefix"], folder)
+    return tuple(
+        Stored(
+            f"{name} {subtask.index}",
+            operator.max_parallelism,
+            KeyGroupRange(handle.first_key_group, handle.first_key_group + handle.key_groups - 1),
+            read_keyed_header(read_file(_file("meta", handle.meta, directory, moved)), name),
+            tuple(_file(file.name, file.stream, directory, moved) for file in (*handle.shared, *handle.private)),
+        )
+        for operator in metadata.operators
+        for subtask in operator.subtasks
+        if subtask.state is not None and isinstance(handle := subtask.state.managed_keyed, IncrementalHandle)
+    )
+
+
+def _file(name: str, stream: Stream | None, directory: Path, moved: tuple[str | None, Path]) -> DatabaseFile:
+    def place(absolute: str) -> Path:
+        prefix, folder = moved
+        assert prefix is not None
+        return folder / Path(absolute.removeprefix("file:")).relative_to(prefix)
+
+    match stream:
+        case InlineStream():
+            return DatabaseFile(name, str(directory / "_metadata"), len(stream.data), data=stream.data)
+        case RelativeFileStream():
+            return DatabaseFile(name, str(directory / stream.path), stream.size)
+        case FileStream():
+            return DatabaseFile(name, str(place(stream.path)), stream.size)
+        case SegmentStream():
+            return DatabaseFile(name, str(place(stream.path)), stream.size, start=stream.start)
+    raise AssertionError(stream)
+
+
+def read_file(file: DatabaseFile) -> bytes:
+    return file.data if file.data is not None else Path(file.uri).read_bytes()[file.start : file.start + file.length]
+
+
+@cache
+def canonical_rows(name: str) -> Rows:
+    """What the canonical savepoint beside a snapshot holds; the names of states are unique in these jobs."""
+    snapshot = open_snapshot(str(FIXTURES / name / "canonical"))
+    rows: Rows = {}
+    for operator in snapshot.operators:
+        for stream in operator.keyed:
+            assert stream.parsed is not None
+            for extent in filter(None, stream.groups):
+                for key_group, record in read_group(content(snapshot, extent), operator.entry.max_parallelism):
+                    state = stream.parsed.states[record.state].name
+                    rows[state, key_group, record.key] = record.value
+    return rows
+
+
+def with_canonical() -> list[str]:
+    """The snapshots that have a canonical savepoint of the same moment beside them."""
+    return [path.parent.name for path in sorted(FIXTURES.glob("*/canonical"))]
+
+
+def read_rows(
+    files: Sequence[DatabaseFile], states: Sequence[str], key_groups: KeyGroupRange, max_parallelism: int, scratch: Path
+) -> Rows:
+    """All rows of a database, read as a task reads them; every batch is looked at before the next one comes."""
+    reader = RowReader(max_parallelism)
+    rows: Rows = {}
+    with fetched_database(files, scratch) as directory, opened_database(directory, states) as database:
+        for i, state in enumerate(states):
+            for records in reader.read(database, state, i, key_groups):
+                rows |= _checked_rows(records, state, i, max_parallelism)
+    return rows
+
+
+def _checked_rows(records: Records, state: str, state_id: int, max_parallelism: int) -> Rows:
+    """The rows of a batch, whose parts must lie end to end as `Records` has it."""
+    data = records.data.tobytes()
+    assert set(records.states.tolist()) == {state_id}
+    rows: Rows = {}
+    begin = 0
+    columns = (column.tolist() for column in (records.starts, records.limits, records.ends, records.groups))
+    for start, limit, end, group in zip(*columns, strict=True):
+        assert data[begin:start] == prefix(group, max_parallelism)
+        assert int.from_bytes(data[limit : limit + 4], "big") == end - limit - 4
+        rows[state, group, data[start:limit]] = data[limit + 4 : end]
+        begin = end
+    assert len(rows) == len(records)
+    return rows

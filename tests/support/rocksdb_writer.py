@@ -1,0 +1,121 @@
+"""Databases of our own, written through the C interface of the library that reads them.
+
+A model beside the database says what it must hold. Rows are written without a write-ahead log, as Flink does, and what
+is read is a checkpoint, as Flink takes it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rescale.rocksdb.files import DatabaseFile
+from rescale.rocksdb.library import load_library
+
+OPTIONS = "create_if_missing=1;create_missing_column_families=1;disable_auto_compactions=1;stats_dump_period_sec=0;"
+MERGE = "merge_operator={id=StringAppendTESTOperator;delimiter=,}"
+
+_POINTERS = (
+    *("options_create", "writeoptions_create", "flushoptions_create", "open_column_families"),
+    "checkpoint_object_create",
+)
+_SIZED = (ctypes.c_char_p, ctypes.c_size_t)
+_P = ctypes.c_void_p
+
+
+class Writer:
+    """An open database and its model: value by state and key."""
+
+    def __init__(self, path: Path, states: Sequence[str], options: str) -> None:
+        self._library = load_library()
+        for name in _POINTERS:
+            getattr(self._library, f"rocksdb_{name}").restype = _P
+        self.model: dict[str, dict[bytes, bytes]] = {state: {} for state in states}
+        made, chosen = _P(self._call("options_create")), _P(self._call("options_create"))
+        self._checked("get_options_from_string", made, (OPTIONS + options).encode(), chosen)
+        names = ["default", *states]
+        handles = (_P * len(names))()
+        encoded = (ctypes.c_char_p * len(names))(*(name.encode() for name in names))
+        families = (_P * len(names))(*[chosen.value] * len(names))
+        opened = self._checked(
+            "open_column_families", chosen, str(path).encode(), len(names), encoded, families, handles
+        )
+        self._database = _P(opened)
+        self._families = {name: _P(handle) for name, handle in zip(names, handles, strict=True)}
+        self._write_options, self._flush_options = (_P(self._call(f"{of}options_create")) for of in ("write", "flush"))
+        self._call("writeoptions_disable_WAL", self._write_options, 1)
+
+    def put(self, state: str, key: bytes, value: bytes) -> None:
+        self._write("put_cf", state, *_sized(key), *_sized(value))
+        self.model[state][key] = value
+
+    def add(self, state: str, key: bytes, element: bytes) -> None:
+        """Adds to a list as Flink's `RocksDBListState.add` does."""
+        self._write("merge_cf", state, *_sized(key), *_sized(element))
+        before = self.model[state].get(key)
+        self.model[state][key] = element if before is None else before + b"," + element
+
+    def delete(self, state: str, key: bytes) -> None:
+        self._write("delete_cf", state, *_sized(key))
+        self.model[state].pop(key, None)
+
+    def delete_range(self, state: str, begin: bytes, end: bytes) -> None:
+        """What Flink does where it clips a database."""
+        self._write("delete_range_cf", state, *_sized(begin), *_sized(end))
+        for key in [key for key in self.model[state] if begin <= key < end]:
+            del self.model[state][key]
+
+    def flush(self) -> None:
+        for family in self._families.values():
+            self._checked("flush_cf", self._database, self._flush_options, family)
+
+    def compact(self, state: str) -> None:
+        nothing = _sized(b"")
+        none = (ctypes.c_char_p(None), nothing[1])
+        self._call("compact_range_cf", self._database, self._families[state], *none, *none)
+
+    def checkpoint(self, path: Path) -> list[DatabaseFile]:
+        made = _P(self._checked("checkpoint_object_create", self._database))
+        self._checked("checkpoint_create", made, str(path).encode(), ctypes.c_uint64(0))
+        self._call("checkpoint_object_destroy", made)
+        return listed(path)
+
+    def close(self) -> None:
+        for family in self._families.values():
+            self._call("column_family_handle_destroy", family)
+        self._call("close", self._database)
+
+    def _write(self, function: str, state: str, *arguments: Any) -> None:
+        self._checked(function, self._database, self._write_options, self._families[state], *arguments)
+
+    def _call(self, function: str, *arguments: Any) -> Any:
+        return getattr(self._library, f"rocksdb_{function}")(*arguments)
+
+    def _checked(self, function: str, *arguments: Any) -> Any:
+        error = ctypes.c_char_p()
+        result = self._call(function, *arguments, ctypes.byref(error))
+        assert error.value is None, error.value
+        return result
+
+
+def _sized(data: bytes) -> tuple[Any, Any]:
+    text, size = _SIZED
+    return text(data), size(len(data))
+
+
+@contextmanager
+def written(path: Path, states: Sequence[str], options: str = MERGE) -> Iterator[Writer]:
+    """A new database at `path` with these states."""
+    writer = Writer(path, states, options)
+    try:
+        yield writer
+    finally:
+        writer.close()
+
+
+def listed(path: Path) -> list[DatabaseFile]:
+    """The files of a directory as a handle lists them."""
+    return [DatabaseFile(file.name, str(file), file.stat().st_size) for file in sorted(path.iterdir())]
