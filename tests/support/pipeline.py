@@ -111,12 +111,12 @@ def execute_without_spark(plan: Plan, *, cores: int = 2, order: Random | None = 
         return publish(plan)
 
 
-def move(plan: Plan) -> None:
-    """Claim and both moving steps: what `validate` finds."""
+def move(plan: Plan, spark: SparkContext | OneProcess | None = None) -> None:
+    """Claim and both moving steps: what `validate` finds. They share the session, unless another one is given."""
     store_plan(plan)
     claim(plan)
-    reshuffle_keyed_state(plan, shared_spark())
-    redistribute_operator_state(plan, shared_spark())
+    for step in (reshuffle_keyed_state, redistribute_operator_state):
+        step(plan, spark or shared_spark())
 
 
 def rescale_snapshot(

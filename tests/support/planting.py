@@ -6,8 +6,8 @@ fault is that they do not.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
@@ -53,17 +53,21 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Result:
-    """A result of the snapshot at `source`: the directory `target`, and the file `candidate`."""
+    """A result of the snapshot at `source`: the directory `target`, and the file `candidate`.
+
+    `key_hashes` names, by operator id, how the keys of those operators hash whose records got new key groups.
+    """
 
     source: str
     target: Path
     candidate: Path
+    key_hashes: Mapping[str, str] = field(default_factory=dict)
 
     def validate(self) -> list[OperatorProof]:
         """In this process: what is compared does not depend on who compares it."""
         with without_spark():
             result = open_result(str(self.candidate), str(self.target))
-            return validate_result(open_snapshot(self.source), result, {}, None)
+            return validate_result(open_snapshot(self.source), result, self.key_hashes, None)
 
     def opened(self) -> Snapshot:
         return open_candidate(str(self.candidate), str(self.target))

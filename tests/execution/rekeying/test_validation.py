@@ -1,0 +1,376 @@
+"""The validator proves itself on records with new key groups: whatever is planted in a finished result is found."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from rescale.errors import IntegrityError
+from rescale.execution.steps import validate_coverage, validate_published
+from rescale.flink.keyed.header import read_keyed_header, write_keyed_header
+from rescale.flink.metadata.handles import KeyGroupsHandle
+from rescale.flink.snappy import FramedCompressor, FramedDecompressor
+from rescale.planning.plan import Slot
+from rescale.planning.snapshot import KeyedStream
+from rescale.publish import publish
+from support import snapshots
+from support.canonical import Record, read_group, write_group
+from support.pipeline import OneProcess, move, plan_rescale, without_spark
+from support.planting import Place, Result
+
+ResultOf = Callable[..., Result]
+CASES = [
+    ("2-clicks", "1000"),
+    ("2-clicks", "64"),
+    ("2-lazy", "1000"),
+    ("2-canonical-compressed", "100"),
+    ("2-lazy-compressed", "64"),
+]
+WITHOUT_HASHES = [(name, maximum) for name, maximum in CASES if maximum == "64"]
+"""Where the new maximum divides the old one the hashes need not be known."""
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Result]:
+    """Gives the result of a snapshot with another max parallelism, all of its state in files."""
+
+    @cache
+    def make(name: str, maximum: str) -> Result:
+        target = tmp_path_factory.mktemp("finished") / "target"
+        with patch("rescale.planning.streams.INLINE_LIMIT", 0):
+            plan = plan_rescale(snapshots.directory(name), str(target), ["2"], max_parallelism=[maximum])
+            with without_spark():
+                move(plan, OneProcess())
+                validate_coverage(plan, OneProcess())
+        return Result(plan.source, target, Path(plan.places.candidate), plan.key_hashes)
+
+    return make
+
+
+@pytest.fixture
+def result_of(finished: Callable[[str, str], Result], tmp_path: Path) -> ResultOf:
+    """Gives a copy of a finished result, to spoil."""
+
+    def copy(name: str, maximum: str) -> Result:
+        original = finished(name, maximum)
+        shutil.copytree(original.target, tmp_path / "target")
+        shutil.copy(original.candidate, tmp_path / "candidate")
+        return replace(original, target=tmp_path / "target", candidate=tmp_path / "candidate")
+
+    return copy
+
+
+def assert_found(result: Result) -> IntegrityError:
+    with pytest.raises(IntegrityError) as caught:
+        result.validate()
+    assert caught.value.exit_code == 4
+    return caught.value
+
+
+Groups = dict[int, list[Record]]
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The largest keyed stream of a result whose key groups are new."""
+
+    result: Result
+    place: Place
+    label: str
+    max_parallelism: int
+
+    @classmethod
+    def of(cls, result: Result) -> Stream:
+        places = [place for place in result.places(Slot.KEYED) if len(stream_of(place).groups) > 1]
+        place = max(places, key=lambda place: place.stream.extent.length)
+        operator = result.opened().operators[place.operator]
+        return cls(result, place, operator.label, operator.entry.max_parallelism)
+
+    @property
+    def first(self) -> int:
+        return stream_of(self.place).first_key_group
+
+    def groups(self) -> Groups:
+        """The records of all key groups, none for one that is not there."""
+        found: Groups = {}
+        for group, data in enumerate(self.result.groups(self.place), self.first):
+            content = FramedDecompressor().feed(data) if data and self._compressed else data
+            found[group] = [record for _, record in read_group(content, self.max_parallelism)] if content else []
+        return found
+
+    def write(self, groups: Groups) -> None:
+        """In framing that is as it should be."""
+        out: list[bytes | None] = []
+        for group, records in groups.items():
+            data = write_group(group, records, self.max_parallelism)
+            out.append((compressed(data) if self._compressed else data) if records else None)
+        self.result.write_groups(self.place, out)
+
+    @property
+    def _compressed(self) -> bool:
+        header = stream_of(self.place).parsed
+        return header is not None and header.compressed
+
+
+def stream_of(place: Place) -> KeyedStream:
+    assert isinstance(place.stream, KeyedStream)
+    return place.stream
+
+
+def compressed(data: bytes) -> bytes:
+    compressor = FramedCompressor()
+    return compressor.feed(data) + compressor.finish()
+
+
+def filled(groups: Groups) -> list[int]:
+    return [group for group, records in groups.items() if records]
+
+
+def flip_a_value(groups: Groups) -> None:
+    records = groups[filled(groups)[0]]
+    at = next(i for i, record in enumerate(records) if record.value)
+    value = records[at].value
+    records[at] = records[at]._replace(value=value[:-1] + bytes([value[-1] ^ 1]))
+
+
+def flip_a_key(groups: Groups) -> None:
+    records = groups[filled(groups)[0]]
+    key = records[0].key
+    records[0] = records[0]._replace(key=key[:1] + bytes([key[1] ^ 1]) + key[2:])
+
+
+def lose_a_record(groups: Groups) -> None:
+    records = next(records for records in groups.values() if len(records) > 1)
+    del records[len(records) // 2]
+
+
+def lose_the_only_record(groups: Groups) -> None:
+    groups[filled(groups)[-1]] = []
+
+
+def double_a_record(groups: Groups) -> None:
+    records = groups[filled(groups)[0]]
+    records.insert(0, records[0])
+
+
+def lose_one_and_double_another(groups: Groups) -> None:
+    records = next(records for records in groups.values() if len(records) > 1)
+    records[1] = records[0]
+
+
+def move_a_record(groups: Groups) -> None:
+    one, other, *_ = filled(groups)
+    groups[other].append(groups[one].pop())
+
+
+def move_a_record_to_an_empty_group(groups: Groups) -> None:
+    empty = next((group for group, records in groups.items() if not records), filled(groups)[0])
+    groups[empty] = [*groups[empty], groups[filled(groups)[-1]].pop()]
+
+
+def exchange_two_groups(groups: Groups) -> None:
+    one, *_, other = filled(groups)
+    groups[one], groups[other] = groups[other], groups[one]
+
+
+def exchange_two_values(groups: Groups) -> None:
+    places = [(group, i) for group, records in groups.items() for i in range(len(records))]
+    for (g, i), (h, j) in combinations(places, 2):
+        one, other = groups[g][i], groups[h][j]
+        if one.state == other.state and one.value != other.value:
+            groups[g][i], groups[h][j] = one._replace(value=other.value), other._replace(value=one.value)
+            return
+    raise AssertionError("no two values of a state differ")
+
+
+def give_a_state_another_id(groups: Groups) -> None:
+    states = {record.state for records in groups.values() for record in records}
+    one, other = min(states), max(states)
+    assert one != other
+    for records in groups.values():
+        records[:] = [r._replace(state=other) if r.state == one else r for r in records]
+
+
+def exchange_two_ids(groups: Groups) -> None:
+    states = {record.state for records in groups.values() for record in records}
+    ids = {min(states): max(states), max(states): min(states)}
+    for records in groups.values():
+        records[:] = [r._replace(state=ids.get(r.state, r.state)) for r in records]
+
+
+def exchange_bytes_of_key_and_value(groups: Groups) -> None:
+    """A byte goes from the end of a key to the front of its value."""
+    records = groups[filled(groups)[0]]
+    key, value = records[0].key, records[0].value
+    records[0] = records[0]._replace(key=key[:-1], value=key[-1:] + value)
+
+
+RECORD_FAULTS: dict[str, Callable[[Groups], None]] = {
+    "a flipped bit of a value": flip_a_value,
+    "a flipped bit of a key": flip_a_key,
+    "a lost record": lose_a_record,
+    "a lost group": lose_the_only_record,
+    "a doubled record": double_a_record,
+    "one lost and one doubled": lose_one_and_double_another,
+    "a record in another group": move_a_record,
+    "a record in an empty group": move_a_record_to_an_empty_group,
+    "two groups exchanged": exchange_two_groups,
+    "two values exchanged": exchange_two_values,
+    "records under another state": give_a_state_another_id,
+    "two states exchanged": exchange_two_ids,
+    "a byte less of key and more of value": exchange_bytes_of_key_and_value,
+}
+
+
+@pytest.mark.parametrize(("name", "maximum"), CASES)
+def test_an_untouched_result_passes(name: str, maximum: str, result_of: ResultOf) -> None:
+    result = result_of(name, maximum)
+    rekeyed = [proof for proof in result.validate() if proof.records is not None]
+    assert rekeyed
+    for proof in rekeyed:
+        assert proof.records is not None
+        assert proof.records.key_hash == result.key_hashes[proof.operator_id]
+        operator = next(o for o in result.opened().operators if o.entry.operator_id == proof.operator_id)
+        assert proof.key_groups == sum(group is not None for stream in operator.keyed for group in stream.groups)
+        assert sum(digest.records for digest in proof.records.states.values()) >= proof.records.keys > 0
+
+
+@pytest.mark.parametrize(("name", "maximum"), CASES)
+@pytest.mark.parametrize("fault", RECORD_FAULTS)
+def test_a_fault_in_records_is_found(name: str, maximum: str, fault: str, result_of: ResultOf) -> None:
+    result = result_of(name, maximum)
+    stream = Stream.of(result)
+    groups = stream.groups()
+    stream.write(groups)
+    result.validate()
+    RECORD_FAULTS[fault](groups)
+    stream.write(groups)
+    error = assert_found(result)
+    assert error.operator == stream.label
+
+
+@pytest.mark.parametrize(("name", "maximum"), WITHOUT_HASHES)
+@pytest.mark.parametrize("fault", RECORD_FAULTS)
+def test_it_is_found_without_hashes_too(name: str, maximum: str, fault: str, result_of: ResultOf) -> None:
+    result = replace(result_of(name, maximum), key_hashes={})
+    stream = Stream.of(result)
+    groups = stream.groups()
+    RECORD_FAULTS[fault](groups)
+    stream.write(groups)
+    assert_found(result)
+
+
+@pytest.mark.parametrize(("name", "maximum"), CASES)
+def test_a_flipped_bit_anywhere_in_key_groups_is_found(name: str, maximum: str, result_of: ResultOf) -> None:
+    result = result_of(name, maximum)
+    place = Stream.of(result).place
+    stream = stream_of(place)
+    begin, end = len(stream.header), stream.extent.length
+    for at in range(begin, end, max(1, (end - begin) // 40)):
+        place.flip(at, bit=at % 8)
+        assert_found(result)
+        place.flip(at, bit=at % 8)
+    result.validate()
+
+
+def shifted(by: int) -> Callable[[KeyGroupsHandle], KeyGroupsHandle]:
+    """The table of key groups, with one offset moved."""
+
+    def change(handle: KeyGroupsHandle) -> KeyGroupsHandle:
+        last = max(handle.offsets)
+        return replace(handle, offsets=tuple(o + by if o == last else o for o in handle.offsets))
+
+    return change
+
+
+def all_by_one(handle: KeyGroupsHandle) -> KeyGroupsHandle:
+    """Every group has the number of its neighbour."""
+    return replace(handle, offsets=(*handle.offsets[1:], handle.offsets[0]))
+
+
+HANDLE_FAULTS: dict[str, Callable[[KeyGroupsHandle], KeyGroupsHandle | None]] = {
+    "an offset one too large": shifted(1),
+    "an offset one too small": shifted(-1),
+    "the table off by one": all_by_one,
+    "another first key group": lambda handle: replace(handle, first_key_group=handle.first_key_group + 1),
+    "fewer groups": lambda handle: replace(handle, offsets=handle.offsets[:-1]),
+    "more groups": lambda handle: replace(handle, offsets=(*handle.offsets, 0)),
+    "an absent group": lambda h: replace(h, offsets=tuple(0 if o == max(h.offsets) else o for o in h.offsets)),
+    "no handle": lambda _: None,
+    "a native handle": lambda handle: replace(handle, tag=12, handle_id="x"),
+}
+
+
+@pytest.mark.parametrize(("name", "maximum"), CASES[1:4])
+@pytest.mark.parametrize("fault", HANDLE_FAULTS)
+def test_a_fault_in_a_handle_is_found(name: str, maximum: str, fault: str, result_of: ResultOf) -> None:
+    result = result_of(name, maximum)
+
+    def changed(handle: object) -> object:
+        assert isinstance(handle, KeyGroupsHandle)
+        return HANDLE_FAULTS[fault](handle)
+
+    result.edit_handle(Stream.of(result).place, changed)
+    assert_found(result)
+
+
+@pytest.mark.parametrize(("name", "maximum"), CASES)
+@pytest.mark.parametrize("other", [1, -1, 64])
+def test_another_max_parallelism_is_found(name: str, maximum: str, other: int, result_of: ResultOf) -> None:
+    result = result_of(name, maximum)
+    number = Stream.of(result).place.operator
+    result.edit_operator(number, lambda entry: replace(entry, max_parallelism=entry.max_parallelism + other))
+    assert_found(result)
+
+
+@pytest.mark.parametrize(("name", "maximum"), CASES)
+def test_the_sources_max_parallelism_is_found(name: str, maximum: str, result_of: ResultOf) -> None:
+    result = result_of(name, maximum)
+    number = Stream.of(result).place.operator
+    before = snapshots.opened(name).operators[number].entry.max_parallelism
+    result.edit_operator(number, lambda entry: replace(entry, max_parallelism=before))
+    assert_found(result)
+
+
+@pytest.mark.parametrize(("name", "maximum"), CASES)
+@pytest.mark.parametrize("where", [0.0, 0.1, 0.5, 0.9, 1.0])
+def test_a_flipped_bit_of_a_header_is_found(name: str, maximum: str, where: float, result_of: ResultOf) -> None:
+    result = result_of(name, maximum)
+    place = Stream.of(result).place
+    place.flip(int(where * (len(stream_of(place).header) - 1)))
+    assert_found(result)
+
+
+@pytest.mark.parametrize(("name", "maximum"), CASES)
+def test_states_in_another_order_are_found(name: str, maximum: str, result_of: ResultOf) -> None:
+    """A header of the same length, which names the first state last."""
+    result = result_of(name, maximum)
+    place = Stream.of(result).place
+    header = stream_of(place).header
+    parsed = read_keyed_header(header, "")
+    changed = write_keyed_header(replace(parsed, states=(*parsed.states[1:], parsed.states[0])))
+    assert len(changed) == len(header) > 0
+    if len(parsed.states) > 1:
+        place.path.write_bytes(changed + place.path.read_bytes()[len(header) :])
+        assert_found(result)
+
+
+def test_a_published_result_is_validated_without_its_plan(tmp_path: Path) -> None:
+    """How keys hash is found out again."""
+    plan = plan_rescale(snapshots.directory("2-clicks"), str(tmp_path / "target"), ["3"], max_parallelism=["1000"])
+    with without_spark():
+        move(plan, OneProcess())
+        certificate = validate_coverage(plan, OneProcess())
+        publish(plan)
+        again = validate_published(plan.source, plan.target, [], [], OneProcess())
+    assert again["operators"] == certificate["operators"]
+    records = [operator["records"] for operator in certificate["operators"] if operator["records"]]
+    assert len(records) == 4
+    assert {record["hash_is"] for record in records} == {"known"}
