@@ -1,0 +1,115 @@
+"""Damaged state under another max parallelism: an error of ours, or a result that holds the damage as faithfully."""
+
+from __future__ import annotations
+
+import shutil
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from rescale.errors import RescaleError
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.planning.opening import open_snapshot
+from rescale.planning.plan import Plan
+from support import snapshots
+from support.pipeline import execute_without_spark, plan_rescale
+
+SNAPSHOTS = ["2-lazy", "2-lazy-compressed", "1.20-windows", "2-clicks"]
+LIMIT = 256 * 1024 * 1024
+PLACES = 12
+"""Of each file that are damaged."""
+
+
+@pytest.fixture(params=SNAPSHOTS)
+def source(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A copy of a snapshot to damage."""
+    return shutil.copytree(snapshots.directory(request.param), tmp_path / "source")
+
+
+def keyed_files(source: Path) -> list[Path]:
+    """Those that hold canonical keyed state, the largest of each operator."""
+    snapshot = open_snapshot(str(source))
+    largest = [
+        max((s.extent.length, snapshot.files[s.extent.file][0]) for s in operator.keyed)
+        for operator in snapshot.operators
+        if operator.keyed and operator.keyed[0].framing is Framing.CANONICAL and operator.entry.max_parallelism > 1
+    ]
+    return [Path(uri) for _, uri in largest if uri != snapshot.files[0][0]]
+
+
+def outcome(source: Path, maximum: str) -> Plan | RescaleError:
+    """The plan that was executed, or the error of ours that stood against it. Nothing is published then."""
+    target = source.parent / "target"
+    for directory in (target, Path(f"{target}.rescale")):
+        shutil.rmtree(directory, ignore_errors=True)
+    try:
+        plan = plan_rescale(str(source), str(target), ["3"], max_parallelism=[maximum])
+        execute_without_spark(plan)
+    except RescaleError as error:
+        assert not (target / "_metadata").exists()
+        return error
+    return plan
+
+
+@pytest.mark.parametrize("maximum", ["1000", "8"])
+def test_a_flipped_bit_is_an_error_or_moved_as_it_is(source: Path, maximum: str) -> None:
+    """Published is only what passes its own validation against the damaged source."""
+    errors = []
+    for file in keyed_files(source):
+        data = file.read_bytes()
+        for at in range(5, len(data), max(1, len(data) // PLACES)):
+            file.write_bytes(data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :])
+            found = outcome(source, maximum)
+            if isinstance(found, RescaleError):
+                assert found.exit_code in (3, 4), found
+                errors.append(found)
+        file.write_bytes(data)
+    assert errors
+    assert any(error.operator for error in errors)
+
+
+@pytest.mark.parametrize("value", [0x7FFFFFFF, 0x10000000])
+def test_a_wrong_length_anywhere_takes_no_memory(source: Path, value: int) -> None:
+    planted = value.to_bytes(4, "big", signed=True)
+    tracemalloc.start()
+    try:
+        for file in keyed_files(source)[:2]:
+            data = file.read_bytes()
+            for at in range(7, len(data) - 4, max(1, len(data) // PLACES)):
+                file.write_bytes(data[:at] + planted + data[at + 4 :])
+                found = outcome(source, "1000")
+                assert isinstance(found, Plan) or found.exit_code in (3, 4), found
+            file.write_bytes(data)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < LIMIT
+
+
+def test_every_length_of_a_record_is_looked_at(tmp_path: Path) -> None:
+    """The first record of a key group, with lengths that cannot be; the error has the place."""
+    source = shutil.copytree(snapshots.directory("2-clicks"), tmp_path / "source")
+    snapshot = open_snapshot(str(source))
+    stream = max((s for o in snapshot.operators for s in o.keyed), key=lambda s: s.extent.length)
+    file = Path(snapshot.files[stream.extent.file][0])
+    data = file.read_bytes()
+    group = next(extent for extent in stream.groups if extent is not None)
+    for planted in (0x7FFFFFFF, 0x40000000, 0x1000000, -1, 0):
+        at = group.start + 2
+        file.write_bytes(data[:at] + planted.to_bytes(4, "big", signed=True) + data[at + 4 :])
+        found = outcome(source, "1000")
+        assert isinstance(found, RescaleError)
+        assert (found.exit_code, found.path, found.offset) == (3, str(file), group.start)
+
+
+def test_a_cut_file_is_an_error(source: Path) -> None:
+    """The plan sees it."""
+    for file in keyed_files(source):
+        data = file.read_bytes()
+        for size in (0, 1, len(data) // 2, len(data) - 1):
+            file.write_bytes(data[:size])
+            found = outcome(source, "1000")
+            assert isinstance(found, RescaleError)
+            assert (found.exit_code, found.path) == (3, str(file))
+        file.write_bytes(data)

@@ -1,0 +1,162 @@
+"""Much state, on files and on S3: parts and staged lanes make the same bytes, nothing is left, all is read once."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from big_savepoint import write_savepoint
+from rescale.claim import claim, store_plan
+from rescale.execution.rekeying import lanes
+from rescale.execution.steps import reshuffle_keyed_state
+from rescale.flink.key_groups import key_group_of_hash
+from rescale.planning.opening import open_snapshot
+from rescale.planning.plan import Plan, RekeyedSource
+from rescale.storage import store as stores
+from rescale.storage.locations import join
+from rescale.storage.store import open_store
+from support import written
+from support.canonical import Record
+from support.composite import keyed
+from support.faults import Faults, FaultyStore
+from support.java_values import HASHABLE_LEAVES, long_code
+from support.pipeline import OneProcess, execute, execute_without_spark, plan_rescale, without_spark
+from support.rekeyed import assert_rekeyed
+from support.s3 import S3Server
+from support.snapshot_bytes import LONG, VOID_NAMESPACE, keyed_header
+
+MIB = 1 << 20
+PART_SIZE = 5 * MIB
+"""S3 takes no part below 5 MiB, but the last."""
+
+LONG_KEY = HASHABLE_LEAVES["Long"]
+
+
+def skewed(directory: Path) -> str:
+    """A map with 9 MiB of entries under one key, and a few under each of three hundred others."""
+    noise = random.Random(7)
+    groups: dict[int, list[Record]] = {}
+    for number, entries in [(0, 900), *((number, 3) for number in range(1, 301))]:
+        key = LONG_KEY.write(number) + b"\0"
+        groups.setdefault(key_group_of_hash(long_code(number), 128), []).extend(
+            Record(0, key + entry.to_bytes(2, "big"), b"\0" + noise.randbytes(10_000 if number == 0 else 2000))
+            for entry in range(entries)
+        )
+    header = keyed_header(keyed("entries", VOID_NAMESPACE, "MAP"), key=LONG)
+    return written.write_savepoint(directory, header, groups, 4, 128)
+
+
+@pytest.fixture(scope="module", params=["even", "skewed"])
+def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A savepoint of 11 or 12 MiB in four files."""
+    directory = tmp_path_factory.mktemp("large") / "savepoint"
+    if request.param == "skewed":
+        return skewed(directory)
+    write_savepoint(directory, 12 * MIB, value_size=10_000)
+    return str(directory)
+
+
+@pytest.fixture
+def bucket(s3: S3Server) -> str:
+    bucket = f"large-{uuid.uuid4().hex[:12]}"
+    s3.create_bucket(bucket)
+    return f"s3://{bucket}"
+
+
+@pytest.fixture(autouse=True)
+def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rescale.planning.planner.PART_SIZE", PART_SIZE)
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Faults:
+    """The log of all calls to stores that this process makes from now on."""
+    log = Faults(str(tmp_path / "calls"))
+    for kind, make in (("_local", stores._local), ("_s3", stores._s3)):
+        monkeypatch.setattr(stores, kind, lambda make=make: FaultyStore(make(), log))
+    return log
+
+
+def copied(snapshot: str, uri: str) -> str:
+    for path in Path(snapshot).iterdir():
+        open_store(uri).put(join(uri, path.name), path.read_bytes())
+    return uri
+
+
+def streams_of(target: str) -> list[bytes]:
+    """The content of the keyed files, in order of subtasks."""
+    store, result = open_store(target), open_snapshot(target)
+    return [store.read_all(result.files[s.extent.file][0], 1 << 30)[0] for o in result.operators for s in o.keyed]
+
+
+def test_s3_gets_the_same_bytes_in_parts_and_staged(
+    source: str, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: Faults
+) -> None:
+    local = plan_rescale(source, str(tmp_path / "target"), ["1"], max_parallelism=["1000"])
+    execute_without_spark(local, cores=1)
+    assert_rekeyed(source, local.target)
+    there = copied(source, join(bucket, "source"))
+    seen = []
+    for lane_size in (lanes.LANE_SIZE, 3 * MIB, 400_000):
+        monkeypatch.setattr(lanes, "LANE_SIZE", lane_size)
+        plan = plan_rescale(there, join(bucket, f"target-{lane_size}"), ["1"], max_parallelism=["1000"])
+        Path(calls.log).write_text("")
+        execute_without_spark(plan, cores=1)
+        verbs = Counter(line.split()[0] for line in calls.calls() if "-keyed-" in line)
+        seen.append((verbs["put"], verbs["put_part"]))
+        assert streams_of(plan.target) == streams_of(local.target)
+        assert open_store(bucket).list(plan.places.staging) == []
+    (whole_staged, whole_parts), (some_staged, _), (many_staged, many_parts) = seen
+    assert whole_staged == 0 < some_staged < many_staged
+    assert whole_parts >= 2
+    assert many_parts >= 2
+
+
+def test_spark_and_s3_too(bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "LANE_SIZE", MIB)
+    source = skewed(tmp_path / "savepoint")
+    plan = plan_rescale(copied(source, join(bucket, "source")), join(bucket, "target"), ["2"], max_parallelism=["1000"])
+    execute(plan)
+    assert_rekeyed(source, plan.target)
+    assert open_store(bucket).list(plan.places.staging) == []
+
+
+@pytest.mark.parametrize("maximum", ["1000", "64"])
+def test_every_byte_of_the_source_is_read_once(source: str, maximum: str, tmp_path: Path, calls: Faults) -> None:
+    plan = plan_rescale(source, str(tmp_path / "target"), ["3"], max_parallelism=[maximum])
+    store_plan(plan)
+    claim(plan)
+    Path(calls.log).write_text("")
+    with without_spark():
+        reshuffle_keyed_state(plan, OneProcess(3))
+    groups = {plan.files[source.file].uri: groups_of(source) for source in sources_of(plan)}
+    unread = dict(groups)
+    for uri, start, length in reads(calls):
+        if start < groups[uri].start:
+            assert start + length <= groups[uri].start, "a header"
+        else:
+            assert start == unread[uri].start, "end to end"
+            unread[uri] = range(start + length, groups[uri].stop)
+    assert not any(map(len, unread.values()))
+
+
+def reads(calls: Faults) -> Iterator[tuple[str, int, int]]:
+    for line in calls.calls():
+        if line.startswith("read "):
+            _, uri, start, length = line.split()
+            yield uri, int(start), int(length)
+
+
+def sources_of(plan: Plan) -> list[RekeyedSource]:
+    return [s for operator in plan.operators if operator.rekeying is not None for s in operator.rekeying.sources]
+
+
+def groups_of(source: RekeyedSource) -> range:
+    """Where the key groups lie in the file."""
+    groups = [group for group in source.groups if group is not None]
+    return range(groups[0][0], sum(groups[-1]))

@@ -1,0 +1,194 @@
+"""Spark between those who read and those who write: what is lost is done again, what is wrong arrives as itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from big_savepoint import write_savepoint
+from rescale.claim import claim, store_plan
+from rescale.errors import IntegrityError, StoreError
+from rescale.execution.rekeying import streams
+from rescale.execution.rekeying.gather import Gather
+from rescale.execution.rekeying.spread import Spread
+from rescale.execution.steps import reshuffle_keyed_state
+from rescale.planning.plan import Plan
+from support.faults import Faults
+from support.pipeline import execute, plan_rescale, shared_spark
+from support.rekeyed import assert_rekeyed
+
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> str:
+    directory = tmp_path_factory.mktemp("shuffle") / "savepoint"
+    write_savepoint(directory, 4 * MIB, value_size=1000)
+    return str(directory)
+
+
+@pytest.fixture
+def plan(source: str, tmp_path: Path) -> Plan:
+    return plan_rescale(source, str(tmp_path / "target"), ["3"], max_parallelism=["1000"])
+
+
+@pytest.fixture
+def tries(tmp_path: Path) -> Path:
+    """A file that grows by a byte with every failure."""
+    path = tmp_path / "tries"
+    path.touch()
+    return path
+
+
+def failing(tries: Path, times: int) -> Callable[[], None]:
+    """Fails a number of times, over all processes."""
+
+    def fail() -> None:
+        if tries.stat().st_size < times:
+            with tries.open("a") as file:
+                file.write("x")
+            raise StoreError("planted: throttled", path="/p")
+
+    return fail
+
+
+def fail_while_reading(fail: Callable[[], None]) -> Callable[..., Any]:
+    """`Spread` that fails when some of its rows are on their way."""
+
+    def make(*arguments: Any) -> Any:
+        spread = Spread(*arguments)
+
+        def rows(units: Iterable[Sequence[Any]]) -> Iterator[Any]:
+            all_rows = spread(units)
+            yield next(all_rows)
+            fail()
+            yield from all_rows
+
+        return rows
+
+    return make
+
+
+def fail_while_writing(fail: Callable[[], None]) -> Callable[..., Any]:
+    """`Gather` that fails when all is written, and its answer is still to come."""
+
+    def make(*arguments: Any) -> Any:
+        gather = Gather(*arguments)
+
+        def written(partition: int, rows: Iterable[bytes]) -> Iterator[Any]:
+            answer = list(gather(partition, rows))
+            fail()
+            yield from answer
+
+        return written
+
+    return make
+
+
+FAILURES = {"Spread": fail_while_reading, "Gather": fail_while_writing}
+
+
+@pytest.mark.parametrize(("half", "times"), [("Spread", 1), ("Gather", 3)])
+def test_a_lost_task_is_done_again(
+    half: str, times: int, plan: Plan, tries: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, half, FAILURES[half](failing(tries, times)))
+    execute(plan)
+    assert tries.stat().st_size == times
+    assert_rekeyed(plan.source, plan.target)
+
+
+def test_what_fails_always_is_worth_another_run(plan: Plan, tries: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(streams, "Gather", fail_while_writing(failing(tries, 1000)))
+        with pytest.raises(StoreError, match="a task failed again and again") as caught:
+            execute(plan)
+    assert "planted: throttled" in str(caught.value.found)
+    assert "resumes" in str(caught.value.advice)
+    assert not Path(plan.places.metadata).exists()
+    execute(plan)
+    assert_rekeyed(plan.source, plan.target)
+
+
+def test_a_final_error_of_who_writes_arrives_as_itself(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the last lane a byte more is expected than comes."""
+
+    def make(plan: Plan, works: dict[int, Any], *more: Any) -> Any:
+        *others, last = works[max(works)]
+        return Gather(plan, {**works, max(works): [*others, last._replace(size=last.size + 1)]}, *more)
+
+    monkeypatch.setattr(streams, "Gather", make)
+    store_plan(plan)
+    claim(plan)
+    with pytest.raises(IntegrityError, match="not as long as its records were counted") as caught:
+        reshuffle_keyed_state(plan, shared_spark())
+    assert caught.value.operator == plan.operators[0].label
+    assert not Path(plan.places.half("keyed")).exists()
+
+
+@pytest.fixture(scope="module")
+def run(source: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, list[str], list[dict[str, Any]]]:
+    """The process of the step over a plan: the plan, the calls to stores, and what Spark says of each task."""
+    home = tmp_path_factory.mktemp("metrics")
+    plan = plan_rescale(source, str(home / "target"), ["3"], max_parallelism=["1000"])
+    store_plan(plan)
+    claim(plan)
+    log, events, hook = Faults(str(home / "calls")), home / "events", home / "hook"
+    events.mkdir()
+    hook.mkdir()
+    configuration = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": events.as_uri(),
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.rolling.enabled": "false",
+        "spark.shuffle.compress": "false",
+    }
+    (home / "spark-defaults.conf").write_text("".join(f"{key} {value}\n" for key, value in configuration.items()))
+    words = ["--plan", plan.places.plan, "--result", str(home / "result.json"), "--master", "local[2]"]
+    environment = {**os.environ, **log.environment(hook), "SPARK_CONF_DIR": str(home)}
+    subprocess.run([sys.executable, "-m", "reshuffle_keyed_state", *words], env=environment, check=True, timeout=200)
+    (file,) = events.iterdir()
+    lines = map(json.loads, file.read_text().splitlines())
+    return plan, log.calls(), [line["Task Metrics"] for line in lines if line["Event"] == "SparkListenerTaskEnd"]
+
+
+Run = tuple[Plan, list[str], list[dict[str, Any]]]
+
+
+def record_bytes(plan: Plan) -> int:
+    return sum(operator.rekeying.bytes for operator in plan.operators if operator.rekeying is not None)
+
+
+def test_little_more_than_the_records_goes_through_the_shuffle(run: Run) -> None:
+    plan, _, tasks = run
+    written = [task["Shuffle Write Metrics"]["Shuffle Bytes Written"] for task in tasks]
+    assert record_bytes(plan) <= sum(written) <= 1.2 * record_bytes(plan)
+    assert sum(size > 0 for size in written) >= 2, "not all is read by one"
+    fetched = [
+        sum(task["Shuffle Read Metrics"][f"{where} Bytes Read"] for where in ("Local", "Remote")) for task in tasks
+    ]
+    assert sum(fetched) == sum(written)
+    assert sum(size > record_bytes(plan) // 20 for size in fetched) >= 2, "nor written by one"
+
+
+def test_the_workers_read_every_key_group_once(run: Run) -> None:
+    plan, calls, _ = run
+    read = 0
+    headers = {file.uri: min(g[0] for g in source.groups if g) for source, file in sources_of(plan)}
+    for _, uri, start, length in (line.split() for line in calls if line.startswith("read ")):
+        if uri in headers and int(start) >= headers[uri]:
+            read += int(length)
+    assert read == record_bytes(plan)
+
+
+def sources_of(plan: Plan) -> list[tuple[Any, Any]]:
+    """The sources of records, with their files."""
+    rekeyed = [operator.rekeying for operator in plan.operators if operator.rekeying is not None]
+    return [(source, plan.files[source.file]) for one in rekeyed for source in one.sources]
