@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,14 +10,19 @@ from pathlib import Path
 import pytest
 
 from rescale.errors import IntegrityError, RequestError, RescaleError
+from rescale.flink.key_groups import key_group_of_hash
 from rescale.flink.keyed import composite_key
 from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.operator_id import operator_id_of_uid
 from rescale.planning.opening import open_snapshot
 from rescale.planning.plan import Plan
 from rescale.planning.snapshot import Snapshot
 from support import snapshots
 from support.canonical import Record, read_group, write_group
+from support.java_values import HASHABLE_LEAVES, Pojo
 from support.pipeline import execute, execute_without_spark, plan_rescale
+from support.snapshot_bytes import keyed_header, keyed_state
+from support.written import UID, write_savepoint
 
 NAME, MAX_PARALLELISM = "2-clicks", 128
 
@@ -191,3 +197,41 @@ def test_a_rule_that_is_wrong_for_one_key_alone(maximum: str, source: Path, monk
     error = refused(planned(source, maximum))
     assert isinstance(error, IntegrityError)
     assert f"key bytes {key[:64].hex()}" in error.what
+
+
+ORDER = Pojo({"id": HASHABLE_LEAVES["Int"], "town": HASHABLE_LEAVES["String"]}, 1, 31, ["id", "town"])
+"""A class of the user's own whose `hashCode` is `Objects.hash(id, town)`."""
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Path:
+    """A savepoint keyed by orders, of so many kinds that they tell how they hash."""
+    groups: dict[int, list[Record]] = {}
+    for number in range(200):
+        order = (number // 7, tuple(f"town {number % 7}".encode()))
+        key_group = key_group_of_hash(ORDER.code(order), MAX_PARALLELISM)
+        groups.setdefault(key_group, []).append(Record(0, ORDER.write(order) + b"\0", bytes(8)))
+    header = keyed_header(keyed_state("total"), key=ORDER.snapshot)
+    return Path(write_savepoint(tmp_path / "source", header, groups, 2, MAX_PARALLELISM))
+
+
+@pytest.mark.parametrize("maximum", ["1000", "64"])
+@pytest.mark.parametrize("formula", ["objects-hash(town,id)", "objects-hash(id)", "lombok(id,town)", "3x31(id,town)"])
+def test_a_formula_that_is_not_the_right_one(formula: str, maximum: str, orders: Path) -> None:
+    """Named, it is not doubted by the plan; the first record that it is wrong for stops the run."""
+    error = refused(planned(orders, maximum, formula))
+    assert isinstance(error, IntegrityError)
+    assert (error.operator, error.state) == (operator_id_of_uid(UID), "total")
+    assert "the hash of a key does not give the key group that it lies in: key bytes 02" in error.what
+    assert str(error.expected).endswith(" of 128")
+    assert str(error.found).startswith("key group ")
+
+
+def test_the_right_formula_is_found_and_said_to_be_tested(orders: Path) -> None:
+    plan = planned(orders, "1000")
+    assert set(plan.key_hashes.values()) == {"objects-hash(id,town)"}
+    execute_without_spark(plan)
+    certificate = json.loads(Path(plan.places.certificate).read_text())
+    (records,) = [operator["records"] for operator in certificate["operators"]]
+    assert (records["key_hash"], records["hash_is"]) == ("objects-hash(id,town)", "tested, not known")
+    assert (records["compared"], records["distinct_keys_at_least"]) == (200, 200)
