@@ -118,7 +118,7 @@ FINAL: dict[str, tuple[dict[str, Any], str, str]] = {
     "connection": ({"connection": "nobody"}, "inspect", "there is no connection 'nobody'"),
     "no snapshot": ({"source": "/nothing/there"}, "inspect", "there is no snapshot"),
     "damage": ({"source": "DAMAGED"}, "inspect", "a count that cannot be"),
-    "unsupported": ({"source": directory("2-rocksdb-native")}, "plan", "keyed state of this kind is not rescaled"),
+    "unsupported": ({"source": directory("1.20-unaligned")}, "plan", "an unaligned checkpoint with records in flight"),
 }
 """What is wrong, the task that finds it, and how its sentence begins."""
 
