@@ -124,7 +124,7 @@ def read_rows(
 
 def _checked_rows(records: Records, state: str, state_id: int, max_parallelism: int) -> Rows:
     """The rows of a batch, whose parts must lie end to end as `Records` has it."""
-    data = records.data.tobytes()
+    data = records.data[: records.ends[-1]].tobytes()
     assert set(records.states.tolist()) == {state_id}
     rows: Rows = {}
     begin = 0

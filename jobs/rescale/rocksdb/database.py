@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -44,7 +44,7 @@ class RowIterator:
         try:
             library().checked("iter_get_error", self.address)
         except RocksdbError as error:
-            raise self._database.error(str(error)).located(state=self._state) from None
+            raise self._database.error(str(error), self._state) from None
 
 
 class Database:
@@ -80,9 +80,11 @@ class Database:
             rocksdb.call("iter_seek", iterator, begin, len(begin))
             yield RowIterator(iterator, self, state)
 
-    def error(self, message: str) -> RescaleError:
-        """What RocksDB says, as an error of ours."""
-        return _translated(message, self._directory)
+    def error(self, message: str, state: str) -> RescaleError:
+        """What RocksDB says while it reads a state, as an error of ours."""
+        (family,) = (family for family in self.manifest.column_families if family.name == state)
+        read = [file.name for file in family.files]
+        return translated(message, self._directory, read).located(state=state)
 
 
 @contextmanager
@@ -109,7 +111,7 @@ def opened_database(directory: DatabaseDirectory, states: Collection[str]) -> It
                 0,
             )
         except RocksdbError as error:
-            raise _translated(str(error), directory) from None
+            raise translated(str(error), directory) from None
         stack.callback(rocksdb.call, "close", address)
         for handle in handles:
             stack.callback(rocksdb.call, "column_family_handle_destroy", handle)
@@ -125,10 +127,16 @@ def _options(rocksdb: Library, stack: ExitStack) -> int:
     return options
 
 
-def _translated(message: str, directory: DatabaseDirectory) -> RescaleError:
-    """RocksDB's message as an error of ours, with the file of the snapshot that it speaks of."""
+def translated(message: str, directory: DatabaseDirectory, read: Sequence[str] = ()) -> RescaleError:
+    """RocksDB's message as an error of ours, with the file of the snapshot that it speaks of.
+
+    Where it names none it must be one of those that were `read`.
+    """
     sources = {file.name: file.uri for file in directory.files}
     named = [name for name in _FILE_IN_MESSAGE.findall(message) if name in sources]
+    if not named and read:
+        message += f" (in {' or '.join(read)})"
+        named = list(read[:1] if len(read) == 1 else ())
     path = sources[named[0] if named else CURRENT]
     found = message.replace(f"{directory.path}/", "")
     if found.startswith(_TRANSIENT) and "No such file" not in found:

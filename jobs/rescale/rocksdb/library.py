@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rescale.errors import UnsupportedError
+from rescale.errors import StoreError, UnsupportedError
 
 _SUFFIXES = {
     ("Linux", "x86_64"): "linux64.so",
@@ -116,9 +116,16 @@ def load_library() -> ctypes.CDLL:
             found=f"{jar} on {platform.system()} {platform.machine()}",
             advice="run where PySpark is installed with its jars",
         )
-    with tempfile.TemporaryDirectory(prefix="rescale-rocksdb-library-") as folder, zipfile.ZipFile(jar) as archive:
+    try:
         # Once it is loaded, the file is needed no more.
-        return _loaded(archive.extract(f"librocksdbjni-{suffix}", folder), jar)
+        with tempfile.TemporaryDirectory(prefix="rescale-rocksdb-library-") as folder, zipfile.ZipFile(jar) as archive:
+            return _loaded(archive.extract(f"librocksdbjni-{suffix}", folder), jar)
+    except (KeyError, zipfile.BadZipFile) as error:
+        raise UnsupportedError(
+            f"Spark's RocksDB is not there: {error}", path=str(jar), advice="install PySpark again"
+        ) from None
+    except OSError as error:
+        raise StoreError(f"the file system says: {error.strerror}", path=error.filename or str(jar)) from None
 
 
 def _loaded(path: str, jar: Path) -> ctypes.CDLL:
@@ -126,7 +133,9 @@ def _loaded(path: str, jar: Path) -> ctypes.CDLL:
         return ctypes.CDLL(path)
     except OSError as error:
         raise UnsupportedError(
-            f"Spark's RocksDB cannot be loaded: {error}", path=str(jar), advice="use an image with glibc and libstdc++"
+            f"Spark's RocksDB cannot be loaded: {error}",
+            path=str(jar),
+            advice="use an image with glibc and libstdc++, and a TMPDIR that programs may be loaded from",
         ) from None
 
 

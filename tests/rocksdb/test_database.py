@@ -1,0 +1,124 @@
+"""Damaged and foreign databases: which file, and what RocksDB said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rescale.errors import SnapshotError, StoreError, UnsupportedError
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.rocksdb.database import opened_database, translated
+from rescale.rocksdb.directory import DatabaseDirectory, fetched_database
+from rescale.rocksdb.files import DatabaseFile
+from rescale.rocksdb.log_framing import read_log
+from support.databases import Rows, Stored, databases, read_file, read_rows
+from support.manifests import log, text
+from support.rocksdb_writer import written
+
+ALL = KeyGroupRange(0, 127)
+
+
+def rows_of(stored: Stored, files: list[DatabaseFile], scratch: Path) -> Rows:
+    return read_rows(files, stored.states, stored.key_groups, stored.max_parallelism, scratch)
+
+
+def with_damage(stored: Stored, name: str, data: bytes) -> list[DatabaseFile]:
+    return [replace(file, uri=f"s3://bucket/{name}", data=data) if file.name == name else file for file in stored.files]
+
+
+@pytest.mark.parametrize("name", ["1.20-rocksdb-changing", "2-rocksdb-changing"])
+def test_a_damaged_sst_file_never_gives_other_rows(name: str, tmp_path: Path) -> None:
+    """Any byte may be wrong: RocksDB notices, or it does not matter."""
+    stored = databases(name)[0]
+    rows = rows_of(stored, list(stored.files), tmp_path)
+    table = next(file for file in stored.files if file.name.endswith(".sst"))
+    data = read_file(table)
+    errors = []
+    for at in range(0, len(data), 17):
+        damaged = data[:at] + bytes([data[at] ^ 0x41]) + data[at + 1 :]
+        try:
+            assert rows_of(stored, with_damage(stored, table.name, damaged), tmp_path) == rows
+        except SnapshotError as error:
+            errors.append(error)
+    assert len(errors) > 10
+    for error in errors:
+        assert "RocksDB says: Corruption" in (error.found or ""), error
+        assert table.name in (error.found or ""), error
+        assert str(tmp_path) not in str(error)
+    assert f"s3://bucket/{table.name}" in {error.path for error in errors}
+
+
+def test_what_is_wrong_with_a_row_shows_where_it_is_read(tmp_path: Path) -> None:
+    """Not before, and never as the end of the rows."""
+    with written(tmp_path / "db", ["state"]) as writer:
+        for i in range(2000):
+            writer.put("state", bytes([i % 128]) + i.to_bytes(4, "big"), i.to_bytes(100, "big"))
+        files = writer.checkpoint(tmp_path / "checkpoint")
+    table = next(tmp_path.glob("checkpoint/*.sst"))
+    data = bytearray(table.read_bytes())
+    data[len(data) // 2] ^= 1
+    table.write_bytes(data)
+    assert read_rows(files, ["state"], KeyGroupRange(0, 3), 128, tmp_path)
+    with pytest.raises(SnapshotError, match="damaged") as caught:
+        read_rows(files, ["state"], ALL, 128, tmp_path)
+    assert (caught.value.path, caught.value.state) == (str(table), "state")
+    assert "block checksum mismatch" in (caught.value.found or "")
+
+
+def test_a_file_that_goes_while_it_is_read(tmp_path: Path) -> None:
+    with written(tmp_path / "db", ["state"]) as writer:
+        writer.put("state", b"\1key", b"value")
+        files = writer.checkpoint(tmp_path / "checkpoint")
+    with fetched_database(files, tmp_path) as directory:
+        table = next(tmp_path.glob("checkpoint/*.sst"))
+        table.unlink()
+        with pytest.raises(SnapshotError, match="damaged") as caught, opened_database(directory, ["state"]):
+            pass
+        assert "No such file" in (caught.value.found or "")
+        assert caught.value.path == str(table)
+
+
+def test_a_list_without_its_merge_operator_would_be_noticed(tmp_path: Path) -> None:
+    """Written by a database of another operator, whose name the SST files do not enforce."""
+    with written(tmp_path / "db", ["state"], "merge_operator={id=StringAppendTESTOperator;delimiter=|}") as writer:
+        writer.add("state", b"\1key", b"one")
+        files = writer.checkpoint(tmp_path / "checkpoint")
+    with pytest.raises(UnsupportedError, match="merge operator other than Flink's"):
+        read_rows(files, ["state"], ALL, 128, tmp_path)
+
+
+def test_a_name_that_rocksdb_does_not_find(tmp_path: Path) -> None:
+    """One with a zero byte ends there for its C interface."""
+    with written(tmp_path / "db", ["state"]) as writer:
+        files = writer.checkpoint(tmp_path / "checkpoint")
+    (manifest,) = tmp_path.glob("checkpoint/MANIFEST-*")
+    payloads = [record.payload for record in read_log(manifest.read_bytes(), "")]
+    added = text(201, b"state")
+    data = log(*(payload.replace(added, text(201, b"stat\0")) for payload in payloads))
+    files = [replace(file, data=data) if file.name == manifest.name else file for file in files]
+    with pytest.raises(UnsupportedError, match="RocksDB does not read") as caught:
+        read_rows(files, ["stat\0"], ALL, 128, tmp_path)
+    assert "Column family not found" in (caught.value.found or "")
+
+
+@pytest.mark.parametrize(
+    ("message", "kind", "name"),
+    [
+        ("IO error: No space left on device: While writing: {}/000010.sst", StoreError, "000010.sst"),
+        ("IO error: No such file or directory: While open: {}/000010.sst", SnapshotError, "000010.sst"),
+        ("Corruption: block checksum mismatch in {}/000010.sst offset 0", SnapshotError, "000010.sst"),
+        ("Corruption: something", SnapshotError, "CURRENT"),
+        ("Not implemented: something in {}/MANIFEST-000004", UnsupportedError, "MANIFEST-000004"),
+        ("Invalid argument: something in {}/999999.sst", UnsupportedError, "CURRENT"),
+    ],
+)
+def test_what_rocksdb_says(message: str, kind: type[Exception], name: str, tmp_path: Path) -> None:
+    names = ("CURRENT", "MANIFEST-000004", "000010.sst")
+    directory = DatabaseDirectory(tmp_path, tuple(DatabaseFile(name, f"s3://bucket/{name}", 1) for name in names))
+    error = translated(message.format(tmp_path), directory)
+    assert type(error) is kind
+    assert error.path == f"s3://bucket/{name}"
+    assert str(tmp_path) not in str(error)
+    assert message.partition(":")[0] in (error.found or "")

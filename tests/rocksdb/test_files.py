@@ -1,0 +1,51 @@
+"""Which files a handle may list."""
+
+from __future__ import annotations
+
+import pytest
+
+from rescale.errors import SnapshotError, UnsupportedError
+from rescale.rocksdb.files import DatabaseFile, needed_files, newest
+
+LISTED = ["000010.sst", "1234567.sst", "MANIFEST-000004", "OPTIONS-000017", "CURRENT", "IDENTITY"]
+
+
+def files(*names: str, length: int = 1) -> list[DatabaseFile]:
+    return [DatabaseFile(name, f"s3://bucket/{name}", length) for name in names]
+
+
+def test_what_flink_stores_is_needed() -> None:
+    assert needed_files(files(*LISTED)) == files(*LISTED)
+
+
+def test_an_empty_log_is_not() -> None:
+    assert needed_files([*files(*LISTED), *files("000012.log", length=0)]) == files(*LISTED)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("000012.log", "write-ahead log"),
+        ("000012.blob", "blobs"),
+        *(
+            (name, "not known")
+            for name in ("../000010.sst", "/etc/passwd", "a/CURRENT", "CURRENT\n", "LOG", "", "x.sst")
+        ),
+    ],
+)
+def test_other_files_are_refused(name: str, said: str) -> None:
+    with pytest.raises(UnsupportedError, match=said) as caught:
+        needed_files(files(*LISTED, name))
+    assert caught.value.found == name
+    assert "canonical" in (caught.value.advice or "")
+
+
+def test_a_name_stands_for_one_file() -> None:
+    with pytest.raises(SnapshotError, match="twice"):
+        needed_files(files(*LISTED, "CURRENT"))
+
+
+def test_the_newest_options_count() -> None:
+    listed = files("OPTIONS-000009", "OPTIONS-000100", "OPTIONS-000017", "CURRENT")
+    assert newest(listed, "OPTIONS") == listed[1]
+    assert newest(listed, "MANIFEST") is None
