@@ -24,6 +24,7 @@ from rescale.rocksdb.manifest import DEFAULT_COLUMN_FAMILY, Manifest
 from rescale.rocksdb.options_file import MERGE_OPERATOR
 
 _OPTIONS = f"merge_operator={MERGE_OPERATOR};max_open_files=256;info_log_level=FATAL_LEVEL"
+_USUAL_LEVELS = 7
 _READAHEAD_BYTES = 1024 * 1024
 
 _FILE_IN_MESSAGE = re.compile(r"(\d+\.sst|MANIFEST-\d+|CURRENT)\b")
@@ -99,7 +100,7 @@ def opened_database(directory: DatabaseDirectory, states: Collection[str]) -> It
     with ExitStack() as stack:
         handles = (ctypes.c_void_p * len(names))()
         try:
-            options = _options(rocksdb, stack)
+            options = _options(rocksdb, manifest, stack)
             address = rocksdb.checked(
                 "open_for_read_only_column_families",
                 options,
@@ -119,11 +120,13 @@ def opened_database(directory: DatabaseDirectory, states: Collection[str]) -> It
         yield Database(directory, manifest, address, families)
 
 
-def _options(rocksdb: Library, stack: ExitStack) -> int:
+def _options(rocksdb: Library, manifest: Manifest, stack: ExitStack) -> int:
     base, options = (int(rocksdb.call("options_create")) for _ in range(2))
     stack.callback(rocksdb.call, "options_destroy", base)
     stack.callback(rocksdb.call, "options_destroy", options)
-    rocksdb.checked("get_options_from_string", base, _OPTIONS.encode(), options)
+    levels = 1 + max((file.level for file in manifest.files.values()), default=0)
+    text = f"{_OPTIONS};num_levels={max(levels, _USUAL_LEVELS)}"
+    rocksdb.checked("get_options_from_string", base, text.encode(), options)
     return options
 
 
