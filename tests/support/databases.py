@@ -124,7 +124,7 @@ def read_rows(
 
 def _checked_rows(records: Records, state: str, state_id: int, max_parallelism: int) -> Rows:
     """The rows of a batch, whose parts must lie end to end as `Records` has it."""
-    data = records.data[: records.ends[-1]].tobytes()
+    data = records.data.tobytes()
     assert set(records.states.tolist()) == {state_id}
     rows: Rows = {}
     begin = 0
@@ -134,5 +134,5 @@ def _checked_rows(records: Records, state: str, state_id: int, max_parallelism: 
         assert int.from_bytes(data[limit : limit + 4], "big") == end - limit - 4
         rows[state, group, data[start:limit]] = data[limit + 4 : end]
         begin = end
-    assert len(rows) == len(records)
+    assert (len(rows), begin) == (len(records), len(data))
     return rows

@@ -72,8 +72,10 @@ def without_spark(order: Random | None = None) -> Iterator[None]:
                     self._rows[number].append(row)
             return work(in_order(self._rows[partition]))
 
-        def write(self, partitions: Sequence[int], work: Callable[[int, Iterable[bytes]], Iterator[Any]]) -> list[Any]:
-            return [one for number in in_order(partitions) for one in work(number, in_order(self._rows[number]))]
+        def write(
+            self, sizes: dict[int, int], work: Callable[[int, Iterable[bytes]], Iterator[Any]], _: object
+        ) -> list[Any]:
+            return [one for number in in_order(list(sizes)) for one in work(number, in_order(self._rows[number]))]
 
     with (
         patch("rescale.execution.moving.run_units", run_units),

@@ -6,7 +6,7 @@ the receipts is, so that all sizes and errors are known before anything is writt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from pyspark import SparkContext
@@ -47,8 +47,15 @@ class Shuffle:
             (result,) = self._spark.runJob(self._rows, lambda rows: [work(rows)], [partition])
         return result
 
-    def write(self, partitions: Sequence[int], work: Callable[[int, Iterable[bytes]], Iterator[R]]) -> list[R]:
-        """What `work(partition, rows)` gives for each of the partitions, in no order."""
+    def write(
+        self, sizes: Mapping[int, int], work: Callable[[int, Iterable[bytes]], Iterator[R]], progress: Progress
+    ) -> list[R]:
+        """What `work(partition, rows)` gives for each partition that has a size in bytes, in no order."""
+        done = self._spark.accumulator(0)
 
-        with failures_as_ours():
-            return list(self._spark.runJob(self._rows.mapPartitionsWithIndex(work), list, list(partitions)))
+        def counted(partition: int, rows: Iterable[bytes]) -> Iterator[R]:
+            yield from work(partition, rows)
+            done.add(sizes[partition])
+
+        with failures_as_ours(), reported(progress, lambda: done.value):
+            return list(self._spark.runJob(self._rows.mapPartitionsWithIndex(counted), list, sorted(sizes)))

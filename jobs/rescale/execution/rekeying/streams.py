@@ -76,13 +76,13 @@ def rekey_streams(plan: Plan, spark: SparkContext, there: dict[str, int]) -> lis
             works[work.lane.partition].append(work)
     sizes = {(stream.operator, stream.number): stream.size for stream in streams}
     by_place = {(stream.operator, stream.number): stream for stream in streams}
-    writing = Progress("write every record under its new key group", sum(stream.size for stream in streams))
-    for written in shuffle.write(sorted(works), Gather(plan, dict(works), states, sizes)):
+    due = {partition: sum(work.size for work in some) for partition, some in works.items()}
+    writing = Progress("write every record under its new key group", sum(due.values()))
+    for written in shuffle.write(due, Gather(plan, dict(works), states, sizes), writing):
         if isinstance(written, RescaleError):
             raise written
         _take(by_place[written.operator, written.stream], written)
     _merge(plan, spark, streams)
-    writing.finish(writing.total)
     return [_handle(plan, stream) for stream in streams]
 
 
