@@ -71,13 +71,18 @@ def test_a_file_that_goes_while_it_is_read(tmp_path: Path) -> None:
     with written(tmp_path / "db", ["state"]) as writer:
         writer.put("state", b"\1key", b"value")
         files = writer.checkpoint(tmp_path / "checkpoint")
-    with fetched_database(files, tmp_path) as directory:
-        table = next(tmp_path.glob("checkpoint/*.sst"))
-        table.unlink()
-        with pytest.raises(SnapshotError, match="damaged") as caught, opened_database(directory, ["state"]):
-            pass
-        assert "No such file" in (caught.value.found or "")
-        assert caught.value.path == str(table)
+    table = next(tmp_path.glob("checkpoint/*.sst"))
+
+    def read() -> None:
+        with fetched_database(files, tmp_path) as directory:
+            table.unlink()
+            with opened_database(directory, ["state"]):
+                pass
+
+    with pytest.raises(SnapshotError, match="damaged") as caught:
+        read()
+    assert "No such file" in (caught.value.found or "")
+    assert caught.value.path == str(table)
 
 
 def test_a_list_without_its_merge_operator_would_be_noticed(tmp_path: Path) -> None:

@@ -101,6 +101,22 @@ def test_local_files_that_have_changed_or_are_gone(stored: Stored, scratch: Path
     assert list(scratch.iterdir()) == []
 
 
+def test_a_linked_file_that_changes_meanwhile(tmp_path: Path, scratch: Path) -> None:
+    path = tmp_path / "CURRENT"
+    path.write_bytes(b"MANIFEST-000004\n")
+    file = DatabaseFile("CURRENT", str(path), 16, pin=open_store(str(path)).stat(str(path)))
+    block = fetched_database([file], scratch)
+    there = block.__enter__()
+    path.write_bytes(b"MANIFEST-000005\n")
+    os.utime(path, ns=(0, 0))
+    with pytest.raises(SnapshotError, match="changed"):
+        block.__exit__(None, None, None)
+    path.unlink()
+    with pytest.raises(SnapshotError, match="cannot be read any more"):
+        there.content(file)
+    assert list(scratch.iterdir()) == []
+
+
 def test_a_disk_without_room(stored: Stored, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Seen before anything is fetched; what is linked needs none."""
     free = 20_000

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rescale.errors import StoreError
+from rescale.errors import SnapshotError, StoreError
 from rescale.rocksdb.files import DatabaseFile, needed_files
 from rescale.storage.locations import is_s3
 from rescale.storage.store import open_store
@@ -31,7 +31,11 @@ class DatabaseDirectory:
     files: tuple[DatabaseFile, ...]
 
     def content(self, file: DatabaseFile) -> bytes:
-        return (self.path / file.name).read_bytes()
+        """All of a file; `SnapshotError` if it is no longer where it was linked to."""
+        try:
+            return (self.path / file.name).read_bytes()
+        except OSError as error:
+            raise SnapshotError(f"a file cannot be read any more: {error.strerror}", path=file.uri) from None
 
 
 @contextmanager
@@ -39,7 +43,7 @@ def fetched_database(files: Sequence[DatabaseFile], scratch: Path) -> Iterator[D
     """All files of a handle in a new directory below `scratch`, until the block ends.
 
     `UnsupportedError` for files that a database of Flink does not have, `SnapshotError` for those that are gone, too
-    short or changed, `StoreError` if the disk has no room for them.
+    short or changed, for linked ones also when the block ends, `StoreError` if the disk has no room for them.
     """
     needed = needed_files(files)
     linked = {file.name for file in needed if _is_whole_local_file(file)}
@@ -57,6 +61,9 @@ def fetched_database(files: Sequence[DatabaseFile], scratch: Path) -> Iterator[D
                 finally:
                     pool.shutdown(cancel_futures=True)
         yield DatabaseDirectory(path, tuple(needed))
+        for file in needed:
+            if file.name in linked:
+                _check_version(file)
 
 
 @contextmanager
@@ -89,8 +96,13 @@ def _check_space(scratch: Path, needed: int) -> None:
 
 
 def _link(file: DatabaseFile, path: Path) -> None:
-    open_store(file.uri).read(file.uri, 0, 0, file.pin)  # looks whether it is still the pinned version
+    _check_version(file)
     path.symlink_to(file.uri)
+
+
+def _check_version(file: DatabaseFile) -> None:
+    """`SnapshotError` if a local file is gone, or another version than the pinned one."""
+    open_store(file.uri).read(file.uri, 0, 0, file.pin)
 
 
 def _fetch(file: DatabaseFile, path: Path) -> None:

@@ -46,7 +46,7 @@ class RowReader:
                     raise SnapshotError("a row without a key group", path=database.uri, state=state)
                 if count:
                     starts, limits, ends, groups = (column[:count] for column in self._columns)
-                    yield Records(self._buffer, starts, limits, ends, self._states[:count], groups)
+                    yield Records(self._buffer[: ends[-1]], starts, limits, ends, self._states[:count], groups)
                 elif needs:
                     self._make_room(needs, database, state)
             rows.check()
