@@ -92,7 +92,7 @@ def test_what_is_refused_is_refused_with_the_way_round(name: str, parallelism: t
     with pytest.raises(UnsupportedError) as caught:
         plan_of(name, *parallelism)
     assert caught.value.operator
-    assert "savepoint" in str(caught.value.advice)
+    assert any(way in str(caught.value.advice) for way in ("savepoint", "--format canonical"))
 
 
 @pytest.mark.parametrize("name", sorted(COPIED))
@@ -104,7 +104,7 @@ def test_a_copy_of_databases_is_of_one_piece(name: str) -> None:
         ]
         copied = {(s.subtask, s.local_name): s.pieces for s in planned.streams if s.local_name}
         for database in source.databases:
-            for local_name, extent in ((META_STREAM, database.meta), *database.files):
+            for local_name, extent in ((META_STREAM, database.header_extent), *database.files):
                 assert copied.pop((database.subtask, local_name)) == ((*extent, None),)
         assert not copied
 

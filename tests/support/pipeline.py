@@ -18,7 +18,7 @@ from rescale.execution.session import spark_context
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.planning.plan import Plan
 from rescale.planning.prepare import prepare
-from rescale.planning.request import make_request
+from rescale.planning.request import Format, make_request
 from rescale.publish import Published, publish
 from support.needs import need
 
@@ -93,8 +93,10 @@ def plan_rescale(
     allow_prefixes: Sequence[str] = (),
     max_parallelism: Sequence[str] = (),
     key_hash: Sequence[str] = (),
+    format: str = "keep",  # noqa: A002
 ) -> Plan:
-    return prepare(make_request(source, target, parallelism, allow_prefixes, (), max_parallelism, key_hash)).plan
+    request = make_request(source, target, parallelism, allow_prefixes, (), max_parallelism, key_hash, Format(format))
+    return prepare(request).plan
 
 
 def execute(plan: Plan) -> Published:

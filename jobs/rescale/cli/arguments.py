@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from rescale.errors import RequestError
 from rescale.planning.prepare import Prepared, prepare
-from rescale.planning.request import Request, make_request, read_uids
+from rescale.planning.request import Format, Request, make_request, read_uids
 from rescale.storage.locations import normalise
 
 
@@ -69,6 +69,13 @@ def add_shape(parser: argparse.ArgumentParser) -> None:
         help="the new max parallelism (number of key groups): M for every operator, UID=M for one (repeatable). A "
         "divisor of the old one works for every type of key; for others the keys are hashed anew",
     )
+    parser.add_argument(
+        "--format",
+        choices=[one.value for one in Format],
+        default=Format.KEEP.value,
+        help="the kind of keyed state in the result: the source's, or canonical, which every state backend restores "
+        "(default: %(default)s; RocksDB's own kind can be kept in its own shape only)",
+    )
     add_key_hash(parser)
 
 
@@ -99,6 +106,7 @@ def request_of(arguments: argparse.Namespace) -> Request:
         uids_of(arguments),
         arguments.max_parallelism,
         arguments.key_hash,
+        Format(arguments.format),
     )
 
 

@@ -20,7 +20,7 @@ from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.operator_state import merge_operator_state_headers
 from rescale.planning.locate import Extent
 from rescale.planning.plan import Slot
-from rescale.planning.snapshot import ElementStream, KeyedStream, Operator, Snapshot
+from rescale.planning.snapshot import Database, ElementStream, KeyedStream, Operator, Snapshot
 from rescale.storage.locations import join
 
 
@@ -123,15 +123,17 @@ def pair_key_groups(old: Operator, new: Operator, slot: Slot) -> list[GroupPair]
 def check_rekeyed(old: Operator, new: Operator) -> None:
     """The streams of an operator whose records got new key groups; whose records are where is compared by digest."""
     entry = new.entry
-    subtasks = list(range(entry.parallelism)) if old.keyed else []
+    givers: list[KeyedStream | Database] = [*old.keyed, *old.databases]
+    subtasks = list(range(entry.parallelism)) if givers else []
     _equal("subtasks with keyed state", subtasks, [stream.subtask for stream in new.keyed], old.label)
-    raw_keyed = (*old.raw_keyed, *new.raw_keyed)
-    _equal("subtasks with raw keyed state", [], [stream.subtask for stream in raw_keyed], old.label)
+    if old.entry.max_parallelism != entry.max_parallelism:
+        raw_keyed = (*old.raw_keyed, *new.raw_keyed)
+        _equal("subtasks with raw keyed state", [], [stream.subtask for stream in raw_keyed], old.label)
     for stream in new.keyed:
         own = key_group_range(entry.max_parallelism, entry.parallelism, stream.subtask)
         _equal(f"key groups of subtask {stream.subtask}", own, stream.key_groups, old.label)
         _equal(f"framing of subtask {stream.subtask}", Framing.CANONICAL, stream.framing, old.label)
-        _keyed_tables(old.label, old.keyed, stream)
+        _keyed_tables(old.label, givers, stream)
 
 
 class FilePair(NamedTuple):
@@ -153,7 +155,7 @@ def pair_database_files(old: Operator, new: Operator) -> list[FilePair]:
         FilePair(name, source, result)
         for theirs, ours in zip(old.databases, new.databases, strict=True)
         for name, source, result in (
-            (f"the states of subtask {theirs.subtask}", theirs.meta, ours.meta),
+            (f"the states of subtask {theirs.subtask}", theirs.header_extent, ours.header_extent),
             *((one.name, one.extent, two.extent) for one, two in zip(theirs.files, ours.files, strict=True)),
         )
     ]
@@ -206,7 +208,9 @@ def groups_of(stream: KeyedStream) -> Iterator[tuple[int, Extent]]:
             yield key_group, extent
 
 
-def _keyed_tables(label: str, givers: Sequence[KeyedStream], stream: KeyedStream) -> dict[int, tuple[int, ...]]:
+def _keyed_tables(
+    label: str, givers: Sequence[KeyedStream | Database], stream: KeyedStream
+) -> dict[int, tuple[int, ...]]:
     """By source subtask the translation of its state ids, where it is one."""
     if all(giver.header == stream.header for giver in givers):
         return {}

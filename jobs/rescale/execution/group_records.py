@@ -36,14 +36,14 @@ class GroupRecords:
         self.size = 0
         self._reader = reader
         self._files = files
-        self._groups = groups
+        self.groups = groups
         self._compressed = compressed
         self._starts = np.full(len(groups), _NOT_YET, np.int64)
 
     def __iter__(self) -> Iterator[Records]:
         """Errors name the file and the place in it."""
-        numbers = np.array([key_group for key_group, _ in self._groups], np.int64)
-        first = self._groups[0][1]
+        numbers = np.array([key_group for key_group, _ in self.groups], np.int64)
+        first = self.groups[0][1]
         try:
             yield from self._reader.read(numbers, self._starts, self._chunks())
         except (SnapshotError, UnsupportedError) as error:
@@ -56,12 +56,12 @@ class GroupRecords:
     def _chunks(self) -> Iterator[Chunk]:
         """The bytes of all groups; says where each begins when it comes to it."""
         if not self._compressed:
-            first = self._groups[0][1]
-            self._starts[:] = [extent.start - first.start for _, extent in self._groups]
-            whole = first._replace(length=sum(extent.length for _, extent in self._groups))
+            first = self.groups[0][1]
+            self._starts[:] = [extent.start - first.start for _, extent in self.groups]
+            whole = first._replace(length=sum(extent.length for _, extent in self.groups))
             yield from self._counted(read_chunks(self._files, whole))
             return
-        for i, (_, extent) in enumerate(self._groups):
+        for i, (_, extent) in enumerate(self.groups):
             self._starts[i] = self.size
             yield from self._counted(decompressed(read_chunks(self._files, extent)))
 

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rescale.errors import IntegrityError, RescaleError, SnapshotError
+from rescale.errors import IntegrityError, RescaleError, SnapshotError, UnsupportedError
+from rescale.execution.database_records import DatabaseRecords
 from rescale.execution.group_records import GroupRecords, check_accounted, states_of
 from rescale.execution.rekeying.key_counter import KeyCounter
 from rescale.execution.rekeying.key_groups import NewKeyGroups
@@ -19,11 +20,35 @@ from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.record_digest import RecordDigester, StateDigest
 from rescale.flink.keyed.records import ID_SIZE, RecordReader, framed_size
 from rescale.planning.locate import Extent
+from rescale.rocksdb.advice import CANONICAL
+from rescale.rocksdb.scan import RowReader
 from rescale.storage.store import Pin
 
 
+class GroupRun(NamedTuple):
+    """Key groups of one stream, end to end."""
+
+    compressed: bool
+    groups: tuple[tuple[int, Extent], ...]
+
+    @property
+    def size(self) -> int:
+        return sum(extent.length for _, extent in self.groups)
+
+
+class Directory(NamedTuple):
+    """A RocksDB directory by its files, which speaks for the key groups from first to last."""
+
+    files: tuple[tuple[str, Extent], ...]
+    key_groups: tuple[int, int]
+
+    @property
+    def size(self) -> int:
+        return sum(extent.length for _, extent in self.files)
+
+
 class RecordCheck(NamedTuple):
-    """Key groups of one stream of one side, end to end. `max_parallelism` is that of this side, and of the result."""
+    """Records of one side. `max_parallelism` is that of this side, and of the result."""
 
     operator: int
     label: str
@@ -31,8 +56,7 @@ class RecordCheck(NamedTuple):
     header: KeyedHeader | None
     key_hash: str | None
     max_parallelism: tuple[int, int]
-    compressed: bool
-    groups: tuple[tuple[int, Extent], ...]
+    origin: GroupRun | Directory
 
 
 class RecordTally(NamedTuple):
@@ -76,9 +100,7 @@ class RecordComparer:
             keys = composite_keys(check.header, check.key_hash)
         key_groups = NewKeyGroups(keys, *check.max_parallelism)
         digester, counter = RecordDigester(is_map), KeyCounter()
-        reader = RecordReader(check.max_parallelism[0], len(names))
-        files = self.result if check.in_result else self.source
-        batches = GroupRecords(reader, files, check.groups, compressed=check.compressed)
+        batches = self._batches(check, len(names))
         accounted = 0
         for records in batches:
             groups, codes = key_groups.of(records)
@@ -86,7 +108,19 @@ class RecordComparer:
             accounted += framed_size(records, check.max_parallelism[0])
             if codes is not None:
                 counter.add(codes)
-        check_accounted(batches.size, accounted + ID_SIZE * len(check.groups))
+        groups_read = 0
+        if isinstance(batches, GroupRecords):
+            groups_read = len(batches.groups)
+            check_accounted(batches.size, accounted + ID_SIZE * groups_read)
         states = {name: digest for name, digest in zip(names, digester.digests(), strict=True) if digest.records}
-        size = sum(extent.length for _, extent in check.groups)
-        return RecordTally(check.operator, check.in_result, states, len(check.groups), size, counter.count)
+        return RecordTally(check.operator, check.in_result, states, groups_read, check.origin.size, counter.count)
+
+    def _batches(self, check: RecordCheck, number_of_states: int) -> GroupRecords | DatabaseRecords:
+        files = self.result if check.in_result else self.source
+        maximum, origin = check.max_parallelism[0], check.origin
+        if isinstance(origin, GroupRun):
+            reader = RecordReader(maximum, number_of_states)
+            return GroupRecords(reader, files, origin.groups, compressed=origin.compressed)
+        if check.header is None:
+            raise UnsupportedError("a serializer is not known that hides the names of the states", advice=CANONICAL)
+        return DatabaseRecords(RowReader(maximum), files, origin.files, check.header, origin.key_groups)

@@ -25,7 +25,7 @@ from rescale.execution.coverage import (
 from rescale.execution.digests import MODULUS
 from rescale.execution.dispatch import run_units
 from rescale.execution.progress import Progress
-from rescale.execution.record_compare import RecordCheck, RecordComparer, RecordTally
+from rescale.execution.record_compare import Directory, GroupRun, RecordCheck, RecordComparer, RecordTally
 from rescale.execution.rekeying.key_counter import MOST_KEYS_COUNTED
 from rescale.execution.spans import adjacent, bounded_runs, extent_runs, group_runs
 from rescale.flink.keyed.header import is_compressed
@@ -88,8 +88,11 @@ def validate_result(
     operators = list(zip(source.operators, result.operators, strict=True))
     record_checks: list[RecordCheck] = []
     for i, (old, new) in enumerate(operators):
-        if old.entry.max_parallelism != new.entry.max_parallelism:
+        became_canonical = bool(old.databases) and not new.databases
+        if became_canonical or old.entry.max_parallelism != new.entry.max_parallelism:
             check_rekeyed(old, new)
+            if old.entry.max_parallelism == new.entry.max_parallelism:
+                checks += _group_checks(i, old, pair_key_groups(old, new, Slot.RAW_KEYED), Slot.RAW_KEYED)
             record_checks += _record_checks(i, old, new, key_hashes.get(old.entry.operator_id))
         else:
             for slot in (Slot.KEYED, Slot.RAW_KEYED):
@@ -151,24 +154,20 @@ def _element_checks(
 def _record_checks(i: int, old: Operator, new: Operator, key_hash: str | None) -> Iterator[RecordCheck]:
     new_max = new.entry.max_parallelism
     for in_result, operator in ((False, old), (True, new)):
+        maxima = (operator.entry.max_parallelism, new_max)
         for stream in operator.keyed:
             for run in group_runs(groups_of(stream)):
-                yield RecordCheck(
-                    i,
-                    old.label,
-                    in_result,
-                    stream.parsed,
-                    key_hash,
-                    (operator.entry.max_parallelism, new_max),
-                    is_compressed(stream.header),
-                    tuple(run),
-                )
+                origin = GroupRun(is_compressed(stream.header), tuple(run))
+                yield RecordCheck(i, old.label, in_result, stream.parsed, key_hash, maxima, origin)
+        for database in operator.databases:
+            directory = Directory(database.files, (database.key_groups.first, database.key_groups.last))
+            yield RecordCheck(i, old.label, in_result, database.parsed, key_hash, maxima, directory)
 
 
 def _weight(check: GroupCheck | ElementCheck | FileCheck | RecordCheck) -> int:
     """Bytes that the check reads."""
     if isinstance(check, RecordCheck):
-        return sum(extent.length for _, extent in check.groups)
+        return check.origin.size
     if isinstance(check, ElementCheck):
         return sum(extent.length for extent in check.elements)
     if isinstance(check, FileCheck):

@@ -29,14 +29,14 @@ def copied_databases(
             operator=operator.label,
             expected=f"parallelism {entry.parallelism} and max parallelism {entry.max_parallelism}",
             found=f"parallelism {shape.parallelism} and max parallelism {shape.max_parallelism}",
-            advice="take a canonical savepoint (flink savepoint --type canonical) and rescale that",
+            advice="ask for --format canonical, which every state backend restores",
         )
     databases = tuple(NewDatabase(d.subtask, d.key_groups.first, len(d.key_groups)) for d in operator.databases)
     return databases, [stream for database in operator.databases for stream in _streams(database, inline)]
 
 
 def _streams(database: Database, inline: InlineBudget) -> list[NewStream]:
-    files = [(META_STREAM, database.meta), *database.files]
+    files = [(META_STREAM, database.header_extent), *database.files]
     return [
         NewStream(
             slot=Slot.KEYED,

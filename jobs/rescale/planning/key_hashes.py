@@ -29,7 +29,7 @@ def choose_key_hashes(snapshot: Snapshot, maxima: Mapping[str, int], wanted: Map
     for operator in snapshot.operators:
         operator_id = operator.entry.operator_id
         work = work_class(operator.entry.max_parallelism, maxima.get(operator_id, operator.entry.max_parallelism))
-        if not operator.keyed or work is WorkClass.RELOCATE:
+        if not (operator.keyed or operator.databases) or (work is WorkClass.RELOCATE and not operator.databases):
             continue
         try:
             name = _choose(snapshot, operator, work, named.get(operator_id), wanted.get(""))
@@ -43,9 +43,9 @@ def choose_key_hashes(snapshot: Snapshot, maxima: Mapping[str, int], wanted: Map
 def _choose(
     snapshot: Snapshot, operator: Operator, work: WorkClass, named: str | None, for_others: str | None
 ) -> str | None:
-    header = operator.keyed[0].parsed
+    header = operator.keyed_headers[0]
     if header is None:
-        if work is WorkClass.REGROUP and named is None:
+        if work is not WorkClass.REHASH and named is None:
             return None
         raise UnsupportedError("the serializer of its keys, or of a state, is not known", advice=DIVISORS_ADVICE)
     known = known_hash(header.key_serializer)
@@ -54,7 +54,12 @@ def _choose(
         return name if names_function(name) else named_hash(header.key_serializer, name).name
     if known is not None:
         return known.name
-    if work is WorkClass.REGROUP:
+    if work is not WorkClass.REHASH:
         return None
+    if operator.databases:
+        raise UnsupportedError(
+            "how its keys hash is the user's own, and the plan does not look into RocksDB directories",
+            advice=f"name the formula (--key-hash), or take a canonical savepoint; {DIVISORS_ADVICE}",
+        )
     sample = sample_keys(operator, snapshot.files)
     return choose_hash(header.key_serializer, *sample, operator.entry.max_parallelism).name

@@ -7,6 +7,7 @@ and all that can be said beforehand is which records are read, and what header t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
@@ -15,10 +16,13 @@ from rescale.flink.keyed.heap import empty_group
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import HandleTag
 from rescale.planning.keyed_headers import NO_HEADER, HeaderPlanner
-from rescale.planning.plan import NewStream, RekeyedSource, Rekeying, Slot
+from rescale.planning.plan import NewStream, RekeyedDatabase, RekeyedSource, Rekeying, Slot
 from rescale.planning.shape import Shape
-from rescale.planning.snapshot import KeyedStream, Operator
+from rescale.planning.snapshot import Database, KeyedStream, Operator
 from rescale.planning.streams import InlineBudget, Literals, joined, piece_of
+
+Holder = TypeVar("Holder", KeyedStream, KeyedStream | Database)
+"""Of the state of some key groups."""
 
 
 class KeyedPlanner:
@@ -44,17 +48,19 @@ class KeyedPlanner:
 
     def rekeyed(self, key_hash: str | None) -> tuple[Rekeying | None, list[NewStream]]:
         """Of records that get new key groups; None where there is no keyed state."""
-        sources = self.operator.keyed
+        givers: tuple[KeyedStream | Database, ...] = (*self.operator.keyed, *self.operator.databases)
         _refuse_to_rekey(self.operator, self.shape.max_parallelism)
-        if not sources:
+        if not givers:
             return None, []
-        _owners(self.operator, sources)
-        header = self.headers.plan(sources)
+        _owners(self.operator, givers)
+        header = self.headers.plan(givers)
+        tables = header.id_tables
         rekeying = Rekeying(
-            sources=tuple(_rekeyed_source(source, header.id_tables.get(source.subtask)) for source in sources),
+            sources=tuple(_rekeyed_source(source, tables.get(source.subtask)) for source in self.operator.keyed),
             header=header.piece,
-            compressed=is_compressed(sources[0].header),
+            compressed=is_compressed(givers[0].header),
             key_hash=key_hash,
+            databases=tuple(_rekeyed_database(one, tables.get(one.subtask)) for one in self.operator.databases),
         )
         streams = []
         for subtask in range(self.shape.parallelism):
@@ -135,9 +141,9 @@ class KeyedPlanner:
         return empty_group(key_group, header)
 
 
-def _owners(operator: Operator, sources: Sequence[KeyedStream]) -> dict[int, KeyedStream]:
+def _owners(operator: Operator, sources: Sequence[Holder]) -> dict[int, Holder]:
     """Which stream holds each key group. `SnapshotError` where two do, or where the max parallelism is left."""
-    owners: dict[int, KeyedStream] = {}
+    owners: dict[int, Holder] = {}
     for source in sources:
         if not 0 <= source.key_groups.first <= source.key_groups.last < operator.entry.max_parallelism:
             raise SnapshotError(
@@ -162,6 +168,12 @@ def _rekeyed_source(source: KeyedStream, ids: int | None) -> RekeyedSource:
     return RekeyedSource(source.extent.file, source.first_key_group, groups, ids)
 
 
+def _rekeyed_database(database: Database, ids: int | None) -> RekeyedDatabase:
+    files = tuple((file.name, piece_of(file.extent)) for file in database.files)
+    key_groups = (database.key_groups.first, database.key_groups.last)
+    return RekeyedDatabase(key_groups, files, piece_of(database.header_extent), ids)
+
+
 def _refuse_to_rekey(operator: Operator, new_max_parallelism: int) -> None:
     """Only canonical framing says where a record ends; raw keyed state is the user's own, in every group."""
     heap = [stream for stream in operator.keyed if stream.framing is not Framing.CANONICAL]
@@ -173,7 +185,7 @@ def _refuse_to_rekey(operator: Operator, new_max_parallelism: int) -> None:
             found=f"heap framing in subtask {heap[0].subtask}",
             advice="take a canonical savepoint (flink savepoint --type canonical) and rescale that",
         )
-    if operator.raw_keyed:
+    if operator.raw_keyed and new_max_parallelism != operator.entry.max_parallelism:
         raise UnsupportedError(
             "raw keyed state is in a format of the operator's own, key group by key group",
             operator=operator.label,

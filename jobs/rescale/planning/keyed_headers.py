@@ -14,7 +14,7 @@ from rescale.errors import UnsupportedError
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, write_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.planning.plan import Piece
-from rescale.planning.snapshot import KeyedStream
+from rescale.planning.snapshot import Database, KeyedStream
 from rescale.planning.streams import Literals, piece_of
 
 
@@ -43,10 +43,10 @@ class HeaderPlanner:
         self._label = label
         self._literals = literals
 
-    def plan(self, givers: Sequence[KeyedStream]) -> PlannedHeader:
+    def plan(self, givers: Sequence[KeyedStream | Database]) -> PlannedHeader:
         first = givers[0]
         if all(giver.header == first.header for giver in givers):
-            return PlannedHeader(piece_of(first.extent.part(0, len(first.header))), first.parsed)
+            return PlannedHeader(piece_of(first.header_extent), first.parsed)
         parsed = [giver.parsed for giver in givers if giver.parsed is not None]
         if len(parsed) < len(givers):
             raise UnsupportedError(
@@ -58,7 +58,7 @@ class HeaderPlanner:
             return self._merged(givers, parsed)
         return self._heap_header(givers, parsed)
 
-    def _merged(self, givers: Sequence[KeyedStream], parsed: Sequence[KeyedHeader]) -> PlannedHeader:
+    def _merged(self, givers: Sequence[KeyedStream | Database], parsed: Sequence[KeyedHeader]) -> PlannedHeader:
         merged = merge_keyed_headers(parsed)
         tables = {
             giver.subtask: self._id_table(table)
@@ -67,7 +67,7 @@ class HeaderPlanner:
         }
         return PlannedHeader(self._literals.piece(write_keyed_header(merged.header)), merged.header, tables)
 
-    def _heap_header(self, givers: Sequence[KeyedStream], parsed: Sequence[KeyedHeader]) -> PlannedHeader:
+    def _heap_header(self, givers: Sequence[KeyedStream | Database], parsed: Sequence[KeyedHeader]) -> PlannedHeader:
         """A header for all, where the streams with entries have the same states in the same places.
 
         A stream without a single entry (its subtask has not met a key, and so not registered every state) has nothing

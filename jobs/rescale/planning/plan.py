@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -144,9 +145,27 @@ class RekeyedSource(NamedTuple):
     ids: int | None
 
 
+class RekeyedDatabase(NamedTuple):
+    """A RocksDB directory whose rows get new key groups: its files by name, its header, and what it speaks for.
+
+    `ids` as in `RekeyedSource`.
+    """
+
+    key_groups: tuple[int, int]
+    files: tuple[tuple[str, Piece], ...]
+    header: Piece
+    ids: int | None
+
+    @property
+    def size(self) -> int:
+        return sum(piece.length for _, piece in self.files)
+
+
 @dataclass(frozen=True)
 class Rekeying:
     """How the records of an operator's keyed state get new key groups. `header` is that of every new stream.
+
+    They come from key-group streams, `sources`, or from `databases`.
 
     `key_hash` names the rule that a key's hash follows from its bytes by (`choose_key_hash`); None where there is none
     and none is needed. `compressed` holds for source and result.
@@ -156,10 +175,21 @@ class Rekeying:
     header: Piece
     compressed: bool
     key_hash: str | None
+    databases: tuple[RekeyedDatabase, ...] = ()
 
     @property
     def bytes(self) -> int:
-        return sum(group[1] for source in self.sources for group in source.groups if group is not None)
+        return sum(size for _, size in self.key_group_sizes())
+
+    def key_group_sizes(self) -> Iterator[tuple[int, int]]:
+        """(old key group, bytes): of a database, as if all its key groups were as large."""
+        for source in self.sources:
+            for key_group, group in enumerate(source.groups, source.first_key_group):
+                yield key_group, group[1] if group is not None else 0
+        for database in self.databases:
+            first, last = database.key_groups
+            for key_group in range(first, last + 1):
+                yield key_group, database.size // (last - first + 1)
 
 
 class NewDatabase(NamedTuple):
@@ -212,9 +242,8 @@ class OperatorPlan:
         if self.rekeying is None:
             return ()
         classes = [0] * math.gcd(self.max_parallelism, self.new_max_parallelism)
-        for source in self.rekeying.sources:
-            for key_group, group in enumerate(source.groups, source.first_key_group):
-                classes[key_group % len(classes)] += group[1] if group else 0
+        for key_group, size in self.rekeying.key_group_sizes():
+            classes[key_group % len(classes)] += size
         each = self.new_max_parallelism // len(classes)
         return tuple(classes[key_group % len(classes)] // each for key_group in range(self.new_max_parallelism))
 

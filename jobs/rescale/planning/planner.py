@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from rescale.errors import UnsupportedError
+from rescale.flink.keyed.key_group_table import Framing
 from rescale.planning.databases import copied_databases
 from rescale.planning.elements import plan_elements
 from rescale.planning.findings import findings
 from rescale.planning.keyed import KeyedPlanner
 from rescale.planning.plan import FORMAT, NewDatabase, OperatorPlan, Plan, Rekeying, SourceFile, WorkClass, work_class
 from rescale.planning.remarks import remarks
-from rescale.planning.request import Request
+from rescale.planning.request import Format, Request
 from rescale.planning.shape import Shape, new_shapes
 from rescale.planning.snapshot import Operator, Snapshot
 from rescale.planning.streams import InlineBudget, Literals
@@ -35,6 +36,7 @@ def make_plan(snapshot: Snapshot, request: Request, key_hashes: Mapping[str, str
         _plan_operator(
             operator,
             shapes[operator.entry.operator_id],
+            request.format,
             key_hashes.get(operator.entry.operator_id),
             literals,
             inline,
@@ -58,20 +60,29 @@ def make_plan(snapshot: Snapshot, request: Request, key_hashes: Mapping[str, str
 
 
 def _plan_operator(
-    operator: Operator, shape: Shape, key_hash: str | None, literals: Literals, inline: InlineBudget
+    operator: Operator,
+    shape: Shape,
+    wanted: Format,
+    key_hash: str | None,
+    literals: Literals,
+    inline: InlineBudget,
 ) -> OperatorPlan:
     _refuse_unsupported(operator, shape)
+    if wanted is Format.CANONICAL:
+        _refuse_heap(operator)
     work = work_class(operator.entry.max_parallelism, shape.max_parallelism)
     keyed = KeyedPlanner(operator, shape, literals, inline)
     rekeying: Rekeying | None = None
     databases: tuple[NewDatabase, ...] = ()
-    if operator.databases:
+    by_record = work is not WorkClass.RELOCATE or (bool(operator.databases) and wanted is Format.CANONICAL)
+    if operator.databases and wanted is Format.KEEP:
         databases, streams = copied_databases(operator, shape, inline)
         streams += keyed.raw_streams()
-    elif work is WorkClass.RELOCATE:
-        streams = keyed.streams()
-    else:
+    elif by_record:
         rekeying, streams = keyed.rekeyed(key_hash)
+        streams += keyed.raw_streams() if work is WorkClass.RELOCATE else []
+    else:
+        streams = keyed.streams()
     streams += plan_elements(operator, shape.parallelism, literals, inline)
     headers = [header for header in operator.keyed_headers if header is not None]
     old_bytes = [0] * operator.entry.parallelism
@@ -94,6 +105,15 @@ def _plan_operator(
         rekeying=rekeying,
         databases=databases,
     )
+
+
+def _refuse_heap(operator: Operator) -> None:
+    if any(stream.framing is not Framing.CANONICAL for stream in operator.keyed):
+        raise UnsupportedError(
+            "heap framing does not tell where a record ends, so it cannot become canonical",
+            operator=operator.label,
+            advice="take a canonical savepoint (flink savepoint --type canonical), or leave --format out",
+        )
 
 
 def _refuse_unsupported(operator: Operator, shape: Shape) -> None:

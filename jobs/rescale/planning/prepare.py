@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rescale.planning.opening import open_snapshot
 from rescale.planning.plan import Plan
 from rescale.planning.planner import make_plan
-from rescale.planning.request import Request
+from rescale.planning.request import Format, Request
 from rescale.planning.shape import new_shapes
 
 
@@ -24,7 +24,8 @@ def prepare(request: Request) -> Prepared:
     snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids)
     shapes = new_shapes(snapshot.operators, request)
     key_hashes: dict[str, str] = {}
-    if any(shapes[o.entry.operator_id].max_parallelism != o.entry.max_parallelism for o in snapshot.operators):
+    rekeyed = any(shapes[o.entry.operator_id].max_parallelism != o.entry.max_parallelism for o in snapshot.operators)
+    if rekeyed or request.format is Format.CANONICAL:
         from rescale.planning.key_hashes import choose_key_hashes  # brings numpy, which few requests need
 
         maxima = {operator_id: shape.max_parallelism for operator_id, shape in shapes.items()}

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 
 from rescale.errors import RequestError
 from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
 from rescale.storage.locations import contains, normalise, parent
+
+
+class Format(StrEnum):
+    """The kind of keyed state that the result shall have."""
+
+    KEEP = "keep"
+    """The source's."""
+
+    CANONICAL = "canonical"
+    """The one that every state backend restores."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +38,7 @@ class Request:
     uids: tuple[tuple[str, str], ...] = ()
     max_parallelism: dict[str, int] = field(default_factory=dict)
     key_hash: dict[str, str] = field(default_factory=dict)
+    format: Format = Format.KEEP
 
 
 def make_request(
@@ -37,6 +49,7 @@ def make_request(
     uids: Sequence[tuple[str, str]] = (),
     max_parallelism: Iterable[str] = (),
     key_hash: Iterable[str] = (),
+    format: Format = Format.KEEP,  # noqa: A002
 ) -> Request:
     """The request that the words of a command line or of a form stand for; `RequestError` names the wrong one."""
     source, target = normalise(source), normalise(target)
@@ -63,6 +76,7 @@ def make_request(
         tuple(uids),
         parse_numbers(max_parallelism, "max parallelism"),
         parse_key_hashes(key_hash),
+        format,
     )
 
 

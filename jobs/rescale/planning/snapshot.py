@@ -45,6 +45,10 @@ class KeyedStream:
     def key_groups(self) -> KeyGroupRange:
         return KeyGroupRange(self.first_key_group, self.first_key_group + len(self.groups) - 1)
 
+    @property
+    def header_extent(self) -> Extent:
+        return self.extent.part(0, len(self.header))
+
     @cached_property
     def has_no_entry(self) -> bool:
         """Whether no key group of a heap stream has an entry, which their lengths tell."""
@@ -87,19 +91,24 @@ class DatabaseFile(NamedTuple):
 class Database:
     """The keyed state of one subtask as a RocksDB directory, which speaks for `key_groups` and no others.
 
-    `meta` is the stream that describes its states, with the bytes `header`; `parsed` as for `KeyedStream`.
+    `header_extent` is the stream that describes its states, with the bytes `header`; `parsed` as for `KeyedStream`.
     """
 
     subtask: int
     key_groups: KeyGroupRange
-    meta: Extent
+    header_extent: Extent
     header: bytes
     parsed: KeyedHeader | None
     files: tuple[DatabaseFile, ...]
 
+    framing = Framing.CANONICAL
+    """A row is a canonical record (`RocksDBKeyedStateBackend`)."""
+
+    has_no_entry = False
+
     @property
     def size(self) -> int:
-        return self.meta.length + sum(file.extent.length for file in self.files)
+        return self.header_extent.length + sum(file.extent.length for file in self.files)
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,13 @@ def piece_of(extent: Extent, ids: int | None = None) -> Piece:
     return Piece(extent.file, extent.start, extent.length, ids)
 
 
+def extent_of(piece: Piece) -> Extent:
+    """The mirror of `piece_of`, of a piece of a file."""
+    if piece.file is None:
+        raise ValueError("a piece of the plan's own literals lies in no file")
+    return Extent(piece.file, piece.start, piece.length)
+
+
 def split(pieces: Iterable[Piece], lengths: Iterable[int]) -> Iterator[tuple[Piece, ...]]:
     """The pieces of consecutive runs of bytes, one tuple for each of `lengths`."""
     queue = iter(pieces)

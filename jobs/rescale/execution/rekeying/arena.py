@@ -40,7 +40,7 @@ class Arena:
         place = self.size
         try:
             if self._scratch is None and place + len(data) > len(self._memory):
-                self._scratch = tempfile.TemporaryFile(dir=_scratch_directory())  # noqa: SIM115
+                self._scratch = tempfile.TemporaryFile(dir=scratch_directory())  # noqa: SIM115
                 self._scratch.write(self._memory[:place].data)
             if self._scratch is None:
                 self._memory[place : place + len(data)] = np.frombuffer(data, np.uint8)
@@ -63,6 +63,6 @@ class Arena:
         return np.frombuffer(loaded, np.uint8), starts
 
 
-def _scratch_directory() -> str | None:
+def scratch_directory() -> str:
     """Where Spark keeps what it shuffles; else the system's place for temporary files."""
-    return os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None
+    return os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or tempfile.gettempdir()

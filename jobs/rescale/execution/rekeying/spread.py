@@ -10,16 +10,20 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rescale.errors import RescaleError
+from rescale.errors import RescaleError, UnsupportedError
+from rescale.execution.database_records import DatabaseRecords
 from rescale.execution.group_records import GroupRecords
 from rescale.execution.rekeying.blocks import BlockSorter, write_rows
 from rescale.execution.rekeying.key_counter import KeyCounter
 from rescale.execution.rekeying.lanes import Lane
-from rescale.execution.rekeying.sources import OperatorSource, id_table, operator_source
+from rescale.execution.rekeying.sources import OperatorSource, id_table, operator_source, read_header
 from rescale.execution.rekeying.units import ReadUnit
-from rescale.flink.keyed.records import RecordReader
+from rescale.flink.keyed.records import RecordReader, Records
 from rescale.planning.locate import Extent
 from rescale.planning.plan import OperatorPlan, Plan
+from rescale.planning.streams import extent_of
+from rescale.rocksdb.advice import CANONICAL
+from rescale.rocksdb.scan import RowReader
 
 Longs = npt.NDArray[np.int64]
 
@@ -78,19 +82,11 @@ class _OperatorSpread:
         self._partitions = [lane.partition for lane in mine]
         self._borders = np.array([lane.first * states for lane in mine], np.int64)
         self._readers: dict[int, RecordReader] = {}
+        self._rows: RowReader | None = None
         self._reset()
 
     def rows(self, unit: ReadUnit) -> Iterator[tuple[int, bytes]]:
-        rekeying = self._operator.rekeying
-        assert rekeying is not None
-        source = rekeying.sources[unit.source]
-        groups = [
-            (source.first_key_group + i, Extent(source.file, *group))
-            for i, group in enumerate(source.groups[unit.first : unit.last + 1], unit.first)
-            if group is not None
-        ]
-        table = id_table(self._operator, source.ids, self._source.number_of_states)
-        batches = GroupRecords(self._reader(len(table)), self._plan.files, groups, compressed=rekeying.compressed)
+        table, batches = self._batches(unit)
         for batch, found in enumerate(batches):
             records = replace(found, states=table[found.states])
             new_groups, codes = self._source.key_groups.of(records)
@@ -101,6 +97,28 @@ class _OperatorSpread:
             self._records += np.bincount(records.states, minlength=len(self._records))
             for section, row in write_rows(self._number, unit.number, batch, index, blocks, self._borders):
                 yield self._partitions[section], row
+
+    def _batches(self, unit: ReadUnit) -> tuple[Longs, Iterable[Records]]:
+        """The new ids of the states in a source, and its records."""
+        rekeying = self._operator.rekeying
+        assert rekeying is not None
+        if rekeying.databases:
+            database = rekeying.databases[unit.source]
+            header = read_header(self._plan, database.header)
+            if header is None:
+                raise UnsupportedError("a serializer is not known that hides the names of the states", advice=CANONICAL)
+            named = [(name, extent_of(piece)) for name, piece in database.files]
+            self._rows = self._rows or RowReader(self._operator.max_parallelism)
+            table = id_table(self._operator, database.ids, self._source.number_of_states)
+            return table, DatabaseRecords(self._rows, self._plan.files, named, header, database.key_groups)
+        source = rekeying.sources[unit.source]
+        groups = [
+            (source.first_key_group + i, Extent(source.file, *group))
+            for i, group in enumerate(source.groups[unit.first : unit.last + 1], unit.first)
+            if group is not None
+        ]
+        table = id_table(self._operator, source.ids, self._source.number_of_states)
+        return table, GroupRecords(self._reader(len(table)), self._plan.files, groups, compressed=rekeying.compressed)
 
     def _reader(self, number_of_states: int) -> RecordReader:
         """The same one for many units, for its buffers' sake."""

@@ -11,7 +11,10 @@ UNIT_SIZE = 64 * 1024 * 1024
 
 
 class ReadUnit(NamedTuple):
-    """The groups `first` to `last` of one source of an operator; `number` is its place in the order of all."""
+    """The groups `first` to `last` of one source of an operator; `number` is its place in the order of all.
+
+    A database is read as a whole: `source` is then its number.
+    """
 
     number: int
     operator: int
@@ -31,7 +34,11 @@ def read_units(plan: Plan) -> list[ReadUnit]:
 
 
 def _runs(operator: OperatorPlan) -> Iterator[tuple[int, int, int, int]]:
-    for number, source in enumerate(operator.rekeying.sources if operator.rekeying is not None else ()):
+    if operator.rekeying is None:
+        return
+    for number, database in enumerate(operator.rekeying.databases):
+        yield number, *database.key_groups, database.size
+    for number, source in enumerate(operator.rekeying.sources):
         first = size = 0
         for i, group in enumerate(source.groups):
             length = group[1] if group is not None else 0

@@ -1,0 +1,53 @@
+"""The records of a RocksDB directory, fetched to the scratch directory of this machine and read there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rescale.execution.rekeying.arena import scratch_directory
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.keyed.records import Records
+from rescale.planning.locate import Extent
+from rescale.rocksdb.database import opened_database
+from rescale.rocksdb.directory import fetched_database
+from rescale.rocksdb.files import DatabaseFile
+from rescale.rocksdb.scan import RowReader
+from rescale.storage.store import Pin, open_store
+
+
+class DatabaseRecords:
+    """Reads all rows that a directory speaks for, state after state in the order of its header.
+
+    `files` are those of the snapshot; `named` says where each file of the directory lies in them.
+    """
+
+    def __init__(
+        self,
+        reader: RowReader,
+        files: Sequence[tuple[str, Pin | None]],
+        named: Sequence[tuple[str, Extent]],
+        header: KeyedHeader,
+        key_groups: tuple[int, int],
+    ) -> None:
+        self._reader = reader
+        self._files = [_database_file(files, name, extent) for name, extent in named]
+        self._states = [state.name for state in header.states]
+        self._key_groups = KeyGroupRange(*key_groups)
+
+    def __iter__(self) -> Iterator[Records]:
+        with (
+            fetched_database(self._files, Path(scratch_directory())) as directory,
+            opened_database(directory, self._states) as database,
+        ):
+            for state_id, state in enumerate(self._states):
+                yield from self._reader.read(database, state, state_id, self._key_groups)
+
+
+def _database_file(files: Sequence[tuple[str, Pin | None]], name: str, extent: Extent) -> DatabaseFile:
+    uri, pin = files[extent.file]
+    if extent.file == 0:  # inline, in `_metadata`
+        data = open_store(uri).read(uri, extent.start, extent.length, pin)
+        return DatabaseFile(name, uri, extent.length, data=data)
+    return DatabaseFile(name, uri, extent.length, extent.start, pin)

@@ -1,0 +1,72 @@
+"""RocksDB directories become canonical savepoints, in any shape: what Flink itself made of the same moment is equal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rescale.errors import IntegrityError, UnsupportedError
+from rescale.execution.diff.snapshots import diff_snapshots
+from rescale.execution.steps import validate_published
+from rescale.planning.opening import open_snapshot
+from support import snapshots
+from support.pipeline import execute, execute_without_spark, plan_rescale, shared_spark, without_spark
+
+WITH_TWIN = sorted(
+    folder.name
+    for folder in snapshots.FIXTURES.iterdir()
+    if (folder / "canonical").is_dir()
+    and "heap-timers" not in folder.name
+    and json.loads((folder / "expected.json").read_text())["directory_prefix"] is None
+)
+SHAPES = [((), ()), (("5",), ()), (("3",), ("1000",)), (("2",), ("64",))]
+
+
+@pytest.mark.parametrize("name", WITH_TWIN)
+@pytest.mark.parametrize(("parallelism", "max_parallelism"), SHAPES)
+def test_the_result_is_equal_to_the_savepoint_that_flink_took(
+    name: str, parallelism: tuple[str, ...], max_parallelism: tuple[str, ...], tmp_path: Path
+) -> None:
+    source, target = snapshots.directory(name), str(tmp_path / "target")
+    plan = plan_rescale(source, target, parallelism, max_parallelism=max_parallelism, format="canonical")
+    execute_without_spark(plan)
+    twin = open_snapshot(str(snapshots.FIXTURES / name / "canonical"))
+    with without_spark():
+        assert validate_published(source, target, [], [], None)["verdict"] == "complete"
+    assert diff_snapshots(twin, open_snapshot(target), shared_spark()).equal
+
+
+@pytest.mark.parametrize("name", WITH_TWIN[:1])
+def test_spark_makes_the_same_bytes(name: str, tmp_path: Path) -> None:
+    contents = []
+    for run in (execute, execute_without_spark):
+        target = tmp_path / run.__name__
+        run(plan_rescale(snapshots.directory(name), str(target), ["3"], format="canonical"))
+        contents.append(sorted(path.read_bytes() for path in target.iterdir() if path.name != "_metadata"))
+    assert contents[0] == contents[1] != []
+
+
+@pytest.mark.parametrize("name", WITH_TWIN[:1])
+def test_a_changed_result_is_found(name: str, tmp_path: Path) -> None:
+    plan = plan_rescale(snapshots.directory(name), str(tmp_path / "target"), format="canonical")
+    execute_without_spark(plan)
+    file = max((tmp_path / "target").glob("*-keyed-*"), key=lambda path: path.stat().st_size)
+    content = bytearray(file.read_bytes())
+    content[-3] ^= 1
+    file.write_bytes(content)
+    with without_spark(), pytest.raises(IntegrityError):
+        validate_published(plan.source, plan.target, [], [], None)
+
+
+def test_heap_state_does_not_become_canonical(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="cannot become canonical"):
+        plan_rescale(snapshots.directory("2-heap-native"), str(tmp_path / "target"), format="canonical")
+
+
+@pytest.mark.parametrize("name", WITH_TWIN[:1])
+def test_another_shape_of_a_database_asks_for_the_format(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        plan_rescale(snapshots.directory(name), str(tmp_path / "target"), ["5"])
+    assert "--format canonical" in str(caught.value.advice)
