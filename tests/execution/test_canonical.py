@@ -38,6 +38,13 @@ def test_the_result_is_equal_to_the_savepoint_that_flink_took(
     assert diff_snapshots(twin, open_snapshot(target), shared_spark()).equal
 
 
+@pytest.fixture
+def files_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No stream lies inline, however small."""
+    monkeypatch.setattr("rescale.planning.streams.INLINE_LIMIT", -1)
+
+
+@pytest.mark.usefixtures("files_only")
 @pytest.mark.parametrize("name", WITH_TWIN[:1])
 def test_spark_makes_the_same_bytes(name: str, tmp_path: Path) -> None:
     contents = []
@@ -48,6 +55,7 @@ def test_spark_makes_the_same_bytes(name: str, tmp_path: Path) -> None:
     assert contents[0] == contents[1] != []
 
 
+@pytest.mark.usefixtures("files_only")
 @pytest.mark.parametrize("name", WITH_TWIN[:1])
 def test_a_changed_result_is_found(name: str, tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory(name), str(tmp_path / "target"), format="canonical")
