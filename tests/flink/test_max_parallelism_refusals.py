@@ -90,7 +90,7 @@ def key_group_of(flink: Flink, key: bytes) -> int:
     [
         (everything(3), "native", {"max_parallelism": ["1000"]}, UnsupportedError, "--type canonical"),
         (everything(3), "checkpoint", {"max_parallelism": ["64"]}, UnsupportedError, "--type canonical"),
-        (BY_LONG.with_(**ROCKSDB), "native", {"max_parallelism": ["256"]}, UnsupportedError, "--type canonical"),
+        (BY_LONG.with_(**ROCKSDB), "native", {"max_parallelism": ["256"]}, UnsupportedError, "--format canonical"),
         (everything(3, raw_keyed=1), "canonical", {"max_parallelism": ["1000"]}, UnsupportedError, "raw keyed"),
         (everything(3, raw_keyed=1), "canonical", {"max_parallelism": ["64"]}, UnsupportedError, "raw keyed"),
         (graph("windows", 3), "canonical", {"max_parallelism": ["256", "all=256"]}, RequestError, "one subtask"),
