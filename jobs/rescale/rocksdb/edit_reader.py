@@ -36,6 +36,9 @@ class EditReader(ByteReader):
     def varint(self, bits: int = 64) -> int:
         """Seven bits of a byte each, the lowest first; at most `bits` in all."""
         value, at = 0, self.position
+        if at < self.end and (byte := self.data[at]) < 0x80:  # most of them, and there may be millions
+            self.position = at + 1
+            return byte
         for shift in range(0, bits, 7):
             byte = self.u8()
             value |= (byte & 0x7F) << shift

@@ -1,0 +1,64 @@
+"""The end of an SST file (`Footer`), where reading begins.
+
+    checksum type:u8  handle of the metaindex  handle of the index  padding to 41 bytes  version:u32  magic:u64
+
+Both families of Flink's releases write version 5. Earlier ones pack blocks in another way, later ones have another
+footer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rescale.errors import SnapshotError, UnsupportedError
+from rescale.rocksdb.advice import CANONICAL
+from rescale.rocksdb.edit_reader import EditReader
+from rescale.rocksdb.sst.blocks import TRAILER_SIZE, BlockHandle, ChecksumType, read_handle
+
+FOOTER_SIZE = 53
+_MAGIC = 0x88E241B785F4CFF7
+"""`kBlockBasedTableMagicNumber`."""
+
+_VERSIONS = range(2, 6)
+
+
+@dataclass(frozen=True)
+class Footer:
+    checksum: ChecksumType
+    metaindex: BlockHandle
+    index: BlockHandle
+
+
+def read_footer(data: bytes, size: int, path: str) -> Footer:
+    """That of a file of `size` bytes which ends in `data`; `UnsupportedError` for a format that is not read."""
+    begin = size - FOOTER_SIZE
+    if begin < 0 or int.from_bytes(data[-8:], "little") != _MAGIC:
+        raise SnapshotError(
+            "not an SST file", path=path, offset=max(begin, 0), found=data[-8:].hex(), advice="take another snapshot"
+        )
+    version, kind = int.from_bytes(data[-12:-8], "little"), data[-FOOTER_SIZE]
+    if version not in _VERSIONS or kind not in ChecksumType._value2member_map_:
+        raise UnsupportedError(
+            "an SST file of a format that is not read",
+            path=path,
+            expected=f"version {_VERSIONS[0]} to {_VERSIONS[-1]}, with crc32c or xxh3",
+            found=f"version {version}, checksum type {kind}",
+            advice=CANONICAL,
+        )
+    reader = EditReader(data[-FOOTER_SIZE + 1 : -12], path, begin + 1)
+    footer = Footer(ChecksumType(kind), read_handle(reader), read_handle(reader))
+    for handle in (footer.metaindex, footer.index):
+        check_handle(handle, size, path)
+    return footer
+
+
+def check_handle(handle: BlockHandle, size: int, path: str) -> None:
+    """`SnapshotError` for a block that a file of `size` bytes has no room for."""
+    if handle.offset + handle.size + TRAILER_SIZE > size - FOOTER_SIZE:
+        raise SnapshotError(
+            "a block that lies outside its file",
+            path=path,
+            expected=f"before byte {size - FOOTER_SIZE}",
+            found=f"{handle.size} bytes at {handle.offset}",
+            advice="take another snapshot",
+        )

@@ -1,0 +1,78 @@
+"""An SST file, read from its end: footer, metaindex, properties, index, and then whichever data blocks are wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+
+from rescale.errors import SnapshotError, UnsupportedError
+from rescale.rocksdb.advice import CANONICAL
+from rescale.rocksdb.edit_reader import EditReader
+from rescale.rocksdb.sst.blocks import TRAILER_SIZE, BlockHandle, read_handle, unpacked
+from rescale.rocksdb.sst.entries import IndexEntry, Row, entries, index_entries, rows
+from rescale.rocksdb.sst.footer import FOOTER_SIZE, check_handle, read_footer
+from rescale.rocksdb.sst.properties import TableProperties, read_properties
+
+TAIL_SIZE = 4096
+"""Bytes that are read first: all but the index of a usual file, and all of a small one."""
+
+_PROPERTIES, _DICTIONARY = b"rocksdb.properties", b"rocksdb.compression_dict"
+
+Read = Callable[[int, int], bytes]
+"""(first byte, number of bytes) of a file → as many bytes."""
+
+
+class Table:
+    """The SST file `path` of `size` bytes. Only its end is read before anything is asked for.
+
+    Everything here raises `SnapshotError` for a damaged file, and `UnsupportedError` for one that is not read.
+    """
+
+    def __init__(self, read: Read, size: int, path: str) -> None:
+        self._read = read
+        self._size = size
+        self._path = path
+        self._tail = read(max(0, size - TAIL_SIZE), min(size, TAIL_SIZE))
+        self._footer = read_footer(self._tail[-FOOTER_SIZE:], size, path)
+        metaindex = self._block(self._footer.metaindex)
+        self._parts = dict(entries(metaindex, path, self._footer.metaindex.offset))
+        if _DICTIONARY in self._parts:
+            raise UnsupportedError(
+                "an SST file that is compressed with a dictionary is not read", path=path, advice=CANONICAL
+            )
+
+    @property
+    def index_size(self) -> int:
+        """Bytes that are read for the index; of a partitioned one, for its top."""
+        return self._footer.index.size + TRAILER_SIZE
+
+    @cached_property
+    def properties(self) -> TableProperties:
+        if _PROPERTIES not in self._parts:
+            raise SnapshotError("an SST file without properties", path=self._path)
+        handle = read_handle(EditReader(self._parts[_PROPERTIES], self._path, self._footer.metaindex.offset))
+        found = dict(entries(self._block(handle), self._path, handle.offset))
+        return read_properties(found, self._path, handle.offset)
+
+    def index(self) -> Iterator[IndexEntry]:
+        """All data blocks, in the order of their keys."""
+        top = self._index_block(self._footer.index)
+        if not self.properties.partitioned_index:
+            yield from top
+            return
+        for partition in top:
+            yield from self._index_block(partition.block)
+
+    def rows(self, block: BlockHandle) -> Iterator[Row]:
+        """What a data block says, by key and then the newest first; without ranges that were deleted."""
+        return rows(self._block(block), self._path, block.offset)
+
+    def _index_block(self, handle: BlockHandle) -> Iterator[IndexEntry]:
+        return index_entries(self._block(handle), self.properties.index_format, self._path, handle.offset)
+
+    def _block(self, handle: BlockHandle) -> bytes:
+        check_handle(handle, self._size, self._path)
+        size = handle.size + TRAILER_SIZE
+        in_tail = handle.offset - (self._size - len(self._tail))
+        stored = self._tail[in_tail : in_tail + size] if in_tail >= 0 else self._read(handle.offset, size)
+        return unpacked(stored, self._footer.checksum, self._path, handle.offset)

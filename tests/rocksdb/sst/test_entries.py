@@ -1,0 +1,72 @@
+"""Blocks that no checksum vouches for: whatever their bytes are, an error that says where, or entries."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rescale.errors import RescaleError, SnapshotError
+from rescale.rocksdb.sst.blocks import BlockHandle
+from rescale.rocksdb.sst.entries import IndexEntry, IndexFormat, entries, index_entries, rows
+from rescale.rocksdb.sst.footer import read_footer
+from rescale.rocksdb.sst.properties import read_properties
+from support.databases import databases, read_file
+
+ONE_RESTART = bytes(4) + (1).to_bytes(4, "little")
+
+
+def test_the_index_of_a_real_format() -> None:
+    """Whole keys with whole handles, and one that goes on from the block before."""
+    block = bytes([0, 3, *b"abc", 0, 0x80, 0x20, 2, 1, *b"x", 3]) + ONE_RESTART
+    form = IndexFormat(user_keys=True, by_difference=True, first_keys=False)
+    assert list(index_entries(block, form, "", 0)) == [
+        IndexEntry(b"abc", BlockHandle(0, 4096)),
+        IndexEntry(b"abx", BlockHandle(4101, 4094)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("block", "what"),
+    [
+        (b"\0\x09\0" + bytes(9) + b"\x0a\0\0" + ONE_RESTART, "shares more"),
+        (b"\0\5\0a" + ONE_RESTART, "ends too early"),
+        (b"\0\1\0a" + ONE_RESTART, "without a sequence number"),
+        (bytes(4) + (7).to_bytes(4, "little"), "more restarts"),
+        (b"", "more restarts"),
+    ],
+)
+def test_what_is_wrong_is_said(block: bytes, what: str) -> None:
+    with pytest.raises(SnapshotError, match=what) as caught:
+        list(rows(block, "some.sst", 1000))
+    assert caught.value.path == "some.sst"
+    assert (caught.value.offset or 0) >= 1000
+
+
+@given(st.binary(max_size=60), st.builds(IndexFormat, st.booleans(), st.booleans(), st.booleans()))
+def test_any_bytes(data: bytes, form: IndexFormat) -> None:
+    for block in (data, data + ONE_RESTART):
+        with suppress(RescaleError):
+            list(entries(block, "", 0))
+        with suppress(RescaleError):
+            list(rows(block, "", 0))
+        with suppress(RescaleError):
+            list(index_entries(block, form, "", 0))
+
+
+TABLE = read_file(next(file for file in databases("2-rocksdb-native")[0].files if file.name.endswith(".sst")))
+
+
+@given(st.integers(0, 52), st.binary(max_size=12))
+def test_any_footer(at: int, data: bytes) -> None:
+    footer = TABLE[-53:]
+    with suppress(RescaleError):
+        read_footer((footer[:at] + data + footer[at + len(data) :])[-53:], len(TABLE), "")
+
+
+@given(st.dictionaries(st.sampled_from(["data.size", "num.entries", "column.family.name"]), st.binary(max_size=12)))
+def test_any_properties(found: dict[str, bytes]) -> None:
+    with pytest.raises(RescaleError):
+        read_properties({f"rocksdb.{name}".encode(): data for name, data in found.items()}, "", 0)

@@ -1,0 +1,227 @@
+"""SST files without RocksDB: those of real Flinks and of our own databases hold what RocksDB says they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from rescale.errors import RescaleError, SnapshotError, UnsupportedError
+from rescale.flink.keyed.records import prefix_size
+from rescale.rocksdb.files import DatabaseFile
+from rescale.rocksdb.inventory import take_inventory
+from rescale.rocksdb.sst.blocks import BlockHandle
+from rescale.rocksdb.sst.entries import Row
+from rescale.rocksdb.sst.table import Table
+from rescale.rocksdb.version_edit import LiveFile
+from support.databases import FIXTURES, Rows, databases, read_file, read_rows
+from support.rocksdb_writer import MERGE, Writer, written
+
+FLINK = sorted(path.name for path in FIXTURES.glob("*rocksdb*") if "canonical" not in path.name)
+DELETE, VALUE, MERGED, SINGLE_DELETE = 0, 1, 2, 7
+STATES = ["values", "lists"]
+
+
+def opened(data: bytes, path: str = "some.sst") -> Table:
+    def read(start: int, length: int) -> bytes:
+        assert 0 <= start <= start + length <= len(data)
+        return data[start : start + length]
+
+    return Table(read, len(data), path)
+
+
+def rows_of(table: Table) -> list[Row]:
+    """All rows, each in the block where the index has it; blocks lie end to end."""
+    found: list[Row] = []
+    before, end = b"", 0
+    for separator, block in table.index():
+        some = list(table.rows(block))
+        assert before <= some[0].key
+        assert some[-1].key <= separator
+        assert block.offset == end
+        before, end = separator, block.offset + block.size + 5
+        found += some
+    assert end == table.properties.data_size
+    return found
+
+
+def check_file(data: bytes, live: LiveFile, family: str) -> list[Row]:
+    """What the file says of itself, and what the MANIFEST says of it, is what is in it."""
+    table = opened(data, live.name)
+    found, properties = rows_of(table), table.properties
+    assert properties.column_family == family
+    assert len(found) == properties.entries - properties.range_deletions
+    assert [row.key for row in found] == sorted(row.key for row in found)
+    assert all(live.smallest <= row.key <= live.largest for row in found)
+    assert all(live.smallest_sequence <= row.sequence <= live.largest_sequence for row in found if row.sequence)
+    if not properties.range_deletions:
+        assert (found[0].key, found[-1].key) == (live.smallest, live.largest)
+        assert sum(len(row.key) + 8 for row in found) == properties.raw_key_size
+        assert sum(len(row.value) for row in found) == properties.raw_value_size
+    return found
+
+
+def merged(found: Iterable[Row]) -> dict[bytes, bytes]:
+    """What is left of rows when the newer ones are applied to the older ones; ranges that were deleted are not."""
+    values: dict[bytes, bytes] = {}
+    for row in sorted(found, key=lambda row: row.sequence):
+        if row.kind in (DELETE, SINGLE_DELETE):
+            values.pop(row.key, None)
+        elif row.kind == MERGED and row.key in values:
+            values[row.key] += b"," + row.value
+        else:
+            assert row.kind in (VALUE, MERGED)
+            values[row.key] = row.value
+    return values
+
+
+def by_state(files: Iterable[DatabaseFile], states: list[str]) -> dict[str, dict[bytes, bytes]]:
+    listed = {file.name: file for file in files}
+    manifest = take_inventory(list(listed.values()), read_file, states)
+    return {
+        family.name: merged(
+            row for live in family.files for row in check_file(read_file(listed[live.name]), live, family.name)
+        )
+        for family in manifest.column_families
+        if family.name != "default"
+    }
+
+
+@pytest.mark.parametrize("name", FLINK)
+def test_files_of_flink_hold_what_rocksdb_reads(name: str, tmp_path: Path) -> None:
+    """Those that Flink clipped hold more: rows that a deleted range hides."""
+    clipped = "2to3" in name or "imported" in name
+    for database in databases(name):
+        expected = read_rows(database.files, database.states, database.key_groups, database.max_parallelism, tmp_path)
+        prefix = prefix_size(database.max_parallelism)
+        found: Rows = {
+            (state, int.from_bytes(key[:prefix], "big"), key[prefix:]): value
+            for state, rows in by_state(database.files, database.states).items()
+            for key, value in rows.items()
+        }
+        assert expected
+        assert {row: found[row] for row in expected} == expected
+        assert clipped or found.keys() == expected.keys()
+
+
+def fill(writer: Writer) -> None:
+    for i in range(3000):
+        key = bytes([i * 128 // 3000]) + b"key-%05d" % i
+        writer.put("values", key, b"value %d " % (i * i) * (1 + i % 7))
+        for element in range(i % 3):
+            writer.add("lists", key, b"%d" % element)
+    writer.flush()
+    for i in range(0, 3000, 5):
+        writer.delete("values", bytes([i * 128 // 3000]) + b"key-%05d" % i)
+
+
+TABLES = [
+    "format_version=5",
+    "format_version=5;checksum=kXXH3",
+    "format_version=2;index_block_restart_interval=8",
+    "format_version=3",
+    "format_version=4;index_block_restart_interval=8",
+    "format_version=5;block_size=512;index_type=kTwoLevelIndexSearch;metadata_block_size=256;block_restart_interval=3",
+    "format_version=5;index_type=kBinarySearchWithFirstKey;index_shortening=kNoShortening",
+    "format_version=5;enable_index_compression=0;filter_policy=bloomfilter:10",
+]
+
+
+@pytest.mark.parametrize(
+    ("table", "compression"),
+    [
+        *((table, "kSnappyCompression") for table in TABLES),
+        *((TABLES[0], f"k{name}") for name in ("NoCompression", "LZ4Compression", "LZ4HCCompression", "ZSTD")),
+    ],
+)
+def test_files_of_any_kind_that_is_read(table: str, compression: str, tmp_path: Path) -> None:
+    options = f"{MERGE};compression={compression};block_based_table_factory={{{table}}}"
+    with written(tmp_path / "db", STATES, options) as writer:
+        fill(writer)
+        files = writer.checkpoint(tmp_path / "checkpoint")
+        found = by_state(files, STATES)
+    assert found == writer.model
+    sizes = [file.length for file in files if file.name.endswith(".sst")]
+    assert max(sizes) > 20_000
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ("block_based_table_factory={format_version=6}", "a format that is not read"),
+        ("block_based_table_factory={checksum=kxxHash64;format_version=5}", "a format that is not read"),
+        ("compression=kZlibCompression;block_based_table_factory={format_version=5}", "compressed in a way"),
+        (
+            "block_based_table_factory={format_version=5;data_block_index_type=kDataBlockBinaryAndHash}",
+            "hash index",
+        ),
+        (
+            "compression=kZSTD;compression_opts={max_dict_bytes=4096};block_based_table_factory={format_version=5}",
+            "a dictionary",
+        ),
+    ],
+)
+def test_what_is_not_read_is_refused(options: str, what: str, tmp_path: Path) -> None:
+    with written(
+        tmp_path / "db", STATES, f"{MERGE};bottommost_compression=kDisableCompressionOption;{options}"
+    ) as writer:
+        fill(writer)
+        writer.flush()
+        writer.compact("values")
+        files = writer.checkpoint(tmp_path / "checkpoint")
+    tables = [file for file in files if file.name.endswith(".sst")]
+    largest = max(tables, key=lambda file: file.length)
+    with pytest.raises(UnsupportedError, match=what) as caught:
+        rows_of(opened(read_file(largest), largest.uri))
+    assert caught.value.path == largest.uri
+    assert caught.value.advice
+
+
+def test_little_is_read_of_much(tmp_path: Path) -> None:
+    """The end, the index, and the blocks that are wanted."""
+    with written(tmp_path / "db", STATES, f"{MERGE};block_based_table_factory={{format_version=5}}") as writer:
+        fill(writer)
+        writer.compact("values")
+        files = writer.checkpoint(tmp_path / "checkpoint")
+    data = max((read_file(file) for file in files if file.name.endswith(".sst")), key=len)
+    reads: list[int] = []
+
+    def read(start: int, length: int) -> bytes:
+        reads.append(length)
+        return data[start : start + length]
+
+    table = Table(read, len(data), "some.sst")
+    assert reads == [4096]
+    blocks = list(table.index())
+    assert len(blocks) > 10
+    assert reads == [4096] or reads == [4096, table.index_size]
+    list(table.rows(blocks[1].block))
+    assert reads[-1] == blocks[1].block.size + 5
+
+
+@pytest.mark.parametrize("name", ["1.20-rocksdb-changing", "2-rocksdb-changing"])
+def test_damage_is_noticed_or_does_not_matter(name: str) -> None:
+    database = databases(name)[0]
+    data = read_file(next(file for file in database.files if file.name.endswith(".sst")))
+    expected = rows_of(opened(data))
+    errors = []
+    for at in range(len(data)):
+        damaged = data[:at] + bytes([data[at] ^ 0x41]) + data[at + 1 :]
+        try:
+            assert rows_of(opened(damaged)) == expected
+        except RescaleError as error:
+            errors.append(error)
+    assert len(errors) > len(data) * 0.9
+    assert {error.path for error in errors} == {"some.sst"}
+    for size in range(0, len(data), 7):
+        with pytest.raises(SnapshotError) as caught:
+            rows_of(opened(data[:size]))
+        assert caught.value.path == "some.sst"
+
+
+def test_a_block_outside_the_file() -> None:
+    database = databases("2-rocksdb-native")[0]
+    table = opened(read_file(next(file for file in database.files if file.name.endswith(".sst"))))
+    with pytest.raises(SnapshotError, match="outside its file"):
+        list(table.rows(BlockHandle(0, 1 << 40)))
