@@ -11,7 +11,15 @@ from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.flink.operator_state import OperatorStateHeader, write_operator_state_header
 from rescale.planning.locate import Extent
-from rescale.planning.snapshot import ElementState, ElementStream, KeyedStream, Operator, Snapshot
+from rescale.planning.snapshot import (
+    Database,
+    DatabaseFile,
+    ElementState,
+    ElementStream,
+    KeyedStream,
+    Operator,
+    Snapshot,
+)
 from rescale.storage.store import Pin
 
 GROUP_SIZE = 10
@@ -32,6 +40,7 @@ def operator(
     channel_bytes: int = 0,
     finished: tuple[int, ...] = (),
     label: str | None = None,
+    databases: tuple[Database, ...] = (),
 ) -> Operator:
     """An operator with the given streams; `finished` subtasks have ended."""
     entry = OperatorState(
@@ -45,7 +54,7 @@ def operator(
             Subtask(i, i in finished, None if i in finished else SubtaskState()) for i in range(parallelism)
         ),
     )
-    return Operator(entry, label or uid, keyed, raw_keyed, elements, raw_elements, (), channel_bytes)
+    return Operator(entry, label or uid, keyed, raw_keyed, elements, raw_elements, (), channel_bytes, databases)
 
 
 def snapshot(*operators: Operator, missing: tuple[str, ...] = (), directory: str = "/source") -> Snapshot:
@@ -93,6 +102,13 @@ def own_stream(
     own = key_group_range(max_parallelism, parallelism, subtask)
     groups = dict.fromkeys(range(own.first, own.last + 1), GROUP_SIZE)
     return keyed_stream(subtask, groups, framing, header, first=own.first, last=own.last)
+
+
+def database(subtask: int, parallelism: int, max_parallelism: int, size: int) -> Database:
+    """The RocksDB directory that Flink gives a subtask, of `size` bytes in one file, with an empty header."""
+    own = key_group_range(max_parallelism, parallelism, subtask)
+    files = (DatabaseFile("000009.sst", Extent(subtask + 1, 0, size)),)
+    return Database(subtask, own, Extent(subtask + 1, size, 0), b"", None, files)
 
 
 def element_stream(

@@ -9,10 +9,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from rescale.insight.key_group_sizes import evenness
 from rescale.planning.plan import OperatorPlan, Plan, Slot
 from rescale.planning.snapshot import Operator, Snapshot
 from rescale.report.inspection import inspection
-from rescale.report.planned import evenness
 
 LIMIT = 8 * 1024
 """Largest summary, in bytes of JSON."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import NamedTuple
 
 from rescale.planning.opening import open_snapshot
@@ -10,13 +9,14 @@ from rescale.planning.plan import Plan
 from rescale.planning.planner import make_plan
 from rescale.planning.request import Format, Request
 from rescale.planning.shape import new_shapes
+from rescale.planning.snapshot import Snapshot
 
 
 class Prepared(NamedTuple):
-    """A plan, and when its source was taken, which is no part of the plan."""
+    """A plan, and the snapshot that it was made of."""
 
     plan: Plan
-    taken: datetime | None
+    snapshot: Snapshot
 
 
 def prepare(request: Request) -> Prepared:
@@ -30,4 +30,4 @@ def prepare(request: Request) -> Prepared:
 
         maxima = {operator_id: shape.max_parallelism for operator_id, shape in shapes.items()}
         key_hashes = choose_key_hashes(snapshot, maxima, request.key_hash)
-    return Prepared(make_plan(snapshot, request, key_hashes), snapshot.taken)
+    return Prepared(make_plan(snapshot, request, key_hashes), snapshot)

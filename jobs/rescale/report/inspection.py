@@ -11,9 +11,11 @@ from tabulate import tabulate
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.serializers.reading import type_name
+from rescale.insight.insight import snapshot_insight
 from rescale.planning.findings import findings
 from rescale.planning.locate import is_checkpoint_directory
 from rescale.planning.snapshot import Operator, Snapshot
+from rescale.report.insights import insight_document, insight_lines
 from rescale.report.units import counted, human_bytes
 
 _WRITTEN_BY = {
@@ -38,6 +40,7 @@ def inspection(snapshot: Snapshot) -> dict[str, Any]:
         "bytes": snapshot.bytes,
         "operators": [_operator(operator) for operator in snapshot.operators],
         "warnings": findings(snapshot),
+        "insight": insight_document(snapshot_insight(snapshot)),
     }
 
 
@@ -76,6 +79,7 @@ def inspection_text(document: dict[str, Any]) -> str:
             "",
             tabulate(states, headers=("operator", "state", "type", "content"), disable_numparse=True),
         ]
+    lines += insight_lines(document["insight"])
     lines += [f"\nwarning: {warning}" for warning in document["warnings"]]
     return "\n".join(lines)
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 from tabulate import tabulate
 
 from rescale.flink.serializers.formulas import KNOWN
+from rescale.insight.insight import plan_insight
+from rescale.insight.key_group_sizes import evenness
 from rescale.planning.plan import OperatorPlan, Plan, Slot, WorkClass
-from rescale.report.units import counted, human_bytes
+from rescale.planning.snapshot import Snapshot
+from rescale.report.insights import insight_document, insight_lines
+from rescale.report.units import arrow, counted, human_bytes
 
 
-def plan_summary(plan: Plan, taken: datetime | None) -> dict[str, Any]:
-    """Everything but the single byte ranges, which the stored plan holds; `taken`: when the source was."""
+def plan_summary(plan: Plan, snapshot: Snapshot) -> dict[str, Any]:
+    """Everything but the single byte ranges, which the stored plan holds, and what it means for its `snapshot`."""
+    taken = snapshot.taken
     return {
         "plan": plan.digest,
         "source": plan.source,
@@ -24,39 +27,19 @@ def plan_summary(plan: Plan, taken: datetime | None) -> dict[str, Any]:
         "operators": [_operator(operator) for operator in plan.operators],
         "warnings": list(plan.warnings),
         "start": plan.start,
+        "insight": insight_document(plan_insight(plan, snapshot)),
     }
 
 
-def evenness(sizes: Sequence[int]) -> float:
-    """Worst ÷ mean: 1.0 is even, 2.0 means that one subtask has twice the mean; 1.0 where there is nothing."""
-    total = sum(sizes)
-    return max(sizes) * len(sizes) / total if total else 1.0
-
-
 def plan_text(summary: dict[str, Any]) -> str:
-    rows = [
-        (
-            operator["label"],
-            _arrow(operator["parallelism"], operator["new_parallelism"]),
-            _arrow(operator["max_parallelism"], operator["new_max_parallelism"]),
-            _work(operator) if operator["keyed_bytes"] else "",
-            human_bytes(operator["keyed_bytes"]) if operator["keyed_bytes"] else "",
-            f"{operator['evenness']:.2f} → {operator['new_evenness']:.2f}" if operator["keyed_bytes"] else "",
-            human_bytes(operator["operator_bytes"]) if operator["operator_bytes"] else "",
-        )
-        for operator in summary["operators"]
-    ]
+    rows = [operator_row(operator) for operator in summary["operators"]]
     moves = f"{counted(len(rows), 'operator')}, {human_bytes(summary['bytes_moved'])} to move"
     lines = [
         f"plan {summary['plan'][:8]}: {moves}",
         f"  from {summary['source']}, taken {summary['taken']}",
         f"  to   {summary['target']}",
         "",
-        tabulate(
-            rows,
-            headers=("operator", "parallelism", "max parallelism", "work", "keyed", "worst ÷ mean", "operator state"),
-            disable_numparse=True,
-        ),
+        tabulate(rows, headers=OPERATOR_HEADERS, disable_numparse=True),
     ]
     shares = [
         (operator["label"], share["subtask"], share["key_groups"], human_bytes(share["bytes"]))
@@ -72,8 +55,26 @@ def plan_text(summary: dict[str, Any]) -> str:
         ]
     kinds = {operator["work"] for operator in summary["operators"] if operator["keyed_bytes"]}
     lines += [f"\n{kind}: {_WORK[kind]}" for kind in sorted(kinds)]
+    lines += insight_lines(summary["insight"])
     lines += [f"\nnote: {warning}" for warning in summary["warnings"]]
     return "\n".join(lines)
+
+
+OPERATOR_HEADERS = ("operator", "parallelism", "max parallelism", "work", "keyed", "worst ÷ mean", "operator state")
+
+
+def operator_row(operator: dict[str, Any]) -> tuple[str, ...]:
+    """An operator of a summary, under `OPERATOR_HEADERS`."""
+    keyed = operator["keyed_bytes"]
+    return (
+        operator["label"],
+        arrow(operator["parallelism"], operator["new_parallelism"]),
+        arrow(operator["max_parallelism"], operator["new_max_parallelism"]),
+        _work(operator) if keyed else "",
+        human_bytes(keyed) if keyed else "",
+        f"{operator['evenness']:.2f} → {operator['new_evenness']:.2f}" if keyed else "",
+        human_bytes(operator["operator_bytes"]) if operator["operator_bytes"] else "",
+    )
 
 
 _WORK = {
@@ -128,7 +129,3 @@ def _subtasks(operator: OperatorPlan) -> list[dict[str, Any]]:
             last = stream.first_key_group + len(stream.key_groups) - 1
             key_groups[stream.subtask] = f"{stream.first_key_group}-{last}"
     return [{"subtask": i, "key_groups": key_groups.get(i, ""), "bytes": sizes[i]} for i in sorted(sizes)]
-
-
-def _arrow(old: int, new: int) -> str:
-    return str(old) if old == new else f"{old} → {new}"

@@ -15,3 +15,15 @@ def human_bytes(size: float) -> str:
 def counted(number: int, noun: str) -> str:
     """`1 operator`, `2 operators`."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def duration(seconds: float) -> str:
+    """One unit, two digits: `40 s`, `3 min`, `2.5 h`."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{seconds / 60:.2g} min" if seconds < 90 * 60 else f"{seconds / 3600:.2g} h"
+
+
+def arrow(old: int, new: int) -> str:
+    """`3 → 5`, or just `3` for what stays."""
+    return str(old) if old == new else f"{old} → {new}"

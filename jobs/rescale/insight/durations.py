@@ -1,0 +1,109 @@
+"""How long a run would take, and how long Flink would restore: estimates from bytes and rates, for people.
+
+The rates of a run were measured by `benchmarks/` (1 GB, two cores, a local disk with a warm cache); Flink's are those
+of restoring 1 GB of RocksDB state at other parallelisms on the same machine; those of S3 are what AWS says of one
+connection. They tell seconds, minutes and hours apart, and which way is the shorter one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rescale.insight.flink_restore import OperatorRestore
+from rescale.planning.plan import Plan, Slot
+from rescale.storage.locations import is_s3
+
+MB = 1_000_000
+
+CORES = 2
+"""Of the machine where Spark runs: with more of them moving and comparing take so many times less."""
+
+START_SECONDS = 8.0
+"""Until the process of a step has begun to work."""
+
+STEPS = 3
+
+RELOCATE, REKEY, COMPARE, COMPARE_RECORDS = 500 * MB, 95 * MB, 900 * MB, 335 * MB
+"""Bytes of the source that a core moves or compares in a second; key groups as they are, then record by record.
+`benchmarks/relocate.py` and `benchmarks/rehash.py`."""
+
+READ_DATABASE = 40 * MB
+"""The same for the rows of RocksDB."""
+
+S3_CONNECTION = 85 * MB
+"""Bytes per second, either way (Amazon S3 performance guidelines: 85 to 90 MB/s for a request)."""
+
+DOWNLOADS = 4
+"""Files that a subtask fetches at once (`state.backend.rocksdb.checkpoint.transfer.thread.num`)."""
+
+LOCAL_DISK = 500 * MB
+"""Bytes that a subtask reads in a second from a disk."""
+
+PUT_RECORDS = 85 * MB
+"""Bytes of records that a subtask puts into RocksDB in a second: restoring 1 GB at half the parallelism, and at one and
+a half times, with Flink 1.20."""
+
+
+@dataclass(frozen=True)
+class Durations:
+    """Seconds, estimated: of the run, and of Flink restoring its result.
+
+    `flink` is what Flink itself would take to restore the source in the new shape, None where it refuses to.
+    """
+
+    run: float
+    restore: float
+    flink: float | None
+
+    @property
+    def down(self) -> float:
+        """How long the job is down with this run, the taking of the savepoint and the job's own start left out."""
+        return self.run + self.restore
+
+
+def durations(plan: Plan, own: Iterable[OperatorRestore] | None) -> Durations:
+    """For a plan; `own` is what Flink itself would do, None where it refuses."""
+    return Durations(
+        run=run_seconds(plan),
+        restore=_restore_result(plan),
+        flink=None if own is None else restore_seconds(own, on_s3=is_s3(plan.source)),
+    )
+
+
+def run_seconds(plan: Plan) -> float:
+    """Moving, and comparing source and result."""
+    work = 0.0
+    for operator in plan.operators:
+        rekeyed = operator.rekeying.bytes if operator.rekeying is not None else 0
+        moved = operator.bytes_of(*Slot) - rekeyed
+        work += moved / RELOCATE + moved / COMPARE + rekeyed / REKEY + rekeyed / COMPARE_RECORDS
+        if operator.rekeying is not None:
+            work += 2 * sum(database.size for database in operator.rekeying.databases) / READ_DATABASE
+    ends = [is_s3(plan.source), is_s3(plan.target)]
+    work += 2 * sum(ends) * plan.bytes_moved / S3_CONNECTION  # moved over there, read from there to be compared
+    return STEPS * START_SECONDS + work / CORES
+
+
+def restore_seconds(restores: Iterable[OperatorRestore], *, on_s3: bool) -> float:
+    """Of Flink, until the slowest subtask has its keyed state; subtasks of one number share a slot."""
+    seconds: dict[int, float] = {}
+    for restore in restores:
+        for subtask in restore.subtasks:
+            needed = subtask.read / _reading(on_s3) + subtask.by_record / PUT_RECORDS
+            seconds[subtask.subtask] = seconds.get(subtask.subtask, 0.0) + needed
+    return max(seconds.values(), default=0.0)
+
+
+def _restore_result(plan: Plan) -> float:
+    """Every subtask finds just its own: databases to open, or records to put."""
+    seconds = [0.0] * max((operator.new_parallelism for operator in plan.operators), default=0)
+    for operator in plan.operators:
+        each = 1 / _reading(is_s3(plan.target)) + (0 if operator.databases else 1 / PUT_RECORDS)
+        for subtask, size in enumerate(operator.new_keyed_bytes):
+            seconds[subtask] += size * each
+    return max(seconds, default=0.0)
+
+
+def _reading(on_s3: bool) -> int:
+    return DOWNLOADS * S3_CONNECTION if on_s3 else LOCAL_DISK

@@ -1,0 +1,156 @@
+"""What Flink itself would do with a snapshot at some parallelism: who reads what, and what is written once more.
+
+`StateAssignmentOperation` gives a new subtask every handle that holds one of its key groups. Of a key-group stream
+the subtask reads only its own key groups, but puts every record into its backend one by one. A RocksDB directory is
+downloaded whole (`RocksDBIncrementalRestoreOperation`):
+
+* one directory is opened as it is; what lies outside the subtask's range is hidden by a range deletion;
+* of several, the best one becomes the base: most key groups of the subtask, then the largest part of its own, then the
+  first (`RocksDBIncrementalCheckpointUtils.findTheBestStateHandleForInitial`, with the default threshold of
+  `state.backend.rocksdb.restore-overlap-fraction-threshold`, 0). The rows of all others are copied into it one by one.
+
+Twice the parallelism cuts every directory in two, and nothing is copied; one and a half times it leaves subtasks
+between two directories, which download both and copy. Flink 2 can ingest files instead of copying rows
+(`state.backend.rocksdb.use-ingest-db-restore-mode`, off by default) where no earlier rescale left foreign rows in them;
+Flink 1.20 has the option but no code behind it. At the stored parallelism every subtask gets its own handle, whatever
+key groups that has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import TypeVar
+
+from rescale.flink.key_groups import KeyGroupRange, key_group_range, subtask_of_key_group
+from rescale.insight.key_group_sizes import key_group_sizes
+from rescale.planning.snapshot import Database, KeyedStream, Operator
+
+Holder = TypeVar("Holder", KeyedStream, Database)
+
+
+@dataclass(frozen=True)
+class SubtaskRestore:
+    """What one new subtask does to get its keyed state.
+
+    `handles` are the old subtasks whose state it reads, `read` bytes of it. `base` is the one whose database it opens
+    (None for key-group streams), `hidden` are the key groups that it deletes from that as first and last of each
+    range; from the databases of `copied` it takes rows. `by_record` bytes are put into the backend one by one.
+    """
+
+    subtask: int
+    key_groups: tuple[int, int]
+    handles: tuple[int, ...]
+    read: int
+    by_record: int
+    base: int | None = None
+    hidden: tuple[tuple[int, int], ...] = ()
+    copied: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class OperatorRestore:
+    """The keyed state of one operator, restored at another parallelism; `state` is its size in bytes."""
+
+    operator_id: str
+    label: str
+    parallelism: int
+    new_parallelism: int
+    state: int
+    subtasks: tuple[SubtaskRestore, ...]
+
+    @property
+    def read(self) -> int:
+        return sum(subtask.read for subtask in self.subtasks)
+
+    @property
+    def by_record(self) -> int:
+        return sum(subtask.by_record for subtask in self.subtasks)
+
+    @property
+    def databases(self) -> int:
+        """How many the subtask with the most of them downloads; 0 without any."""
+        return max((len(s.handles) for s in self.subtasks if s.base is not None), default=0)
+
+
+def flink_restore(operator: Operator, parallelism: int) -> OperatorRestore:
+    """What restoring the operator's keyed state takes at `parallelism`, with its max parallelism as it is."""
+    entry = operator.entry
+    databases = _by_subtask(operator.databases, operator, parallelism)
+    streams = _by_subtask((*operator.keyed, *operator.raw_keyed), operator, parallelism)
+    sizes = list(accumulate(key_group_sizes(operator).sizes, initial=0))
+    subtasks = []
+    for subtask in range(parallelism):
+        own = key_group_range(entry.max_parallelism, parallelism, subtask)
+        files = _of_streams(subtask, own, streams[subtask])
+        subtasks.append(_with_databases(files, own, databases[subtask], sizes) if databases[subtask] else files)
+    state = sum(stream.extent.length for stream in (*operator.keyed, *operator.raw_keyed))
+    state += sum(database.size for database in operator.databases)
+    return OperatorRestore(entry.operator_id, operator.label, entry.parallelism, parallelism, state, tuple(subtasks))
+
+
+def _by_subtask(holders: Iterable[Holder], operator: Operator, parallelism: int) -> list[list[Holder]]:
+    """For each new subtask the handles that it is given, in the order of the old subtasks."""
+    entry = operator.entry
+    given: list[list[Holder]] = [[] for _ in range(parallelism)]
+    for holder in holders:
+        if parallelism == entry.parallelism:
+            given[holder.subtask].append(holder)
+            continue
+        held = holder.key_groups.intersection(KeyGroupRange(0, entry.max_parallelism - 1))
+        first, last = (
+            subtask_of_key_group(entry.max_parallelism, parallelism, group) for group in (held.first, held.last)
+        )
+        for subtask in range(first, last + 1):
+            given[subtask].append(holder)
+    return given
+
+
+def _of_streams(subtask: int, own: KeyGroupRange, streams: Sequence[KeyedStream]) -> SubtaskRestore:
+    """Headers are read from every stream, key groups only where they are the subtask's."""
+    groups = 0
+    for stream in streams:
+        shared, first = stream.key_groups.intersection(own), stream.first_key_group
+        groups += sum(e.length for e in stream.groups[shared.first - first : shared.last + 1 - first] if e is not None)
+    return SubtaskRestore(
+        subtask,
+        (own.first, own.last),
+        tuple(sorted({stream.subtask for stream in streams})),
+        read=groups + sum(len(stream.header) for stream in streams),
+        by_record=groups,
+    )
+
+
+def _with_databases(
+    files: SubtaskRestore, own: KeyGroupRange, databases: Sequence[Database], ends: Sequence[int]
+) -> SubtaskRestore:
+    """Beside what a subtask reads from key-group streams, such as timers; `ends` sum up the sizes of key groups."""
+    base = best_base([database.key_groups for database in databases], own)
+    others = [database for i, database in enumerate(databases) if i != base]
+    taken = [database.key_groups.intersection(own) for database in others]
+    return replace(
+        files,
+        handles=tuple(database.subtask for database in databases),
+        read=files.read + sum(database.size for database in databases),
+        by_record=files.by_record + sum(ends[part.last + 1] - ends[part.first] for part in taken),
+        base=databases[base].subtask,
+        hidden=tuple(_outside(databases[base].key_groups, own)),
+        copied=tuple(database.subtask for database in others),
+    )
+
+
+def best_base(handles: Sequence[KeyGroupRange], own: KeyGroupRange) -> int:
+    """Which of the databases with these key groups a subtask that owns `own` opens."""
+
+    def score(index: int) -> tuple[int, float, int]:
+        shared = len(handles[index].intersection(own))
+        return shared, shared / len(handles[index]), -index
+
+    return max(range(len(handles)), key=score)
+
+
+def _outside(handle: KeyGroupRange, own: KeyGroupRange) -> list[tuple[int, int]]:
+    before = (handle.first, own.first - 1)
+    behind = (own.last + 1, handle.last)
+    return [cut for cut in (before, behind) if cut[0] <= cut[1]]

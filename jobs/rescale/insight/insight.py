@@ -1,0 +1,132 @@
+"""All that there is to say about a snapshot, or about a plan, beside what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rescale.insight.durations import Durations, durations, restore_seconds
+from rescale.insight.flink_restore import OperatorRestore, flink_restore
+from rescale.insight.key_group_sizes import KeyGroupSizes, key_group_sizes
+from rescale.insight.shapes import ShapeAdvice, hot_key_groups, shape_advice
+from rescale.insight.unions import UnionList, union_lists
+from rescale.planning.plan import OperatorPlan, Plan
+from rescale.planning.snapshot import Operator, Snapshot
+from rescale.storage.locations import is_s3
+
+
+class Scale(NamedTuple):
+    """Parallelisms to compare: the old one times `times` ÷ 2, rounded up. `name` is what people call it."""
+
+    name: str
+    times: int
+
+    def of(self, operator: Operator) -> int:
+        """What Flink would run the operator with: never more than its max parallelism."""
+        entry = operator.entry
+        return max(1, min(-(-entry.parallelism * self.times // 2), entry.max_parallelism))
+
+
+SCALES = (Scale("twice", 4), Scale("1.5 times", 3), Scale("half", 1))
+
+
+@dataclass(frozen=True)
+class JobRestore:
+    """What Flink itself would do to restore all keyed state in another shape, `shape` in words.
+
+    `refused` holds why it would not; there are no operators then. `seconds` is an estimate.
+    """
+
+    shape: str
+    operators: tuple[OperatorRestore, ...]
+    seconds: float
+    refused: str | None = None
+
+
+@dataclass(frozen=True)
+class Insight:
+    """`durations` are there for a plan only."""
+
+    restores: tuple[JobRestore, ...]
+    shapes: tuple[ShapeAdvice, ...]
+    unions: tuple[UnionList, ...]
+    durations: Durations | None = None
+
+
+def snapshot_insight(snapshot: Snapshot) -> Insight:
+    """Of a snapshot whose new shape is not known yet."""
+    return Insight(
+        tuple(_scaled(snapshot)),
+        tuple(_advice(operator, operator.entry.parallelism) for operator in _keyed(snapshot)),
+        tuple(union for operator in snapshot.operators for union in union_lists(operator, operator.entry.parallelism)),
+    )
+
+
+def plan_insight(plan: Plan, snapshot: Snapshot) -> Insight:
+    """Of a plan that was made from `snapshot`."""
+    planned = {operator.operator_id: operator for operator in plan.operators}
+    parallelisms = {operator.operator_id: operator.new_parallelism for operator in plan.operators}
+    asked = _asked(plan, snapshot, parallelisms)
+    return Insight(
+        (asked, *(() if asked.refused else _scaled(snapshot, parallelisms))),
+        tuple(_planned_advice(operator, planned[operator.entry.operator_id]) for operator in _keyed(snapshot)),
+        tuple(
+            union
+            for operator in snapshot.operators
+            for union in union_lists(operator, parallelisms[operator.entry.operator_id])
+        ),
+        durations(plan, None if asked.refused else asked.operators),
+    )
+
+
+def _keyed(snapshot: Snapshot) -> list[Operator]:
+    """Operators with keyed state that can run with more than one subtask."""
+    return [o for o in snapshot.operators if (o.keyed or o.raw_keyed or o.databases) and o.entry.max_parallelism > 1]
+
+
+def _planned_advice(operator: Operator, planned: OperatorPlan) -> ShapeAdvice:
+    if planned.new_max_parallelism == planned.max_parallelism:
+        return _advice(operator, planned.new_parallelism)
+    return _advice(operator, planned.new_parallelism, KeyGroupSizes(planned.expected_key_groups, exact=False))
+
+
+def _advice(operator: Operator, parallelism: int, new_sizes: KeyGroupSizes | None = None) -> ShapeAdvice:
+    """`new_sizes` are those of new key groups, where the max parallelism changes."""
+    sizes = key_group_sizes(operator)
+    return shape_advice(
+        operator.entry.operator_id,
+        operator.label,
+        parallelism,
+        [operator.entry.parallelism, *(scale.of(operator) for scale in SCALES)],
+        new_sizes or sizes,
+        hot_key_groups(sizes.sizes, parallelism),
+    )
+
+
+def _scaled(snapshot: Snapshot, asked: Mapping[str, int] | None = None) -> Iterator[JobRestore]:
+    """The usual other shapes, if they are not the `asked` one or the old one."""
+    keyed = [operator.entry for operator in _keyed(snapshot)]
+    for scale in SCALES:
+        parallelisms = {o.entry.operator_id: scale.of(o) for o in snapshot.operators}
+        old = all(parallelisms[entry.operator_id] == entry.parallelism for entry in keyed)
+        same = asked and all(parallelisms[entry.operator_id] == asked[entry.operator_id] for entry in keyed)
+        if not old and not same:
+            yield _restored(scale.name, snapshot, parallelisms)
+
+
+def _asked(plan: Plan, snapshot: Snapshot, parallelisms: Mapping[str, int]) -> JobRestore:
+    changed = [operator for operator in plan.operators if operator.new_max_parallelism != operator.max_parallelism]
+    if changed:
+        old = " or ".join(map(str, sorted({operator.max_parallelism for operator in changed})))
+        refused = (
+            f"Flink itself cannot: it refuses a job that sets another max parallelism than the snapshot's, {old}, and "
+            "one that sets none keeps that"
+        )
+        return JobRestore("as asked", (), 0.0, refused)
+    return _restored("as asked", snapshot, parallelisms)
+
+
+def _restored(shape: str, snapshot: Snapshot, parallelisms: Mapping[str, int]) -> JobRestore:
+    restores = tuple(flink_restore(o, parallelisms[o.entry.operator_id]) for o in _keyed(snapshot))
+    return JobRestore(shape, restores, restore_seconds(restores, on_s3=is_s3(snapshot.directory)))

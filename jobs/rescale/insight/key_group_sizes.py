@@ -1,0 +1,43 @@
+"""How many bytes of keyed state lie in each key group.
+
+The streams of canonical and heap snapshots say where every key group begins. Of a RocksDB directory only the range is
+known: its bytes count as spread evenly over that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rescale.planning.snapshot import Operator
+
+
+class KeyGroupSizes(NamedTuple):
+    """Bytes by key group; `exact` is false where some of them are only spread evenly."""
+
+    sizes: tuple[int, ...]
+    exact: bool
+
+    @property
+    def total(self) -> int:
+        return sum(self.sizes)
+
+
+def key_group_sizes(operator: Operator) -> KeyGroupSizes:
+    """Of all keyed state of an operator, headers left out."""
+    sizes = [0] * operator.entry.max_parallelism
+    for stream in (*operator.keyed, *operator.raw_keyed):
+        for key_group, extent in enumerate(stream.groups, stream.first_key_group):
+            if extent is not None and key_group < len(sizes):
+                sizes[key_group] += extent.length
+    for database in operator.databases:
+        first, last = database.key_groups.first, min(database.key_groups.last, len(sizes) - 1)
+        for key_group in range(first, last + 1):
+            sizes[key_group] += database.size // len(database.key_groups)
+    return KeyGroupSizes(tuple(sizes), exact=not operator.databases)
+
+
+def evenness(sizes: Sequence[int]) -> float:
+    """Worst ÷ mean: 1.0 is even, 2.0 means that one subtask has twice the mean; 1.0 where there is nothing."""
+    total = sum(sizes)
+    return max(sizes) * len(sizes) / total if total else 1.0

@@ -1,0 +1,202 @@
+"""What insight into a snapshot or a plan says to people: JSON values, tables and sentences.
+
+The tables are for text and Markdown alike; sentences are one for each thing that somebody may have to decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from tabulate import tabulate
+
+from rescale.insight.insight import Insight
+from rescale.report.units import arrow, counted, duration, human_bytes
+
+_MOST_SHAPES = 10
+_MOST_NAMED = 3
+_NOTABLE_LOSS = 0.05
+_NOTABLE_BYTES = 1_000_000
+
+
+class Table(NamedTuple):
+    headers: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+
+
+def insight_document(insight: Insight) -> dict[str, Any]:
+    """All of it as JSON values."""
+    document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(insight))
+    for restore in document["restores"]:
+        for operator, source in zip(restore["operators"], _operators(insight, restore["shape"]), strict=True):
+            operator["read"], operator["by_record"] = source.read, source.by_record
+    return document
+
+
+def _operators(insight: Insight, shape: str) -> Any:
+    return next(restore.operators for restore in insight.restores if restore.shape == shape)
+
+
+def restores_table(document: dict[str, Any]) -> Table:
+    """What Flink itself would do at restore, a row for each shape."""
+    headers = ("parallelism", "Flink reads", "record by record", "slowest subtask reads", "databases", "takes")
+    return Table(headers, [_restore_row(restore) for restore in document["restores"] if not restore["refused"]])
+
+
+def _restore_row(restore: dict[str, Any]) -> tuple[str, ...]:
+    operators = restore["operators"]
+    read, state = sum(o["read"] for o in operators), sum(o["state"] for o in operators)
+    subtasks = [subtask for operator in operators for subtask in operator["subtasks"]]
+    slowest = max(subtasks, key=lambda s: (s["by_record"], s["read"]), default=None)
+    databases = max((len(s["handles"]) for s in subtasks if s["base"] is not None), default=0)
+    return (
+        f"{_shape(restore)} ({restore['shape']})",
+        f"{human_bytes(read)} ({read / state:.2f} ×)" if state else human_bytes(read),
+        human_bytes(sum(o["by_record"] for o in operators)),
+        f"{human_bytes(slowest['read'])}, {human_bytes(slowest['by_record'])} by record" if slowest else "",
+        f"up to {databases} a subtask" if databases else "",
+        f"about {duration(restore['seconds'])}",
+    )
+
+
+def restore_sentences(document: dict[str, Any]) -> Iterator[str]:
+    """Why the one shape costs Flink more than the other, and where it refuses."""
+    for restore in document["restores"]:
+        if restore["refused"]:
+            yield restore["refused"]
+    growing = [restore for restore in document["restores"] if _grows(restore)]
+    copying = next((restore for restore in growing if _between(restore)), None)
+    cutting = next((restore for restore in growing if not _between(restore) and _has_databases(restore)), None)
+    if copying and cutting:
+        yield (
+            f"{_shape(copying)} costs Flink more than {_shape(cutting)}: {counted(_between(copying), 'subtask')} would "
+            "lie between databases, download all of these, open one and copy the rows of the others; at "
+            f"{_shape(cutting)} every database is cut, and nothing is copied"
+        )
+    if any(map(_between, document["restores"])):
+        yield (
+            "Flink 2 ingests files instead of copying rows, if state.backend.rocksdb.use-ingest-db-restore-mode is set "
+            "and no earlier rescale left rows outside a database's range; what is downloaded stays the same"
+        )
+
+
+def _shape(restore: dict[str, Any]) -> str:
+    shapes = sorted({arrow(o["parallelism"], o["new_parallelism"]) for o in restore["operators"]})
+    return f"{', '.join(shapes[:_MOST_NAMED])}{'…' if len(shapes) > _MOST_NAMED else ''}"
+
+
+def _has_databases(restore: dict[str, Any]) -> bool:
+    return any(subtask["base"] is not None for operator in restore["operators"] for subtask in operator["subtasks"])
+
+
+def _between(restore: dict[str, Any]) -> int:
+    """How many subtasks need several databases."""
+    return sum(bool(subtask["copied"]) for operator in restore["operators"] for subtask in operator["subtasks"])
+
+
+def _grows(restore: dict[str, Any]) -> bool:
+    return any(operator["new_parallelism"] > operator["parallelism"] for operator in restore["operators"])
+
+
+def shapes_table(document: dict[str, Any]) -> Table:
+    """Worst ÷ mean at some parallelisms, an operator a row: those with most to say first."""
+    shapes = _worst_first(document)
+    headers = ("operator", "worst ÷ mean at parallelism", "even", "max parallelism to choose")
+    rows = [
+        (
+            shape["label"],
+            ", ".join(f"{c['parallelism']}: {c['evenness']:.2f}" for c in shape["candidates"]),
+            " or ".join(map(str, dict.fromkeys((shape["lower"], shape["upper"])))),
+            str(shape["recommended_max_parallelism"]),
+        )
+        for shape in shapes[:_MOST_SHAPES]
+    ]
+    return Table(headers, rows)
+
+
+def _worst_first(document: dict[str, Any]) -> list[dict[str, Any]]:
+    return sorted(document["shapes"], key=lambda shape: -_asked(shape)["evenness"])
+
+
+def _asked(shape: dict[str, Any]) -> dict[str, Any]:
+    """The parallelism that the advice is for, among its candidates."""
+    found: dict[str, Any] = next(c for c in shape["candidates"] if c["parallelism"] == shape["parallelism"])
+    return found
+
+
+def shape_sentences(document: dict[str, Any]) -> Iterator[str]:
+    """What is lost to a parallelism that does not divide, once for each shape; then hot key groups."""
+    shapes: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    for shape in document["shapes"]:
+        if shape["idle"] >= _NOTABLE_LOSS:
+            shapes.setdefault((shape["parallelism"], shape["max_parallelism"]), []).append(shape)
+    for (parallelism, maximum), alike in shapes.items():
+        one = alike[0]
+        asked = _asked(one)
+        most = maximum - parallelism * asked["least_key_groups"]
+        yield (
+            f"{_labels(alike)}: {parallelism} does not divide {maximum}; {counted(most, 'subtask')} would own "
+            f"{counted(asked['most_key_groups'], 'key group')} and the others {asked['least_key_groups']}, so "
+            f"{one['idle']:.0%} of the capacity would wait. Even are {one['lower']} and {one['upper']} (recommended: "
+            f"{one['recommended']}); or max parallelism {one['recommended_max_parallelism']}, a multiple of "
+            f"{parallelism} with many divisors"
+        )
+    for shape in document["shapes"]:
+        if shape["hot"] and shape["hot"][0]["bytes"] >= _NOTABLE_BYTES:
+            named = ", ".join(f"{hot['key_group']} ({hot['share']:.0%})" for hot in shape["hot"][:_MOST_NAMED])
+            more = f" and {len(shape['hot']) - _MOST_NAMED} more" if len(shape["hot"]) > _MOST_NAMED else ""
+            yield f"{shape['label']}: hot key groups, which no parallelism can spread: {named}{more} of the keyed bytes"
+
+
+def _labels(alike: list[dict[str, Any]]) -> str:
+    labels = [shape["label"] for shape in alike]
+    more = f" and {counted(len(labels) - _MOST_NAMED, 'other')}" if len(labels) > _MOST_NAMED else ""
+    return ", ".join(labels[:_MOST_NAMED]) + more
+
+
+_LARGE_UNION = 64 * 1024 * 1024
+"""Bytes of a union list state that all subtasks together get at restore, from which on it is worth a sentence."""
+
+
+def union_sentences(document: dict[str, Any]) -> Iterator[str]:
+    for union in document["unions"]:
+        name = f"{union['label']}, state {union['state']}"
+        size = (
+            f"{human_bytes(union['bytes'])} go to each of {counted(union['parallelism'], 'subtask')}, "
+            f"{human_bytes(union['bytes_at_restore'])} in all"
+        )
+        if union["repeated"]:
+            yield (
+                f"{name}: every subtask wrote as many elements, as long, as every other. If each keeps all that it "
+                f"gets, this union list grows with every restore; {size}. Keep only the subtask's own part"
+            )
+        elif union["bytes_at_restore"] >= _LARGE_UNION:
+            yield f"{name}: a union list, {size}"
+
+
+def duration_sentences(document: dict[str, Any]) -> Iterator[str]:
+    """How long the job would be down, one way and the other."""
+    times = document["durations"]
+    if times is None:
+        return
+    down = duration(times["run"] + times["restore"])
+    yield (
+        f"estimated, with Spark on two cores: this run takes about {duration(times['run'])}, then Flink restores in "
+        f"{duration(times['restore'])}; the job is down for about {down}"
+    )
+    if times["flink"] is not None:
+        yield f"Flink's own rescale, without this run: down for about {duration(times['flink'])}"
+
+
+def sentences(document: dict[str, Any]) -> list[str]:
+    """All of them, those that matter most first."""
+    parts = (duration_sentences, restore_sentences, shape_sentences, union_sentences)
+    return [sentence for part in parts for sentence in part(document)]
+
+
+def insight_lines(document: dict[str, Any]) -> list[str]:
+    """As text: tables, then a line for each sentence."""
+    tables = (restores_table(document), shapes_table(document))
+    lines = [f"\n{tabulate(table.rows, table.headers, disable_numparse=True)}" for table in tables if table.rows]
+    return lines + [f"\n{sentence}" for sentence in sentences(document)]

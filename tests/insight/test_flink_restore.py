@@ -1,0 +1,87 @@
+"""What Flink would do at restore; that it does just that is shown in `tests/flink/test_own_restore.py`."""
+
+from __future__ import annotations
+
+import pytest
+
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.insight.flink_restore import OperatorRestore, best_base, flink_restore
+from rescale.insight.key_group_sizes import key_group_sizes
+from support.snapshots import names, opened
+from support.synthetic import GROUP_SIZE, database, operator, own_stream
+
+SST = 32_000
+"""Bytes of every database here: 1,000 for each of its 32 key groups."""
+
+
+def of_databases(parallelism: int, new_parallelism: int) -> OperatorRestore:
+    databases = tuple(database(i, parallelism, 128, SST) for i in range(parallelism))
+    return flink_restore(operator("counts", parallelism, databases=databases), new_parallelism)
+
+
+def test_twice_cuts_every_database_and_copies_nothing() -> None:
+    restore = of_databases(4, 8)
+    assert [subtask.handles for subtask in restore.subtasks] == [(0,), (0,), (1,), (1,), (2,), (2,), (3,), (3,)]
+    assert [subtask.hidden for subtask in restore.subtasks[:2]] == [((16, 31),), ((0, 15),)]
+    assert (restore.read, restore.by_record, restore.databases) == (8 * SST, 0, 1)
+
+
+def test_one_and_a_half_times_leaves_subtasks_between_databases() -> None:
+    restore = of_databases(4, 6)
+    second = restore.subtasks[1]
+    assert (second.key_groups, second.handles, second.base, second.copied) == ((22, 42), (0, 1), 1, (0,))
+    assert second.hidden == ((43, 63),)
+    assert second.by_record == 10_000
+    assert restore.read == 8 * SST
+    assert restore.by_record == sum(subtask.by_record for subtask in restore.subtasks) == 20_000
+
+
+def test_half_opens_one_and_copies_the_other_whole() -> None:
+    restore = of_databases(4, 2)
+    assert [(subtask.base, subtask.copied) for subtask in restore.subtasks] == [(0, (1,)), (2, (3,))]
+    assert [subtask.hidden for subtask in restore.subtasks] == [(), ()]
+    assert restore.by_record == 2 * SST
+
+
+def test_at_its_own_parallelism_a_database_is_opened_as_it_is() -> None:
+    restore = of_databases(4, 4)
+    assert restore.read == 4 * SST
+    assert not any(subtask.hidden or subtask.copied for subtask in restore.subtasks)
+
+
+@pytest.mark.parametrize(
+    ("handles", "own", "best"),
+    [
+        ([(0, 9), (10, 29)], (5, 14), 0),  # as many key groups, but the larger part of its own
+        ([(0, 9), (10, 19)], (5, 14), 0),  # equal: the first
+        ([(0, 31), (32, 63)], (22, 42), 1),
+    ],
+)
+def test_the_base_is_the_database_with_most_of_the_subtask(
+    handles: list[tuple[int, int]], own: tuple[int, int], best: int
+) -> None:
+    assert best_base([KeyGroupRange(*handle) for handle in handles], KeyGroupRange(*own)) == best
+
+
+def test_of_key_group_streams_only_the_own_key_groups_are_read() -> None:
+    streams = tuple(own_stream(i, 4, 128, Framing.CANONICAL) for i in range(4))
+    restore = flink_restore(operator("counts", 4, keyed=streams), 6)
+    header = len(streams[0].header)
+    assert restore.by_record == 128 * GROUP_SIZE
+    assert [subtask.handles for subtask in restore.subtasks] == [(0,), (0, 1), (1,), (2,), (2, 3), (3,)]
+    assert restore.read == restore.by_record + 8 * header
+    assert restore.databases == 0
+
+
+@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("parallelism", [1, 3, 5])
+def test_every_key_group_of_a_real_snapshot_is_read(name: str, parallelism: int) -> None:
+    for one in opened(name).operators:
+        if one.entry.max_parallelism >= parallelism and (one.keyed or one.databases):
+            restore = flink_restore(one, parallelism)
+            assert [subtask.subtask for subtask in restore.subtasks] == list(range(parallelism))
+            if one.keyed and not one.databases:
+                assert restore.by_record == key_group_sizes(one).total
+            else:
+                assert restore.read >= sum(database.size for database in one.databases)

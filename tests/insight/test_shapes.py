@@ -1,0 +1,59 @@
+"""Which shapes are even, and what is hot."""
+
+from __future__ import annotations
+
+import pytest
+
+from rescale.insight.key_group_sizes import KeyGroupSizes, evenness
+from rescale.insight.shapes import ShapeAdvice, hot_key_groups, shape_advice
+
+
+def advice(parallelism: int, sizes: list[int], *others: int) -> ShapeAdvice:
+    return shape_advice("id", "counts", parallelism, others, KeyGroupSizes(tuple(sizes), exact=True), ())
+
+
+def test_worst_by_mean() -> None:
+    assert evenness([10, 10, 10]) == 1.0
+    assert evenness([30, 0, 0]) == 3.0
+    assert evenness([3, 1]) == 1.5
+    assert evenness([0, 0]) == evenness([]) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("parallelism", "lower", "upper", "recommended"),
+    [(100, 64, 128, 128), (70, 64, 128, 64), (6, 4, 8, 8), (32, 32, 32, 32), (1, 1, 1, 1)],
+)
+def test_the_divisor_next_to_the_asked_parallelism_is_recommended(
+    parallelism: int, lower: int, upper: int, recommended: int
+) -> None:
+    found = advice(parallelism, [1] * 128)
+    assert (found.lower, found.upper, found.recommended) == (lower, upper, recommended)
+
+
+def test_what_does_not_divide_lets_capacity_wait() -> None:
+    found = advice(100, [10] * 128)
+    (asked,) = [candidate for candidate in found.candidates if candidate.parallelism == 100]
+    assert (asked.least_key_groups, asked.most_key_groups) == (1, 2)
+    assert asked.evenness == pytest.approx(20 * 100 / 1280)
+    assert found.idle == pytest.approx(1 - 1.28 / 2)
+    assert advice(64, [10] * 128).idle == 0
+
+
+def test_candidates_are_the_asked_one_its_neighbours_and_others_that_can_be() -> None:
+    assert [c.parallelism for c in advice(6, [1] * 16, 2, 40).candidates] == [2, 4, 6, 8]
+
+
+def test_the_recommended_max_parallelism_is_a_multiple_with_many_divisors() -> None:
+    assert advice(6, [1] * 128).recommended_max_parallelism == 60
+    assert advice(100, [1] * 128).recommended_max_parallelism == 1200
+
+
+def test_a_key_group_that_fills_a_subtask_is_hot() -> None:
+    sizes = [10] * 128
+    sizes[17], sizes[90] = 2000, 300
+    (first, second) = hot_key_groups(sizes, 8)
+    assert (first.key_group, second.key_group) == (17, 90)
+    assert first.share == pytest.approx(2000 / sum(sizes))
+    assert [hot.key_group for hot in hot_key_groups(sizes, 4)] == [17]  # 300 are less than half of a subtask's share
+    assert hot_key_groups([10] * 128, 128) == []
+    assert hot_key_groups([0] * 128, 4) == []
