@@ -460,8 +460,7 @@ def test_with_other_headers_they_cannot_be() -> None:
 @pytest.mark.parametrize(
     ("a", "b", "what"),
     [
-        ("2-canonical-hashmap", "2-heap-checkpoint", "canonical and the other heap framing"),
-        ("2-rocksdb-native", "2-rocksdb-native", "of this kind is not compared"),
+        ("2-canonical-hashmap", "2-heap-checkpoint", "one snapshot has heap framing"),
         ("2-unaligned", "2-unaligned", "records in flight"),
         ("1.20-heap-native", "1.20-heap-native-compressed", "whole key groups only"),
     ],

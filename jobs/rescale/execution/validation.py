@@ -18,17 +18,16 @@ from rescale.execution.coverage import (
     check_elements,
     check_metadata,
     check_rekeyed,
-    groups_of,
     pair_database_files,
     pair_key_groups,
 )
 from rescale.execution.digests import MODULUS
 from rescale.execution.dispatch import run_units
+from rescale.execution.origins import origins_of
 from rescale.execution.progress import Progress
-from rescale.execution.record_compare import Directory, GroupRun, RecordCheck, RecordComparer, RecordTally
+from rescale.execution.record_compare import RecordCheck, RecordComparer, RecordTally
 from rescale.execution.rekeying.key_counter import MOST_KEYS_COUNTED
-from rescale.execution.spans import adjacent, bounded_runs, extent_runs, group_runs
-from rescale.flink.keyed.header import is_compressed
+from rescale.execution.spans import adjacent, bounded_runs, extent_runs
 from rescale.flink.keyed.record_digest import StateDigest
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.planning.opening import open_candidate
@@ -152,16 +151,10 @@ def _element_checks(
 
 
 def _record_checks(i: int, old: Operator, new: Operator, key_hash: str | None) -> Iterator[RecordCheck]:
-    new_max = new.entry.max_parallelism
     for in_result, operator in ((False, old), (True, new)):
-        maxima = (operator.entry.max_parallelism, new_max)
-        for stream in operator.keyed:
-            for run in group_runs(groups_of(stream)):
-                origin = GroupRun(is_compressed(stream.header), tuple(run))
-                yield RecordCheck(i, old.label, in_result, stream.parsed, key_hash, maxima, origin)
-        for database in operator.databases:
-            directory = Directory(database.files, (database.key_groups.first, database.key_groups.last))
-            yield RecordCheck(i, old.label, in_result, database.parsed, key_hash, maxima, directory)
+        for holder in operator.managed_keyed:
+            for origin in origins_of(holder, operator.entry.max_parallelism):
+                yield RecordCheck(i, old.label, in_result, key_hash, new.entry.max_parallelism, origin)
 
 
 def _weight(check: GroupCheck | ElementCheck | FileCheck | RecordCheck) -> int:

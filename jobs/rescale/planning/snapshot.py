@@ -135,6 +135,11 @@ class Operator:
     databases: tuple[Database, ...] = ()
 
     @property
+    def managed_keyed(self) -> tuple[KeyedStream | Database, ...]:
+        """What holds its keyed state."""
+        return (*self.keyed, *self.databases)
+
+    @property
     def keyed_headers(self) -> list[KeyedHeader | None]:
         """Of all keyed streams and databases, None where it could not be understood."""
         return [*(stream.parsed for stream in self.keyed), *(database.parsed for database in self.databases)]

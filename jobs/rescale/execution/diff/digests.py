@@ -13,12 +13,12 @@ from rescale.errors import RescaleError, SnapshotError
 from rescale.execution.chunks import runs
 from rescale.execution.diff.found import Side
 from rescale.execution.digests import digest, read_chunks
-from rescale.execution.group_records import GroupRecords, check_accounted, states_of
+from rescale.execution.group_records import states_of
+from rescale.execution.origins import Origin, check_all_read
 from rescale.execution.rewrite import WRONG_OFFSETS_ADVICE, decompressed
 from rescale.execution.spans import span
-from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.record_digest import RecordDigester, StateDigest
-from rescale.flink.keyed.records import ID_SIZE, RecordReader, framed_size
+from rescale.flink.keyed.records import framed_size
 from rescale.planning.locate import Extent
 from rescale.storage.store import Pin
 
@@ -41,19 +41,16 @@ class ExtentUnit(NamedTuple):
 
 
 class RecordUnit(NamedTuple):
-    """Canonical key groups that lie end to end."""
+    """Records that a task reads at once."""
 
     number: int
     side: Side
     label: str
-    header: KeyedHeader | None
-    max_parallelism: int
-    compressed: bool
-    groups: tuple[tuple[int, Extent], ...]
+    origin: Origin
 
     @property
     def size(self) -> int:
-        return sum(extent.length for _, extent in self.groups)
+        return self.origin.size
 
 
 class ExtentDigests(NamedTuple):
@@ -95,17 +92,13 @@ class Digester:
         return ExtentDigests(unit.number, tuple(digests))
 
     def _records(self, unit: RecordUnit) -> RecordDigests:
-        names, is_map = states_of(unit.header)
+        origin = unit.origin
+        names, is_map = states_of(origin.header)
         digester = RecordDigester(is_map)
-        read = records_of(unit, self.files[unit.side])
-        accounted = ID_SIZE * len(unit.groups)
+        read = origin.records(self.files[unit.side])
+        accounted = 0
         for records in read:
             digester.add(records, records.groups)
-            accounted += framed_size(records, unit.max_parallelism)
-        check_accounted(read.size, accounted)
+            accounted += framed_size(records, origin.max_parallelism)
+        check_all_read(read, accounted)
         return RecordDigests(unit.number, dict(zip(names, digester.digests(), strict=True)))
-
-
-def records_of(unit: RecordUnit, files: Files) -> GroupRecords:
-    reader = RecordReader(unit.max_parallelism, len(states_of(unit.header)[0]))
-    return GroupRecords(reader, files, unit.groups, compressed=unit.compressed)

@@ -15,9 +15,9 @@ from rescale.execution.diff.found import Side
 from rescale.execution.diff.items import Item, Items
 from rescale.execution.diff.pairs import OperatorPair
 from rescale.execution.dispatch import run_units
+from rescale.execution.origins import origins_of
 from rescale.execution.progress import Progress
 from rescale.execution.spans import extent_runs, group_runs
-from rescale.flink.keyed.header import is_compressed
 from rescale.flink.keyed.heap import is_empty_group
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.record_digest import StateDigest
@@ -115,17 +115,9 @@ def _extent_units(
 
 
 def _record_units(pair: OperatorPair, side: Side, operator: Operator) -> Iterator[RecordUnit]:
-    for stream in pair.keyed(operator):
-        for run in group_runs(groups_of(stream)):
-            yield RecordUnit(
-                0,
-                side,
-                pair.label,
-                stream.parsed,
-                operator.entry.max_parallelism,
-                is_compressed(stream.header),
-                tuple(run),
-            )
+    for holder in pair.holders(operator):
+        for origin in origins_of(holder, operator.entry.max_parallelism):
+            yield RecordUnit(0, side, pair.label, origin)
 
 
 def _group_units(part: Part, label: str, side: Side, stream: KeyedStream) -> Iterator[tuple[_Place, ExtentUnit]]:

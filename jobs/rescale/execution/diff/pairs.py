@@ -1,6 +1,7 @@
 """The operators of two snapshots side by side, and whether their state can be compared at all.
 
-Records are compared one by one where their framing tells where each begins: in canonical streams, whatever the shapes.
+Records are compared one by one where it is told where each begins: in canonical streams and in RocksDB directories,
+whatever the shapes; one may have those and the other these.
 Heap framing and raw keyed state are compared by whole key groups, which takes the same key groups on both sides, and
 for the heap the same states in the same places.
 """
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.planning.snapshot import KeyedStream, Operator, Snapshot
+from rescale.planning.snapshot import Database, KeyedStream, Operator, Snapshot
 
 _CANONICAL_ADVICE = "compare canonical savepoints (flink savepoint --type canonical), whose records are told apart"
 
@@ -35,14 +36,18 @@ class OperatorPair:
         streams = operator.keyed if operator is not None else ()
         return tuple(stream for stream in streams if any(stream.groups) and not stream.has_no_entry)
 
+    def holders(self, operator: Operator | None) -> tuple[KeyedStream | Database, ...]:
+        """The keyed streams that hold anything, and the RocksDB directories."""
+        return (*self.keyed(operator), *(operator.databases if operator is not None else ()))
+
     @property
     def by_record(self) -> bool:
         """Whether keyed state is compared record by record."""
-        return all(stream.framing is Framing.CANONICAL for side in self.sides for stream in self.keyed(side))
+        return all(holder.framing is Framing.CANONICAL for side in self.sides for holder in self.holders(side))
 
     def headers(self, operator: Operator | None) -> list[KeyedHeader]:
         """Those that are understood."""
-        return [stream.parsed for stream in (operator.keyed if operator else ()) if stream.parsed is not None]
+        return [header for header in (operator.keyed_headers if operator else ()) if header is not None]
 
 
 def pair_operators(a: Snapshot, b: Snapshot) -> list[OperatorPair]:
@@ -65,14 +70,14 @@ def pair_operators(a: Snapshot, b: Snapshot) -> list[OperatorPair]:
 
 def _check_kinds(pair: OperatorPair) -> None:
     for operator in pair.listed:
-        read = {stream.subtask for stream in operator.keyed}
+        read = {holder.subtask for holder in operator.managed_keyed}
         for subtask in operator.entry.subtasks:
             handle = subtask.state.managed_keyed if subtask.state is not None else None
             if handle is not None and subtask.index not in read:
                 raise UnsupportedError(
                     "keyed state of this kind is not compared",
                     operator=pair.label,
-                    expected="canonical or heap key-group streams",
+                    expected="key-group streams or RocksDB directories",
                     found=type(handle).__name__,
                     advice=_CANONICAL_ADVICE,
                 )
@@ -86,17 +91,23 @@ def _check_kinds(pair: OperatorPair) -> None:
 
 
 def _check_keyed(pair: OperatorPair) -> None:
-    streams = [stream for side in pair.sides for stream in pair.keyed(side)]
-    if not streams:
+    holders = [holder for side in pair.sides for holder in pair.holders(side)]
+    if not holders:
         return
-    if len({stream.framing for stream in streams}) > 1:
+    if len({holder.framing for holder in holders}) > 1:
         raise UnsupportedError(
-            "one snapshot has canonical and the other heap framing, which does not tell where a record begins",
+            "one snapshot has heap framing, which does not tell where a record begins, and the other has not",
             operator=pair.label,
             advice=_CANONICAL_ADVICE,
         )
-    unknown = [stream for stream in streams if stream.parsed is None]
-    if unknown and len({stream.header for stream in streams}) > 1:
+    unknown = [holder for holder in holders if holder.parsed is None]
+    if any(isinstance(holder, Database) for holder in unknown):
+        raise UnsupportedError(
+            "a serializer is not known that hides the names of the states in a RocksDB directory",
+            operator=pair.label,
+            advice=_CANONICAL_ADVICE,
+        )
+    if unknown and len({holder.header for holder in holders}) > 1:
         raise UnsupportedError(
             "the headers of keyed streams differ, and a serializer that is not known hides how",
             operator=pair.label,
@@ -106,7 +117,7 @@ def _check_keyed(pair: OperatorPair) -> None:
         if all(map(pair.keyed, pair.sides)):
             what = "heap framing can be compared by whole key groups only, and these differ"
             _check_same_key_groups(pair, what, _CANONICAL_ADVICE)
-        _check_same_places(pair, [stream.parsed for stream in streams if stream.parsed is not None])
+        _check_same_places(pair, [holder.parsed for holder in holders if holder.parsed is not None])
 
 
 def _check_same_places(pair: OperatorPair, headers: Sequence[KeyedHeader]) -> None:

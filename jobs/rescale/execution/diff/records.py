@@ -2,8 +2,8 @@
 
 Records fall into buckets by the digest of their key, so that both values of a key share one. Where the sums of a bucket
 differ between the snapshots, it holds a difference: only the first few such buckets are looked at again, in 1024 parts
-each, until what is left is few enough to be listed. Every look reads the key groups once more. What a task gives back
-is as large as its buckets, whatever it read.
+each, until what is left is few enough to be listed. Every look reads the records once more. What a task gives back is
+as large as its buckets, whatever it read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from pyspark import SparkContext
 
 from rescale.errors import RescaleError
-from rescale.execution.diff.digests import Files, RecordUnit, records_of
+from rescale.execution.diff.digests import Files, RecordUnit
 from rescale.execution.diff.found import MOST_SHOWN, ONLY_IN, OTHER_NUMBER, OTHER_VALUE, Difference
 from rescale.execution.dispatch import run_units
 from rescale.execution.group_records import states_of
@@ -87,7 +87,7 @@ class Looker:
     def __call__(self, look: Look) -> Looked:
         looked = Looked(look.unit.side, defaultdict(dict), defaultdict(list))
         try:
-            for records in records_of(look.unit, self.files[look.unit.side]):
+            for records in look.unit.origin.records(self.files[look.unit.side]):
                 for state, is_map, some in _states_in(records, look):
                     keys = key_digests(some)
                     inside = np.isin(_ending(keys, look.bits), np.array(look.chosen[state], np.uint64))
@@ -105,7 +105,7 @@ class Looker:
 
 def _states_in(records: Records, look: Look) -> Iterator[tuple[str, bool, Records]]:
     """The records of each state that is looked at, and whether it is a map."""
-    for state_id, (state, is_map) in enumerate(zip(*states_of(look.unit.header), strict=True)):
+    for state_id, (state, is_map) in enumerate(zip(*states_of(look.unit.origin.header), strict=True)):
         if state in look.chosen:
             yield state, is_map, _taken(records, records.states == state_id)
 
@@ -165,7 +165,7 @@ def differing_records(
     for looked in _look(units, bits, chosen, files, spark, listing=True):
         for state, records in looked.records.items():
             listed[state] += records
-    headers = [unit.header for unit in units if unit.header is not None]
+    headers = [unit.origin.header for unit in units if unit.origin.header is not None]
     result = {}
     for state, number in differing.items():
         header = next((one for one in headers if any(info.name == state for info in one.states)), None)
