@@ -100,7 +100,7 @@ def test_a_layout_that_is_not_flinks_is_repaired_and_told() -> None:
     streams = tuple(own_stream(i, 2, 128, Framing.HEAP, ONE) for i in range(2))
     of = operator("counts", 4, keyed=streams)
     told = findings(snapshot(of))
-    assert any("subtask 0 of 4 owns key groups 0-31 but its stream holds 0-63" in sentence for sentence in told)
+    assert any("subtask 0 of 4 owns key groups 0-31 but its keyed state holds 0-63" in sentence for sentence in told)
     planned = Planned(of, 4)
     assert [stream.subtask for stream in planned.streams] == [0, 1, 2, 3]
     found = {key_group: run for stream in planned.streams for key_group, run in planned.groups(stream).items()}
@@ -121,7 +121,7 @@ def test_a_group_in_two_streams_is_refused() -> None:
     with pytest.raises(SnapshotError, match="key group 64 lies in two keyed streams") as caught:
         Planned(of, 3)
     assert (caught.value.operator, caught.value.found) == ("counts", "subtasks 0 and 1")
-    assert any("key group 64 lies in the streams of subtasks 0 and 1" in one for one in findings(snapshot(of)))
+    assert any("key group 64 lies in the keyed state of subtasks 0 and 1" in one for one in findings(snapshot(of)))
 
 
 @pytest.mark.parametrize(("first", "last"), [(64, 128), (-1, 3)])

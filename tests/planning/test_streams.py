@@ -72,5 +72,11 @@ def test_small_streams_lie_inline_until_the_budget_is_spent() -> None:
     assert budget.takes(0)
 
 
+def test_what_was_spent_elsewhere_counts() -> None:
+    budget = InlineBudget(spent=INLINE_BUDGET - 10)
+    assert not budget.takes(11)
+    assert budget.takes(10)
+
+
 def test_a_piece_is_an_extent_with_ids() -> None:
     assert piece_of(Extent(3, 4, 5), 6) == Piece(3, 4, 5, 6)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.flink.metadata.handles import DistributionMode
+from rescale.flink.metadata.handles import DistributionMode, IncrementalHandle, RelativeFileStream
+from rescale.planning.opening import open_snapshot
 from rescale.report.inspection import inspection, inspection_text
+from support.edited import edit_databases, relocated
 from support.snapshots import FIXTURES, names, opened
 from support.synthetic import element_stream, operator, own_stream, snapshot
 
@@ -116,6 +119,64 @@ def test_records_in_flight_are_said() -> None:
 def test_a_checkpoint_comes_with_a_warning() -> None:
     assert any("this is a checkpoint" in warning for warning in shown("1.20-heap-checkpoint")["warnings"])
     assert shown("1.20-heap-native")["warnings"] == []
+
+
+@pytest.mark.parametrize("name", ["1.20-rocksdb-lost-timers", "2-rocksdb-lost-timers"])
+def test_timers_that_flink_lost_are_missed(name: str) -> None:
+    """Windows by time need some; those that count do not."""
+    document = shown(name)
+    (warning,) = document["warnings"]
+    named, _, rest = warning.partition(": ")
+    assert set(named.split(", ")) == {"tumbling", "session", "all"}
+    assert "there are no timers" in rest
+    assert "--type canonical" in rest
+    assert warning in inspection_text(document)
+
+
+@pytest.mark.parametrize("name", [name for name in names() if "-rocksdb-" in name and "lost" not in name])
+def test_timers_that_are_there_are_not_missed(name: str) -> None:
+    assert [one for one in shown(name)["warnings"] if "this is a checkpoint" not in one] == []
+
+
+def test_files_that_flink_looks_for_in_the_wrong_place(tmp_path: Path) -> None:
+    """As after a restore in CLAIM mode: handles relative to the checkpoint, files in the savepoint."""
+    source = relocated("1.20-rocksdb-native-incremental", tmp_path / "job").rename(tmp_path / "job" / "chk-7")
+    shared = [file.name for file in source.iterdir() if file.name in shared_files(source)]
+    assert len(shared) > 2
+    for name in shared[:2]:
+        (source / name).rename(tmp_path / name)
+    document = inspection(open_snapshot(str(source)))
+    assert "CLAIM" in document["warnings"][0]
+    assert f"{min(shared[:2])}. Flink writes" in document["warnings"][0]
+    assert "such as" in document["warnings"][0]
+    assert all(any(name in warning for warning in document["warnings"][1:]) for name in shared[:2])
+    assert document["warnings"][0] in inspection_text(document)
+    (tmp_path / shared[0]).rename(source / shared[0])
+    (tmp_path / shared[1]).rename(source / shared[1])
+    assert not any("CLAIM" in warning for warning in inspection(open_snapshot(str(source)))["warnings"])
+
+
+def shared_files(source: Path) -> set[str]:
+    found: set[str] = set()
+
+    def seen(handle: IncrementalHandle) -> IncrementalHandle:
+        found.update(file.stream.path for file in handle.shared if isinstance(file.stream, RelativeFileStream))
+        return handle
+
+    edit_databases(source, seen)
+    return found
+
+
+def test_databases_of_other_subtasks_are_said(tmp_path: Path) -> None:
+    """At the stored parallelism, Flink gives every subtask the handle with its number and does not look."""
+    source = relocated("2-rocksdb-native", tmp_path)
+    edit_databases(source, lambda handle: replace(handle, first_key_group=8 - handle.first_key_group))
+    warnings = inspection(open_snapshot(str(source)))["warnings"]
+    assert any("subtask 0 of 2 owns key groups 0-7 but its keyed state holds 8-15" in one for one in warnings)
+    edit_databases(source, lambda handle: replace(handle, first_key_group=0))
+    warnings = inspection(open_snapshot(str(source)))["warnings"]
+    assert any("key group 0 lies in the keyed state of subtasks 0 and 1" in one for one in warnings)
+    assert any("8 key groups lie in no subtask's keyed state, such as 8" in one for one in warnings)
 
 
 def test_files_that_are_gone_are_named() -> None:

@@ -19,10 +19,6 @@ def copied_databases(
 ) -> tuple[tuple[NewDatabase, ...], list[NewStream]]:
     """The same databases in the same subtasks; `UnsupportedError` for a new shape."""
     entry = operator.entry
-    if operator.keyed:
-        raise UnsupportedError(
-            "some subtasks have their keyed state in RocksDB directories and some have not", operator=operator.label
-        )
     if operator.databases and shape != Shape(entry.parallelism, entry.max_parallelism):
         raise UnsupportedError(
             "RocksDB directories are copied as they are, and not given another shape",

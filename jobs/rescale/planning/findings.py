@@ -6,22 +6,26 @@ from collections.abc import Iterator
 
 from rescale.flink.key_groups import key_group_range
 from rescale.planning.locate import is_checkpoint_directory
-from rescale.planning.snapshot import Operator, Snapshot
+from rescale.planning.losses import lost_timers, mislaid_files
+from rescale.planning.snapshot import Database, KeyedStream, Operator, Snapshot
 
 
 def findings(snapshot: Snapshot) -> list[str]:
     """One sentence for each finding, worst first."""
     return [
+        *mislaid_files(snapshot),
         *(f"a file that the snapshot refers to is gone: {uri}" for uri in snapshot.missing),
+        *lost_timers(snapshot),
         *(sentence for operator in snapshot.operators for sentence in _layout(operator)),
         *_ownership(snapshot),
     ]
 
 
 def _layout(operator: Operator) -> Iterator[str]:
-    """Keyed streams against the ranges that Flink will assume: at its stored parallelism it does not look."""
+    """Keyed state against the ranges that Flink will assume: at its stored parallelism it does not look."""
     entry = operator.entry
-    for streams in (operator.keyed, operator.raw_keyed):
+    managed: tuple[KeyedStream | Database, ...] = (*operator.keyed, *operator.databases)
+    for streams in (managed, operator.raw_keyed):
         holders: dict[int, int] = {}
         without = {subtask.index for subtask in entry.subtasks} - {stream.subtask for stream in streams}
         for stream in streams:
@@ -29,13 +33,13 @@ def _layout(operator: Operator) -> Iterator[str]:
             if stream.key_groups != own:
                 yield (
                     f"{operator.label}: subtask {stream.subtask} of {entry.parallelism} owns key groups {own} but its "
-                    f"stream holds {stream.key_groups}; started at parallelism {entry.parallelism}, Flink would drop "
-                    "what does not belong there without a word"
+                    f"keyed state holds {stream.key_groups}; started at parallelism {entry.parallelism}, Flink would "
+                    "drop what does not belong there without a word"
                 )
             for key_group in range(stream.key_groups.first, stream.key_groups.last + 1):
                 if key_group in holders:
                     yield (
-                        f"{operator.label}: key group {key_group} lies in the streams of subtasks "
+                        f"{operator.label}: key group {key_group} lies in the keyed state of subtasks "
                         f"{holders[key_group]} and {stream.subtask}"
                     )
                     break
@@ -48,7 +52,7 @@ def _layout(operator: Operator) -> Iterator[str]:
             }
             gap = [g for g in range(entry.max_parallelism) if g not in holders and g not in owned]
             if gap:
-                yield f"{operator.label}: {len(gap)} key groups lie in no stream, such as {gap[0]}"
+                yield f"{operator.label}: {len(gap)} key groups lie in no subtask's keyed state, such as {gap[0]}"
 
 
 def _groups(max_parallelism: int, parallelism: int, subtask: int) -> range:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rescale.errors import UnsupportedError
+from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, write_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.planning.plan import Piece
@@ -59,7 +59,10 @@ class HeaderPlanner:
         return self._heap_header(givers, parsed)
 
     def _merged(self, givers: Sequence[KeyedStream | Database], parsed: Sequence[KeyedHeader]) -> PlannedHeader:
-        merged = merge_keyed_headers(parsed)
+        try:
+            merged = merge_keyed_headers(parsed)
+        except SnapshotError as error:
+            raise error.located(operator=self._label) from None
         tables = {
             giver.subtask: self._id_table(table)
             for giver, table in zip(givers, merged.id_maps, strict=True)

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from rescale.errors import UnsupportedError
 from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.state_meta_info import StateKind
 from rescale.planning.databases import copied_databases
 from rescale.planning.elements import plan_elements
 from rescale.planning.findings import findings
@@ -17,9 +18,13 @@ from rescale.planning.request import Format, Request
 from rescale.planning.shape import Shape, new_shapes
 from rescale.planning.snapshot import Operator, Snapshot
 from rescale.planning.streams import InlineBudget, Literals
+from rescale.rocksdb.advice import CANONICAL
 
 PART_SIZE = 16 * 1024 * 1024
 CHUNK_SIZE = 4 * 1024 * 1024
+
+_NOT_READ = (StateKind.KEY_VALUE_V2,)
+"""`RegisteredKeyValueStateBackendMetaInfo` of `runtime.state.v2`, which only `ForStKeyedStateBackend` writes."""
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 
@@ -119,13 +124,29 @@ def _refuse_heap(operator: Operator) -> None:
 def _refuse_unsupported(operator: Operator, shape: Shape) -> None:
     if operator.other_keyed:
         raise UnsupportedError(
-            "keyed state of this kind is not rescaled",
+            "keyed state in a changelog is not read",
             operator=operator.label,
-            expected="key-group streams, or RocksDB directories",
-            found=type(operator.other_keyed[0].handle).__name__,
-            advice="take a canonical savepoint (flink savepoint --type canonical) and rescale that",
+            expected="key-group streams or RocksDB directories, at most in a changelog without changes",
+            found=f"{type(operator.other_keyed[0].handle).__name__} in subtask {operator.other_keyed[0].subtask}",
+            advice=CANONICAL,
         )
-    if operator.channel_bytes:
+    if len(operator.kinds) > 1:
+        raise UnsupportedError(
+            "its subtasks keep keyed state of different kinds, of which Flink would restore one",
+            operator=operator.label,
+            found=" and ".join(operator.kinds),
+            advice="take another snapshot",
+        )
+    foreign = [s for header in operator.keyed_headers if header for s in header.states if s.kind in _NOT_READ]
+    if foreign:
+        raise UnsupportedError(
+            "keyed state of the ForSt state backend is not read",
+            operator=operator.label,
+            state=foreign[0].name,
+            found=f"{foreign[0].kind.name} in its description",
+            advice="let Flink itself change its parallelism, at restore; a job on RocksDB or the heap can be rescaled",
+        )
+    if operator.has_channel_state:
         raise UnsupportedError(
             "an unaligned checkpoint with records in flight: they are already dealt to the old subtasks",
             operator=operator.label,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rescale.planning.database_inventory import check_databases
 from rescale.planning.opening import open_snapshot
 from rescale.planning.plan import Plan
 from rescale.planning.planner import make_plan
@@ -24,10 +25,14 @@ def prepare(request: Request) -> Prepared:
     snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids)
     shapes = new_shapes(snapshot.operators, request)
     key_hashes: dict[str, str] = {}
+    by_record = request.format is Format.CANONICAL
     rekeyed = any(shapes[o.entry.operator_id].max_parallelism != o.entry.max_parallelism for o in snapshot.operators)
-    if rekeyed or request.format is Format.CANONICAL:
+    if rekeyed or by_record:
         from rescale.planning.key_hashes import choose_key_hashes  # brings numpy, which few requests need
 
         maxima = {operator_id: shape.max_parallelism for operator_id, shape in shapes.items()}
         key_hashes = choose_key_hashes(snapshot, maxima, request.key_hash)
-    return Prepared(make_plan(snapshot, request, key_hashes), snapshot)
+    plan = make_plan(snapshot, request, key_hashes)
+    if by_record:
+        check_databases(snapshot)
+    return Prepared(plan, snapshot)

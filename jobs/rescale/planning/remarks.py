@@ -53,9 +53,10 @@ def _shape(operator: Operator) -> Shape:
 
 
 def _aligned(operator: Operator) -> bool:
-    """Whether every keyed stream holds just the key groups of its subtask."""
+    """Whether every subtask holds just the keyed state of its key groups."""
     entry = operator.entry
+    held = [(stream.subtask, stream.key_groups) for stream in (*operator.keyed, *operator.raw_keyed)]
+    held += [(database.subtask, database.key_groups) for database in operator.databases]
     return all(
-        stream.key_groups == key_group_range(entry.max_parallelism, entry.parallelism, stream.subtask)
-        for stream in (*operator.keyed, *operator.raw_keyed)
+        key_groups == key_group_range(entry.max_parallelism, entry.parallelism, subtask) for subtask, key_groups in held
     )

@@ -145,6 +145,19 @@ class Operator:
         return [*(stream.parsed for stream in self.keyed), *(database.parsed for database in self.databases)]
 
     @property
+    def kinds(self) -> list[str]:
+        """What its managed keyed state is kept in; Flink restores one kind only."""
+        framings = {f"{stream.framing.value} streams" for stream in self.keyed}
+        databases = {"RocksDB directories" for _ in self.databases}
+        return sorted(framings | databases | {type(other.handle).__name__ for other in self.other_keyed})
+
+    @property
+    def has_channel_state(self) -> bool:
+        """Whether there is any, however few bytes its handles speak of."""
+        states = [subtask.state for subtask in self.entry.subtasks if subtask.state is not None]
+        return self.channel_bytes != 0 or any(state.input_channels or state.output_channels for state in states)
+
+    @property
     def partially_finished(self) -> bool:
         return any(subtask.finished for subtask in self.entry.subtasks)
 

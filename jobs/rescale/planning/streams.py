@@ -32,10 +32,13 @@ class Literals:
 
 
 class InlineBudget:
-    """Says which streams lie inline: small ones, first come first served, until the budget is spent."""
+    """Says which streams lie inline: small ones, first come first served, until the budget is spent.
 
-    def __init__(self) -> None:
-        self._left = INLINE_BUDGET
+    `spent` are the bytes of those that were taken elsewhere.
+    """
+
+    def __init__(self, spent: int = 0) -> None:
+        self._left = INLINE_BUDGET - spent
 
     def takes(self, size: int) -> bool:
         if size > min(INLINE_LIMIT, self._left):

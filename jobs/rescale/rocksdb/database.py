@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from rescale.errors import RescaleError, SnapshotError, StoreError, UnsupportedError
-from rescale.rocksdb.advice import CANONICAL
+from rescale.rocksdb.advice import ANOTHER, CANONICAL
 from rescale.rocksdb.directory import DatabaseDirectory
 from rescale.rocksdb.files import CURRENT
 from rescale.rocksdb.inventory import take_inventory
@@ -145,9 +145,7 @@ def translated(message: str, directory: DatabaseDirectory, read: Sequence[str] =
     if found.startswith(_TRANSIENT) and "No such file" not in found:
         return StoreError("RocksDB cannot read the database", path=path, found=found)
     if found.startswith((*_DAMAGED, *_TRANSIENT)):
-        return SnapshotError(
-            "the database is damaged", path=path, found=f"RocksDB says: {found}", advice="take another snapshot"
-        )
+        return SnapshotError("the database is damaged", path=path, found=f"RocksDB says: {found}", advice=ANOTHER)
     return UnsupportedError(
         "RocksDB does not read the database", path=path, found=f"RocksDB says: {found}", advice=CANONICAL
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 
 from rescale.errors import SnapshotError
+from rescale.rocksdb.advice import ANOTHER
 from rescale.rocksdb.files import CURRENT, DatabaseFile, newest
 from rescale.rocksdb.manifest import (
     DEFAULT_COLUMN_FAMILY,
@@ -28,6 +29,15 @@ def take_inventory(
     `files` are those that are needed, `content` reads one of them, `states` are the names in the meta stream. Raises
     `SnapshotError` where the parts contradict each other, and `UnsupportedError` for what is not read.
     """
+    try:
+        return _inventory(files, content, states)
+    except SnapshotError as error:
+        raise error.located(advice=ANOTHER) from None
+
+
+def _inventory(
+    files: Sequence[DatabaseFile], content: Callable[[DatabaseFile], bytes], states: Collection[str]
+) -> Manifest:
     by_name = {file.name: file for file in files}
     manifests = [file.name for file in files if file.name.startswith("MANIFEST-")]
     if CURRENT not in by_name or len(manifests) != 1:
@@ -60,7 +70,6 @@ def _check_files(listed: dict[str, DatabaseFile], live: dict[str, LiveFile], man
             path=manifest.uri,
             expected=f"{len(live)} files" + (f", {missing[0]} among them" if missing else ""),
             found=f"{len(tables)} files" + (f", {surplus[0]} among them" if surplus else ""),
-            advice="take another snapshot",
         )
     for name, file in live.items():
         if listed[name].length != file.size:
@@ -69,7 +78,6 @@ def _check_files(listed: dict[str, DatabaseFile], live: dict[str, LiveFile], man
                 path=listed[name].uri,
                 expected=f"{file.size} bytes",
                 found=f"{listed[name].length} bytes",
-                advice="take another snapshot",
             )
 
 

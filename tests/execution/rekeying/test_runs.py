@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from big_savepoint import write_savepoint
 from rescale.execution.steps import validate_published
+from rescale.planning.opening import open_snapshot
 from rescale.planning.plan import Plan
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
@@ -165,3 +166,22 @@ def test_much_state_comes_out_the_same_too(
     with knobs(**values):
         execute_without_spark(plan, cores=cores, order=Random(5))
     assert_rekeyed(large, plan.target)
+
+
+def test_inline_streams_share_one_budget(tmp_path: Path) -> None:
+    """Those whose size the plan knows come first."""
+    budget = 12_000
+    plan = plan_rescale(snapshots.directory("2-canonical-hashmap"), str(tmp_path / "free"), max_parallelism=["1000"])
+    execute_without_spark(plan)
+    assert inline_bytes(plan) > budget
+    with patch("rescale.planning.streams.INLINE_BUDGET", budget):
+        plan = plan_rescale(snapshots.directory("2-canonical-hashmap"), str(tmp_path / "t"), max_parallelism=["1000"])
+        execute_without_spark(plan)
+    planned = sum(stream.size for operator in plan.operators for stream in operator.streams if stream.inline)
+    assert 0 < planned < inline_bytes(plan) <= budget
+
+
+def inline_bytes(plan: Plan) -> int:
+    """Of all streams of the result that lie in `_metadata`."""
+    streams = [s for o in open_snapshot(plan.target).operators for s in (*o.keyed, *o.operator, *o.raw_operator)]
+    return sum(stream.extent.length for stream in streams if stream.extent.file == 0)

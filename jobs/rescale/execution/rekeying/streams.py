@@ -106,7 +106,8 @@ def _streams(plan: Plan, lengths: dict[int, list[int]], lanes: list[Lane]) -> li
 
 def _lay_out(plan: Plan, streams: list[_Stream], there: dict[str, int]) -> None:
     """Decides what each lane writes."""
-    inline = InlineBudget()
+    planned = (stream for operator in plan.operators for stream in operator.streams if stream.inline)
+    inline = InlineBudget(spent=sum(stream.size for stream in planned))
     store = open_store(plan.target)
     for stream in streams:
         uri = stream_uri(plan, plan.operators[stream.operator], stream.stream)

@@ -74,7 +74,11 @@ def merge_keyed_headers(headers: Sequence[KeyedHeader]) -> MergedHeader:
     keys = [header.key_serializer for header in headers]
     key = next((wide for wide in keys if all(wide.covers(narrow) for narrow in keys)), None)
     if key is None:
-        raise SnapshotError("the subtasks of one operator have different key serializers", found=_names(keys))
+        raise SnapshotError(
+            "the subtasks of one operator have different key serializers",
+            found=_names(keys),
+            advice="take another snapshot: in the same one, Flink writes them alike",
+        )
     by_name: dict[str, list[StateMetaInfo]] = {}
     for header in headers:
         for i, state in enumerate(header.states):

@@ -1,0 +1,303 @@
+"""What `rescale run` refuses: exit code 3, why, the way round, and nothing is written. Its neighbours are taken."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rescale.cli.main import main
+from rescale.flink.metadata.handles import (
+    ChangelogHandle,
+    HandleTag,
+    IncrementalHandle,
+    KeyGroupsHandle,
+    LocalFile,
+    RelativeFileStream,
+)
+from rescale.flink.metadata.model import OperatorState
+from rescale.flink.state_meta_info import StateKind
+from rescale.planning.opening import open_snapshot
+from rescale.rocksdb.log_framing import read_log
+from support import edited, snapshots
+from support.databases import databases
+from support.manifests import log, new_file, number, text, varint
+from support.pipeline import execute_without_spark, plan_rescale
+from support.rekeyed import contents
+from support.rocksdb_writer import MERGE, written
+
+NATIVE = "2-rocksdb-native"
+CANONICAL = "--type canonical"
+
+Captured = pytest.CaptureFixture[str]
+Change = Callable[[Path], object]
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A native savepoint of RocksDB, to be changed."""
+    return edited.relocated(NATIVE, tmp_path / "source")
+
+
+def refusal(capsys: Captured, source: Path | str, target: Path, *words: str) -> Any:
+    """The error that a run ends with, after it was seen that nothing was written."""
+    code = main(["run", str(source), "--target", str(target), *words, "--output", "json"])
+    error = json.loads(capsys.readouterr().out)
+    assert code == error["exit_code"] == 3, error
+    assert not list(target.parent.glob(f"{target.name}*"))
+    return error
+
+
+@pytest.mark.parametrize("name", ["1.20-unaligned", "2-unaligned"])
+def test_records_in_flight(capsys: Captured, name: str, tmp_path: Path) -> None:
+    error = refusal(capsys, snapshots.directory(name), tmp_path / "target")
+    assert "records in flight" in error["what"]
+    assert "take a savepoint" in error["advice"]
+
+
+@pytest.mark.parametrize("name", ["1.20-unaligned", "2-unaligned"])
+def test_records_in_flight_whose_handles_say_that_there_are_none(capsys: Captured, name: str, tmp_path: Path) -> None:
+    source = edited.relocated(name, tmp_path / "source")
+    edited.edit_operators(source, lambda entry: _with_channels(entry, lambda channel: replace(channel, state_size=0)))
+    assert "records in flight" in refusal(capsys, source, tmp_path / "target")["what"]
+
+
+@pytest.mark.parametrize("name", ["1.20-unaligned", "2-unaligned"])
+def test_an_unaligned_checkpoint_with_nothing_in_flight_is_taken(name: str, tmp_path: Path) -> None:
+    source = edited.relocated(name, tmp_path / "source")
+    edited.edit_operators(source, lambda entry: _with_channels(entry, None))
+    assert execute_without_spark(plan_rescale(str(source), str(tmp_path / "target"), ["3"]))
+
+
+def _with_channels(entry: OperatorState, change: Callable[[Any], Any] | None) -> OperatorState:
+    def changed(subtask: Any) -> Any:
+        if subtask.state is None:
+            return subtask
+        both = {
+            side: tuple(map(change, getattr(subtask.state, side))) if change else ()
+            for side in ("input_channels", "output_channels")
+        }
+        return replace(subtask, state=replace(subtask.state, **both))
+
+    return replace(entry, subtasks=tuple(map(changed, entry.subtasks)))
+
+
+@pytest.mark.parametrize("name", ["1.20-changelog", "2-changelog"])
+def test_a_changelog_with_changes(capsys: Captured, name: str, tmp_path: Path) -> None:
+    source = edited.relocated(name, tmp_path / "source")
+    assert "--allow-prefix" in refusal(capsys, source, tmp_path / "target")["advice"]
+    error = refusal(capsys, source, tmp_path / "target", "--allow-prefix", str(tmp_path / "source" / "changelog"))
+    assert "changelog" in error["what"]
+    assert CANONICAL in error["advice"]
+
+
+@pytest.mark.parametrize("wanted", ["keep", "canonical"])
+def test_a_changelog_without_changes_is_taken(source: Path, wanted: str, tmp_path: Path) -> None:
+    def wrapped(handle: IncrementalHandle) -> ChangelogHandle:
+        ids = {"materialization_id": 1, "handle_id": "a", "checkpoint_id": 1}
+        return ChangelogHandle(
+            HandleTag.CHANGELOG_V2, handle.first_key_group, handle.key_groups, 0, (handle,), (), **ids
+        )
+
+    edited.edit_databases(source, wrapped)
+    execute_without_spark(plan_rescale(str(source), str(tmp_path / "target"), format=wanted))
+    if wanted == "canonical":
+        plain = tmp_path / "plain"
+        execute_without_spark(plan_rescale(snapshots.directory(NATIVE), str(plain), format=wanted))
+        assert keyed_state(tmp_path / "target") == keyed_state(plain) != []
+
+
+def keyed_state(directory: Path) -> list[tuple[int, bytes]]:
+    """All key groups."""
+    snapshot = open_snapshot(str(directory))
+    return [group for operator in snapshot.operators for s in operator.keyed for group in contents(snapshot, s)]
+
+
+@pytest.mark.parametrize("wanted", ["keep", "canonical"])
+def test_the_forst_backend(capsys: Captured, source: Path, wanted: str, tmp_path: Path) -> None:
+    """Its states are of another kind than those of RocksDB, whose handles it writes."""
+
+    def of_forst(stream: Any) -> Any:
+        path = source / stream.path if isinstance(stream, RelativeFileStream) else None
+        if path is not None and b"clicks" in (data := path.read_bytes()) and path.name != "_metadata":
+            name = struct.pack(">H", len(b"clicks")) + b"clicks"
+            kinds = (struct.pack(">i", kind) for kind in (StateKind.KEY_VALUE, StateKind.KEY_VALUE_V2))
+            old, new = (name + kind for kind in kinds)
+            path.write_bytes(data.replace(old, new))
+        return stream
+
+    edited.edit(source, lambda metadata: edited.with_streams(metadata, of_forst))
+    error = refusal(capsys, source, tmp_path / "target", "--format", wanted)
+    assert "ForSt" in error["what"]
+    assert error["state"] == "clicks"
+    assert "Flink itself" in error["advice"]
+
+
+def with_written(options: str) -> Change:
+    """Databases that RocksDB itself wrote with these options."""
+
+    def change(source: Path) -> None:
+        states = databases(NATIVE)[0].states
+        with written(source.parent / "written", states, options) as writer:
+            for state in states:
+                writer.put(state, b"\1key", b"value" * 100)
+            writer.flush()
+            writer.checkpoint(source.parent / "checkpoint")
+        edited.put_database(source, source.parent / "checkpoint")
+
+    return change
+
+
+def with_edit(payload: bytes) -> Change:
+    """One more record in every MANIFEST."""
+
+    def extended(data: bytes) -> bytes:
+        return log(*(record.payload for record in read_log(data, "")), payload)
+
+    return lambda source: edited.edit_files(source, "MANIFEST", extended)
+
+
+def with_file(name: str, data: bytes = b"x") -> Change:
+    """One more file in every directory."""
+
+    def change(source: Path) -> None:
+        (source / "more").write_bytes(data)
+        more = LocalFile(name, RelativeFileStream("more", len(data)))
+        edited.edit_databases(source, lambda handle: replace(handle, private=(*handle.private, more)))
+
+    return change
+
+
+def without_file(kind: str) -> Change:
+    """Handles that do not list the files whose names end so."""
+
+    def left(files: tuple[LocalFile, ...]) -> tuple[LocalFile, ...]:
+        return tuple(file for file in files if not file.name.endswith(kind))
+
+    return lambda source: edited.edit_databases(
+        source, lambda handle: replace(handle, shared=left(handle.shared), private=left(handle.private))
+    )
+
+
+def with_content(kind: str, change: Callable[[bytes], bytes]) -> Change:
+    return lambda source: edited.edit_files(source, kind, change)
+
+
+def with_a_stream(source: Path) -> None:
+    """One subtask keeps its state in another kind."""
+
+    def changed(handle: IncrementalHandle) -> Any:
+        if handle.first_key_group:
+            return handle
+        offsets = (0,) * handle.key_groups
+        return KeyGroupsHandle(HandleTag.SAVEPOINT_KEY_GROUPS, 0, offsets, handle.meta)
+
+    edited.edit_databases(source, changed)
+
+
+def with_more_subtasks_than_key_groups(source: Path) -> None:
+    edited.edit_operators(source, lambda entry: replace(entry, parallelism=entry.max_parallelism + 1))
+
+
+def with_other_headers(old: bytes, new: bytes) -> Change:
+    """The description of the first subtask's states differs."""
+
+    def change(source: Path) -> None:
+        metas: list[Path] = []
+
+        def seen(handle: IncrementalHandle) -> IncrementalHandle:
+            assert isinstance(handle.meta, RelativeFileStream)
+            metas.append(source / handle.meta.path)
+            return handle
+
+        edited.edit_databases(source, seen)
+        data = metas[0].read_bytes()
+        assert old in data
+        metas[0].write_bytes(data.replace(old, new, 1))
+
+    return change
+
+
+def flipped(data: bytes) -> bytes:
+    return data[:40] + bytes([data[40] ^ 1]) + data[41:]
+
+
+STRING, DOUBLE, LONG, DATE = (
+    f"base.{name}Serializer${name}SerializerSnapshot".encode() for name in ("String", "Double", "Long", "Date")
+)
+
+REFUSED: dict[str, tuple[Change, str, str]] = {
+    "blob files": (with_written(f"enable_blob_files=1;min_blob_size=0;{MERGE}"), "blobs", CANONICAL),
+    "another comparator": (
+        with_written(f"comparator=rocksdb.ReverseBytewiseComparator;{MERGE}"),
+        "a comparator other than Flink's",
+        CANONICAL,
+    ),
+    "another delimiter": (
+        with_written("merge_operator={id=StringAppendTESTOperator;delimiter=|}"),
+        "a merge operator other than Flink's",
+        CANONICAL,
+    ),
+    "another merge operator": (with_written("merge_operator=uint64add"), "a merge operator other than", CANONICAL),
+    "files elsewhere": (
+        with_edit(new_file(40, tag=102, path_id=varint(1)) + number(200, 1)),
+        "several directories",
+        CANONICAL,
+    ),
+    "timestamps": (with_edit(text(8198, b"\1")), "keys with timestamps", CANONICAL),
+    "timestamps that are not kept": (with_edit(text(8201, b"\0")), "keys with timestamps", CANONICAL),
+    "blob files in the history": (with_edit(number(400, 1)), "blobs", CANONICAL),
+    **{f"tag {tag}": (with_edit(number(tag, 1)), "not known", CANONICAL) for tag in (7, 11, 8196, 8197, 8202, 9000)},
+    "tag 66 of a file": (with_edit(new_file(40, custom=text(66, b"x")) + number(200, 1)), "not known", CANONICAL),
+    "a write-ahead log": (with_file("000099.log"), "write-ahead log", CANONICAL),
+    "a file of blobs": (with_file("000099.blob"), "blobs", CANONICAL),
+    "a file that is not known": (with_file("LOG"), "a file that is not known", CANONICAL),
+    "a torn history": (with_content("MANIFEST", lambda data: data[:-3]), "ends inside a record", "another snapshot"),
+    "a damaged history": (with_content("MANIFEST", flipped), "checksum", "another snapshot"),
+    "two histories": (with_file("MANIFEST-000099"), "one CURRENT and one MANIFEST", "another snapshot"),
+    "no history": (without_file("MANIFEST-000005"), "one CURRENT and one MANIFEST", "another snapshot"),
+    "no CURRENT": (without_file("CURRENT"), "one CURRENT and one MANIFEST", "another snapshot"),
+    "CURRENT names another": (
+        with_content("CURRENT", lambda _: b"MANIFEST-000099\n"),
+        "names another MANIFEST",
+        "another snapshot",
+    ),
+    "an SST file is missing": (without_file("000020.sst"), "not name the same SST files", "another snapshot"),
+    "an SST file too many": (with_file("000099.sst"), "not name the same SST files", "another snapshot"),
+    "an SST file was cut": (with_content("000020.sst", lambda data: data[:-1]), "has not the size", "another snapshot"),
+    "kinds are mixed": (with_a_stream, "keyed state of different kinds", "another snapshot"),
+    "parallelism": (with_more_subtasks_than_key_groups, "a parallelism that cannot be", ""),
+    "key serializers differ": (with_other_headers(STRING, DOUBLE), "key serializers", "another snapshot"),
+    "states differ": (with_other_headers(LONG, DATE), "registered a state in different ways", "same types"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_database_that_is_not_read(capsys: Captured, source: Path, what: str, tmp_path: Path) -> None:
+    change, said, advised = REFUSED[what]
+    change(source)
+    error = refusal(capsys, source, tmp_path / "target", "--format", "canonical", "--parallelism", "3")
+    assert said in error["what"], error
+    assert advised in error.get("advice", ""), error
+    if what != "parallelism":
+        assert error["operator"], error
+
+
+def test_heap_state_as_canonical(capsys: Captured, tmp_path: Path) -> None:
+    error = refusal(capsys, snapshots.directory("2-heap-native"), tmp_path / "target", "--format", "canonical")
+    assert "cannot become canonical" in error["what"]
+    assert CANONICAL in error["advice"]
+    assert "leave --format out" in error["advice"]
+
+
+@pytest.mark.parametrize("shape", [("--parallelism", "3"), ("--max-parallelism", "64")])
+def test_another_shape_of_rocksdb_directories(
+    capsys: Captured, source: Path, shape: tuple[str, ...], tmp_path: Path
+) -> None:
+    error = refusal(capsys, source, tmp_path / "target", *shape)
+    assert error["advice"] == "ask for --format canonical, which every state backend restores"
