@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
+
+
+class Cost(NamedTuple):
+    seconds: float
+    cpu: float
+
+
+def cost(action: Callable[[], object]) -> Cost:
+    """Of an action, in seconds by the clock and of CPU time."""
+    start, cpu = time.perf_counter(), cpu_seconds()
+    action()
+    return Cost(time.perf_counter() - start, cpu_seconds() - cpu)
 
 
 def cpu_seconds() -> float:

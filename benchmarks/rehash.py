@@ -11,15 +11,12 @@ from __future__ import annotations
 import argparse
 import shutil
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 from tabulate import tabulate
 
 from big_savepoint import write_savepoint
-from processes import cpu_seconds, peak_memory
+from processes import Cost, cost, peak_memory
 from rescale.claim import claim, store_plan
 from rescale.execution.session import spark_context
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
@@ -28,17 +25,6 @@ from rescale.planning.request import make_request
 
 PROCESSES = 2
 PARALLELISM = 6
-
-
-class Cost(NamedTuple):
-    seconds: float
-    cpu: float
-
-
-def cost(action: Callable[[], object]) -> Cost:
-    start, cpu = time.perf_counter(), cpu_seconds()
-    action()
-    return Cost(time.perf_counter() - start, cpu_seconds() - cpu)
 
 
 def main() -> None:

@@ -56,6 +56,24 @@ def test_spark_makes_the_same_bytes(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("files_only")
+@pytest.mark.parametrize("name", WITH_TWIN)
+@pytest.mark.parametrize("parallelism", [2, 5])
+def test_what_is_not_shuffled_has_the_same_bytes(
+    name: str, parallelism: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contents = []
+    for run in ("in order", "shuffled"):
+        target = tmp_path / run
+        execute_without_spark(
+            plan_rescale(snapshots.directory(name), str(target), [str(parallelism)], format="canonical")
+        )
+        contents.append(sorted(path.read_bytes() for path in target.iterdir() if path.name != "_metadata"))
+        for module in ("units", "lanes", "streams", "unshuffled"):
+            monkeypatch.setattr(f"rescale.execution.rekeying.{module}.is_shuffled", lambda operator: operator.rekeying)
+    assert contents[0] == contents[1] != []
+
+
+@pytest.mark.usefixtures("files_only")
 @pytest.mark.parametrize("name", WITH_TWIN[:1])
 def test_a_changed_result_is_found(name: str, tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory(name), str(tmp_path / "target"), format="canonical")

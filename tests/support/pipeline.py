@@ -81,6 +81,7 @@ def without_spark(order: Random | None = None) -> Iterator[None]:
         patch("rescale.execution.moving.run_units", run_units),
         patch("rescale.execution.validation.run_units", run_units),
         patch("rescale.execution.rekeying.streams.run_units", run_units),
+        patch("rescale.execution.rekeying.unshuffled.run_units", run_units),
         patch("rescale.execution.rekeying.streams.Shuffle", LoopShuffle),
     ):
         yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from rescale.execution.rekeying.arena import scratch_directory
@@ -10,7 +11,7 @@ from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.records import Records
 from rescale.planning.locate import Extent
-from rescale.rocksdb.database import opened_database
+from rescale.rocksdb.database import Database, opened_database
 from rescale.rocksdb.directory import fetched_database
 from rescale.rocksdb.files import DatabaseFile
 from rescale.rocksdb.scan import RowReader
@@ -32,17 +33,29 @@ class DatabaseRecords:
         key_groups: tuple[int, int],
     ) -> None:
         self._reader = reader
-        self._files = [_database_file(files, name, extent) for name, extent in named]
-        self._states = [state.name for state in header.states]
+        self._files = files
+        self._named = named
+        self._header = header
         self._key_groups = KeyGroupRange(*key_groups)
 
     def __iter__(self) -> Iterator[Records]:
-        with (
-            fetched_database(self._files, Path(scratch_directory())) as directory,
-            opened_database(directory, self._states) as database,
-        ):
-            for state_id, state in enumerate(self._states):
-                yield from self._reader.read(database, state, state_id, self._key_groups)
+        with database_of_snapshot(self._files, self._named, self._header) as database:
+            for state_id, state in enumerate(self._header.states):
+                yield from self._reader.read(database, state.name, state_id, self._key_groups)
+
+
+@contextmanager
+def database_of_snapshot(
+    files: Sequence[tuple[str, Pin | None]], named: Sequence[tuple[str, Extent]], header: KeyedHeader
+) -> Iterator[Database]:
+    """The database whose files, by name, lie at these extents of `files`; open until the block ends."""
+    listed = [_database_file(files, name, extent) for name, extent in named]
+    states = [state.name for state in header.states]
+    with (
+        fetched_database(listed, Path(scratch_directory())) as directory,
+        opened_database(directory, states) as database,
+    ):
+        yield database
 
 
 def _database_file(files: Sequence[tuple[str, Pin | None]], name: str, extent: Extent) -> DatabaseFile:

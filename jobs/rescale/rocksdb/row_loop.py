@@ -1,6 +1,6 @@
-"""The loop that copies rows from an iterator of RocksDB into a buffer; compiled, so its module is loaded late.
+"""The loops that copy rows from an iterator of RocksDB into a buffer; compiled, so their module is loaded late.
 
-It calls RocksDB by the names of its functions, which `library` has made known, so that the compiled loop can be kept
+They call RocksDB by the names of its functions, which `library` has made known, so that the compiled loops can be kept
 for the processes that follow.
 """
 
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from numba import types
 
 from rescale.flink.compiled import Long, compiled
+from rescale.flink.keyed.records import FLAG, ID_SIZE
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
@@ -22,6 +23,15 @@ _rocksdb_iter_next: Any = types.ExternalFunction("rocksdb_iter_next", types.void
 _rocksdb_iter_key: Any = types.ExternalFunction("rocksdb_iter_key", types.int64(types.int64, types.int64))
 _rocksdb_iter_value: Any = types.ExternalFunction("rocksdb_iter_value", types.int64(types.int64, types.int64))
 _memcpy: Any = types.ExternalFunction("memcpy", types.int64(types.int64, types.int64, types.int64))
+
+
+@compiled
+def _put_length(data: Bytes, at: Long, length: Long) -> Long:
+    data[at] = length >> 24 & 0xFF
+    data[at + 1] = length >> 16 & 0xFF
+    data[at + 2] = length >> 8 & 0xFF
+    data[at + 3] = length & 0xFF
+    return at + 4
 
 
 @compiled
@@ -58,14 +68,82 @@ def copy_rows(
         starts[count] = at + prefix
         at += key_length
         limits[count] = at
-        data[at] = value_length >> 24 & 0xFF
-        data[at + 1] = value_length >> 16 & 0xFF
-        data[at + 2] = value_length >> 8 & 0xFF
-        data[at + 3] = value_length & 0xFF
-        _memcpy(base + at + 4, value, value_length)
-        at += 4 + value_length
+        at = _put_length(data, at, value_length)
+        _memcpy(base + at, value, value_length)
+        at += value_length
         ends[count] = at
         groups[count] = group
         count += 1
         _rocksdb_iter_next(iterator)
     return count, np.int64(0)
+
+
+NO_ROW, SHORT_KEY = -1, -2
+"""In place of a key group: the iterator is at its end; a key is too short to begin with one."""
+
+
+@compiled
+def key_group_of_row(iterator: int, prefix: int, length: Longs) -> Long:
+    """The key group of the row that comes next, `NO_ROW` or `SHORT_KEY`; `length` as in `copy_rows`."""
+    if not _rocksdb_iter_valid(iterator):
+        return np.int64(NO_ROW)
+    key = _rocksdb_iter_key(iterator, length.ctypes.data)
+    if length[0] < prefix:
+        return np.int64(SHORT_KEY)
+    place = np.empty(2, np.uint8)
+    _memcpy(place.ctypes.data, key, prefix)
+    return np.int64(place[0]) << 8 | np.int64(place[1]) if prefix == 2 else np.int64(place[0])
+
+
+@compiled
+def frame_rows(
+    iterator: int,
+    prefix: int,
+    first_id: int,
+    mark: int,
+    data: Bytes,
+    length: Longs,
+    starts: Longs,
+    limits: Longs,
+    ends: Longs,
+    origin: int,
+) -> tuple[int, Long, Long, Long]:
+    """Copies the rows of one key group as records in canonical framing, until the group ends or there is no room.
+
+    `first_id` goes in front of them unless it is negative; `mark` goes behind the last one of the group, which is
+    flagged. The places count from `origin` bytes before `data`. Returns the number of rows, the bytes written, the
+    bytes that the next row needs if it found no room, and the key group of the row that comes next.
+    """
+    base, slot = data.ctypes.data, length.ctypes.data
+    at, count = np.int64(0), 0
+    group = key_group_of_row(iterator, prefix, length)
+    upcoming = group
+    while upcoming == group and group >= 0:
+        key = _rocksdb_iter_key(iterator, slot)
+        key_length = length[0]
+        value = _rocksdb_iter_value(iterator, slot)
+        value_length = length[0]
+        needs = 2 * ID_SIZE + 8 + key_length + value_length
+        if count == len(starts) or needs > len(data) - at:
+            return count, at, needs, group
+        if first_id >= 0 and count == 0:
+            data[at], data[at + 1] = first_id >> 8 & 0xFF, first_id & 0xFF
+            at += ID_SIZE
+        at = _put_length(data, at, key_length)
+        key_at = at
+        _memcpy(base + at, key, key_length)
+        starts[count] = origin + at + prefix
+        at += key_length
+        limits[count] = origin + at
+        at = _put_length(data, at, value_length)
+        _memcpy(base + at, value, value_length)
+        at += value_length
+        ends[count] = origin + at
+        count += 1
+        _rocksdb_iter_next(iterator)
+        upcoming = key_group_of_row(iterator, prefix, length)
+        if upcoming != group:
+            data[key_at] |= FLAG
+            data[at], data[at + 1] = mark >> 8 & 0xFF, mark & 0xFF
+            at += ID_SIZE
+    return count, at, np.int64(0), upcoming

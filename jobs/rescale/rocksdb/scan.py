@@ -12,7 +12,7 @@ import numpy as np
 
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.key_groups import KeyGroupRange
-from rescale.flink.keyed.records import BUFFER_SIZE, LARGEST_RECORD, RECORDS_AT_ONCE, Records, prefix_size
+from rescale.flink.keyed.records import BUFFER_SIZE, LARGEST_RECORD, RECORDS_AT_ONCE, Bytes, Records, prefix_size
 from rescale.rocksdb.advice import CANONICAL
 from rescale.rocksdb.database import Database
 
@@ -48,17 +48,19 @@ class RowReader:
                     starts, limits, ends, groups = (column[:count] for column in self._columns)
                     yield Records(self._buffer[: ends[-1]], starts, limits, ends, self._states[:count], groups)
                 elif needs:
-                    self._make_room(needs, database, state)
+                    self._buffer = buffer_for_row(needs, database, state)
             rows.check()
 
-    def _make_room(self, needs: int, database: Database, state: str) -> None:
-        if needs > LARGEST_RECORD:
-            raise UnsupportedError(
-                "a row is larger than can be moved",
-                path=database.uri,
-                state=state,
-                expected=f"at most {LARGEST_RECORD} bytes",
-                found=f"{needs} bytes",
-                advice=CANONICAL,
-            )
-        self._buffer = np.empty(needs, np.uint8)
+
+def buffer_for_row(size: int, database: Database, state: str) -> Bytes:
+    """A buffer that a row fits in; `UnsupportedError` if that is too large."""
+    if size > LARGEST_RECORD:
+        raise UnsupportedError(
+            "a row is larger than can be moved",
+            path=database.uri,
+            state=state,
+            expected=f"at most {LARGEST_RECORD} bytes",
+            found=f"{size} bytes",
+            advice=CANONICAL,
+        )
+    return np.empty(size, np.uint8)

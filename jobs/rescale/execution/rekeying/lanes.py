@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rescale.execution.rekeying.units import is_shuffled
 from rescale.flink.key_groups import key_group_range
 from rescale.planning.plan import OperatorPlan, Plan
 
@@ -29,12 +30,12 @@ class Lane(NamedTuple):
 
 def plan_lanes(plan: Plan, cores: int) -> list[Lane]:
     """The lanes of all streams whose records get new key groups, in order of operator and key group."""
-    total = sum(operator.rekeying.bytes for operator in plan.operators if operator.rekeying is not None)
+    total = sum(operator.rekeying.bytes for operator in plan.operators if operator.rekeying and is_shuffled(operator))
     size = min(LANE_SIZE, max(1, total // (cores * _TASKS_PER_CORE)))
     lanes: list[Lane] = []
     partition, filled = 0, 0
     for number, operator in enumerate(plan.operators):
-        if operator.rekeying is None:
+        if not is_shuffled(operator):
             continue
         for subtask in range(operator.new_parallelism):
             for first, last, expected in _cuts(operator, subtask, size):

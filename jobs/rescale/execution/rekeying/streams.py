@@ -25,7 +25,8 @@ from rescale.execution.rekeying.shuffle import Shuffle
 from rescale.execution.rekeying.sources import operator_source
 from rescale.execution.rekeying.spread import Spread
 from rescale.execution.rekeying.totals import add_up
-from rescale.execution.rekeying.units import read_units
+from rescale.execution.rekeying.units import is_shuffled, read_units
+from rescale.execution.rekeying.unshuffled import convert_databases
 from rescale.planning.plan import NewStream, Plan
 from rescale.planning.streams import InlineBudget
 from rescale.storage.locations import name
@@ -55,9 +56,10 @@ class _Stream:
 
 def rekey_streams(plan: Plan, spark: SparkContext, there: dict[str, int]) -> list[WrittenHandle]:
     """Writes them all; returns their handles. `there` has the files of the target by name, with their sizes."""
-    numbers = [i for i, operator in enumerate(plan.operators) if operator.rekeying is not None]
+    handles = convert_databases(plan, spark, there)
+    numbers = [i for i, operator in enumerate(plan.operators) if is_shuffled(operator)]
     if not numbers:
-        return []
+        return handles
     lanes = plan_lanes(plan, spark.defaultParallelism)
     units = read_units(plan)
     receipts = lanes[-1].partition + 1
@@ -83,7 +85,7 @@ def rekey_streams(plan: Plan, spark: SparkContext, there: dict[str, int]) -> lis
             raise written
         _take(by_place[written.operator, written.stream], written)
     _merge(plan, spark, streams)
-    return [_handle(plan, stream) for stream in streams]
+    return handles + [_handle(plan, stream) for stream in streams]
 
 
 def _streams(plan: Plan, lengths: dict[int, list[int]], lanes: list[Lane]) -> list[_Stream]:

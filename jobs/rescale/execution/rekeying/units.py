@@ -24,6 +24,13 @@ class ReadUnit(NamedTuple):
     size: int
 
 
+def is_shuffled(operator: OperatorPlan) -> bool:
+    """Whether its records are sorted anew: not where all lie in databases, in order, and keep their key groups."""
+    if operator.rekeying is None:
+        return False
+    return bool(operator.rekeying.sources) or operator.max_parallelism != operator.new_max_parallelism
+
+
 def read_units(plan: Plan) -> list[ReadUnit]:
     """Units of bounded size, unless a single key group is larger; every key group with bytes is in one of them."""
     units: list[ReadUnit] = []
@@ -34,7 +41,7 @@ def read_units(plan: Plan) -> list[ReadUnit]:
 
 
 def _runs(operator: OperatorPlan) -> Iterator[tuple[int, int, int, int]]:
-    if operator.rekeying is None:
+    if operator.rekeying is None or not is_shuffled(operator):
         return
     for number, database in enumerate(operator.rekeying.databases):
         yield number, *database.key_groups, database.size

@@ -1,0 +1,83 @@
+"""A RocksDB native savepoint of any size: what `big_savepoint` writes as key groups, as databases."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from rescale.execution.group_records import GroupRecords
+from rescale.flink.key_groups import key_group_range
+from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.keyed.records import RecordReader, prefix_size
+from rescale.flink.metadata.handles import IncrementalHandle, LocalFile, RelativeFileStream
+from rescale.flink.metadata.model import Metadata, OperatorState, Subtask, SubtaskState
+from rescale.flink.metadata.properties import savepoint_properties
+from rescale.flink.metadata.writer import write_metadata
+from rescale.planning.opening import open_snapshot
+from rescale.planning.snapshot import KeyedStream
+from rescale.storage.store import Pin
+from support.rocksdb_writer import Writer, written
+
+
+def write_databases(canonical: Path, directory: Path) -> None:
+    """The state of a canonical savepoint with one operator, each subtask's in a database in its bottommost level."""
+    directory.mkdir()
+    snapshot = open_snapshot(str(canonical))
+    (operator,) = snapshot.operators
+    max_parallelism = operator.entry.max_parallelism
+    subtasks = []
+    for stream in operator.keyed:
+        assert stream.parsed is not None
+        own = key_group_range(max_parallelism, operator.entry.parallelism, stream.subtask)
+        scratch = directory / "scratch"
+        scratch.mkdir()
+        states = [state.name for state in stream.parsed.states]
+        with written(scratch / "open", states) as writer:
+            _put_all(writer, max_parallelism, stream, stream.parsed, snapshot.files)
+            writer.flush()
+            for state in states:
+                writer.compact(state)
+            files = []
+            for file in writer.checkpoint(scratch / "taken"):
+                name = f"{stream.subtask}-{file.name}"
+                shutil.move(scratch / "taken" / file.name, directory / name)
+                files.append(LocalFile(file.name, RelativeFileStream(name, file.length)))
+        shutil.rmtree(scratch)
+        meta = f"{stream.subtask}-meta"
+        (directory / meta).write_bytes(stream.header)
+        handle = IncrementalHandle(
+            tag=11,
+            checkpoint_id=1,
+            backend_id="00000000-0000-0000-0000-000000000000",
+            first_key_group=own.first,
+            key_groups=len(own),
+            checkpointed_size=0,
+            meta=RelativeFileStream(meta, len(stream.header)),
+            shared=(),
+            private=tuple(files),
+            handle_id="00000000-0000-0000-0000-000000000000",
+        )
+        subtasks.append(Subtask(stream.subtask, False, SubtaskState(managed_keyed=handle)))
+    entry = operator.entry
+    moved = OperatorState(entry.operator_id, "", "", entry.parallelism, entry.max_parallelism, None, tuple(subtasks))
+    metadata = Metadata(4, 1, (), (moved,), savepoint_properties(canonical=False))
+    (directory / "_metadata").write_bytes(write_metadata(metadata))
+
+
+def _put_all(
+    writer: Writer,
+    max_parallelism: int,
+    stream: KeyedStream,
+    header: KeyedHeader,
+    files: tuple[tuple[str, Pin], ...],
+) -> None:
+    reader = RecordReader(max_parallelism, len(header.states))
+    prefix = prefix_size(max_parallelism)
+    groups = [(g, extent) for g, extent in enumerate(stream.groups, stream.first_key_group) if extent is not None]
+    for records in GroupRecords(reader, files, groups, compressed=header.compressed):
+        columns = zip(records.starts, records.limits, records.ends, records.states, records.groups, strict=True)
+        for start, limit, end, state, group in columns:
+            key = int(group).to_bytes(prefix, "big") + records.data[start:limit].tobytes()
+            writer.put(header.states[state].name, key, records.data[limit + 4 : end].tobytes())
+        for model in writer.model.values():  # which would hold all of it in memory
+            model.clear()

@@ -1,0 +1,117 @@
+"""RocksDB to canonical: MB of source per CPU-second, beside a plain copy and a bare scan of the same databases.
+
+    PYTHONPATH=tests python benchmarks/kinds.py [--gigabytes 1] [--value-size 1000] [--states 1]
+
+Once at the same max parallelism, where key groups stay and nothing is shuffled, and once from 128 to 1000. The scan
+only walks over all rows with RocksDB's own iterators, in one process. CPU is user and system time of driver, JVM and
+workers, of the second of two rounds; the session's start is not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit, types
+from tabulate import tabulate
+
+from big_databases import write_databases
+from big_savepoint import write_savepoint
+from processes import Cost, cost, peak_memory
+from rescale.claim import claim, store_plan
+from rescale.execution.database_records import database_of_snapshot
+from rescale.execution.session import spark_context
+from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
+from rescale.planning.opening import open_snapshot
+from rescale.planning.prepare import prepare
+from rescale.planning.request import Format, make_request
+
+PROCESSES = 2
+PARALLELISM = 6
+
+_valid: Any = types.ExternalFunction("rocksdb_iter_valid", types.uint8(types.int64))
+_next: Any = types.ExternalFunction("rocksdb_iter_next", types.void(types.int64))
+_key: Any = types.ExternalFunction("rocksdb_iter_key", types.int64(types.int64, types.int64))
+_value: Any = types.ExternalFunction("rocksdb_iter_value", types.int64(types.int64, types.int64))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gigabytes", type=float, default=1.0)
+    parser.add_argument("--value-size", type=int, default=1000, help="bytes of each value")
+    parser.add_argument("--states", type=int, default=1, help="how many states share the keys")
+    parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:
+        home = Path(folder)
+        size = int(arguments.gigabytes * 1e9)
+        write_savepoint(home / "canonical", size, value_size=arguments.value_size, states=arguments.states)
+        write_databases(home / "canonical", home / "source")
+        shutil.rmtree(home / "canonical")
+        measure(home)
+
+
+@njit
+def walk(iterator: int, length: npt.NDArray[np.int64]) -> int:
+    """Looks at every row of an iterator; returns their bytes."""
+    total = 0
+    while _valid(iterator):
+        _key(iterator, length.ctypes.data)
+        total += length[0]
+        _value(iterator, length.ctypes.data)
+        total += length[0]
+        _next(iterator)
+    return total
+
+
+def scan(source: Path) -> None:
+    snapshot = open_snapshot(str(source))
+    for database in snapshot.operators[0].databases:
+        assert database.parsed is not None
+        named = [(file.name, file.extent) for file in database.files]
+        with database_of_snapshot(snapshot.files, named, database.parsed) as opened:
+            for state in database.parsed.states:
+                with opened.rows(state.name, b"", b"\xff") as rows:
+                    walk(rows.address, np.empty(1, np.int64))
+                    rows.check()
+
+
+def measure(home: Path) -> None:
+    source = home / "source"
+    megabytes = sum(path.stat().st_size for path in source.iterdir()) / 1e6
+    costs: dict[str, Cost] = {}
+    with spark_context("benchmark", f"local[{PROCESSES}]") as spark:
+        for turn in range(2):
+            costs["plain copy"] = cost(partial(shutil.copytree, source, home / "copy"))
+            shutil.rmtree(home / "copy")
+            costs["bare scan"] = cost(partial(scan, source))
+            for way, maximum in (("128 → 128", "128"), ("128 → 1000", "1000")):
+                target = home / f"target-{turn}-{maximum}"
+                shape = ([str(PARALLELISM)], (), (), [maximum])
+                plan = prepare(make_request(str(source), str(target), *shape, format=Format.CANONICAL)).plan
+                store_plan(plan)
+                claim(plan)
+                costs[f"{way}, reshuffle"] = cost(partial(reshuffle_keyed_state, plan, spark))
+                redistribute_operator_state(plan, spark)
+                costs[f"{way}, validate"] = cost(partial(validate_coverage, plan, spark))
+                shutil.rmtree(target)
+        peaks = peak_memory()
+    per_cpu = {what: megabytes / spent.cpu for what, spent in costs.items()}
+    rows = [
+        (what, f"{per_cpu[what]:.0f}", f"{megabytes / spent.seconds:.0f}", f"{spent.seconds:.1f} s")
+        for what, spent in costs.items()
+    ]
+    print(tabulate(rows, headers=(f"{megabytes:.0f} MB of RocksDB", "MB per CPU-second", "MB/s", "time")))
+    for way in ("128 → 128", "128 → 1000"):
+        print(f"{way} ÷ bare scan: {per_cpu[f'{way}, reshuffle'] / per_cpu['bare scan']:.2f}")
+    print("peak resident MB:", ", ".join(f"{name} {peak:.0f}" for name, peak in sorted(peaks.items())))
+
+
+if __name__ == "__main__":
+    main()

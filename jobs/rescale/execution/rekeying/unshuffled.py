@@ -1,0 +1,146 @@
+"""RocksDB state whose key groups stay what they are: every new stream is read off its databases, in order.
+
+Nothing has to be sorted, so nothing goes through a shuffle. A database that lies in the ranges of several new subtasks
+is fetched by the task of each, as Flink would do it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import Protocol
+
+from pyspark import SparkContext
+
+from rescale.errors import RescaleError, UnsupportedError
+from rescale.execution.chunks import Chunk
+from rescale.execution.database_records import database_of_snapshot
+from rescale.execution.dispatch import run_units
+from rescale.execution.halves import WrittenHandle
+from rescale.execution.handles import WrittenStream, written_handle
+from rescale.execution.move import Mover, stream_uri
+from rescale.execution.progress import Progress
+from rescale.execution.rekeying.layout import part_size_of
+from rescale.execution.rekeying.sources import id_table, operator_source, read_header
+from rescale.execution.rekeying.units import is_shuffled
+from rescale.execution.rewrite import compressed
+from rescale.execution.sink import StreamSink
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.planning.plan import NewStream, OperatorPlan, Plan, RekeyedDatabase
+from rescale.planning.streams import extent_of
+from rescale.rocksdb.advice import CANONICAL
+from rescale.rocksdb.key_groups import KeyGroupReader
+from rescale.storage.locations import name
+
+
+def convert_databases(plan: Plan, spark: SparkContext, there: dict[str, int]) -> list[WrittenHandle]:
+    """Writes the keyed streams of operators whose records are not shuffled; returns their handles.
+
+    `there` has the files of the target by name, with their sizes: a file that an earlier try completed is left.
+    """
+    units = [
+        (_expected_size(operator, stream), (i, j))
+        for i, operator in enumerate(plan.operators)
+        if operator.rekeying is not None and not is_shuffled(operator)
+        for j, stream in enumerate(operator.streams)
+        if stream.rekeyed
+    ]
+    progress = Progress("read databases and write key groups", sum(weight for weight, _ in units))
+    return run_units(spark, partial(_converted, plan, there), units, progress)
+
+
+def _converted(plan: Plan, there: dict[str, int], unit: tuple[int, int]) -> WrittenHandle:
+    operator = plan.operators[unit[0]]
+    stream = operator.streams[unit[1]]
+    try:
+        return written_handle(plan, operator, _written(plan, operator, stream, there))
+    except RescaleError as error:
+        raise error.located(operator=operator.label) from None
+
+
+def _written(plan: Plan, operator: OperatorPlan, stream: NewStream, there: dict[str, int]) -> WrittenStream:
+    uri = stream_uri(plan, operator, stream)
+    conversion = _Conversion(plan, operator, stream)
+    if name(uri) in there:
+        found = _Size()
+        lengths = conversion.write(found)
+        if found.size == there[name(uri)]:
+            return WrittenStream(stream, found.size, lengths, None)
+    part_size = part_size_of(plan, _expected_size(operator, stream))
+    sink = StreamSink(uri, plan.places.staging, part_size, inline=False)
+    lengths = conversion.write(sink)
+    sink.close()
+    return WrittenStream(stream, sink.size, lengths, None)
+
+
+def _expected_size(operator: OperatorPlan, stream: NewStream) -> int:
+    return sum(operator.expected_key_groups[stream.first_key_group :][: len(stream.key_groups)])
+
+
+class _Sink(Protocol):
+    size: int
+
+    def write(self, data: Chunk) -> None: ...
+
+
+class _Size:
+    """Counts bytes and keeps none."""
+
+    def __init__(self) -> None:
+        self.size = 0
+
+    def write(self, data: Chunk) -> None:
+        self.size += len(data)
+
+
+@dataclass
+class _Conversion:
+    """One new stream, made of all rows in its key groups."""
+
+    plan: Plan
+    operator: OperatorPlan
+    stream: NewStream
+    reader: KeyGroupReader = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.reader = KeyGroupReader(self.operator.max_parallelism)
+
+    def write(self, sink: _Sink) -> tuple[int, ...]:
+        """Writes the header and all key groups; returns the lengths of these, -1 for those without rows."""
+        for chunk in Mover(self.plan).chunks(self.stream.pieces):
+            sink.write(chunk)
+        lengths = [-1] * len(self.stream.key_groups)
+        for key_group, pieces in groupby(self._pieces(), key=itemgetter(0)):
+            before = sink.size
+            framed = (piece for _, piece in pieces)
+            chunks: Iterator[Chunk] = compressed(map(bytes, framed)) if self.stream.compressed else framed
+            for part in chunks:
+                sink.write(part)
+            lengths[key_group - self.stream.first_key_group] = sink.size - before
+        return tuple(lengths)
+
+    def _pieces(self) -> Iterator[tuple[int, memoryview]]:
+        """(key group, bytes) in order, from one database after the other."""
+        rekeying = self.operator.rekeying
+        assert rekeying is not None
+        first, last = self.stream.first_key_group, self.stream.first_key_group + len(self.stream.key_groups) - 1
+        for database in sorted(rekeying.databases, key=lambda one: one.key_groups):
+            own = max(first, database.key_groups[0]), min(last, database.key_groups[1])
+            if own[0] <= own[1]:
+                yield from self._of_database(database, KeyGroupRange(*own))
+
+    def _of_database(self, database: RekeyedDatabase, key_groups: KeyGroupRange) -> Iterator[tuple[int, memoryview]]:
+        header = read_header(self.plan, database.header)
+        if header is None:
+            raise UnsupportedError("a serializer is not known that hides the names of the states", advice=CANONICAL)
+        source = operator_source(self.plan, self.operator)
+        table = id_table(self.operator, database.ids, source.number_of_states)
+        ids = {state.name: int(table[state_id]) for state_id, state in enumerate(header.states)}
+        named = [(file, extent_of(piece)) for file, piece in database.files]
+        with database_of_snapshot(self.plan.files, named, header) as opened:
+            for window in self.reader.read(opened, ids, key_groups):
+                source.key_groups.of(window.records)  # every key must hash to the key group that it lies in
+                yield from window.pieces
