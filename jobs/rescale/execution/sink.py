@@ -25,26 +25,30 @@ class StreamSink:
 
     def write(self, data: Chunk) -> None:
         self.size += len(data)
-        self._buffer += data
-        while not self._inline and len(self._buffer) > self._part_size:
-            self._put_part(bytes(self._buffer[: self._part_size]))
-            del self._buffer[: self._part_size]
+        rest = memoryview(data)
+        while rest and not self._inline:
+            if len(self._buffer) == self._part_size:
+                self._put_part()
+            room = self._part_size - len(self._buffer)
+            self._buffer += rest[:room]
+            rest = rest[room:]
+        self._buffer += rest
 
     def close(self) -> bytes | None:
         """Makes the stream durable; returns its content if it is an inline one."""
-        rest = bytes(self._buffer)
         if self._inline:
-            return rest
+            return bytes(self._buffer)
         if self._token is None:
-            self._store.put(self._uri, rest)
+            self._store.put(self._uri, bytes(self._buffer))
             return None
-        self._put_part(rest)
+        self._put_part()
         self._store.complete_parts(self._uri, self._token, self._receipts, self.size)
         return None
 
-    def _put_part(self, data: bytes) -> None:
+    def _put_part(self) -> None:
         if self._token is None:
             self._token = self._store.begin_parts(self._uri, self._staging)
         number = len(self._receipts) + 1
         offset = (number - 1) * self._part_size
-        self._receipts.append(self._store.put_part(self._uri, self._token, number, offset, data))
+        self._receipts.append(self._store.put_part(self._uri, self._token, number, offset, self._buffer))
+        self._buffer = bytearray()

@@ -40,7 +40,7 @@ class KeyGroupReader:
         self._prefix = prefix_size(max_parallelism)
         self._data = np.empty(_BUFFER_SIZE, np.uint8)
         self._columns = [np.empty(_RECORDS_AT_ONCE, np.int64) for _ in range(5)]
-        self._length = np.empty(1, np.int64)
+        self._found = np.zeros(2, np.int64)
 
     def read(self, database: Database, ids: Mapping[str, int], key_groups: KeyGroupRange) -> Iterator[Window]:
         """All rows in these key groups, of the states that have `ids`, in the order of the ids.
@@ -55,7 +55,7 @@ class KeyGroupReader:
         states = sorted(ids, key=lambda state: ids[state])
         with ExitStack() as stack:
             rows = [stack.enter_context(database.rows(state, begin, end)) for state in states]
-            upcoming = [key_group_of_row(one.address, self._prefix, self._length) for one in rows]
+            upcoming = [key_group_of_row(one.address, self._prefix, self._found) for one in rows]
             yield from self._windows(database, [ids[state] for state in states], states, rows, upcoming)
             for one in rows:
                 one.check()
@@ -84,7 +84,7 @@ class KeyGroupReader:
                         first_id,
                         mark,
                         self._data[at:],
-                        self._length,
+                        self._found,
                         starts[count:],
                         limits[count:],
                         ends[count:],

@@ -83,16 +83,22 @@ NO_ROW, SHORT_KEY = -1, -2
 
 
 @compiled
-def key_group_of_row(iterator: int, prefix: int, length: Longs) -> Long:
-    """The key group of the row that comes next, `NO_ROW` or `SHORT_KEY`; `length` as in `copy_rows`."""
+def _key_of_row(iterator: int, prefix: int, found: Longs) -> tuple[Long, Long, Long]:
+    """Address and length of the key of the row that comes next, and its key group, `NO_ROW` or `SHORT_KEY`."""
     if not _rocksdb_iter_valid(iterator):
-        return np.int64(NO_ROW)
-    key = _rocksdb_iter_key(iterator, length.ctypes.data)
-    if length[0] < prefix:
-        return np.int64(SHORT_KEY)
-    place = np.empty(2, np.uint8)
-    _memcpy(place.ctypes.data, key, prefix)
-    return np.int64(place[0]) << 8 | np.int64(place[1]) if prefix == 2 else np.int64(place[0])
+        return np.int64(0), np.int64(0), np.int64(NO_ROW)
+    key = _rocksdb_iter_key(iterator, found.ctypes.data)
+    if found[0] < prefix:
+        return key, found[0], np.int64(SHORT_KEY)
+    _memcpy(found.ctypes.data + 8, key, prefix)
+    first = found[1] & 0xFF
+    return key, found[0], first << 8 | found[1] >> 8 & 0xFF if prefix == 2 else first
+
+
+@compiled
+def key_group_of_row(iterator: int, prefix: int, found: Longs) -> Long:
+    """The key group of the row that comes next, `NO_ROW` or `SHORT_KEY`; `found` as in `frame_rows`."""
+    return _key_of_row(iterator, prefix, found)[2]
 
 
 @compiled
@@ -102,7 +108,7 @@ def frame_rows(
     first_id: int,
     mark: int,
     data: Bytes,
-    length: Longs,
+    found: Longs,
     starts: Longs,
     limits: Longs,
     ends: Longs,
@@ -111,18 +117,17 @@ def frame_rows(
     """Copies the rows of one key group as records in canonical framing, until the group ends or there is no room.
 
     `first_id` goes in front of them unless it is negative; `mark` goes behind the last one of the group, which is
-    flagged. The places count from `origin` bytes before `data`. Returns the number of rows, the bytes written, the
-    bytes that the next row needs if it found no room, and the key group of the row that comes next.
+    flagged. The places count from `origin` bytes before `data`. `found` has two elements, where RocksDB puts a length
+    and a key group is put. Returns the number of rows, the bytes written, the bytes that the next row needs if it found
+    no room, and the key group of the row that comes next.
     """
-    base, slot = data.ctypes.data, length.ctypes.data
+    base, slot = data.ctypes.data, found.ctypes.data
     at, count = np.int64(0), 0
-    group = key_group_of_row(iterator, prefix, length)
+    key, key_length, group = _key_of_row(iterator, prefix, found)
     upcoming = group
     while upcoming == group and group >= 0:
-        key = _rocksdb_iter_key(iterator, slot)
-        key_length = length[0]
         value = _rocksdb_iter_value(iterator, slot)
-        value_length = length[0]
+        value_length = found[0]
         needs = 2 * ID_SIZE + 8 + key_length + value_length
         if count == len(starts) or needs > len(data) - at:
             return count, at, needs, group
@@ -141,7 +146,7 @@ def frame_rows(
         ends[count] = origin + at
         count += 1
         _rocksdb_iter_next(iterator)
-        upcoming = key_group_of_row(iterator, prefix, length)
+        key, key_length, upcoming = _key_of_row(iterator, prefix, found)
         if upcoming != group:
             data[key_at] |= FLAG
             data[at], data[at + 1] = mark >> 8 & 0xFF, mark & 0xFF

@@ -68,7 +68,7 @@ class Store(Protocol):
     def begin_parts(self, uri: str, staging: str) -> str:
         """Begins a file that several tasks write; returns the token that they need."""
 
-    def put_part(self, uri: str, token: str, number: int, offset: int, data: bytes) -> str:
+    def put_part(self, uri: str, token: str, number: int, offset: int, data: bytes | bytearray) -> str:
         """Writes part `number` (from 1), which begins at `offset` of the file; returns its receipt."""
 
     def complete_parts(self, uri: str, token: str, receipts: Sequence[str], size: int) -> None:

@@ -115,7 +115,7 @@ class LocalStore:
                 return str(path)
         raise StoreError("the staging directory vanishes again and again", path=staging)
 
-    def put_part(self, uri: str, token: str, number: int, offset: int, data: bytes) -> str:  # noqa: ARG002
+    def put_part(self, uri: str, token: str, number: int, offset: int, data: bytes | bytearray) -> str:  # noqa: ARG002
         with _translated(token):
             # Without O_CREAT: a task that wakes up after the file was completed must not begin another one.
             descriptor = os.open(token, os.O_WRONLY)

@@ -116,10 +116,10 @@ class S3Store:
         with translated(uri):
             return self._client.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"]
 
-    def put_part(self, uri: str, token: str, number: int, offset: int, data: bytes) -> str:  # noqa: ARG002
+    def put_part(self, uri: str, token: str, number: int, offset: int, data: bytes | bytearray) -> str:  # noqa: ARG002
         bucket, key = split_s3(uri)
         with translated(uri):
-            answer = self._client.upload_part(Bucket=bucket, Key=key, UploadId=token, PartNumber=number, Body=data)
+            answer = self._client.upload_part(Bucket=bucket, Key=key, UploadId=token, PartNumber=number, Body=data)  # type: ignore[arg-type] # boto3 takes bytearrays too
         return answer["ETag"]
 
     def complete_parts(self, uri: str, token: str, receipts: Sequence[str], size: int) -> None:

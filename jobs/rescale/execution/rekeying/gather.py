@@ -131,6 +131,7 @@ class PartsSink:
         self._parts_due -= 1
 
     def _taken(self, size: int) -> bytes:
-        data = bytes(self._buffer[:size])
+        with memoryview(self._buffer) as view:
+            data = bytes(view[:size])
         del self._buffer[:size]
         return data
