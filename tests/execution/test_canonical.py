@@ -18,7 +18,6 @@ WITH_TWIN = sorted(
     folder.name
     for folder in snapshots.FIXTURES.iterdir()
     if (folder / "canonical").is_dir()
-    and "heap-timers" not in folder.name
     and json.loads((folder / "expected.json").read_text())["directory_prefix"] is None
 )
 SHAPES = [((), ()), (("5",), ()), (("3",), ("1000",)), (("2",), ("64",))]

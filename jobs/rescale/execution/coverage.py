@@ -14,6 +14,7 @@ from rescale.errors import IntegrityError, RescaleError
 from rescale.flink.key_groups import key_group_range
 from rescale.flink.keyed.header import merge_keyed_headers
 from rescale.flink.keyed.heap import empty_group
+from rescale.flink.keyed.heap_timers import timer_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import DistributionMode, HandleTag
 from rescale.flink.metadata.properties import savepoint_properties
@@ -124,16 +125,16 @@ def check_rekeyed(old: Operator, new: Operator) -> None:
     """The streams of an operator whose records got new key groups; whose records are where is compared by digest."""
     entry = new.entry
     givers: list[KeyedStream | Database] = [*old.keyed, *old.databases]
-    subtasks = list(range(entry.parallelism)) if givers else []
+    subtasks = list(range(entry.parallelism)) if givers or old.heap_timers else []
     _equal("subtasks with keyed state", subtasks, [stream.subtask for stream in new.keyed], old.label)
     if old.entry.max_parallelism != entry.max_parallelism:
-        raw_keyed = (*old.raw_keyed, *new.raw_keyed)
+        raw_keyed = (*old.own_raw_keyed, *new.raw_keyed)
         _equal("subtasks with raw keyed state", [], [stream.subtask for stream in raw_keyed], old.label)
     for stream in new.keyed:
         own = key_group_range(entry.max_parallelism, entry.parallelism, stream.subtask)
         _equal(f"key groups of subtask {stream.subtask}", own, stream.key_groups, old.label)
         _equal(f"framing of subtask {stream.subtask}", Framing.CANONICAL, stream.framing, old.label)
-        _keyed_tables(old.label, givers, stream)
+        _keyed_tables(old.label, givers, stream, old.heap_timers)
 
 
 class FilePair(NamedTuple):
@@ -209,16 +210,21 @@ def groups_of(stream: KeyedStream) -> Iterator[tuple[int, Extent]]:
 
 
 def _keyed_tables(
-    label: str, givers: Sequence[KeyedStream | Database], stream: KeyedStream
+    label: str,
+    givers: Sequence[KeyedStream | Database],
+    stream: KeyedStream,
+    timers: Sequence[KeyedStream] = (),
 ) -> dict[int, tuple[int, ...]]:
-    """By source subtask the translation of its state ids, where it is one."""
-    if all(giver.header == stream.header for giver in givers):
+    """By source subtask the translation of its state ids, where it is one. `timers` are raw keyed ones."""
+    if not timers and all(giver.header == stream.header for giver in givers):
         return {}
     headers = [s.parsed for s in (stream, *givers) if s.parsed is not None]
     try:
         if len(headers) <= len(givers):
             raise IntegrityError("a header of the result is not the source's")
-        merged = merge_keyed_headers(headers)
+        compressed = headers[0].compressed
+        of_timers = [timer_header(one.services or (), compressed=compressed) for one in timers]
+        merged = merge_keyed_headers([*headers, *of_timers])
     except RescaleError as error:
         raise IntegrityError(
             f"the header of subtask {stream.subtask} does not go with the source's: {error.what}",
@@ -227,7 +233,7 @@ def _keyed_tables(
     _equal(f"header of subtask {stream.subtask}", merged.header, stream.parsed, label)
     return {
         giver.subtask: table
-        for giver, table in zip(givers, merged.id_maps[1:], strict=True)
+        for giver, table in zip(givers, merged.id_maps[1:], strict=False)
         if table != tuple(range(len(table)))
     }
 

@@ -1,4 +1,4 @@
-"""Where the records of an operator lie, in parts that a task reads at once: key groups of a stream, or a database."""
+"""Where the records of an operator lie, in parts that a task reads at once: key groups of streams, or a database."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from rescale.execution.coverage import groups_of
 from rescale.execution.database_records import DatabaseRecords
 from rescale.execution.group_records import GroupRecords, check_accounted, states_of
 from rescale.execution.spans import group_runs
+from rescale.execution.timer_records import TimerRecords
 from rescale.flink.keyed.header import KeyedHeader, is_compressed
 from rescale.flink.keyed.records import ID_SIZE, RecordReader
+from rescale.flink.keyed.timer_reader import TimerReader
 from rescale.planning.locate import Extent
 from rescale.planning.snapshot import Database, KeyedStream
 from rescale.rocksdb.advice import CANONICAL
@@ -41,25 +43,37 @@ class Directory(NamedTuple):
         return sum(extent.length for _, extent in self.files)
 
 
+class TimerRun(NamedTuple):
+    """Key groups of one stream of raw keyed timers, end to end."""
+
+    groups: tuple[tuple[int, Extent], ...]
+
+    @property
+    def size(self) -> int:
+        return sum(extent.length for _, extent in self.groups)
+
+
 class Origin(NamedTuple):
     """Records of an operator with that `max_parallelism`; `header` names their states."""
 
     header: KeyedHeader | None
     max_parallelism: int
-    place: GroupRun | Directory
+    place: GroupRun | Directory | TimerRun
 
     @property
     def size(self) -> int:
         """Bytes to be read."""
         return self.place.size
 
-    def records(self, files: Sequence[tuple[str, Pin | None]]) -> GroupRecords | DatabaseRecords:
+    def records(self, files: Sequence[tuple[str, Pin | None]]) -> GroupRecords | DatabaseRecords | TimerRecords:
         """From `files`, those of the snapshot; `UnsupportedError` where they cannot be told apart."""
         if isinstance(self.place, GroupRun):
             reader = RecordReader(self.max_parallelism, len(states_of(self.header)[0]))
             return GroupRecords(reader, files, self.place.groups, compressed=self.place.compressed)
         if self.header is None:
             raise UnsupportedError("a serializer is not known that hides the names of the states", advice=CANONICAL)
+        if isinstance(self.place, TimerRun):
+            return TimerRecords(TimerReader(self.header, self.max_parallelism), files, self.place.groups)
         return DatabaseRecords(
             RowReader(self.max_parallelism), files, self.place.files, self.header, self.place.key_groups
         )
@@ -71,10 +85,11 @@ def origins_of(holder: KeyedStream | Database, max_parallelism: int) -> Iterator
         yield Origin(holder.parsed, max_parallelism, Directory(holder.files, key_groups))
         return
     for run in group_runs(groups_of(holder)):
-        yield Origin(holder.parsed, max_parallelism, GroupRun(is_compressed(holder.header), tuple(run)))
+        place = TimerRun(tuple(run)) if holder.services else GroupRun(is_compressed(holder.header), tuple(run))
+        yield Origin(holder.parsed, max_parallelism, place)
 
 
-def check_all_read(read: GroupRecords | DatabaseRecords, accounted: int) -> None:
+def check_all_read(read: GroupRecords | DatabaseRecords | TimerRecords, accounted: int) -> None:
     """`IntegrityError` if the records are not all that was read of key groups: `accounted` bytes with their framing."""
     if isinstance(read, GroupRecords):
         check_accounted(read.size, accounted + ID_SIZE * len(read.groups))

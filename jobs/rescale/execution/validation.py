@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from pyspark import SparkContext
@@ -87,11 +87,12 @@ def validate_result(
     operators = list(zip(source.operators, result.operators, strict=True))
     record_checks: list[RecordCheck] = []
     for i, (old, new) in enumerate(operators):
-        became_canonical = bool(old.databases) and not new.databases
+        became_canonical = old.becomes_canonical and not new.becomes_canonical
         if became_canonical or old.entry.max_parallelism != new.entry.max_parallelism:
             check_rekeyed(old, new)
+            kept = replace(old, raw_keyed=old.own_raw_keyed)
             if old.entry.max_parallelism == new.entry.max_parallelism:
-                checks += _group_checks(i, old, pair_key_groups(old, new, Slot.RAW_KEYED), Slot.RAW_KEYED)
+                checks += _group_checks(i, old, pair_key_groups(kept, new, Slot.RAW_KEYED), Slot.RAW_KEYED)
             record_checks += _record_checks(i, old, new, key_hashes.get(old.entry.operator_id))
         else:
             for slot in (Slot.KEYED, Slot.RAW_KEYED):
@@ -152,7 +153,7 @@ def _element_checks(
 
 def _record_checks(i: int, old: Operator, new: Operator, key_hash: str | None) -> Iterator[RecordCheck]:
     for in_result, operator in ((False, old), (True, new)):
-        for holder in operator.managed_keyed:
+        for holder in operator.record_holders:
             for origin in origins_of(holder, operator.entry.max_parallelism):
                 yield RecordCheck(i, old.label, in_result, key_hash, new.entry.max_parallelism, origin)
 

@@ -71,6 +71,22 @@ def walk_keys(
     return WalkedKeys(ends, wrong, codes if program.hashable else None)
 
 
+def walk_row(
+    program: Program, data: npt.NDArray[np.uint8], start: int, most: int
+) -> tuple[npt.NDArray[np.int64], str | None]:
+    """Where values end that lie one behind the other from `start` on: of the first `most`, and why there are fewer."""
+    from rescale.flink.serializers import machine
+    from rescale.flink.serializers.lowering import lower
+
+    code, depth = lower(program.step)
+    seen = np.ascontiguousarray(data, np.uint8).view()
+    seen.flags.writeable = False
+    places = np.empty(most, np.int64)
+    with np.errstate(over="ignore"):
+        count, wrong = machine.walk_row(code, depth, seen, start, places)
+    return places[:count], WRONG[wrong] or None
+
+
 def key_groups_of_hashes(codes: npt.NDArray[np.int32], max_parallelism: int) -> npt.NDArray[np.int32]:
     """The key group of each `hashCode`: `key_groups.key_group_of_hash` for many."""
     from rescale.flink.serializers import machine  # numba, as above

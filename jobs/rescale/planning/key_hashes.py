@@ -29,7 +29,7 @@ def choose_key_hashes(snapshot: Snapshot, maxima: Mapping[str, int], wanted: Map
     for operator in snapshot.operators:
         operator_id = operator.entry.operator_id
         work = work_class(operator.entry.max_parallelism, maxima.get(operator_id, operator.entry.max_parallelism))
-        if not (operator.keyed or operator.databases) or (work is WorkClass.RELOCATE and not operator.databases):
+        if not operator.keyed_headers or (work is WorkClass.RELOCATE and not operator.becomes_canonical):
             continue
         try:
             name = _choose(snapshot, operator, work, named.get(operator_id), wanted.get(""))

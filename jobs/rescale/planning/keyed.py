@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
-from rescale.flink.keyed.header import KeyedHeader, is_compressed
+from rescale.flink.keyed.header import KeyedHeader, is_compressed, write_keyed_header
 from rescale.flink.keyed.heap import empty_group
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import HandleTag
@@ -46,19 +46,26 @@ class KeyedPlanner:
     def raw_streams(self) -> list[NewStream]:
         return self._of_slot(Slot.RAW_KEYED, self.operator.raw_keyed)
 
+    def own_raw_streams(self) -> list[NewStream]:
+        """Of raw keyed state that is no timers."""
+        return self._of_slot(Slot.RAW_KEYED, self.operator.own_raw_keyed)
+
     def rekeyed(self, key_hash: str | None) -> tuple[Rekeying | None, list[NewStream]]:
         """Of records that get new key groups; None where there is no keyed state."""
         givers: tuple[KeyedStream | Database, ...] = (*self.operator.keyed, *self.operator.databases)
+        timers = self.operator.heap_timers
         _refuse_to_rekey(self.operator, self.shape.max_parallelism)
-        if not givers:
+        if not givers and not timers:
             return None, []
         _owners(self.operator, givers)
-        header = self.headers.plan(givers)
+        _owners(self.operator, timers)
+        header = self.headers.plan(givers, timers)
         tables = header.id_tables
+        sources = [_rekeyed_source(source, tables.get(source.subtask)) for source in self.operator.keyed]
         rekeying = Rekeying(
-            sources=tuple(_rekeyed_source(source, tables.get(source.subtask)) for source in self.operator.keyed),
+            sources=(*sources, *(self._rekeyed_timers(one, header.timer_id_tables.get(one.subtask)) for one in timers)),
             header=header.piece,
-            compressed=is_compressed(givers[0].header),
+            compressed=bool(givers) and is_compressed(givers[0].header),
             key_hash=key_hash,
             databases=tuple(_rekeyed_database(one, tables.get(one.subtask)) for one in self.operator.databases),
         )
@@ -79,6 +86,11 @@ class KeyedPlanner:
                 )
             )
         return rekeying, streams
+
+    def _rekeyed_timers(self, timers: KeyedStream, ids: int | None) -> RekeyedSource:
+        assert timers.parsed is not None
+        header = self.literals.piece(write_keyed_header(timers.parsed))
+        return _rekeyed_source(timers, ids)._replace(timers=header)
 
     def _of_slot(self, slot: Slot, sources: Sequence[KeyedStream]) -> list[NewStream]:
         owners = _owners(self.operator, sources)
@@ -175,7 +187,7 @@ def _rekeyed_database(database: Database, ids: int | None) -> RekeyedDatabase:
 
 
 def _refuse_to_rekey(operator: Operator, new_max_parallelism: int) -> None:
-    """Only canonical framing says where a record ends; raw keyed state is the user's own, in every group."""
+    """Only canonical framing says where a record ends; raw keyed state that is no timers is the user's own."""
     heap = [stream for stream in operator.keyed if stream.framing is not Framing.CANONICAL]
     if heap:
         raise UnsupportedError(
@@ -185,12 +197,12 @@ def _refuse_to_rekey(operator: Operator, new_max_parallelism: int) -> None:
             found=f"heap framing in subtask {heap[0].subtask}",
             advice="take a canonical savepoint (flink savepoint --type canonical) and rescale that",
         )
-    if operator.raw_keyed and new_max_parallelism != operator.entry.max_parallelism:
+    if operator.own_raw_keyed and new_max_parallelism != operator.entry.max_parallelism:
         raise UnsupportedError(
             "raw keyed state is in a format of the operator's own, key group by key group",
             operator=operator.label,
             expected=f"no raw keyed state, to change the max parallelism to {new_max_parallelism}",
-            found=f"a stream of it in {len(operator.raw_keyed)} subtasks",
-            advice=f"keep its max parallelism, {operator.entry.max_parallelism}; if these are timers that are kept on "
-            "the heap beside RocksDB, take a canonical savepoint, where they are state like any other",
+            found=f"a stream of it in {len(operator.own_raw_keyed)} subtasks",
+            advice=f"keep its max parallelism, {operator.entry.max_parallelism}; if these are timers of keys whose "
+            "serializer is not known, take a canonical savepoint, where they are state like any other",
         )

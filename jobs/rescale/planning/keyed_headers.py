@@ -12,22 +12,26 @@ from dataclasses import dataclass, field
 
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, write_keyed_header
+from rescale.flink.keyed.heap_timers import timer_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.planning.plan import Piece
 from rescale.planning.snapshot import Database, KeyedStream
 from rescale.planning.streams import Literals, piece_of
+from rescale.rocksdb.advice import CANONICAL
 
 
 @dataclass(frozen=True)
 class PlannedHeader:
     """The header of a new stream, and what becomes of the key groups of source subtasks under it.
 
-    `id_tables` has the numbers of the tables that translate ids; groups of subtasks in `anew` are written anew.
+    `id_tables` has the numbers of the tables that translate ids, `timer_id_tables` those for the subtasks' timers;
+    groups of subtasks in `anew` are written anew.
     """
 
     piece: Piece
     parsed: KeyedHeader | None
     id_tables: dict[int, int] = field(default_factory=dict)
+    timer_id_tables: dict[int, int] = field(default_factory=dict)
     anew: frozenset[int] = frozenset()
 
 
@@ -43,11 +47,17 @@ class HeaderPlanner:
         self._label = label
         self._literals = literals
 
-    def plan(self, givers: Sequence[KeyedStream | Database]) -> PlannedHeader:
-        first = givers[0]
-        if all(giver.header == first.header for giver in givers):
-            return PlannedHeader(piece_of(first.header_extent), first.parsed)
+    def plan(self, givers: Sequence[KeyedStream | Database], timers: Sequence[KeyedStream] = ()) -> PlannedHeader:
+        """`timers` are raw keyed ones, which become states like any other."""
+        if not timers and all(giver.header == givers[0].header for giver in givers):
+            return PlannedHeader(piece_of(givers[0].header_extent), givers[0].parsed)
         parsed = [giver.parsed for giver in givers if giver.parsed is not None]
+        if timers and len(parsed) < len(givers):
+            raise UnsupportedError(
+                "raw keyed timers become states, and a serializer that is not known hides which others there are",
+                operator=self._label,
+                advice=CANONICAL,
+            )
         if len(parsed) < len(givers):
             raise UnsupportedError(
                 "the subtasks registered different states, and a serializer that is not known hides which",
@@ -55,20 +65,28 @@ class HeaderPlanner:
                 advice="take a savepoint after every subtask has registered all its states (in open())",
             )
         if all(giver.framing is Framing.CANONICAL for giver in givers):
-            return self._merged(givers, parsed)
+            return self._merged(givers, parsed, timers)
         return self._heap_header(givers, parsed)
 
-    def _merged(self, givers: Sequence[KeyedStream | Database], parsed: Sequence[KeyedHeader]) -> PlannedHeader:
+    def _merged(
+        self,
+        givers: Sequence[KeyedStream | Database],
+        parsed: Sequence[KeyedHeader],
+        timers: Sequence[KeyedStream],
+    ) -> PlannedHeader:
+        compressed = bool(parsed) and parsed[0].compressed
+        of_timers = [timer_header(stream.services or (), compressed=compressed) for stream in timers]
         try:
-            merged = merge_keyed_headers(parsed)
+            merged = merge_keyed_headers([*parsed, *of_timers])
         except SnapshotError as error:
             raise error.located(operator=self._label) from None
-        tables = {
-            giver.subtask: self._id_table(table)
-            for giver, table in zip(givers, merged.id_maps, strict=True)
-            if table != tuple(range(len(table)))
-        }
-        return PlannedHeader(self._literals.piece(write_keyed_header(merged.header)), merged.header, tables)
+        tables = [self._id_table(table) for table in merged.id_maps]
+        return PlannedHeader(
+            self._literals.piece(write_keyed_header(merged.header)),
+            merged.header,
+            _by_subtask(givers, tables),
+            _by_subtask(timers, tables[len(givers) :]),
+        )
 
     def _heap_header(self, givers: Sequence[KeyedStream | Database], parsed: Sequence[KeyedHeader]) -> PlannedHeader:
         """A header for all, where the streams with entries have the same states in the same places.
@@ -89,9 +107,16 @@ class HeaderPlanner:
             )
         piece = self._literals.piece(write_keyed_header(merged.header))
         anew = frozenset(g.subtask for g in givers if g.has_no_entry and g.parsed != merged.header)
-        return PlannedHeader(piece, merged.header, {}, anew)
+        return PlannedHeader(piece, merged.header, anew=anew)
 
-    def _id_table(self, table: tuple[int, ...]) -> int:
+    def _id_table(self, table: tuple[int, ...]) -> int | None:
+        """The number of a table; None for one that changes nothing."""
+        if table == tuple(range(len(table))):
+            return None
         if table not in self.id_tables:
             self.id_tables.append(table)
         return self.id_tables.index(table)
+
+
+def _by_subtask(givers: Sequence[KeyedStream | Database], tables: Sequence[int | None]) -> dict[int, int]:
+    return {giver.subtask: table for giver, table in zip(givers, tables, strict=False) if table is not None}

@@ -136,13 +136,15 @@ class RekeyedSource(NamedTuple):
     """The key groups of one source stream, from `first_key_group` on, whose records get new ones.
 
     `groups` holds where each begins in the file and how long it is; None for one that is not there. `ids` is the
-    number of the operator's table that translates state ids, None where they stay.
+    number of the operator's table that translates state ids, None where they stay. `timers` is there if the stream is
+    of raw keyed timers: the header of the states that they become.
     """
 
     file: int
     first_key_group: int
     groups: tuple[tuple[int, int] | None, ...]
     ids: int | None
+    timers: Piece | None = None
 
 
 class RekeyedDatabase(NamedTuple):
@@ -165,7 +167,8 @@ class RekeyedDatabase(NamedTuple):
 class Rekeying:
     """How the records of an operator's keyed state get new key groups. `header` is that of every new stream.
 
-    They come from key-group streams, `sources`, or from `databases`.
+    They come from key-group streams or from `databases`; timers that are kept on the heap beside a database come from
+    streams. `sources` are all streams.
 
     `key_hash` names the rule that a key's hash follows from its bytes by (`choose_key_hash`); None where there is none
     and none is needed. `compressed` holds for source and result.

@@ -79,13 +79,13 @@ def _plan_operator(
     keyed = KeyedPlanner(operator, shape, literals, inline)
     rekeying: Rekeying | None = None
     databases: tuple[NewDatabase, ...] = ()
-    by_record = work is not WorkClass.RELOCATE or (bool(operator.databases) and wanted is Format.CANONICAL)
+    by_record = work is not WorkClass.RELOCATE or (wanted is Format.CANONICAL and operator.becomes_canonical)
     if operator.databases and wanted is Format.KEEP:
         databases, streams = copied_databases(operator, shape, inline)
         streams += keyed.raw_streams()
     elif by_record:
         rekeying, streams = keyed.rekeyed(key_hash)
-        streams += keyed.raw_streams() if work is WorkClass.RELOCATE else []
+        streams += keyed.own_raw_streams()
     else:
         streams = keyed.streams()
     streams += plan_elements(operator, shape.parallelism, literals, inline)
@@ -154,7 +154,7 @@ def _refuse_unsupported(operator: Operator, shape: Shape) -> None:
             advice="take a savepoint, which never holds any",
         )
     entry = operator.entry
-    rekeyed = bool(operator.keyed) and shape.max_parallelism != entry.max_parallelism
+    rekeyed = bool(operator.keyed_headers) and shape.max_parallelism != entry.max_parallelism
     if operator.partially_finished and (rekeyed or shape.parallelism != entry.parallelism):
         raise UnsupportedError(
             "some subtasks of this operator have finished, which means nothing in another shape",

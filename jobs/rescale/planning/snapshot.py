@@ -15,6 +15,7 @@ from rescale.errors import SnapshotError
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.heap import is_empty_group
+from rescale.flink.keyed.heap_timers import TimerService
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import DistributionMode, KeyedHandle
 from rescale.flink.metadata.model import Metadata, OperatorState
@@ -30,6 +31,8 @@ class KeyedStream:
 
     `groups` are the extents of the key groups from `first_key_group` on, None for one that is not there.
     `header` is empty for raw keyed state; `parsed` is None where the header names a class that is not known.
+    `services` are there if raw keyed state is timers; then `parsed` is what canonical state would say of them, None
+    if there is no service.
     """
 
     subtask: int
@@ -40,6 +43,7 @@ class KeyedStream:
     groups: tuple[Extent | None, ...]
     header: bytes
     parsed: KeyedHeader | None
+    services: tuple[TimerService, ...] | None = None
 
     @property
     def key_groups(self) -> KeyGroupRange:
@@ -141,8 +145,28 @@ class Operator:
 
     @property
     def keyed_headers(self) -> list[KeyedHeader | None]:
-        """Of all keyed streams and databases, None where it could not be understood."""
-        return [*(stream.parsed for stream in self.keyed), *(database.parsed for database in self.databases)]
+        """Of all keyed streams, databases and timers, None where it could not be understood."""
+        return [holder.parsed for holder in self.record_holders]
+
+    @property
+    def record_holders(self) -> tuple[KeyedStream | Database, ...]:
+        """What holds its keyed state and its timers."""
+        return (*self.keyed, *self.databases, *self.heap_timers)
+
+    @property
+    def heap_timers(self) -> tuple[KeyedStream, ...]:
+        """The raw keyed streams with timers of any service (`InternalTimeServiceManager`)."""
+        return tuple(stream for stream in self.raw_keyed if stream.services)
+
+    @property
+    def own_raw_keyed(self) -> tuple[KeyedStream, ...]:
+        """The raw keyed streams that are no timers, but in a format of the operator's own."""
+        return tuple(stream for stream in self.raw_keyed if stream.services is None)
+
+    @property
+    def becomes_canonical(self) -> bool:
+        """Whether there is keyed state that can become canonical and is not."""
+        return bool(self.databases or self.heap_timers)
 
     @property
     def kinds(self) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from rescale.errors import SnapshotError
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
+from rescale.flink.keyed.heap_timers import EMPTY_BLOCK_SIZE, TimerService, read_services, timer_header
 from rescale.flink.keyed.key_group_table import Framing, group_extents
 from rescale.flink.metadata.handles import (
     ChangelogHandle,
@@ -99,7 +100,11 @@ class StreamReader:
             )
         extent = self._extent(label, subtask, handle.stream)
         groups = self._groups(label, extent, handle, Framing.RAW)
-        return KeyedStream(subtask, handle.tag, extent, Framing.RAW, handle.first_key_group, groups, b"", None)
+        services = self._timer_services(groups)
+        header = timer_header(services) if services else None
+        return KeyedStream(
+            subtask, handle.tag, extent, Framing.RAW, handle.first_key_group, groups, b"", header, services
+        )
 
     def elements(self, label: str, subtask: int, handle: OperatorHandle, *, raw: bool) -> ElementStream | None:
         """None for the handle of a subtask without state that file merging writes."""
@@ -183,6 +188,15 @@ class StreamReader:
         key_group = handle.first_key_group + len(handle.offsets) - 1
         head = self._read(extent.part(last, 4))
         return Framing.HEAP if int.from_bytes(head, "big") == key_group else Framing.CANONICAL
+
+    def _timer_services(self, groups: tuple[Extent | None, ...]) -> tuple[TimerService, ...] | None:
+        """Of raw keyed state that is timers: all key groups list the same services, so the smallest one tells."""
+        present = [group for group in groups if group is not None]
+        telling = [group for group in present if group.length > EMPTY_BLOCK_SIZE] or present
+        smallest = min(telling, key=lambda group: group.length, default=None)
+        if smallest is None or smallest.length > HEADER_LIMIT:
+            return None
+        return read_services(self._read(smallest))
 
     def _groups(
         self, label: str, extent: Extent, handle: KeyGroupsHandle, framing: Framing

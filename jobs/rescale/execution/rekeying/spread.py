@@ -18,9 +18,11 @@ from rescale.execution.rekeying.key_counter import KeyCounter
 from rescale.execution.rekeying.lanes import Lane
 from rescale.execution.rekeying.sources import OperatorSource, id_table, operator_source, read_header
 from rescale.execution.rekeying.units import ReadUnit
+from rescale.execution.timer_records import TimerRecords
 from rescale.flink.keyed.records import RecordReader, Records
+from rescale.flink.keyed.timer_reader import TimerReader
 from rescale.planning.locate import Extent
-from rescale.planning.plan import OperatorPlan, Plan
+from rescale.planning.plan import OperatorPlan, Piece, Plan
 from rescale.planning.streams import extent_of
 from rescale.rocksdb.advice import CANONICAL
 from rescale.rocksdb.scan import RowReader
@@ -83,6 +85,7 @@ class _OperatorSpread:
         self._borders = np.array([lane.first * states for lane in mine], np.int64)
         self._readers: dict[int, RecordReader] = {}
         self._rows: RowReader | None = None
+        self._timer_readers: dict[Piece, TimerReader] = {}
         self._reset()
 
     def rows(self, unit: ReadUnit) -> Iterator[tuple[int, bytes]]:
@@ -102,7 +105,7 @@ class _OperatorSpread:
         """The new ids of the states in a source, and its records."""
         rekeying = self._operator.rekeying
         assert rekeying is not None
-        if rekeying.databases:
+        if unit.source < len(rekeying.databases):
             database = rekeying.databases[unit.source]
             header = read_header(self._plan, database.header)
             if header is None:
@@ -111,14 +114,23 @@ class _OperatorSpread:
             self._rows = self._rows or RowReader(self._operator.max_parallelism)
             table = id_table(self._operator, database.ids, self._source.number_of_states)
             return table, DatabaseRecords(self._rows, self._plan.files, named, header, database.key_groups)
-        source = rekeying.sources[unit.source]
+        source = rekeying.sources[unit.source - len(rekeying.databases)]
         groups = [
             (source.first_key_group + i, Extent(source.file, *group))
             for i, group in enumerate(source.groups[unit.first : unit.last + 1], unit.first)
             if group is not None
         ]
         table = id_table(self._operator, source.ids, self._source.number_of_states)
+        if source.timers is not None:
+            return table, TimerRecords(self._timer_reader(source.timers), self._plan.files, groups)
         return table, GroupRecords(self._reader(len(table)), self._plan.files, groups, compressed=rekeying.compressed)
+
+    def _timer_reader(self, piece: Piece) -> TimerReader:
+        if piece not in self._timer_readers:
+            header = read_header(self._plan, piece)
+            assert header is not None
+            self._timer_readers = {piece: TimerReader(header, self._operator.max_parallelism)}
+        return self._timer_readers[piece]
 
     def _reader(self, number_of_states: int) -> RecordReader:
         """The same one for many units, for its buffers' sake."""

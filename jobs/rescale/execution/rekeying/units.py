@@ -13,7 +13,7 @@ UNIT_SIZE = 64 * 1024 * 1024
 class ReadUnit(NamedTuple):
     """The groups `first` to `last` of one source of an operator; `number` is its place in the order of all.
 
-    A database is read as a whole: `source` is then its number.
+    A database is read as a whole; the numbers of databases come before those of streams.
     """
 
     number: int
@@ -45,7 +45,7 @@ def _runs(operator: OperatorPlan) -> Iterator[tuple[int, int, int, int]]:
         return
     for number, database in enumerate(operator.rekeying.databases):
         yield number, *database.key_groups, database.size
-    for number, source in enumerate(operator.rekeying.sources):
+    for number, source in enumerate(operator.rekeying.sources, len(operator.rekeying.databases)):
         first = size = 0
         for i, group in enumerate(source.groups):
             length = group[1] if group is not None else 0

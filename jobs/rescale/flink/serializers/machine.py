@@ -357,6 +357,23 @@ def walk(
 
 
 @compiled
+def walk_row(code: Longs, depth: int, data: Bytes, start: int, places: Longs) -> tuple[Long, Long]:
+    """Runs `code` from `start` on, again and again from where it ended; fills `places` with the ends.
+
+    Stops at the first that is wrong. Returns (how many are fine, what is wrong).
+    """
+    begin, limit = np.empty(1, np.int64), np.empty(1, np.int64)
+    codes, wrong = np.empty(1, np.int32), np.zeros(1, np.uint8)
+    begin[0], limit[0] = start, len(data)
+    for i in range(len(places)):
+        walk(code, depth, data, begin, limit, places[i : i + 1], codes, wrong)
+        if wrong[0] != FINE:
+            return i, np.int64(wrong[0])
+        begin[0] = places[i]
+    return len(places), np.int64(FINE)
+
+
+@compiled
 def scramble(codes: npt.NDArray[np.int32], max_parallelism: int, groups: npt.NDArray[np.int32]) -> None:
     """`KeyGroupRangeAssignment.computeKeyGroupForKeyHash` of each."""
     for i in range(len(codes)):

@@ -52,6 +52,11 @@ def read_versioned(reader: ByteReader) -> SerializerSnapshot:
 
 def write_versioned(out: ByteWriter, snapshot: SerializerSnapshot) -> None:
     out.i32(PROXY_VERSION)
+    write_snapshot(out, snapshot)
+
+
+def write_snapshot(out: ByteWriter, snapshot: SerializerSnapshot) -> None:
+    """The mirror of `read_snapshot`."""
     out.utf(snapshot.class_name)
     out.i32(snapshot.version)
     out.raw(snapshot.body)

@@ -1,0 +1,142 @@
+"""Timers of raw keyed state (`heap_timers`) as the records that canonical state has of them: many at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.binary import decode_modified_utf8
+from rescale.flink.java_hash import walk_row
+from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.keyed.heap_timers import BLOCK_HEAD, TimerService, services_of
+from rescale.flink.keyed.records import BUFFER_SIZE, LARGEST_RECORD, RECORDS_AT_ONCE, Records, prefix_size
+
+_BESIDE_TIMER = 8
+"""Most bytes of a record that are not in its timer: the key group and the length of the value."""
+
+
+class TimerReader:
+    """Reads the timers of key groups; the ids of states are those of `header`, which `timer_header` made."""
+
+    def __init__(self, header: KeyedHeader, max_parallelism: int) -> None:
+        self._services = {service.name: (2 * i, service) for i, service in enumerate(services_of(header))}
+        self._prefix = prefix_size(max_parallelism)
+        self._out = np.empty(BUFFER_SIZE, np.uint8)
+        self._columns = [np.empty(RECORDS_AT_ONCE, np.int64) for _ in range(5)]
+        self._count = self._filled = 0
+
+    def read(self, key_groups: Iterable[tuple[int, Iterable[bytes | memoryview]]]) -> Iterator[Records]:
+        """All timers of (key group, its bytes in chunks), in order; a batch is overwritten by the next one.
+
+        `SnapshotError` where a key group holds anything else, with the offset in it.
+        """
+        self._count = self._filled = 0
+        for key_group, chunks in key_groups:
+            block = _Block(key_group, chunks)
+            if block.take(len(BLOCK_HEAD)) != BLOCK_HEAD:
+                raise block.error("does not begin as timers do")
+            for _ in range(block.number()):
+                in_processing_time, service = self._service(block)
+                yield from self._timers(block, service, in_processing_time + 1)
+                yield from self._timers(block, service, in_processing_time)
+            block.finish()
+        yield from self._batch()
+
+    def _service(self, block: _Block) -> tuple[int, TimerService]:
+        """The next service, and the id of its first state."""
+        name = block.take(int.from_bytes(block.take(2), "big"))
+        try:
+            first, service = self._services[decode_modified_utf8(name)]
+        except (UnicodeError, KeyError):
+            raise block.error("holds timers of a service that other key groups do not have") from None
+        expected = service.serializers
+        if block.take(len(expected)) != expected:
+            raise block.error(f"says otherwise than others how the timers of {service.name} are written")
+        return first, service
+
+    def _timers(self, block: _Block, service: TimerService, state_id: int) -> Iterator[Records]:
+        from rescale.flink.keyed.timer_loop import copy_timers
+
+        starts, limits, ends, states, groups = self._columns
+        program, left = service.program, block.number()
+        while left:
+            if self._count == RECORDS_AT_ONCE:
+                yield from self._batch()
+            places, wrong = walk_row(program, block.bytes, block.at, min(left, RECORDS_AT_ONCE - self._count))
+            if not len(places):
+                if not block.fill():
+                    raise block.error(f"holds a timer that cannot be read: {wrong}")
+                continue
+            room = slice(self._count, self._count + len(places))
+            copied, filled = copy_timers(
+                block.bytes, block.at, places, self._prefix, self._out, self._filled, starts[room], limits[room]
+            )
+            if not copied:
+                yield from self._batch()
+                self._make_room(int(places[0]) - block.at)
+                continue
+            room = slice(self._count, self._count + copied)
+            ends[room], states[room], groups[room] = limits[room] + 4, state_id, block.key_group
+            self._count, self._filled = self._count + copied, filled
+            block.at = int(places[copied - 1])
+            left -= copied
+
+    def _batch(self) -> Iterator[Records]:
+        if self._count:
+            yield Records(self._out[: self._filled], *(column[: self._count] for column in self._columns))
+        self._count = self._filled = 0
+
+    def _make_room(self, timer: int) -> None:
+        if timer + _BESIDE_TIMER > len(self._out):
+            self._out = np.empty(timer + _BESIDE_TIMER, np.uint8)
+
+
+class _Block:
+    """The bytes of a key group as they come: `bytes` are here, and those before `at` have been used up."""
+
+    def __init__(self, key_group: int, chunks: Iterable[bytes | memoryview]) -> None:
+        self.key_group = key_group
+        self.bytes = np.empty(0, np.uint8)
+        self.at = 0
+        self._behind = 0
+        self._chunks = iter(chunks)
+
+    def fill(self) -> bool:
+        """Whether there was more."""
+        chunk = next(self._chunks, None)
+        if chunk is None:
+            return False
+        if len(self.bytes) - self.at > LARGEST_RECORD:
+            raise UnsupportedError(
+                f"key group {self.key_group} holds a timer that is larger than can be moved",
+                offset=self._behind + self.at,
+                expected=f"at most {LARGEST_RECORD} bytes",
+            )
+        self.bytes = np.concatenate([self.bytes[self.at :], np.frombuffer(chunk, np.uint8)])
+        self._behind += self.at
+        self.at = 0
+        return True
+
+    def take(self, size: int) -> bytes:
+        while len(self.bytes) - self.at < size:
+            if not self.fill():
+                raise self.error("ends too early")
+        self.at += size
+        return self.bytes[self.at - size : self.at].tobytes()
+
+    def number(self) -> int:
+        number = int.from_bytes(self.take(4), "big", signed=True)
+        if number < 0:
+            raise self.error("holds a count that cannot be")
+        return number
+
+    def finish(self) -> None:
+        if self.at < len(self.bytes) or self.fill():
+            raise self.error("has bytes behind its timers")
+
+    def error(self, what: str) -> SnapshotError:
+        return SnapshotError(
+            f"a key group of raw keyed timers {what}: key group {self.key_group}", offset=self._behind + self.at
+        )
