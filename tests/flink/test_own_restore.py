@@ -1,4 +1,4 @@
-"""What Flink does with RocksDB directories at another parallelism is what we foretell: its own log of restoring says."""
+"""What Flink does with RocksDB directories at another parallelism is what we foretell: its own log says."""
 
 from __future__ import annotations
 

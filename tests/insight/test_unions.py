@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.insight.unions import UnionList, union_lists
-from support.synthetic import GROUP_SIZE, element_stream, operator
+from rescale.storage.store import Pin
+from support.synthetic import GROUP_SIZE, element_stream, operator, snapshot
+
+WORDS = (DistributionMode.SPLIT_DISTRIBUTE, 3)
 
 
-def unions(*elements: int) -> list[UnionList]:
-    """Of an operator whose subtasks wrote so many elements, all of one length."""
-    streams = tuple(
-        element_stream(
-            i, {"offsets": (DistributionMode.UNION, number), "words": (DistributionMode.SPLIT_DISTRIBUTE, 3)}
-        )
-        for i, number in enumerate(elements)
-    )
-    return union_lists(operator("lists", len(elements), elements=streams), 6)
+def unions(folder: Path, *contents: str) -> list[UnionList]:
+    """Of an operator whose subtasks wrote elements, each a letter `GROUP_SIZE` times."""
+    streams, files = [], [("/nowhere/_metadata", Pin(9))]
+    for subtask, letters in enumerate(contents):
+        elements = {"offsets": (DistributionMode.UNION, len(letters)), "words": WORDS}
+        streams.append(element_stream(subtask, elements))
+        path = folder / str(subtask)
+        path.write_bytes(b"".join(GROUP_SIZE * letter.encode() for letter in letters + "www"))
+        files.append((str(path), Pin(path.stat().st_size, mtime_ns=path.stat().st_mtime_ns)))
+    lists = operator("lists", len(contents), elements=tuple(streams))
+    return union_lists(replace(snapshot(lists), files=tuple(files)), lists, 6)
 
 
-def test_every_subtask_gets_all_of_it() -> None:
-    (one,) = unions(2, 1)
+def test_every_subtask_gets_all_of_it(tmp_path: Path) -> None:
+    (one,) = unions(tmp_path, "ab", "c")
     assert (one.state, one.elements, one.bytes) == ("offsets", 3, 3 * GROUP_SIZE)
     assert one.bytes_at_restore == 6 * 3 * GROUP_SIZE
     assert not one.repeated
 
 
-def test_as_many_elements_everywhere_as_there_are_subtasks_look_repeated() -> None:
-    assert unions(3, 3, 3)[0].repeated
-    assert not unions(1, 1, 1)[0].repeated  # one of each subtask's own
-    assert not unions(3, 3, 4)[0].repeated
-    assert not unions(3)[0].repeated
+def test_the_same_elements_in_every_subtask_are_repeated(tmp_path: Path) -> None:
+    assert unions(tmp_path, "abc", "cab", "bca")[0].repeated
+    assert not unions(tmp_path, "abc", "def", "ghi")[0].repeated
+    assert not unions(tmp_path, "a", "a", "a")[0].repeated  # one of each subtask's own
+    assert not unions(tmp_path, "abc", "abc", "abcd")[0].repeated
+    assert not unions(tmp_path, "abc")[0].repeated
 
 
-def test_an_empty_one_is_not_worth_a_word() -> None:
-    assert unions(0, 0) == []
+def test_an_empty_one_is_not_worth_a_word(tmp_path: Path) -> None:
+    assert unions(tmp_path, "", "") == []

@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 from rescale.insight.durations import Durations, durations, restore_seconds
 from rescale.insight.flink_restore import OperatorRestore, flink_restore
+from rescale.insight.hand_picked_keys import HandPickedKeys, hand_picked_keys
 from rescale.insight.key_group_sizes import KeyGroupSizes, key_group_sizes
 from rescale.insight.shapes import ShapeAdvice, hot_key_groups, shape_advice
 from rescale.insight.unions import UnionList, union_lists
 from rescale.planning.plan import OperatorPlan, Plan
+from rescale.planning.shape import Shape
 from rescale.planning.snapshot import Operator, Snapshot
 from rescale.storage.locations import is_s3
 
@@ -51,31 +53,32 @@ class Insight:
     restores: tuple[JobRestore, ...]
     shapes: tuple[ShapeAdvice, ...]
     unions: tuple[UnionList, ...]
+    hand_picked_keys: tuple[HandPickedKeys, ...]
     durations: Durations | None = None
 
 
 def snapshot_insight(snapshot: Snapshot) -> Insight:
     """Of a snapshot whose new shape is not known yet."""
+    shapes = {o.entry.operator_id: Shape(o.entry.parallelism, o.entry.max_parallelism) for o in snapshot.operators}
     return Insight(
         tuple(_scaled(snapshot)),
         tuple(_advice(operator, operator.entry.parallelism) for operator in _keyed(snapshot)),
-        tuple(union for operator in snapshot.operators for union in union_lists(operator, operator.entry.parallelism)),
+        tuple(_unions(snapshot, shapes)),
+        tuple(_hand_picked(snapshot, shapes)),
     )
 
 
 def plan_insight(plan: Plan, snapshot: Snapshot) -> Insight:
     """Of a plan that was made from `snapshot`."""
     planned = {operator.operator_id: operator for operator in plan.operators}
-    parallelisms = {operator.operator_id: operator.new_parallelism for operator in plan.operators}
+    shapes = {o.operator_id: Shape(o.new_parallelism, o.new_max_parallelism) for o in plan.operators}
+    parallelisms = {operator_id: shape.parallelism for operator_id, shape in shapes.items()}
     asked = _asked(plan, snapshot, parallelisms)
     return Insight(
         (asked, *(() if asked.refused else _scaled(snapshot, parallelisms))),
         tuple(_planned_advice(operator, planned[operator.entry.operator_id]) for operator in _keyed(snapshot)),
-        tuple(
-            union
-            for operator in snapshot.operators
-            for union in union_lists(operator, parallelisms[operator.entry.operator_id])
-        ),
+        tuple(_unions(snapshot, shapes)),
+        tuple(_hand_picked(snapshot, shapes)),
         durations(plan, None if asked.refused else asked.operators),
     )
 
@@ -102,6 +105,17 @@ def _advice(operator: Operator, parallelism: int, new_sizes: KeyGroupSizes | Non
         new_sizes or sizes,
         hot_key_groups(sizes.sizes, parallelism),
     )
+
+
+def _unions(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> Iterator[UnionList]:
+    for operator in snapshot.operators:
+        yield from union_lists(snapshot, operator, shapes[operator.entry.operator_id].parallelism)
+
+
+def _hand_picked(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> Iterator[HandPickedKeys]:
+    for operator in snapshot.operators:
+        if (found := hand_picked_keys(snapshot, operator, shapes[operator.entry.operator_id])) is not None:
+            yield found
 
 
 def _scaled(snapshot: Snapshot, asked: Mapping[str, int] | None = None) -> Iterator[JobRestore]:

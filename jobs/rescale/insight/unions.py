@@ -6,18 +6,23 @@ snapshot: from restore to restore the state is multiplied by the parallelism.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rescale.flink.metadata.handles import DistributionMode
-from rescale.planning.snapshot import Operator
+from rescale.planning.snapshot import ElementState, Operator, Snapshot
+from rescale.storage.store import open_store
+
+MOST_BYTES_READ = 16 * 1024 * 1024
+"""Of one state; a larger one is not looked into."""
 
 
 @dataclass(frozen=True)
 class UnionList:
     """One union list state; `bytes` of all its elements lie in the snapshot, `bytes_at_restore` reach the subtasks.
 
-    `repeated`: every subtask wrote as many elements, of the same lengths, as every other, and at least one for each
-    subtask: it looks as if each kept all of them.
+    `repeated`: the first two subtasks wrote the same elements, at least one for each subtask, and all others as many of
+    the same lengths.
     """
 
     operator_id: str
@@ -30,29 +35,56 @@ class UnionList:
     repeated: bool
 
 
-def union_lists(operator: Operator, parallelism: int) -> list[UnionList]:
+def union_lists(snapshot: Snapshot, operator: Operator, parallelism: int) -> list[UnionList]:
     """Those of an operator that is restored at `parallelism`."""
-    lengths: dict[str, list[list[int]]] = {}
+    parts: dict[str, list[ElementState]] = {}
     for stream in operator.operator:
         for state in stream.states:
             if state.mode is DistributionMode.UNION:
-                lengths.setdefault(state.name, []).append([extent.length for extent in state.elements])
+                parts.setdefault(state.name, []).append(state)
     return [
-        UnionList(
-            operator.entry.operator_id,
-            operator.label,
-            name,
-            elements=sum(len(part) for part in parts),
-            bytes=sum(map(sum, parts)),
-            parallelism=parallelism,
-            bytes_at_restore=parallelism * sum(map(sum, parts)),
-            repeated=_are_repeated(parts, operator.entry.parallelism),
-        )
-        for name, parts in lengths.items()
-        if any(parts)
+        _union_list(snapshot, operator, name, states, parallelism)
+        for name, states in parts.items()
+        if any(state.elements for state in states)
     ]
 
 
-def _are_repeated(parts: list[list[int]], parallelism: int) -> bool:
-    same = all(part == parts[0] for part in parts)
-    return same and len(parts) == parallelism > 1 and len(parts[0]) >= parallelism
+def _union_list(
+    snapshot: Snapshot, operator: Operator, name: str, states: list[ElementState], parallelism: int
+) -> UnionList:
+    size = sum(extent.length for state in states for extent in state.elements)
+    return UnionList(
+        operator.entry.operator_id,
+        operator.label,
+        name,
+        elements=sum(len(state.elements) for state in states),
+        bytes=size,
+        parallelism=parallelism,
+        bytes_at_restore=parallelism * size,
+        repeated=_look_repeated(states, operator.entry.parallelism) and _are_equal(snapshot, *states[:2]),
+    )
+
+
+def _look_repeated(states: list[ElementState], parallelism: int) -> bool:
+    lengths = [sorted(extent.length for extent in state.elements) for state in states]
+    return (
+        len(states) == parallelism > 1 and len(lengths[0]) >= parallelism and lengths.count(lengths[0]) == parallelism
+    )
+
+
+def _are_equal(snapshot: Snapshot, one: ElementState, other: ElementState) -> bool:
+    """Whether two subtasks wrote the same elements, in whatever order; not if they are too large to be read."""
+    if snapshot.missing or 2 * sum(extent.length for extent in one.elements) > MOST_BYTES_READ:
+        return False
+    return sorted(_contents(snapshot, one)) == sorted(_contents(snapshot, other))
+
+
+def _contents(snapshot: Snapshot, state: ElementState) -> Iterator[bytes]:
+    """The bytes of each element. They lie side by side, so the file is read once."""
+    begin = min(extent.start for extent in state.elements)
+    end = max(extent.start + extent.length for extent in state.elements)
+    file = state.elements[0].file
+    uri, pin = snapshot.files[file]
+    data = snapshot.data[begin:end] if file == 0 else open_store(uri).read(uri, begin, end - begin, pin)
+    for extent in state.elements:
+        yield data[extent.start - begin : extent.start - begin + extent.length]

@@ -47,7 +47,7 @@ def sample_keys(operator: Operator, files: Sequence[tuple[str, Pin]]) -> KeySamp
     keys: list[bytes] = []
     groups: list[int] = []
     for header, key_group, extent in chosen:
-        some = list(islice(_keys(operator.entry.max_parallelism, header, files, key_group, extent), most))
+        some = list(islice(keys_of_group(operator.entry.max_parallelism, header, files, key_group, extent), most))
         keys += some
         groups += [key_group] * len(some)
     limits = np.cumsum([len(key) for key in keys], dtype=np.int64)
@@ -55,10 +55,10 @@ def sample_keys(operator: Operator, files: Sequence[tuple[str, Pin]]) -> KeySamp
     return KeySample(np.frombuffer(b"".join(keys), np.uint8), starts, limits, np.array(groups, np.int64))
 
 
-def _keys(
+def keys_of_group(
     max_parallelism: int, header: KeyedHeader, files: Sequence[tuple[str, Pin]], key_group: int, extent: Extent
 ) -> Iterator[bytes]:
-    """Those at the beginning of a key group, with all that follows them in the keys of records."""
+    """The keys in the first 64 KiB of a key group, with all that follows them in the keys of records."""
     leads = key_leads(header)
     reader = RecordReader(max_parallelism, len(header.states))
     numbers, start = np.array([key_group], np.int64), np.zeros(1, np.int64)

@@ -16,6 +16,7 @@ from rescale.report.units import arrow, counted, duration, human_bytes
 
 _MOST_SHAPES = 10
 _MOST_NAMED = 3
+_MOST_LISTED = 12
 _NOTABLE_LOSS = 0.05
 _NOTABLE_BYTES = 1_000_000
 
@@ -168,11 +169,56 @@ def union_sentences(document: dict[str, Any]) -> Iterator[str]:
         )
         if union["repeated"]:
             yield (
-                f"{name}: every subtask wrote as many elements, as long, as every other. If each keeps all that it "
-                f"gets, this union list grows with every restore; {size}. Keep only the subtask's own part"
+                f"{name}: the subtasks wrote the same elements. If each keeps all that it gets, this union list grows "
+                f"with every restore; {size}. Let each subtask keep its own part only"
             )
         elif union["bytes_at_restore"] >= _LARGE_UNION:
             yield f"{name}: a union list, {size}"
+
+
+def hand_picked_sentences(document: dict[str, Any]) -> Iterator[str]:
+    """Keys that stand for subtasks: what becomes of them, and what to do."""
+    for found in document["hand_picked_keys"]:
+        keys = _some([key["key"] for key in found["keys"]])
+        surely = "the smallest that do" if found["smallest"] else f"by chance in {found['chance']:.1%} of cases"
+        yield (
+            f"{found['label']}: its {counted(len(found['keys']), 'key')} ({keys}; {surely}) are one for each of "
+            f"{found['parallelism']} subtasks, as if picked by hand so that keyBy addresses subtasks. " + _fate(found)
+        )
+        if found["idle"] or found["crowded"]:
+            yield f"{found['label']}: {_ways(found)}"
+
+
+def _fate(found: dict[str, Any]) -> str:
+    if not (found["idle"] or found["crowded"]):
+        return "They are good for this shape only: in another one some subtasks get several and others none"
+    where = f"With {found['new_parallelism']} subtasks"
+    idle = f"{_some(found['idle'])} would get none" if found["idle"] else "each would get some"
+    crowded = f", and {_some(found['crowded'])} several" if found["crowded"] else ""
+    return f"{where} and max parallelism {found['new_max_parallelism']}, {idle}{crowded}"
+
+
+def _ways(found: dict[str, Any]) -> str:
+    """Those that keep the order of records."""
+    table = ""
+    if found["key_type"]:
+        table = (
+            f" ({_some(found['table'])}; all of them: rescale virtual-keys --max-parallelism "
+            f"{found['new_max_parallelism']} --parallelism {found['new_parallelism']} --key-type {found['key_type']})"
+        )
+    ways = (
+        f"for the new shape take new keys{table}; what the old keys hold stays with them. Or keep the state as a union "
+        "list, of which each subtask takes what the partitioner deals to it when it is restored. Or flush what is "
+        "buffered in prepareSnapshotPreBarrier, so that there is no state to move (never in snapshotState: what is "
+        "emitted there comes behind the barrier, and is lost when the job fails)"
+    )
+    if found["dealt"]:
+        ways += f". The list state beside the keys ({', '.join(found['dealt'])}) is dealt to other subtasks than they"
+    return ways
+
+
+def _some(items: Sequence[object]) -> str:
+    return ", ".join(map(str, items[:_MOST_LISTED])) + ("…" if len(items) > _MOST_LISTED else "")
 
 
 def duration_sentences(document: dict[str, Any]) -> Iterator[str]:
@@ -191,7 +237,7 @@ def duration_sentences(document: dict[str, Any]) -> Iterator[str]:
 
 def sentences(document: dict[str, Any]) -> list[str]:
     """All of them, those that matter most first."""
-    parts = (duration_sentences, restore_sentences, shape_sentences, union_sentences)
+    parts = (duration_sentences, restore_sentences, shape_sentences, hand_picked_sentences, union_sentences)
     return [sentence for part in parts for sentence in part(document)]
 
 

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import struct
 
+from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.binary import ByteReader
 from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.serializers.program import compile_program
+from rescale.flink.serializers.shown import shown
 from rescale.flink.snappy import plain_stream
 
 _KEY_GROUP = struct.Struct(">i")
@@ -27,3 +31,29 @@ def empty_group(key_group: int, header: KeyedHeader) -> bytes:
     if header.compressed:
         states = [plain_stream(state) for state in states]
     return _KEY_GROUP.pack(key_group) + b"".join(states)
+
+
+def only_key(block: bytes, header: KeyedHeader) -> bytes:
+    """The key of the only entry of the first state that has entries, from the beginning of a key group's block.
+
+    `UnsupportedError` if there are several entries, or where such a key cannot be told from what is around it;
+    `SnapshotError` where the block ends too early.
+    """
+    reader = ByteReader(block)
+    reader.raw(_KEY_GROUP.size)
+    while not header.compressed:
+        state_id, count = reader.u16(), reader.i32()
+        if count == 0:
+            continue
+        if state_id >= len(header.states):
+            raise SnapshotError("a state that the header does not know", expected=len(header.states), found=state_id)
+        namespace = dict(header.states[state_id].serializers).get("NAMESPACE_SERIALIZER")
+        if count > 1 or namespace is None:
+            break
+        shown(compile_program(namespace).step, reader)
+        begin = reader.position
+        shown(compile_program(header.key_serializer).step, reader)
+        return block[begin : reader.position]
+    raise UnsupportedError(
+        "a key group in heap framing does not tell whether it has one key", advice="take a canonical savepoint"
+    )

@@ -7,6 +7,7 @@ import harness.graphs.Cep;
 import harness.graphs.Churn;
 import harness.graphs.Finished;
 import harness.graphs.Jam;
+import harness.graphs.Picked;
 import harness.graphs.Splits;
 import harness.graphs.Sql;
 import harness.graphs.Windows;
@@ -35,6 +36,7 @@ public final class Cases {
             Map.entry("finished", new Finished()),
             Map.entry("jam", new Jam()),
             Map.entry("churn", new Churn()),
+            Map.entry("picked", new Picked()),
             Map.entry("keyed", new Keyed()));
 
     private final Cluster cluster;

@@ -1,0 +1,137 @@
+"""The keys of an operator whose subtasks have one each; at most a few bytes of any other operator are read.
+
+Of canonical and heap streams the lengths of key groups tell where there may be just one key, and only then are their
+beginnings read. Of a RocksDB directory the MANIFEST tells the smallest and the largest row of each SST file: where
+these begin with the same key, so does everything between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.binary import ByteReader
+from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.keyed.heap import is_empty_group, only_key
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.serializers.program import compile_program
+from rescale.flink.serializers.shown import shown
+from rescale.flink.state_meta_info import StateKind
+from rescale.planning.locate import Extent
+from rescale.planning.snapshot import Database, KeyedStream, Operator, Snapshot
+from rescale.rocksdb.manifest import Manifest, read_manifest
+from rescale.storage.store import open_store
+
+MOST_SUBTASKS = 256
+"""Operators with more subtasks are not looked into: 64 KiB of each are 16 MiB."""
+
+_OF_A_GROUP = _LARGEST_MANIFEST = 64 * 1024
+
+
+class LoneKey(NamedTuple):
+    """The only key of a subtask, as its serializer wrote it."""
+
+    subtask: int
+    key_group: int
+    key: bytes
+
+
+def lone_keys(snapshot: Snapshot, operator: Operator) -> list[LoneKey]:
+    """By subtask; none if any subtask has several keys, or holds what cannot be read."""
+    headers = operator.keyed_headers
+    if snapshot.missing or not 1 < len(headers) <= MOST_SUBTASKS or None in headers:
+        return []
+    filled = [(stream, list(_filled(stream))) for stream in operator.keyed]
+    if any(len(groups) > 1 for _, groups in filled):
+        return []
+    found = []
+    try:
+        for subtask, keys in _keys(snapshot, operator, filled):
+            if len(keys) > 1:
+                return []
+            found += [LoneKey(subtask, *key) for key in keys]
+    except (SnapshotError, UnsupportedError):
+        return []  # a run that has to understand the state will say why it does not
+    return sorted(found)
+
+
+_Key = tuple[int, bytes]
+"""Key group, and the key."""
+
+_Filled = tuple[KeyedStream, list[tuple[int, Extent]]]
+
+
+def _filled(stream: KeyedStream) -> Iterator[tuple[int, Extent]]:
+    """The key groups with entries, and where they lie."""
+    for key_group, extent in enumerate(stream.groups, stream.first_key_group):
+        empty = extent is None or (
+            stream.framing is Framing.HEAP and stream.parsed and is_empty_group(extent.length, stream.parsed)
+        )
+        if extent is not None and not empty:
+            yield key_group, extent
+
+
+def _keys(snapshot: Snapshot, operator: Operator, filled: list[_Filled]) -> Iterator[tuple[int, set[_Key]]]:
+    """The keys of each subtask, at most two."""
+    for stream, groups in filled:
+        for key_group, extent in groups:
+            yield stream.subtask, _keys_of_group(snapshot, operator, stream, key_group, extent)
+    for database in operator.databases:
+        yield database.subtask, _keys_of_database(snapshot, operator, database)
+
+
+def _keys_of_group(
+    snapshot: Snapshot, operator: Operator, stream: KeyedStream, key_group: int, extent: Extent
+) -> set[_Key]:
+    """From the beginning of a key group."""
+    from rescale.planning.key_sample import keys_of_group  # brings numpy, which few snapshots need
+
+    header = stream.parsed
+    assert header is not None  # or nobody would ask
+    if stream.framing is Framing.HEAP:
+        return {(key_group, only_key(_read(snapshot, extent._replace(length=min(extent.length, _OF_A_GROUP))), header))}
+    keys: set[_Key] = set()
+    for composite in keys_of_group(operator.entry.max_parallelism, header, snapshot.files, key_group, extent):
+        keys.add((key_group, _leading_key(header, composite)))
+        if len(keys) > 1:
+            break
+    return keys
+
+
+def _keys_of_database(snapshot: Snapshot, operator: Operator, database: Database) -> set[_Key]:
+    """Of the smallest and the largest row of every SST file. Those of timers begin with a time and are left out."""
+    from rescale.flink.keyed.records import prefix_size  # brings numpy
+
+    header = database.parsed
+    assert header is not None
+    prefix = prefix_size(operator.entry.max_parallelism)
+    states = {state.name for state in header.states if state.kind is not StateKind.PRIORITY_QUEUE}
+    keys: set[_Key] = set()
+    for family in _manifest(snapshot, database).column_families:
+        for file in family.files if family.name in states else ():
+            for row in (file.smallest, file.largest):
+                keys.add((int.from_bytes(row[:prefix], "big"), _leading_key(header, row[prefix:])))
+            if len(keys) > 1:
+                return keys
+    return keys
+
+
+def _manifest(snapshot: Snapshot, database: Database) -> Manifest:
+    for name, extent in database.files:
+        if name.startswith("MANIFEST-") and extent.length <= _LARGEST_MANIFEST:
+            return read_manifest(_read(snapshot, extent), snapshot.files[extent.file][0])
+    raise SnapshotError("a handle does not list a MANIFEST of usual size")
+
+
+def _leading_key(header: KeyedHeader, composite: bytes) -> bytes:
+    reader = ByteReader(composite)
+    shown(compile_program(header.key_serializer).step, reader)
+    return composite[: reader.position]
+
+
+def _read(snapshot: Snapshot, extent: Extent) -> bytes:
+    uri, pin = snapshot.files[extent.file]
+    if extent.file == 0:
+        return snapshot.data[extent.start : extent.start + extent.length]
+    return open_store(uri).read(uri, extent.start, extent.length, pin)
