@@ -6,12 +6,16 @@ import argparse
 
 from rescale.cli.arguments import add_source, add_uids, prefixes_of, uids_of
 from rescale.cli.output import Output
+from rescale.planning.kafka import kafka_offsets
 from rescale.planning.opening import open_snapshot
 from rescale.report.inspection import inspection, inspection_text
 from rescale.storage.locations import normalise
 
 SUMMARY = "what is in a snapshot"
-DESCRIPTION = "Shows kind, operators, states, sizes and oddities of a snapshot. Reads _metadata and headers only."
+DESCRIPTION = (
+    "Shows kind, operators, states, sizes and oddities of a snapshot. Reads _metadata, headers, and the offsets of "
+    "Kafka sources only."
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,5 +25,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
     snapshot = open_snapshot(normalise(arguments.source), prefixes_of(arguments), uids_of(arguments))
-    document = inspection(snapshot)
+    document = inspection(snapshot, kafka_offsets(snapshot))
     output.answer(document, lambda: inspection_text(document))

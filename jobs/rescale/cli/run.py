@@ -29,9 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
-    plan, snapshot = prepared(arguments)
+    plan, snapshot, kafka = prepared(arguments)
     accept = arguments.accept_unconditional_publish
-    output.say(plan_text(plan_summary(plan, snapshot)))
+    output.say(plan_text(plan_summary(plan, snapshot, kafka)))
     if not is_published(plan):
         store_plan(plan)
         claim(plan, accept_unconditional=accept)

@@ -22,7 +22,7 @@ def plan_elements(
         if not sources:
             continue
         by_subtask = {source.subtask: source for source in sources}
-        layouts = [_layout(by_subtask.get(subtask)) for subtask in range(operator.entry.parallelism)]
+        layouts = layouts_of(operator, sources)
         stays = new_parallelism == operator.entry.parallelism
         for subtask, shares in enumerate(redistribute(layouts, new_parallelism)):
             if stays and subtask not in by_subtask:
@@ -44,6 +44,12 @@ def plan_elements(
                 )
             )
     return planned
+
+
+def layouts_of(operator: Operator, sources: Sequence[ElementStream]) -> list[list[StateLayout]]:
+    """How many elements of each state every old subtask has, in one of the two slots."""
+    by_subtask = {source.subtask: source for source in sources}
+    return [_layout(by_subtask.get(subtask)) for subtask in range(operator.entry.parallelism)]
 
 
 def elements_of(share: StateShare, sources: dict[int, ElementStream]) -> list[Extent]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from rescale.errors import UnsupportedError
@@ -11,6 +11,7 @@ from rescale.flink.state_meta_info import StateKind
 from rescale.planning.databases import copied_databases
 from rescale.planning.elements import plan_elements
 from rescale.planning.findings import findings
+from rescale.planning.kafka import KafkaOffsets
 from rescale.planning.keyed import KeyedPlanner
 from rescale.planning.plan import FORMAT, NewDatabase, OperatorPlan, Plan, Rekeying, SourceFile, WorkClass, work_class
 from rescale.planning.remarks import remarks
@@ -29,10 +30,16 @@ _NOT_READ = (StateKind.KEY_VALUE_V2,)
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 
-def make_plan(snapshot: Snapshot, request: Request, key_hashes: Mapping[str, str] = _NONE) -> Plan:
+def make_plan(
+    snapshot: Snapshot,
+    request: Request,
+    key_hashes: Mapping[str, str] = _NONE,
+    kafka: Sequence[KafkaOffsets] = (),
+) -> Plan:
     """The plan; raises what stands against it, naming the operator.
 
-    `key_hashes` names, by operator id, how the keys of those operators hash whose records get new key groups.
+    `key_hashes` names, by operator id, how the keys of those operators hash whose records get new key groups;
+    `kafka` are the offsets of its Kafka sources, to be talked about.
     """
     snapshot.check_complete()
     shapes = new_shapes(snapshot.operators, request)
@@ -60,7 +67,7 @@ def make_plan(snapshot: Snapshot, request: Request, key_hashes: Mapping[str, str
         part_size=PART_SIZE,
         chunk_size=CHUNK_SIZE,
         operators=operators,
-        warnings=(*findings(snapshot), *remarks(snapshot, shapes, request)),
+        warnings=(*findings(snapshot, kafka), *remarks(snapshot, shapes, request, kafka)),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rescale.planning.database_inventory import check_databases
+from rescale.planning.kafka import KafkaOffsets, kafka_offsets
 from rescale.planning.opening import open_snapshot
 from rescale.planning.plan import Plan
 from rescale.planning.planner import make_plan
@@ -14,10 +15,11 @@ from rescale.planning.snapshot import Snapshot
 
 
 class Prepared(NamedTuple):
-    """A plan, and the snapshot that it was made of."""
+    """A plan, the snapshot that it was made of, and the offsets of its Kafka sources."""
 
     plan: Plan
     snapshot: Snapshot
+    kafka: tuple[KafkaOffsets, ...]
 
 
 def prepare(request: Request) -> Prepared:
@@ -32,7 +34,8 @@ def prepare(request: Request) -> Prepared:
 
         maxima = {operator_id: shape.max_parallelism for operator_id, shape in shapes.items()}
         key_hashes = choose_key_hashes(snapshot, maxima, request.key_hash)
-    plan = make_plan(snapshot, request, key_hashes)
+    kafka = kafka_offsets(snapshot)
+    plan = make_plan(snapshot, request, key_hashes, kafka)
     if by_record:
         check_databases(snapshot)
-    return Prepared(plan, snapshot)
+    return Prepared(plan, snapshot, kafka)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from rescale.flink.key_groups import key_group_range
 from rescale.planning.discovery import METADATA
+from rescale.planning.kafka import KafkaOffsets
+from rescale.planning.kafka_audit import discovery, spread
 from rescale.planning.request import Request
 from rescale.planning.shape import Shape
 from rescale.planning.snapshot import Operator, Snapshot
 from rescale.storage.locations import name
 
 
-def remarks(snapshot: Snapshot, shapes: Mapping[str, Shape], request: Request) -> Iterator[str]:
+def remarks(
+    snapshot: Snapshot, shapes: Mapping[str, Shape], request: Request, kafka: Sequence[KafkaOffsets] = ()
+) -> Iterator[str]:
     """One sentence for each."""
     if snapshot.directory != request.source.removesuffix(f"/{METADATA}"):
         yield f"of the checkpoints in {request.source} the newest complete one is taken: {name(snapshot.directory)}"
@@ -28,6 +32,9 @@ def remarks(snapshot: Snapshot, shapes: Mapping[str, Shape], request: Request) -
             "only the parallelism changes: Flink can do that itself at restore. What this run adds: a certificate, "
             "a self-contained copy, and no redistribution left to do when the job starts"
         )
+    for offsets in kafka:
+        parallelism = shapes[offsets.operator.entry.operator_id].parallelism
+        yield from map(str, (*spread(offsets, parallelism), *discovery(offsets, parallelism)))
 
 
 def _of_maximum(changed: list[Operator], shapes: Mapping[str, Shape], request: Request) -> Iterator[str]:

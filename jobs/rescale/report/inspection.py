@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tabulate import tabulate
@@ -13,9 +13,12 @@ from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.serializers.reading import type_name
 from rescale.insight.insight import snapshot_insight
 from rescale.planning.findings import findings
+from rescale.planning.kafka import KafkaOffsets
+from rescale.planning.kafka_audit import spread
 from rescale.planning.locate import is_checkpoint_directory
 from rescale.planning.snapshot import Operator, Snapshot
 from rescale.report.insights import insight_document, insight_lines
+from rescale.report.kafka import kafka_document, kafka_text
 from rescale.report.units import counted, human_bytes
 
 _WRITTEN_BY = {
@@ -27,7 +30,7 @@ _WRITTEN_BY = {
 }
 
 
-def inspection(snapshot: Snapshot) -> dict[str, Any]:
+def inspection(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = ()) -> dict[str, Any]:
     metadata = snapshot.metadata
     return {
         "snapshot": snapshot.directory,
@@ -39,7 +42,11 @@ def inspection(snapshot: Snapshot) -> dict[str, Any]:
         "files": len(snapshot.files) - 1,
         "bytes": snapshot.bytes,
         "operators": [_operator(operator) for operator in snapshot.operators],
-        "warnings": findings(snapshot),
+        "kafka": [kafka_document(offsets) for offsets in kafka],
+        "warnings": [
+            *findings(snapshot, kafka),
+            *(str(one) for offsets in kafka for one in spread(offsets, offsets.operator.entry.parallelism)),
+        ],
         "insight": insight_document(snapshot_insight(snapshot)),
     }
 
@@ -79,6 +86,7 @@ def inspection_text(document: dict[str, Any]) -> str:
             "",
             tabulate(states, headers=("operator", "state", "type", "content"), disable_numparse=True),
         ]
+    lines += kafka_text(document["kafka"])
     lines += insight_lines(document["insight"])
     lines += [f"\nwarning: {warning}" for warning in document["warnings"]]
     return "\n".join(lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tabulate import tabulate
@@ -9,15 +10,21 @@ from tabulate import tabulate
 from rescale.flink.serializers.formulas import KNOWN
 from rescale.insight.insight import plan_insight
 from rescale.insight.key_group_sizes import evenness
+from rescale.planning.kafka import KafkaOffsets
 from rescale.planning.plan import OperatorPlan, Plan, Slot, WorkClass
 from rescale.planning.snapshot import Snapshot
 from rescale.report.insights import insight_document, insight_lines
+from rescale.report.kafka import kafka_document, kafka_text
 from rescale.report.units import arrow, counted, human_bytes
 
 
-def plan_summary(plan: Plan, snapshot: Snapshot) -> dict[str, Any]:
-    """Everything but the single byte ranges, which the stored plan holds, and what it means for its `snapshot`."""
+def plan_summary(plan: Plan, snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = ()) -> dict[str, Any]:
+    """Everything but the single byte ranges, which the stored plan holds, and what it means for its `snapshot`.
+
+    `kafka` are the offsets of its Kafka sources.
+    """
     taken = snapshot.taken
+    parallelism = {operator.operator_id: operator.new_parallelism for operator in plan.operators}
     return {
         "plan": plan.digest,
         "source": plan.source,
@@ -25,6 +32,7 @@ def plan_summary(plan: Plan, snapshot: Snapshot) -> dict[str, Any]:
         "target": plan.target,
         "bytes_moved": plan.bytes_moved,
         "operators": [_operator(operator) for operator in plan.operators],
+        "kafka": [kafka_document(offsets, parallelism[offsets.operator.entry.operator_id]) for offsets in kafka],
         "warnings": list(plan.warnings),
         "start": plan.start,
         "insight": insight_document(plan_insight(plan, snapshot)),
@@ -55,6 +63,7 @@ def plan_text(summary: dict[str, Any]) -> str:
         ]
     kinds = {operator["work"] for operator in summary["operators"] if operator["keyed_bytes"]}
     lines += [f"\n{kind}: {_WORK[kind]}" for kind in sorted(kinds)]
+    lines += kafka_text(summary["kafka"])
     lines += insight_lines(summary["insight"])
     lines += [f"\nnote: {warning}" for warning in summary["warnings"]]
     return "\n".join(lines)

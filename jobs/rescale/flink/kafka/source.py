@@ -1,0 +1,161 @@
+"""What a `KafkaSource` leaves in a snapshot: splits at its readers, and the enumerator's book of who was given what.
+
+A split is one element of the list state `SourceReaderState` (`KafkaPartitionSplitSerializer`). The enumerator's state
+is that of the operator's coordinator (`KafkaSourceEnumStateSerializer`): partitions that it has assigned, which it
+never assigns again, and those that it has discovered and not assigned yet. Version 0 comes from the first releases, 1
+from connector 3.0, 2 from 3.1 to 4.0, 3 from 5.0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rescale.errors import SnapshotError
+from rescale.flink.binary import ByteReader
+from rescale.flink.kafka.position import Position, Start, TopicPartition, checked_partition
+
+READER_STATE = "SourceReaderState"
+"""`SourceOperator.SPLITS_STATE_DESC`: of every FLIP-27 source, whatever it reads."""
+
+_COORDINATOR_VERSION = 1
+"""`SourceCoordinatorSerdeUtils.VERSION_1`."""
+_SPLIT_VERSION = 0
+_ENUMERATOR_VERSIONS = (0, 1, 2, 3)
+
+_ASSIGNED, _UNASSIGNED = 0, 1
+"""`AssignmentStatus`."""
+
+_NO_OFFSET = -(1 << 63)
+_MARKERS = {-1: Start.LATEST, -2: Start.EARLIEST, -3: Start.COMMITTED, _NO_OFFSET: Start.UNSET}
+"""`KafkaPartitionSplit`; as a stopping offset the least number means that there is none."""
+
+
+class UnknownVersionError(Exception):
+    """Of a serializer that is newer than those known here."""
+
+    def __init__(self, serializer: str, version: int) -> None:
+        super().__init__(f"version {version} of {serializer}")
+
+
+class Versioned(NamedTuple):
+    """`SimpleVersionedSerialization`: the version of the serializer, and what it wrote."""
+
+    version: int
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Enumerator:
+    """`KafkaSourceEnumState`: which partitions have a reader, and which wait for one, from where."""
+
+    assigned: tuple[TopicPartition, ...]
+    unassigned: tuple[Position, ...]
+
+    @property
+    def known(self) -> set[TopicPartition]:
+        return {*self.assigned, *(position.partition for position in self.unassigned)}
+
+
+def read_reader_element(data: bytes) -> Versioned:
+    """An element of `SourceReaderState`: an array of bytes with a versioned split in it."""
+    reader = ByteReader(data)
+    at = reader.position
+    if reader.i32() != reader.remaining:
+        raise reader.error("not an element of a source's readers", at=at, expected=f"length {reader.remaining}")
+    return _versioned(reader)
+
+
+def read_split(split: Versioned) -> Position:
+    """`SnapshotError` if it is no Kafka partition's; `UnknownVersionError`."""
+    if split.version != _SPLIT_VERSION:
+        raise UnknownVersionError("KafkaPartitionSplitSerializer", split.version)
+    reader = ByteReader(split.data)
+    position = _position(reader)
+    _end(reader)
+    return position
+
+
+def read_enumerator(coordinator: bytes) -> Enumerator:
+    """From the coordinator's state; `SnapshotError` if it is no Kafka enumerator's; `UnknownVersionError`."""
+    reader = ByteReader(coordinator)
+    version = reader.i32()
+    if version != _COORDINATOR_VERSION:
+        raise UnknownVersionError("SourceCoordinatorSerdeUtils", version)
+    state = _versioned(reader)
+    if state.version not in _ENUMERATOR_VERSIONS:
+        raise UnknownVersionError("KafkaSourceEnumStateSerializer", state.version)
+    reader = ByteReader(state.data)
+    read = (_read_by_subtask, _read_assigned, _read_with_status, _read_with_offsets)[state.version]
+    enumerator = read(reader)
+    _end(reader)
+    return enumerator
+
+
+def _read_by_subtask(reader: ByteReader) -> Enumerator:
+    """Version 0, `SerdeUtils.deserializeSplitAssignments`; the subtasks are no longer looked at."""
+    version, assigned = reader.i32(), []
+    for _ in range(reader.count(8)):
+        reader.i32()
+        assigned += [read_split(Versioned(version, reader.blob())).partition for _ in range(reader.count(4))]
+    return Enumerator(tuple(assigned), ())
+
+
+def _read_assigned(reader: ByteReader) -> Enumerator:
+    return Enumerator(tuple(_partition(reader) for _ in range(reader.count(6))), ())
+
+
+def _read_with_status(reader: ByteReader) -> Enumerator:
+    entries = [(Position(_partition(reader), Start.UNSET), _is_assigned(reader)) for _ in range(reader.count(10))]
+    reader.boolean()
+    return _enumerator(entries)
+
+
+def _read_with_offsets(reader: ByteReader) -> Enumerator:
+    number, version = reader.count(8), reader.i32()
+    entries = [(read_split(Versioned(version, reader.blob())), _is_assigned(reader)) for _ in range(number)]
+    reader.boolean()
+    return _enumerator(entries)
+
+
+def _enumerator(entries: list[tuple[Position, bool]]) -> Enumerator:
+    return Enumerator(
+        tuple(position.partition for position, assigned in entries if assigned),
+        tuple(position for position, assigned in entries if not assigned),
+    )
+
+
+def _versioned(reader: ByteReader) -> Versioned:
+    versioned = Versioned(reader.i32(), reader.blob())
+    _end(reader)
+    return versioned
+
+
+def _position(reader: ByteReader) -> Position:
+    partition, at, offset, stop = _partition(reader), reader.position, reader.i64(), reader.i64()
+    return Position(
+        partition, _offset(reader, at, offset), None if stop == _NO_OFFSET else _offset(reader, at + 8, stop)
+    )
+
+
+def _partition(reader: ByteReader) -> TopicPartition:
+    at = reader.position
+    return checked_partition(reader, at, reader.utf(), reader.i32())
+
+
+def _offset(reader: ByteReader, at: int, offset: int) -> int | Start:
+    if offset < 0 and offset not in _MARKERS:
+        raise reader.error("not an offset of a Kafka partition", at=at, found=offset)
+    return _MARKERS.get(offset, offset)
+
+
+def _is_assigned(reader: ByteReader) -> bool:
+    at, status = reader.position, reader.i32()
+    if status not in (_ASSIGNED, _UNASSIGNED):
+        raise reader.error("not a status of a Kafka partition", at=at, expected="0 or 1", found=status)
+    return status == _ASSIGNED
+
+
+def _end(reader: ByteReader) -> None:
+    if reader.remaining:
+        raise SnapshotError("bytes follow where none can", offset=reader.position, found=reader.remaining)

@@ -1,0 +1,83 @@
+"""Kafka offsets as JSON values, and as a table with a line for each topic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tabulate import tabulate
+
+from rescale.flink.kafka.position import Position
+from rescale.planning.kafka import KafkaOffsets
+from rescale.planning.kafka_audit import audit, per_subtask, spread
+
+_MOST_SUBTASKS = 8
+"""Subtasks whose numbers the text shows; the JSON has all."""
+
+
+def kafka_document(kafka: KafkaOffsets, new_parallelism: int | None = None) -> dict[str, Any]:
+    """What one source holds; with `new_parallelism`, also who will hold it."""
+    parallelism = kafka.operator.entry.parallelism
+    document: dict[str, Any] = {
+        "operator_id": kafka.operator.entry.operator_id,
+        "operator": kafka.label,
+        "kind": kafka.kind.value,
+        "partitions": [_partition(position) for position in kafka.held],
+        "unassigned": [str(position.partition) for position in kafka.enumerator.unassigned] if kafka.enumerator else [],
+        "not_read": kafka.unread,
+        "findings": [
+            {"name": finding.name, "sentence": finding.sentence}
+            for finding in (*audit([kafka]), *spread(kafka, new_parallelism or parallelism))
+        ],
+    }
+    for prefix, number in (("", parallelism), ("new_", new_parallelism)):
+        if number is not None:
+            for partition, subtask in zip(document["partitions"], kafka.holders(number), strict=True):
+                partition[f"{prefix}subtask"] = subtask
+            document[f"{prefix}per_subtask"] = per_subtask(kafka, number)
+    return document
+
+
+def _partition(position: Position) -> dict[str, Any]:
+    (topic, partition), following, stop = position
+    return {"topic": topic, "partition": partition, "next": following, "stop": stop}
+
+
+def kafka_text(documents: list[dict[str, Any]]) -> list[str]:
+    """Nothing where there is no Kafka source."""
+    rows = [row for document in documents for row in _rows(document)]
+    if not rows:
+        return []
+    headers = ("Kafka source", "topic", "partitions", "next records", "partitions by subtask")
+    return ["", tabulate(rows, headers=headers, disable_numparse=True)]
+
+
+def _rows(document: dict[str, Any]) -> list[tuple[str, ...]]:
+    """One for each topic; how the subtasks share all of them stands in the first."""
+    topics: dict[str, list[int | str]] = {}
+    for partition in document["partitions"]:
+        topics.setdefault(partition["topic"], []).append(partition["next"])
+    shares = _shares(document["per_subtask"])
+    if document.get("new_per_subtask", document["per_subtask"]) != document["per_subtask"]:
+        shares += f" → {_shares(document['new_per_subtask'])}"
+    label = f"{document['operator']} ({document['kind']})"
+    if not topics:
+        return [(label, "", "not read" if document["not_read"] else "none", "", "")]
+    return [
+        (label if not i else "", topic, str(len(nexts)), _range(nexts), shares if not i else "")
+        for i, (topic, nexts) in enumerate(sorted(topics.items()))
+    ]
+
+
+def _range(nexts: list[int | str]) -> str:
+    """From the lowest offset to the highest, and where reading begins that has none."""
+    numbers = sorted({one for one in nexts if isinstance(one, int)})
+    bounds = [f"{number:,}" for number in dict.fromkeys((*numbers[:1], *numbers[-1:]))]
+    return ", ".join(
+        [*([" to ".join(bounds)] if bounds else []), *sorted({one for one in nexts if isinstance(one, str)})]
+    )
+
+
+def _shares(numbers: list[int]) -> str:
+    if len(numbers) <= _MOST_SUBTASKS:
+        return ", ".join(map(str, numbers))
+    return f"{min(numbers)} to {max(numbers)} in {len(numbers)}"
