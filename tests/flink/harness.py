@@ -71,6 +71,16 @@ class Job:
         return document
 
 
+def jvm_options() -> list[str]:
+    """For a JVM that starts fast and lives short, open where Flink needs it."""
+    opens = [f"java.base/java.{name}" for name in _OPENS] + [f"java.base/{name}" for name in _OPENS_MORE]
+    return [
+        *("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+        *(f"--add-exports={name}=ALL-UNNAMED" for name in _EXPORTS),
+        *(f"--add-opens={name}=ALL-UNNAMED" for name in opens),
+    ]
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What a restore showed: the first differences, and how many things of each sort were compared.
@@ -110,12 +120,8 @@ class Flink:
         jars = [classes(version), *flink_home(version)]
         if any(option.startswith("s3.") for option in options or {}):
             jars.append(s3_file_system(version))
-        opens = [f"java.base/java.{name}" for name in _OPENS] + [f"java.base/{name}" for name in _OPENS_MORE]
         command = [
-            "java",
-            *("-Xmx1200m", "-XX:MaxDirectMemorySize=500m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
-            *(f"--add-exports={name}=ALL-UNNAMED" for name in _EXPORTS),
-            *(f"--add-opens={name}=ALL-UNNAMED" for name in opens),
+            *("java", "-Xmx1200m", "-XX:MaxDirectMemorySize=500m", *jvm_options()),
             f"-Dlog4j.configurationFile={logging_configuration()}",
             *("-cp", os.pathsep.join(map(str, jars))),
             *("harness.Server", str(self._work), json.dumps(dict(options or {}))),

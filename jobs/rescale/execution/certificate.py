@@ -10,7 +10,7 @@ import msgspec
 
 from rescale.execution.validation import OperatorProof, RecordProof
 from rescale.flink.serializers.formulas import KNOWN
-from rescale.flink.start import start_command
+from rescale.flink.start import start_of
 from rescale.planning.plan import Plan
 from rescale.planning.snapshot import Snapshot
 from rescale.storage.store import open_store
@@ -48,11 +48,11 @@ def certificate_of(
         "warnings": list(plan.warnings) if plan else [],
         "bytes": sum(proof.bytes for proof in proofs),
         "operators": [_proof(proof) for proof in proofs],
-        "start": start_command(
+        "start": start_of(
             target,
             [(operator.entry.parallelism, operator.entry.max_parallelism) for operator in source.operators],
             [(proof.parallelism, proof.max_parallelism) for proof in proofs],
-        ),
+        ).command,
     }
 
 

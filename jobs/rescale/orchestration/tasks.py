@@ -94,7 +94,7 @@ def _publish(planned: Summary, params: Any = None, outlet_events: Any = None) ->
     }
     log.info("start the job: %s", done["start"])
     kept = {key: done[key] for key in ("target", "metadata_sha256", "certificate", "start")}
-    return {**kept, "certificate_sha256": digest}
+    return {**kept, "starting": plan.start._asdict(), "certificate_sha256": digest}
 
 
 inspect = _rescale_task(_inspect, task_id="inspect")

@@ -19,7 +19,7 @@ import msgspec
 from rescale.errors import SnapshotError
 from rescale.flink.key_groups import subtask_of_key_group
 from rescale.flink.metadata.handles import DistributionMode
-from rescale.flink.start import start_command
+from rescale.flink.start import Start, start_of
 from rescale.planning.places import Places
 from rescale.storage.store import Pin
 
@@ -287,9 +287,9 @@ class Plan:
         return {operator_id: name for operator_id, name in rekeyed if name is not None}
 
     @property
-    def start(self) -> str:
-        """The command that starts the job from the result."""
-        return start_command(
+    def start(self) -> Start:
+        """How the job is started from the result."""
+        return start_of(
             self.target,
             [(operator.parallelism, operator.max_parallelism) for operator in self.operators],
             [(operator.new_parallelism, operator.new_max_parallelism) for operator in self.operators],

@@ -20,7 +20,7 @@ def outcome(plan: Plan, published: Published) -> dict[str, Any]:
         "bytes_moved": plan.bytes_moved,
         "certificate": plan.places.certificate,
         "warnings": list(plan.warnings),
-        "start": plan.start,
+        "start": plan.start.command,
     }
 
 

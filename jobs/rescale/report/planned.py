@@ -34,7 +34,7 @@ def plan_summary(plan: Plan, snapshot: Snapshot, kafka: Sequence[KafkaOffsets] =
         "operators": [_operator(operator) for operator in plan.operators],
         "kafka": [kafka_document(offsets, parallelism[offsets.operator.entry.operator_id]) for offsets in kafka],
         "warnings": list(plan.warnings),
-        "start": plan.start,
+        "start": plan.start.command,
         "insight": insight_document(plan_insight(plan, snapshot)),
     }
 

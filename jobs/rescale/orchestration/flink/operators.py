@@ -1,0 +1,133 @@
+"""The operators of a rescale that take a job's savepoint, hand the job over, and go back.
+
+They act in a worker, for as long as a few requests take, and defer: the triggerer waits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, NoReturn
+
+import msgspec
+from airflow.sdk import BaseOperator, Context
+
+from rescale.errors import RescaleError
+from rescale.flink.start import Start
+from rescale.orchestration.attempts import ATTEMPTS, ended_by_our_errors
+from rescale.orchestration.flink.kinds import hand_over_of
+from rescale.orchestration.flink.questions import Answer, Question
+from rescale.orchestration.flink.stopping import (
+    JobBefore,
+    clear_the_way,
+    go_back,
+    hand_job_over,
+    job_before_of,
+    take_savepoint,
+)
+from rescale.orchestration.flink.triggers import Answered
+
+_PERIOD_SECONDS = 5.0
+
+
+class _Waiting(BaseOperator):
+    """Waits for an answer for at most `patience`."""
+
+    def __init__(self, *, patience: timedelta = timedelta(hours=1), **arguments: Any) -> None:
+        super().__init__(**{**ATTEMPTS, **arguments})
+        self.patience = patience
+
+    def answered(self, context: Context, event: dict[str, Any]) -> Answer:  # noqa: ARG002
+        """The result of the task."""
+        with ended_by_our_errors():
+            return self._answer(event)
+
+    def _wait_for(self, step: Question | Answer, then: str = "answered") -> Answer:
+        return step if isinstance(step, dict) else self._wait(step, then)
+
+    def _wait(self, question: Question, then: str) -> NoReturn:
+        self.log.info("waiting for %s", question.waits_for)
+        deadline = time.time() + self.patience.total_seconds()
+        trigger = Answered(msgspec.to_builtins(question), deadline, _PERIOD_SECONDS)
+        self.defer(trigger=trigger, method_name=then)
+
+    def _answer(self, event: dict[str, Any]) -> Answer:
+        if "error" in event:
+            raise RescaleError.from_json(event["error"])
+        answer: Answer = event["answer"]
+        self.log.info("%s", answer)
+        return answer
+
+
+class TakeSavepoint(_Waiting):
+    """Takes the savepoint of a job: `{"savepoint": URI, "job": id, "state": of the job}`.
+
+    `before` is the document of a `JobBefore`.
+    """
+
+    template_fields: Sequence[str] = ("before",)
+
+    def __init__(self, *, before: Any, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.before = before
+
+    def execute(self, context: Context) -> Answer:
+        with ended_by_our_errors():
+            return self._wait_for(take_savepoint(job_before_of(self.before), _run(context)))
+
+
+class HandOverJob(_Waiting):
+    """Starts the job from the result, or shows the command that does: what Flink or its operator says of the new job.
+
+    `hand_over` is a document as `hand_over_of` takes, `start` one of a `Start`; `before` is that of a `JobBefore` if
+    the run has taken the savepoint.
+    """
+
+    template_fields: Sequence[str] = ("hand_over", "start", "before")
+
+    def __init__(self, *, hand_over: Any, start: Any, before: Any = None, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.hand_over = hand_over
+        self.start = start
+        self.before = before
+
+    def execute(self, context: Context) -> Answer:
+        with ended_by_our_errors():
+            start = Start(**self.start)
+            self.log.info("start the job: %s", start.command)
+            before = None if self.before is None else job_before_of(self.before)
+            return self._wait_for(hand_job_over(hand_over_of(self.hand_over), start, _run(context), before))
+
+
+class GoBack(_Waiting):
+    """Starts the job again from the savepoint that was taken of it, at its old shape; a job that still runs is left.
+
+    `before` is the document of a `JobBefore`, `taken` the result of `TakeSavepoint`, None if there is none.
+    """
+
+    template_fields: Sequence[str] = ("before", "taken")
+
+    def __init__(self, *, before: Any, taken: Any = None, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.before = before
+        self.taken = taken
+
+    def execute(self, context: Context) -> Answer:
+        with ended_by_our_errors():
+            before: JobBefore = job_before_of(self.before)
+            if (question := clear_the_way(before, _run(context))) is not None:
+                self._wait(question, "cleared")
+            savepoint = self.taken["savepoint"] if self.taken else None
+            return self._wait_for(go_back(before, _run(context), savepoint))
+
+    def cleared(self, context: Context, event: dict[str, Any]) -> Answer:
+        """What was under way has ended: on."""
+        with ended_by_our_errors():
+            self._answer(event)
+        return self.execute(context)
+
+
+def _run(context: Context) -> str:
+    instance = context["ti"]
+    return f"{instance.dag_id}/{instance.run_id}"

@@ -1,0 +1,214 @@
+"""Flink's REST API, as far as a rescale needs it: jobs, savepoints, jars.
+
+The network, a JobManager that is about to be elected and faults of the server are `StoreError`s: they pass. What Flink
+refuses is a `RequestError` with Flink's own words. What Flink does not know (it forgets finished savepoints after
+`rest.async.store-duration`, jobs after `jobstore.expiration-time`) is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+from urllib.parse import quote
+
+import httpx
+
+from rescale.errors import RequestError, StoreError
+from rescale.flink.start import MAX_PARALLELISM_OPTION, Start
+from rescale.orchestration.flink.job import Job, JobLine
+
+_TIMEOUT_SECONDS = 60
+"""For one request; to run a jar takes longest, because its `main` runs meanwhile."""
+
+
+class Taking(StrEnum):
+    """What becomes of the job when its savepoint is taken."""
+
+    RUN_ON = "run on"
+    """It goes on, so what it does afterwards is not in the savepoint."""
+
+    STOP = "stop"
+    """Stop with savepoint: sources end, sinks commit what they wrote. Nothing comes after the savepoint."""
+
+    CANCEL = "cancel"
+    """It is cancelled as soon as the savepoint is there; what sinks have not committed is in the savepoint."""
+
+
+class Savepoint(NamedTuple):
+    """How far a savepoint is: it lies at `location`, or has a `failure`, or neither yet."""
+
+    location: str | None
+    failure: str | None
+
+
+class Flink:
+    """A cluster's REST API. A context manager.
+
+    `address` may hold a path, for a proxy; `headers` are sent with every request.
+    """
+
+    def __init__(self, address: str, headers: Mapping[str, str] | None = None) -> None:
+        self.address = address
+        self._http = httpx.Client(base_url=address, headers=headers, timeout=_TIMEOUT_SECONDS)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._http.close()
+
+    def jobs(self) -> list[JobLine]:
+        """All jobs that Flink knows, ended ones too."""
+        found = self._known("GET", "/jobs/overview")
+        return [JobLine(job["jid"], job["name"], job["state"]) for job in found["jobs"]]
+
+    def job(self, job_id: str) -> Job | None:
+        document = self._ask("GET", f"/jobs/{job_id}")
+        return None if document is None else Job.from_json(document)
+
+    def default_parallelism(self, job_id: str) -> int | None:
+        """The parallelism of the job's operators that have none of their own; None if the job does not say it."""
+        document = self._known("GET", f"/jobs/{job_id}/config")
+        parallelism = int(document.get("execution-config", {}).get("job-parallelism", -1))
+        return parallelism if parallelism > 0 else None
+
+    def why_failed(self, job_id: str) -> str | None:
+        """The root exception of a job, without its stack trace."""
+        document = self._ask("GET", f"/jobs/{job_id}/exceptions?maxExceptions=1") or {}
+        history = document.get("exceptionHistory", {}).get("entries", [])
+        trace = history[0]["stacktrace"] if history else document.get("root-exception")
+        return _causes(trace) if trace else None
+
+    def cancel(self, job_id: str) -> None:
+        """Asks the job to end; one that has ended or is not known is left alone."""
+        self._ask("PATCH", f"/jobs/{job_id}?mode=cancel", allowed=(404, 409))
+
+    def trigger_savepoint(self, job_id: str, trigger_id: str, directory: str, taking: Taking) -> None:
+        """Begins a canonical savepoint below `directory`; one that was begun with this trigger id stays the only one.
+
+        `SavepointTriggerHandler` and `StopWithSavepointHandler` take the id in the request.
+        """
+        if taking is Taking.STOP:
+            path, body = "stop", {"targetDirectory": directory, "drain": False}
+        else:
+            path, body = "savepoints", {"target-directory": directory, "cancel-job": taking is Taking.CANCEL}
+        body |= {"formatType": "CANONICAL", "triggerId": trigger_id}
+        self._known("POST", f"/jobs/{job_id}/{path}", body)
+
+    def savepoint(self, job_id: str, trigger_id: str) -> Savepoint | None:
+        """What became of a trigger, of either kind."""
+        document = self._ask("GET", f"/jobs/{job_id}/savepoints/{trigger_id}")
+        if document is None:
+            return None
+        operation = document.get("operation") or {}
+        failure = operation.get("failure-cause")
+        return Savepoint(operation.get("location"), _causes(failure["stack-trace"]) if failure else None)
+
+    def latest_savepoint(self, job_id: str) -> str | None:
+        """Where the last savepoint of a job lies that completed, by the job's own statistics."""
+        document = self._ask("GET", f"/jobs/{job_id}/checkpoints") or {}
+        savepoint = (document.get("latest") or {}).get("savepoint") or {}
+        location: str | None = savepoint.get("external_path")
+        return location
+
+    def restored_from(self, job_id: str) -> str | None:
+        """Where the snapshot lies that the job was last restored from."""
+        document = self._ask("GET", f"/jobs/{job_id}/checkpoints") or {}
+        restored = (document.get("latest") or {}).get("restored") or {}
+        location: str | None = restored.get("external_path")
+        return location
+
+    def jars(self) -> dict[str, str]:
+        """Names of the uploaded jars by id."""
+        return {jar["id"]: jar["name"] for jar in self._known("GET", "/jars")["files"]}
+
+    def run_jar(
+        self,
+        jar: str,
+        job_id: str,
+        start: Start,
+        entry_class: str | None,
+        arguments: Sequence[str],
+        configuration: Mapping[str, str],
+    ) -> None:
+        """Starts a job from a snapshot, which stays the user's (`RestoreMode.NO_CLAIM`), with nothing left out of it.
+
+        Flink refuses a second job of the same id.
+        """
+        options = dict(configuration)
+        if start.max_parallelism is not None:
+            options[MAX_PARALLELISM_OPTION] = str(start.max_parallelism)
+        body = {
+            "jobId": job_id,
+            "entryClass": entry_class,
+            "programArgsList": list(arguments),
+            "parallelism": start.parallelism,
+            "savepointPath": start.snapshot,
+            "allowNonRestoredState": False,
+            "restoreMode": "NO_CLAIM",
+            "flinkConfiguration": options,
+        }
+        self._known(
+            "POST", f"/jars/{quote(jar)}/run", {name: value for name, value in body.items() if value is not None}
+        )
+
+    def _known(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+        """As `_ask`, of something that must be there."""
+        document = self._ask(method, path, body)
+        if document is None:
+            raise RequestError(
+                "Flink does not know what it was asked for",
+                path=self.address + path.partition("?")[0],
+                advice="look at the address and at the ids of job and jar",
+            )
+        return document
+
+    def _ask(self, method: str, path: str, body: Any = None, allowed: Sequence[int] = (404,)) -> dict[str, Any] | None:
+        """The document of an answer; None for a status that is `allowed`."""
+        place = self.address + path.partition("?")[0]
+        try:
+            answer = self._http.request(method, path, json=body)
+        except httpx.TransportError as error:
+            raise StoreError(
+                "Flink cannot be reached", path=place, found=str(error) or type(error).__name__, advice="is it up?"
+            ) from None
+        if answer.status_code in allowed:
+            return None
+        if answer.status_code in (401, 403):
+            raise RequestError(
+                "Flink's REST API refuses the access",
+                path=place,
+                found=f"status {answer.status_code}",
+                advice="name an Airflow connection with a login and password, or with a password alone for a token",
+            )
+        if answer.status_code == 429 or answer.status_code >= 500:
+            raise StoreError("Flink has trouble", path=place, found=_words(answer))
+        if not answer.is_success:
+            raise RequestError("Flink refuses the request", path=place, found=_words(answer))
+        try:
+            document: dict[str, Any] = answer.json()
+        except ValueError:
+            raise RequestError(
+                "what answers is not Flink's REST API", path=place, expected="JSON", found=answer.text[:100]
+            ) from None
+        return document
+
+
+def _words(answer: httpx.Response) -> str:
+    """What an answer that is no success says (`ErrorResponseBody`)."""
+    try:
+        errors = answer.json()["errors"]
+    except (ValueError, KeyError, TypeError):
+        return f"status {answer.status_code}: {answer.text[:200]}"
+    return f"status {answer.status_code}: " + "; ".join(_causes(error) for error in errors)
+
+
+def _causes(trace: str) -> str:
+    """The messages of a Java stack trace: its first line and those of its causes, each once."""
+    lines = [line.strip() for line in trace.splitlines()]
+    messages = [line.removeprefix("Caused by: ") for i, line in enumerate(lines) if i == 0 or line.startswith("Caused")]
+    return " <- ".join(dict.fromkeys(filter(None, messages)))

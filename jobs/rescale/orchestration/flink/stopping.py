@@ -1,0 +1,193 @@
+"""Taking a job's savepoint, and the way back: what was known before the job was stopped starts it again.
+
+Whoever stops a job must be able to start it. So the job is looked at first, and what its start will take is stored; a
+hand-over that cannot start it (the printed command) allows no stop. The way back is taken from the *source* savepoint
+at the old shape, once nothing runs that was started from the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from rescale.errors import RequestError, RescaleError, StoreError
+from rescale.flink.start import Start
+from rescale.orchestration.flink.access import open_flink
+from rescale.orchestration.flink.deployment import Wanted, read_deployment, redeploy
+from rescale.orchestration.flink.ids import ids
+from rescale.orchestration.flink.kinds import HandOver, PatchDeployment, Print
+from rescale.orchestration.flink.questions import Answer, DeploymentRuns, Question, SavepointTaken, savepoint_below
+from rescale.orchestration.flink.rest import Flink, Taking
+from rescale.orchestration.flink.starting import check_hand_over, start_job, withdraw_job
+from rescale.storage.locations import join, normalise
+
+
+class JobBefore(msgspec.Struct, frozen=True):
+    """A running job, and all that is needed to take its savepoint and to start it again.
+
+    `directory` is where savepoints go, `parallelism` the job's own, `deployment` the old fields of the FlinkDeployment
+    if it is handed over to one.
+    """
+
+    flink: str
+    job_id: str
+    name: str
+    taking: Taking
+    directory: str
+    parallelism: int
+    hand_over: HandOver
+    deployment: Wanted | None
+
+    def own_directory(self, run: str) -> str:
+        """Where the savepoint of this run goes: what lies there is ours."""
+        return join(normalise(self.directory), f"rescale-{next(ids('directory', run, self.job_id))[:12]}")
+
+
+def job_before_of(document: Mapping[str, Any]) -> JobBefore:
+    """The mirror of `msgspec.to_builtins`."""
+    return msgspec.convert(document, JobBefore)
+
+
+def look_at_job(flink: str, job: str, taking: Taking, directory: str, hand_over: HandOver) -> JobBefore:
+    """The job with this id or name, which must run; `RequestError` if it could not be started again.
+
+    `flink` is an address or the id of an Airflow connection.
+    """
+    if taking is not Taking.RUN_ON and isinstance(hand_over, Print):
+        raise RequestError(
+            "nothing could start the job again if the rescale failed after it was stopped",
+            expected="a hand-over to a session cluster or to a FlinkDeployment",
+            found="a command that is printed",
+            advice="let the job run on while its savepoint is taken, or name a hand-over",
+        )
+    check_hand_over(hand_over)
+    with open_flink(flink) as cluster:
+        job_id = _find(cluster, job)
+        found = cluster.job(job_id)
+        if found is None or found.state != "RUNNING":
+            raise RequestError(
+                "the job does not run", path=cluster.address, expected="RUNNING", found=found.state if found else None
+            )
+        parallelism = cluster.default_parallelism(job_id) or found.parallelism
+    fields = None
+    if isinstance(hand_over, PatchDeployment):
+        deployment = read_deployment(hand_over)
+        fields = deployment.fields
+        if deployment.job_id not in (None, job_id):
+            raise RequestError(
+                "the job is not that of the FlinkDeployment",
+                path=f"{hand_over.namespace}/{hand_over.name}",
+                expected=f"job {job_id}",
+                found=deployment.job_id,
+            )
+    return JobBefore(flink, job_id, found.name, taking, normalise(directory), parallelism, hand_over, fields)
+
+
+def take_savepoint(before: JobBefore, run: str) -> Question:
+    """Begins the savepoint, or finds the one that an earlier try of this run began; one that failed is not the last."""
+    directory = before.own_directory(run)
+    with open_flink(before.flink) as flink:
+        for trigger_id in ids("savepoint", run):
+            question = SavepointTaken(before.flink, before.job_id, trigger_id, directory, before.taking)
+            known = flink.savepoint(before.job_id, trigger_id)
+            if known is None:
+                job = flink.job(before.job_id)
+                if job is not None and not job.ended:
+                    if not job.runs:
+                        raise StoreError("the job does not run just now", path=flink.address, found=job.state)
+                    flink.trigger_savepoint(before.job_id, trigger_id, directory, before.taking)
+            if known is None or known.failure is None:
+                return question
+    raise RescaleError("Flink could not take the savepoint", path=directory, found="too many tries")
+
+
+def hand_job_over(hand_over: HandOver, start: Start, run: str, before: JobBefore | None) -> Question | Answer:
+    """Starts the job from the result, at its new shape; `before` is the job whose savepoint this run has taken."""
+    if before is not None and not isinstance(hand_over, Print):
+        with open_flink(before.flink) as flink:
+            job = flink.job(before.job_id)
+            if job is not None and not job.ended:
+                raise RequestError(
+                    "the job still runs: two would do its work",
+                    path=flink.address,
+                    found=f"{before.name} ({before.job_id}), {job.state}",
+                    advice="stop it when its savepoint is taken, or let the command be printed",
+                )
+    return start_job(hand_over, start, *_seed(run, before))
+
+
+def clear_the_way(before: JobBefore, run: str) -> Question | None:
+    """What must come to its end before the way back: a savepoint that is being taken, a job started from the result."""
+    with open_flink(before.flink) as flink:
+        job = flink.job(before.job_id)
+        if job is not None and not job.ended:
+            return _savepoint_under_way(flink, before, run)
+    return withdraw_job(before.hand_over, *_seed(run, before))
+
+
+def go_back(before: JobBefore, run: str, savepoint: str | None) -> Question | Answer:
+    """Starts the job again from the savepoint that was taken of it (None: as Flink tells), at its old shape.
+
+    A job that still runs was never stopped: nothing is done then.
+    """
+    with open_flink(before.flink) as flink:
+        job = flink.job(before.job_id)
+        if job is not None and not job.ended:
+            return {"job": before.job_id, "name": before.name, "went_back": False}
+        savepoint = savepoint or _taken(flink, before, run)
+    if savepoint is None:
+        raise RescaleError(
+            "the job has ended, and no savepoint of this run is known",
+            path=before.own_directory(run),
+            found=f"{before.name} ({before.job_id}), {job.state if job is not None else 'forgotten by Flink'}",
+            advice="start it from its last checkpoint, or from the savepoint if there is one in this directory",
+        )
+    if isinstance(before.hand_over, PatchDeployment) and before.deployment is not None:
+        wanted = Wanted(savepoint, before.deployment.parallelism, before.deployment.max_parallelism)
+        return DeploymentRuns(before.hand_over, redeploy(before.hand_over, wanted))
+    return start_job(before.hand_over, Start(savepoint, before.parallelism, None), "back", *_seed(run, before))
+
+
+def _seed(run: str, before: JobBefore | None) -> tuple[str, ...]:
+    return ("job", run, before.job_id if before is not None else "")
+
+
+def _find(flink: Flink, job: str) -> str:
+    """The id of a job that is named by its id, or by its name if only one that runs has it."""
+    jobs = flink.jobs()
+    if any(line.job_id == job for line in jobs):
+        return job
+    alive = [line for line in jobs if not line.ended]
+    named = [line.job_id for line in alive if line.name == job]
+    if len(named) != 1:
+        raise RequestError(
+            "there are several jobs of this name" if named else "there is no such job",
+            path=flink.address,
+            expected="the id of a job, or the name of a single one: "
+            + (", ".join(f"{line.name} ({line.job_id})" for line in alive) or "none runs"),
+            found=job,
+        )
+    return named[0]
+
+
+def _savepoint_under_way(flink: Flink, before: JobBefore, run: str) -> Question | None:
+    for trigger_id in ids("savepoint", run):
+        known = flink.savepoint(before.job_id, trigger_id)
+        if known is None:
+            return None
+        if known.failure is None and (known.location is None or before.taking is not Taking.RUN_ON):
+            return SavepointTaken(before.flink, before.job_id, trigger_id, before.own_directory(run), before.taking)
+    return None
+
+
+def _taken(flink: Flink, before: JobBefore, run: str) -> str | None:
+    for trigger_id in ids("savepoint", run):
+        known = flink.savepoint(before.job_id, trigger_id)
+        if known is None:
+            break
+        if known.location is not None:
+            return normalise(known.location)
+    location = savepoint_below(flink, before.job_id, before.own_directory(run))
+    return None if location is None else normalise(location)

@@ -1,0 +1,25 @@
+"""A session cluster of each release line, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from flink.distribution import LINES
+from support.needs import need
+from support.session_cluster import SessionCluster, session_cluster
+
+
+@pytest.fixture(scope="module", params=list(LINES))
+def running(request: pytest.FixtureRequest) -> Iterator[SessionCluster]:
+    need("javac", "the job of these tests is compiled for real Flink (a JDK 17)")
+    with session_cluster(LINES[request.param]) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(running: SessionCluster) -> Iterator[SessionCluster]:
+    """Without a job, before and after the test."""
+    yield running
+    running.clear()

@@ -1,0 +1,149 @@
+"""A job of a real session cluster: its savepoint taken, rescaled, handed over, and gone back to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from rescale.errors import RequestError
+from rescale.flink.start import Start
+from rescale.orchestration.attempts import TaskEnded
+from rescale.orchestration.flink.kinds import Print, RunJar
+from rescale.orchestration.flink.operators import GoBack, HandOverJob, TakeSavepoint
+from rescale.orchestration.flink.rest import Taking
+from rescale.orchestration.flink.stopping import JobBefore, look_at_job
+from support.deferring import run_operator
+from support.pipeline import execute_without_spark, plan_rescale
+from support.session_cluster import SessionCluster, wait_until
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def jar_of(cluster: SessionCluster, *arguments: str) -> RunJar:
+    return RunJar(cluster.address, "counts.jar", "Counts", arguments)
+
+
+def look(cluster: SessionCluster, taking: Taking, *arguments: str) -> JobBefore:
+    return look_at_job(
+        cluster.address, "counts", taking, str(cluster.folder / "savepoints"), jar_of(cluster, *arguments)
+    )
+
+
+def take(before: JobBefore, run_id: str) -> Any:
+    return run_operator(TakeSavepoint(task_id="take", before=msgspec.to_builtins(before)), run_id)
+
+
+def hand_over(before: JobBefore, start: Start, run_id: str) -> Any:
+    documents = {"hand_over": msgspec.to_builtins(before.hand_over), "before": msgspec.to_builtins(before)}
+    return run_operator(HandOverJob(task_id="hand_over", start=start._asdict(), **documents), run_id)
+
+
+def back(before: JobBefore, taken: Any, run_id: str) -> Any:
+    return run_operator(GoBack(task_id="back", before=msgspec.to_builtins(before), taken=taken), run_id)
+
+
+def rescaled(source: str, target: Path) -> Start:
+    plan = plan_rescale(source, str(target), ["3"], max_parallelism=["256"])
+    execute_without_spark(plan)
+    return plan.start
+
+
+def shapes(cluster: SessionCluster, job_id: str) -> set[tuple[int, int]]:
+    return {(vertex.parallelism, vertex.max_parallelism) for vertex in cluster.job(job_id).vertices}
+
+
+def savepoints(cluster: SessionCluster) -> int:
+    return len(list((cluster.folder / "savepoints").glob("*/savepoint-*/_metadata")))
+
+
+def test_a_savepoint_of_a_job_that_runs_on_is_taken_once(cluster: SessionCluster) -> None:
+    job_id, before = cluster.run(2), savepoints(cluster)
+    taken = take(look(cluster, Taking.RUN_ON), "run-on")
+    assert taken["state"] == "RUNNING"
+    assert (Path(taken["savepoint"]) / "_metadata").is_file()
+    assert take(look(cluster, Taking.RUN_ON), "run-on") == taken, "a retry finds it"
+    assert savepoints(cluster) == before + 1
+    assert take(look(cluster, Taking.RUN_ON), "another run")["savepoint"] != taken["savepoint"]
+    assert cluster.alive() == {job_id}
+    with pytest.raises(TaskEnded, match="the job still runs: two would do its work"):
+        hand_over(look(cluster, Taking.RUN_ON), Start(taken["savepoint"], 3, None), "run-on")
+    assert back(look(cluster, Taking.RUN_ON), taken, "run-on")["went_back"] is False
+
+
+def test_a_stopped_job_runs_at_its_new_shape_from_the_result(cluster: SessionCluster, tmp_path: Path) -> None:
+    cluster.run(2)
+    before = look(cluster, Taking.STOP)
+    assert (before.name, before.parallelism) == ("counts", 2)
+    taken = take(before, "story")
+    assert cluster.job(before.job_id).state == "FINISHED"
+    start = rescaled(taken["savepoint"], tmp_path / "result")
+    started = hand_over(before, start, "story")
+    assert Path(started["restored_from"].removeprefix("file:")) == tmp_path / "result"
+    assert shapes(cluster, started["job"]) == {(3, 256)}
+    assert hand_over(before, start, "story") == started, "a retry finds it"
+    assert cluster.alive() == {started["job"]}
+
+
+def test_a_hand_over_that_fails_goes_back_to_the_source(cluster: SessionCluster, tmp_path: Path) -> None:
+    cluster.run(2)
+    before = look(cluster, Taking.CANCEL, "128")  # a maximum in the code, which no configuration overrides
+    taken = take(before, "fails")
+    assert cluster.job(before.job_id).state == "CANCELED"
+    with pytest.raises(TaskEnded, match=r"(?s)the job did not start from the snapshot.*FAILED.*max parallelism"):
+        hand_over(before, rescaled(taken["savepoint"], tmp_path / "result"), "fails")
+    assert cluster.alive() == set()
+    old = back(before, taken, "fails")
+    assert Path(old["restored_from"].removeprefix("file:")) == Path(taken["savepoint"])
+    assert shapes(cluster, old["job"]) == {(2, 128)}
+    assert back(before, taken, "fails") == old, "a retry finds it"
+    assert cluster.alive() == {old["job"]}
+
+
+def test_the_way_back_ends_what_was_started_and_finds_the_savepoint_itself(
+    cluster: SessionCluster, tmp_path: Path
+) -> None:
+    cluster.run(2)
+    before = look(cluster, Taking.STOP)
+    taken = take(before, "lost")
+    new = hand_over(before, rescaled(taken["savepoint"], tmp_path / "result"), "lost")
+    old = back(before, None, "lost")
+    assert old["restored_from"].endswith(taken["savepoint"].rpartition("/")[2])
+    assert cluster.job(new["job"]).state == "CANCELED"
+    assert cluster.alive() == {old["job"]}
+
+
+def test_a_savepoint_that_cannot_be_written_leaves_the_job_and_the_next_try_takes_another(
+    cluster: SessionCluster,
+) -> None:
+    job_id = cluster.run(2)
+    blocked = cluster.folder / "blocked"
+    blocked.write_text("a file where the directory should be")
+    before = look_at_job(cluster.address, job_id, Taking.STOP, str(blocked), jar_of(cluster))
+    with pytest.raises(TaskEnded, match="Flink could not take the savepoint") as ended:
+        take(before, "blocked")
+    assert not ended.value.error.final
+    wait_until(lambda: cluster.job(job_id).runs, "the job to go on")
+    assert back(before, None, "blocked")["went_back"] is False
+    blocked.unlink()
+    assert take(before, "blocked")["state"] == "FINISHED"
+
+
+def test_what_would_fail_later_is_refused_before_anything_is_stopped(cluster: SessionCluster) -> None:
+    job_id = cluster.run(1)
+    folder = str(cluster.folder)
+    with pytest.raises(RequestError, match="nothing could start the job again"):
+        look_at_job(cluster.address, job_id, Taking.STOP, folder, Print())
+    with pytest.raises(RequestError, match="the jar was not uploaded") as caught:
+        look_at_job(cluster.address, job_id, Taking.STOP, folder, RunJar(cluster.address, "other.jar"))
+    assert "counts.jar" in str(caught.value)
+    with pytest.raises(RequestError, match="there is no such job") as caught:
+        look_at_job(cluster.address, "nobody", Taking.STOP, folder, jar_of(cluster))
+    assert f"counts ({job_id})" in str(caught.value)
+    assert look_at_job(cluster.address, job_id, Taking.RUN_ON, folder, Print()).job_id == job_id
+    cluster.run(1)
+    with pytest.raises(RequestError, match="there are several jobs of this name"):
+        look(cluster, Taking.STOP)
+    assert len(cluster.alive()) == 2

@@ -1,0 +1,149 @@
+"""A session cluster of a real Flink: a JobManager with its REST API and a TaskManager, two JVMs on this machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from uuid import uuid4
+
+import httpx
+
+from flink.distribution import flink_home, logging_configuration
+from flink.harness import jvm_options
+from rescale.flink.start import Start
+from rescale.orchestration.flink.job import Job
+from rescale.orchestration.flink.rest import Flink
+from support.s3 import free_port
+
+_JOB = Path(__file__).parent / "Counts.java"
+_SLOTS = 16
+_START_SECONDS = 90
+
+_CONFIGURATION = {
+    "jobmanager.rpc.address": "127.0.0.1",
+    "jobmanager.bind-host": "127.0.0.1",
+    "jobmanager.memory.process.size": "700m",
+    "rest.address": "127.0.0.1",
+    "rest.bind-address": "127.0.0.1",
+    "taskmanager.host": "127.0.0.1",
+    "taskmanager.bind-host": "127.0.0.1",
+    "taskmanager.numberOfTaskSlots": str(_SLOTS),
+    # What Flink's start scripts would work out.
+    "taskmanager.cpu.cores": "2",
+    "taskmanager.memory.task.heap.size": "256mb",
+    "taskmanager.memory.task.off-heap.size": "0",
+    "taskmanager.memory.framework.heap.size": "128mb",
+    "taskmanager.memory.framework.off-heap.size": "64mb",
+    "taskmanager.memory.jvm-metaspace.size": "256mb",
+    "taskmanager.memory.jvm-overhead.min": "128mb",
+    "taskmanager.memory.jvm-overhead.max": "128mb",
+    "taskmanager.memory.network.min": "96mb",
+    "taskmanager.memory.network.max": "96mb",
+    "taskmanager.memory.managed.size": "32mb",
+    "taskmanager.memory.segment-size": "4kb",
+    "heartbeat.timeout": "600000",
+}
+
+
+@dataclass(frozen=True)
+class SessionCluster:
+    """`jar` is the id of the uploaded job `Counts`, `folder` is for savepoints."""
+
+    address: str
+    jar: str
+    folder: Path
+
+    def open(self) -> Flink:
+        return Flink(self.address)
+
+    def run(self, parallelism: int) -> str:
+        """Starts the job, and waits until all of it runs; returns its id."""
+        job_id = uuid4().hex
+        with self.open() as flink:
+            flink.run_jar(self.jar, job_id, Start("", parallelism, None), "Counts", (), {})
+        wait_until(lambda: self.job(job_id).runs, "the job to run")
+        return job_id
+
+    def job(self, job_id: str) -> Job:
+        with self.open() as flink:
+            job = flink.job(job_id)
+        assert job is not None
+        return job
+
+    def alive(self) -> set[str]:
+        """The ids of the jobs that have not ended."""
+        with self.open() as flink:
+            return {line.job_id for line in flink.jobs() if not line.ended}
+
+    def clear(self) -> None:
+        """Ends all jobs."""
+        with self.open() as flink:
+            for job_id in self.alive():
+                flink.cancel(job_id)
+        wait_until(lambda: not self.alive(), "the jobs to end")
+
+
+@contextmanager
+def session_cluster(version: str) -> Iterator[SessionCluster]:
+    """A running cluster of a release; it ends with the block."""
+    with TemporaryDirectory(prefix=f"flink-{version}-") as scratch:
+        folder = Path(scratch)
+        rest, rpc = free_port(), free_port()
+        options = {**_CONFIGURATION, "jobmanager.rpc.port": str(rpc), "rest.port": str(rest), "io.tmp.dirs": scratch}
+        (folder / "config.yaml").write_text("".join(f"{name}: {value}\n" for name, value in options.items()))
+        entrypoint = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
+        runner = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
+        with _jvm(version, entrypoint, folder), _jvm(version, runner, folder):
+            jar = _jar(version, folder)
+            address = f"http://127.0.0.1:{rest}"
+            wait_until(lambda: _slots(address) == _SLOTS, "Flink's slots", _START_SECONDS)
+            yield SessionCluster(address, _upload(address, jar), folder)
+
+
+def wait_until(holds: Callable[[], bool], what: str, seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.2)
+
+
+@contextmanager
+def _jvm(version: str, main: str, folder: Path) -> Iterator[None]:
+    jars = os.pathsep.join(map(str, flink_home(version)))
+    command = ["java", "-Xmx400m", *jvm_options(), f"-Dlog4j.configurationFile={logging_configuration()}"]
+    with (folder / f"{main.rpartition('.')[2]}.log").open("wb") as log:
+        process = subprocess.Popen([*command, "-cp", jars, main, "--configDir", str(folder)], stdout=log, stderr=log)
+        try:
+            yield
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _slots(address: str) -> int:
+    try:
+        return int(httpx.get(f"{address}/overview").json()["slots-total"])
+    except (httpx.TransportError, ValueError, KeyError):
+        return 0
+
+
+def _jar(version: str, folder: Path) -> Path:
+    """The job, compiled against a release."""
+    classes, jar = folder / "classes", folder / "counts.jar"
+    libraries = os.pathsep.join(map(str, flink_home(version)))
+    subprocess.run(["javac", "-nowarn", "-d", str(classes), "-cp", libraries, str(_JOB)], check=True)
+    subprocess.run(["jar", "-c", "-f", str(jar), "-C", str(classes), "."], check=True)
+    return jar
+
+
+def _upload(address: str, jar: Path) -> str:
+    with jar.open("rb") as file:
+        answer = httpx.post(f"{address}/jars/upload", files={"jarfile": (jar.name, file, "application/x-java-archive")})
+    assert answer.is_success, answer.text
+    return str(answer.json()["filename"]).rpartition("/")[2]
