@@ -1,4 +1,4 @@
-"""An operator as Airflow runs it: in a worker and, while it is deferred, in a triggerer that gets its trigger as data."""
+"""An operator as Airflow runs it: in a worker and, while deferred, in a triggerer that has its trigger as data."""
 
 from __future__ import annotations
 
