@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rescale.insight.flink_restore import OperatorRestore
-from rescale.planning.plan import Plan, Slot
+from rescale.planning.plan import OperatorPlan, Plan, Slot, WorkClass
 from rescale.storage.locations import is_s3
 
 MB = 1_000_000
@@ -24,12 +25,22 @@ START_SECONDS = 8.0
 
 STEPS = 3
 
-RELOCATE, REKEY, COMPARE, COMPARE_RECORDS = 500 * MB, 95 * MB, 900 * MB, 335 * MB
-"""Bytes of the source that a core moves or compares in a second; key groups as they are, then record by record.
-`benchmarks/relocate.py` and `benchmarks/rehash.py`."""
 
-READ_DATABASE = 40 * MB
-"""The same for the rows of RocksDB."""
+class Rates(NamedTuple):
+    """Bytes of the source that a core moves in a second, and that it compares with the result."""
+
+    move: int
+    compare: int
+
+
+WHOLE_KEY_GROUPS = Rates(500 * MB, 900 * MB)
+"""And elements of operator state (`benchmarks/relocate.py`)."""
+
+RECORDS = Rates(95 * MB, 335 * MB)
+"""Of key-group streams, to another max parallelism (`benchmarks/rehash.py`)."""
+
+ROWS_IN_ORDER, ROWS = Rates(400 * MB, 240 * MB), Rates(75 * MB, 240 * MB)
+"""Of databases, where the max parallelism stays and where it does not (`benchmarks/kinds.py`)."""
 
 S3_CONNECTION = 85 * MB
 """Bytes per second, either way (Amazon S3 performance guidelines: 85 to 90 MB/s for a request)."""
@@ -76,13 +87,18 @@ def run_seconds(plan: Plan) -> float:
     work = 0.0
     for operator in plan.operators:
         rekeyed = operator.rekeying.bytes if operator.rekeying is not None else 0
-        moved = operator.bytes_of(*Slot) - rekeyed
-        work += moved / RELOCATE + moved / COMPARE + rekeyed / REKEY + rekeyed / COMPARE_RECORDS
-        if operator.rekeying is not None:
-            work += 2 * sum(database.size for database in operator.rekeying.databases) / READ_DATABASE
+        for size, rates in ((operator.bytes_of(*Slot) - rekeyed, WHOLE_KEY_GROUPS), (rekeyed, _rates(operator))):
+            work += size / rates.move + size / rates.compare
     ends = [is_s3(plan.source), is_s3(plan.target)]
     work += 2 * sum(ends) * plan.bytes_moved / S3_CONNECTION  # moved over there, read from there to be compared
     return STEPS * START_SECONDS + work / CORES
+
+
+def _rates(operator: OperatorPlan) -> Rates:
+    """Of what is looked at record by record."""
+    if operator.rekeying is None or not operator.rekeying.databases:
+        return RECORDS
+    return ROWS_IN_ORDER if operator.work is WorkClass.RELOCATE else ROWS
 
 
 def restore_seconds(restores: Iterable[OperatorRestore], *, on_s3: bool) -> float:

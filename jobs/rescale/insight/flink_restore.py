@@ -79,12 +79,12 @@ def flink_restore(operator: Operator, parallelism: int) -> OperatorRestore:
     entry = operator.entry
     databases = _by_subtask(operator.databases, operator, parallelism)
     streams = _by_subtask((*operator.keyed, *operator.raw_keyed), operator, parallelism)
-    sizes = list(accumulate(key_group_sizes(operator).sizes, initial=0))
+    ends = list(accumulate(key_group_sizes(operator).sizes, initial=0)) if operator.databases else []
     subtasks = []
     for subtask in range(parallelism):
         own = key_group_range(entry.max_parallelism, parallelism, subtask)
         files = _of_streams(subtask, own, streams[subtask])
-        subtasks.append(_with_databases(files, own, databases[subtask], sizes) if databases[subtask] else files)
+        subtasks.append(_with_databases(files, own, databases[subtask], ends) if databases[subtask] else files)
     state = sum(stream.extent.length for stream in (*operator.keyed, *operator.raw_keyed))
     state += sum(database.size for database in operator.databases)
     return OperatorRestore(entry.operator_id, operator.label, entry.parallelism, parallelism, state, tuple(subtasks))

@@ -1,0 +1,53 @@
+"""Estimates: what they are made of, and that they are near what was measured once."""
+
+from __future__ import annotations
+
+import pytest
+
+from rescale.flink.keyed.header import read_keyed_header
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.insight.durations import START_SECONDS, STEPS, durations, restore_seconds
+from rescale.insight.flink_restore import flink_restore
+from rescale.planning.plan import Plan
+from rescale.planning.planner import make_plan
+from rescale.planning.request import make_request
+from support.snapshot_bytes import keyed_header, keyed_state
+from support.synthetic import database, keyed_stream, operator, snapshot
+
+GB = 1_000_000_000
+START = STEPS * START_SECONDS
+HEADER = read_keyed_header(keyed_header(keyed_state("sum")), "")
+
+
+def one_gigabyte(target: str = "/target", *maximum: str) -> Plan:
+    streams = []
+    for subtask, first in enumerate(range(0, 128, 32)):
+        groups = dict.fromkeys(range(first, first + 32), GB // 128)
+        streams.append(keyed_stream(subtask, groups, Framing.CANONICAL, HEADER, first=first, last=first + 31))
+    request = make_request("/source", target, ["6"], max_parallelism=list(maximum))
+    return make_plan(snapshot(operator("big", 4, keyed=tuple(streams))), request)
+
+
+@pytest.mark.parametrize(("maximum", "moving", "comparing"), [((), 0.8, 1.0), (("64",), 5.1, 1.5)])
+def test_a_gigabyte_takes_what_the_benchmarks_measured(
+    maximum: tuple[str, ...], moving: float, comparing: float
+) -> None:
+    """Seconds on two cores, by `benchmarks/relocate.py` and `benchmarks/rehash.py`."""
+    seconds = durations(one_gigabyte("/target", *maximum), None).run - START
+    assert (moving + comparing) / 2 < seconds < (moving + comparing) * 2
+
+
+@pytest.mark.parametrize(("parallelism", "measured"), [(6, 1.63), (2, 3.74), (4, 0.74)])
+def test_flinks_own_restore_takes_what_was_measured(parallelism: int, measured: float) -> None:
+    """Of 1 GB in four RocksDB directories, with Flink 1.20, in seconds."""
+    databases = tuple(database(i, 4, 128, GB // 4) for i in range(4))
+    seconds = restore_seconds([flink_restore(operator("big", 4, databases=databases), parallelism)], on_s3=False)
+    assert measured / 2 < seconds < measured * 2
+
+
+def test_s3_is_slower_and_what_flink_refuses_has_no_time() -> None:
+    local, over_there = durations(one_gigabyte(), ()), durations(one_gigabyte("s3://bucket/target"), None)
+    assert over_there.run > local.run + 5
+    assert over_there.restore > local.restore
+    assert over_there.flink is None
+    assert local.down == local.run + local.restore

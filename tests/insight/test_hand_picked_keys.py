@@ -1,0 +1,116 @@
+"""Keys that were picked by hand are told from others; real jobs are in `tests/flink/test_hand_picked_keys.py`."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rescale.flink.key_groups import key_group_of_hash, key_group_range, subtask_of_key_group
+from rescale.flink.keyed.header import read_keyed_header
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.flink.virtual_keys import virtual_keys
+from rescale.insight import lone_keys
+from rescale.insight.hand_picked_keys import HandPickedKeys, hand_picked_keys
+from rescale.insight.insight import snapshot_insight
+from rescale.planning.shape import Shape
+from rescale.planning.snapshot import Snapshot
+from rescale.storage.store import Pin
+from support.canonical import Record, write_group
+from support.snapshot_bytes import INT, keyed_header, keyed_state
+from support.snapshots import names, opened
+from support.synthetic import element_stream, keyed_stream, operator, snapshot
+
+MAXIMUM = 128
+HEADER = keyed_header(keyed_state("sum"), key=INT)
+
+
+def savepoint(folder: Path, keys: Iterable[int], parallelism: int) -> Snapshot:
+    """A canonical one of an operator with these keys, ints, and a list state beside them."""
+    groups: dict[int, list[int]] = {}
+    for key in keys:
+        groups.setdefault(key_group_of_hash(key, MAXIMUM), []).append(key)
+    files, streams = [("/nowhere/_metadata", Pin(9))], []
+    for subtask in range(parallelism):
+        own = key_group_range(MAXIMUM, parallelism, subtask)
+        contents = {
+            group: write_group(group, [record(key) for key in groups[group]], MAXIMUM)
+            for group in range(own.first, own.last + 1)
+            if group in groups
+        }
+        path = folder / str(subtask)
+        path.write_bytes(HEADER + b"".join(contents.values()))
+        files.append((str(path), Pin(path.stat().st_size, mtime_ns=path.stat().st_mtime_ns)))
+        sizes = {group: len(content) for group, content in contents.items()}
+        stream = keyed_stream(subtask, sizes, Framing.CANONICAL, HEADER, first=own.first, last=own.last)
+        streams.append(replace(stream, parsed=read_keyed_header(HEADER, "")))
+    pending = element_stream(0, {"pending": (DistributionMode.SPLIT_DISTRIBUTE, 2)})
+    one = operator("dealt", parallelism, MAXIMUM, keyed=tuple(streams), elements=(pending,))
+    return replace(snapshot(one), files=tuple(files))
+
+
+def record(key: int) -> Record:
+    return Record(0, struct.pack(">i", key) + b"\0", bytes(8))
+
+
+def found(folder: Path, keys: Sequence[int], parallelism: int, shape: Shape) -> HandPickedKeys | None:
+    taken = savepoint(folder, keys, parallelism)
+    return hand_picked_keys(taken, taken.operators[0], shape)
+
+
+def owner(key: int, shape: Shape) -> int:
+    return subtask_of_key_group(shape.max_parallelism, shape.parallelism, key_group_of_hash(key, shape.max_parallelism))
+
+
+@pytest.mark.parametrize("shape", [Shape(4, 128), Shape(6, 128), Shape(3, 32), Shape(5, 1000)])
+def test_the_smallest_keys_and_where_they_go(tmp_path: Path, shape: Shape) -> None:
+    keys = virtual_keys("int", MAXIMUM, 4)
+    one = found(tmp_path, keys, 4, shape)
+    assert one is not None
+    assert one.smallest
+    assert [picked.key for picked in one.keys] == [str(key) for key in keys]
+    goals = [owner(key, shape) for key in keys]
+    assert [picked.new_subtask for picked in one.keys] == goals
+    assert one.idle == tuple(i for i in range(shape.parallelism) if i not in goals)
+    assert one.crowded == tuple(i for i in range(shape.parallelism) if goals.count(i) > 1)
+    assert (one.key_type, one.table) == ("int", virtual_keys("int", shape.max_parallelism, shape.parallelism))
+    assert one.dealt == ("pending",)
+
+
+def test_other_keys_count_if_chance_is_unlikely(tmp_path: Path) -> None:
+    def others(parallelism: int) -> list[int]:
+        shape = Shape(parallelism, MAXIMUM)
+        return [next(k for k in range(5000, 99999) if owner(k, shape) == subtask) for subtask in range(parallelism)]
+
+    six = found(tmp_path, others(6), 6, Shape(6, MAXIMUM))
+    assert six is not None
+    assert not six.smallest
+    assert six.chance == pytest.approx(720 / 6**6)
+    assert found(tmp_path, others(3), 3, Shape(3, MAXIMUM)) is None  # in two cases of nine
+    assert found(tmp_path, others(6)[:5], 6, Shape(6, MAXIMUM)) is not None
+    assert found(tmp_path, others(6)[:3], 6, Shape(6, MAXIMUM)) is None
+
+
+def test_a_second_key_in_a_subtask_ends_the_suspicion(tmp_path: Path) -> None:
+    keys = list(virtual_keys("int", MAXIMUM, 4))
+    group = key_group_of_hash(keys[0], MAXIMUM)
+    beside = next(key for key in range(1000, 9999) if key_group_of_hash(key, MAXIMUM) == group)
+    elsewhere = next(key for key in range(1000, 9999) if owner(key, Shape(4, 128)) == 0 and key != beside)
+    assert found(tmp_path, [*keys, beside], 4, Shape(4, MAXIMUM)) is None
+    assert found(tmp_path, [*keys, elsewhere], 4, Shape(4, MAXIMUM)) is None
+
+
+def test_what_gives_no_suspicion_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lone_keys, "open_store", None)
+    monkeypatch.setattr("rescale.planning.key_sample.open_store", None)
+    assert found(tmp_path, range(500), 4, Shape(4, MAXIMUM)) is None
+    assert found(tmp_path, [], 4, Shape(4, MAXIMUM)) is None
+
+
+@pytest.mark.parametrize("name", names())
+def test_ordinary_jobs_are_not_suspected(name: str) -> None:
+    assert snapshot_insight(opened(name)).hand_picked_keys == ()

@@ -1,0 +1,74 @@
+"""The sentences: short, and only where there is something to decide."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.insight.hand_picked_keys import HandPickedKeys, PickedKey
+from rescale.insight.insight import Insight, snapshot_insight
+from rescale.insight.unions import UnionList
+from rescale.planning.snapshot import Snapshot
+from rescale.report.insights import insight_document, sentences, shapes_table
+from support.synthetic import database, keyed_stream, operator, own_stream, snapshot
+
+NOTHING = Insight((), (), (), ())
+
+PICKED = HandPickedKeys(
+    "id", "deal", 4, 6, 128, (PickedKey("7", 3, 0, 0), PickedKey("9", 40, 1, 0)), 0.09, False, (1, 2), (0,), "int",
+    (5, 6), ("pending",),
+)  # fmt: skip
+
+
+def said(insight: Insight) -> list[str]:
+    return sentences(insight_document(insight))
+
+
+def of_snapshot(taken: Snapshot) -> list[str]:
+    return said(snapshot_insight(taken))
+
+
+def test_an_even_small_snapshot_needs_no_word() -> None:
+    streams = tuple(own_stream(i, 4, 128, Framing.CANONICAL) for i in range(4))
+    assert of_snapshot(snapshot(operator("counts", 4, keyed=streams))) == []
+
+
+def test_why_one_and_a_half_times_costs_more_than_twice() -> None:
+    taken = snapshot(operator("counts", 4, databases=tuple(database(i, 4, 128, 32_000) for i in range(4))))
+    (why, ingest) = of_snapshot(taken)
+    assert why.startswith("4 → 6 costs Flink more than 4 → 8: 2 subtasks would lie between databases")
+    assert "use-ingest-db-restore-mode" in ingest
+
+
+def test_what_does_not_divide_and_what_is_hot() -> None:
+    groups = dict.fromkeys(range(10), 1_000_000) | {7: 50_000_000}
+    streams = tuple(
+        keyed_stream(i, {g: s for g, s in groups.items() if a <= g <= b}, Framing.CANONICAL, first=a, last=b)
+        for i, (a, b) in enumerate([(0, 2), (3, 4), (5, 7), (8, 9)])
+    )
+    taken = snapshot(operator("counts", 4, 10, keyed=streams))
+    (loss, hot) = of_snapshot(taken)
+    assert "4 does not divide 10; 2 subtasks would own 3 key groups and the others 2, so 17% of" in loss
+    assert "Even are 2 and 5 (recommended: 5)" in loss
+    assert "hot key groups, which no parallelism can spread: 7 (85%)" in hot
+    table = shapes_table(insight_document(snapshot_insight(taken)))
+    assert table.rows[0][2:] == ("2 or 5", "60")
+
+
+def test_keys_picked_by_hand() -> None:
+    (what, ways) = said(replace(NOTHING, hand_picked_keys=(PICKED,)))
+    assert "its 2 keys (7, 9; by chance in 9.0% of cases) are one for each of 4 subtasks" in what
+    assert "With 6 subtasks and max parallelism 128, 1, 2 would get none, and 0 several" in what
+    assert "rescale virtual-keys --max-parallelism 128 --parallelism 6 --key-type int" in ways
+    assert "prepareSnapshotPreBarrier" in ways
+    assert "(pending)" in ways
+    (good,) = said(replace(NOTHING, hand_picked_keys=(replace(PICKED, idle=(), crowded=()),)))
+    assert "good for this shape only" in good
+
+
+def test_a_union_list_that_grows_and_one_that_is_large() -> None:
+    union = UnionList("id", "lists", "offsets", 6, 60, 4, 240, repeated=True)
+    assert "grows with every restore; 60 bytes go to each of 4 subtasks" in said(replace(NOTHING, unions=(union,)))[0]
+    assert said(replace(NOTHING, unions=(replace(union, repeated=False),))) == []
+    large = replace(union, repeated=False, bytes_at_restore=1 << 30)
+    assert "a union list" in said(replace(NOTHING, unions=(large,)))[0]
