@@ -33,7 +33,7 @@ class Rates(NamedTuple):
     compare: int
 
 
-WHOLE_KEY_GROUPS = Rates(500 * MB, 900 * MB)
+WHOLE_KEY_GROUPS = Rates(500 * MB, 500 * MB)
 """And elements of operator state (`benchmarks/relocate.py`)."""
 
 RECORDS = Rates(95 * MB, 335 * MB)
