@@ -10,6 +10,13 @@ import pytest
 from support.s3 import S3Server, s3_server
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where several workers share the tests (`-n 2`), those of a file stay with one, and those of one Airflow."""
+    for item in items:
+        together = "airflow" if item.path.parent.name == "airflow" else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(together))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def s3() -> Iterator[S3Server]:
     """An S3 server; this process and those that it starts use it.
