@@ -9,10 +9,9 @@ import numpy as np
 from rescale.errors import IntegrityError, SnapshotError, UnsupportedError
 from rescale.execution.chunks import Chunk
 from rescale.execution.digests import read_chunks
-from rescale.execution.rekeying.sources import MOST_UNKNOWN_STATES
 from rescale.execution.rewrite import decompressed
 from rescale.flink.keyed.header import KeyedHeader
-from rescale.flink.keyed.records import RecordReader, Records
+from rescale.flink.keyed.records import MOST_UNKNOWN_STATES, RecordReader, Records
 from rescale.planning.locate import Extent
 from rescale.storage.store import Pin
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rescale.errors import UnsupportedError
 from rescale.execution.coverage import groups_of
 from rescale.execution.database_records import DatabaseRecords
-from rescale.execution.group_records import GroupRecords, check_accounted, states_of
+from rescale.execution.group_records import GroupRecords, check_accounted
 from rescale.execution.spans import group_runs
 from rescale.execution.timer_records import TimerRecords
 from rescale.flink.keyed.header import KeyedHeader, is_compressed
@@ -68,7 +68,7 @@ class Origin(NamedTuple):
     def records(self, files: Sequence[tuple[str, Pin | None]]) -> GroupRecords | DatabaseRecords | TimerRecords:
         """From `files`, those of the snapshot; `UnsupportedError` where they cannot be told apart."""
         if isinstance(self.place, GroupRun):
-            reader = RecordReader(self.max_parallelism, len(states_of(self.header)[0]))
+            reader = RecordReader(self.max_parallelism, None if self.header is None else len(self.header.states))
             return GroupRecords(reader, files, self.place.groups, compressed=self.place.compressed)
         if self.header is None:
             raise UnsupportedError("a serializer is not known that hides the names of the states", advice=CANONICAL)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rescale.errors import IntegrityError, RequestError, RescaleError
+from rescale.errors import IntegrityError, RequestError, RescaleError, UnsupportedError
 from rescale.flink.key_groups import key_group_of_hash
 from rescale.flink.keyed import composite_key
 from rescale.flink.keyed.key_group_table import Framing
@@ -21,7 +21,7 @@ from support import snapshots
 from support.canonical import Record, read_group, write_group
 from support.java_values import HASHABLE_LEAVES, Pojo
 from support.pipeline import execute, execute_without_spark, plan_rescale
-from support.snapshot_bytes import keyed_header, keyed_state
+from support.snapshot_bytes import CUSTOM, keyed_header, keyed_state
 from support.written import UID, write_savepoint
 
 NAME, MAX_PARALLELISM = "2-clicks", 128
@@ -225,6 +225,23 @@ def test_a_formula_that_is_not_the_right_one(formula: str, maximum: str, orders:
     assert "the hash of a key does not give the key group that it lies in: key bytes 02" in error.what
     assert str(error.expected).endswith(" of 128")
     assert str(error.found).startswith("key group ")
+
+
+@pytest.mark.parametrize("run", [execute, execute_without_spark])
+def test_more_states_than_can_be_told_apart(run: Callable[[Plan], object], tmp_path: Path) -> None:
+    """The serializer of the first hides how many follow; their number alone is no damage."""
+    for number, states in enumerate((64, 65)):
+        header = keyed_header(*(keyed_state(f"state {i}", CUSTOM) for i in range(states)))
+        records = [Record(i, b"\2k\0", bytes(8)) for i in range(states)]
+        source = Path(write_savepoint(tmp_path / f"{number}" / "source", header, {70: records}, 1, MAX_PARALLELISM))
+        plan = planned(source, "64")
+        if states == 64:
+            run(plan)
+            continue
+        error = refused(plan, run)
+        assert isinstance(error, UnsupportedError)
+        assert (error.exit_code, error.operator, error.found) == (3, operator_id_of_uid(UID), "a record of state 64")
+        assert "keep the max parallelism" in str(error.advice)
 
 
 def test_the_right_formula_is_found_and_said_to_be_tested(orders: Path) -> None:

@@ -11,12 +11,10 @@ from rescale.errors import IntegrityError
 from rescale.execution.rekeying.key_groups import NewKeyGroups
 from rescale.flink.keyed.composite_key import composite_keys
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
+from rescale.flink.keyed.records import MOST_UNKNOWN_STATES
 from rescale.flink.serializers.snapshot import UnknownSerializer
 from rescale.planning.plan import OperatorPlan, Piece, Plan
 from rescale.storage.store import open_store
-
-MOST_UNKNOWN_STATES = 64
-"""Where a serializer that is not known hides how many states there are."""
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ class _OperatorSpread:
         mine = [lane for lane in lanes if lane.operator == number]
         self._partitions = [lane.partition for lane in mine]
         self._borders = np.array([lane.first * states for lane in mine], np.int64)
-        self._readers: dict[int, RecordReader] = {}
+        self._readers: dict[int | None, RecordReader] = {}
         self._rows: RowReader | None = None
         self._timer_readers: dict[Piece, TimerReader] = {}
         self._reset()
@@ -123,7 +123,10 @@ class _OperatorSpread:
         table = id_table(self._operator, source.ids, self._source.number_of_states)
         if source.timers is not None:
             return table, TimerRecords(self._timer_reader(source.timers), self._plan.files, groups)
-        return table, GroupRecords(self._reader(len(table)), self._plan.files, groups, compressed=rekeying.compressed)
+        number_of_states = None if self._source.header is None else len(table)
+        return table, GroupRecords(
+            self._reader(number_of_states), self._plan.files, groups, compressed=rekeying.compressed
+        )
 
     def _timer_reader(self, piece: Piece) -> TimerReader:
         if piece not in self._timer_readers:
@@ -132,7 +135,7 @@ class _OperatorSpread:
             self._timer_readers = {piece: TimerReader(header, self._operator.max_parallelism)}
         return self._timer_readers[piece]
 
-    def _reader(self, number_of_states: int) -> RecordReader:
+    def _reader(self, number_of_states: int | None) -> RecordReader:
         """The same one for many units, for its buffers' sake."""
         if number_of_states not in self._readers:
             self._readers = {number_of_states: RecordReader(self._operator.max_parallelism, number_of_states)}

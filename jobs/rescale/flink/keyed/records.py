@@ -22,6 +22,9 @@ RECORDS_AT_ONCE = 1 << 18
 LARGEST_RECORD = 1 << 30
 """A record is held in memory as a whole, several times over."""
 
+MOST_UNKNOWN_STATES = 64
+"""Where a serializer that is not known hides how many states there are."""
+
 ID_SIZE = 2
 FLAG = 0x80
 """Of the first byte of a key."""
@@ -74,13 +77,14 @@ def framed_size(records: Records, max_parallelism: int) -> int:
 class RecordReader:
     """Finds the records of consecutive key groups, group i being `key_groups[i]` and beginning at `group_starts[i]`.
 
-    The starts count from the first chunk on, and need be known only when a group's first chunk is given. Reuse a
-    reader's buffers by reading many runs of groups with it.
+    The starts count from the first chunk on, and need be known only when a group's first chunk is given. The number of
+    states is None where it is not known. Reuse a reader's buffers by reading many runs of groups with it.
     """
 
-    def __init__(self, max_parallelism: int, number_of_states: int) -> None:
+    def __init__(self, max_parallelism: int, number_of_states: int | None) -> None:
         self._prefix = prefix_size(max_parallelism)
-        self._states = number_of_states
+        self._states = MOST_UNKNOWN_STATES if number_of_states is None else number_of_states
+        self._states_are_known = number_of_states is not None
         self._buffer = np.empty(BUFFER_SIZE, np.uint8)
         self._columns = [np.empty(RECORDS_AT_ONCE, np.int64) for _ in range(5)]
 
@@ -113,6 +117,8 @@ class RecordReader:
                     if count:
                         yield Records(data, *(column[:count] for column in self._columns))
                     begin, origin = begin + walked, origin + walked
+                    if wrong == record_walk.BAD_ID and not self._states_are_known:
+                        raise _too_many_states(int.from_bytes(data[walked : walked + ID_SIZE].tobytes(), "big"), origin)
                     if wrong:
                         raise SnapshotError(f"the framing of a key group is broken: {_WRONG[wrong]}", offset=origin)
                 self._buffer[: filled - begin] = self._buffer[begin:filled]
@@ -139,6 +145,16 @@ class RecordReader:
         larger = np.empty(min(needs, 2 * len(self._buffer), LARGEST_RECORD), np.uint8)
         larger[: len(self._buffer)] = self._buffer
         self._buffer = larger
+
+
+def _too_many_states(state_id: int, origin: int) -> UnsupportedError:
+    return UnsupportedError(
+        "a serializer is not known that hides how many states there are, and there are more than can be told apart so",
+        offset=origin,
+        expected=f"at most {MOST_UNKNOWN_STATES} states",
+        found=f"a record of state {state_id}",
+        advice="keep the max parallelism: whole key groups are moved then, and records are not looked at",
+    )
 
 
 def _at_the_end(chunks: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview | None]:
