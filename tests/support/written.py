@@ -17,7 +17,12 @@ UID = "written"
 
 
 def write_savepoint(
-    directory: Path, header: bytes, groups: Mapping[int, Iterable[Record]], parallelism: int, max_parallelism: int
+    directory: Path,
+    header: bytes,
+    groups: Mapping[int, Iterable[Record]],
+    parallelism: int,
+    max_parallelism: int,
+    tag: int = HandleTag.SAVEPOINT_KEY_GROUPS,
 ) -> str:
     """Key groups with their records, under a header that goes with them; returns where they are."""
     directory.mkdir(parents=True)
@@ -31,7 +36,7 @@ def write_savepoint(
             content += data
         (directory / f"keyed-{subtask}").write_bytes(content)
         stream = RelativeFileStream(f"keyed-{subtask}", len(content))
-        handle = KeyGroupsHandle(HandleTag.SAVEPOINT_KEY_GROUPS, own.first, tuple(offsets), stream)
+        handle = KeyGroupsHandle(tag, own.first, tuple(offsets), stream)
         subtasks.append(Subtask(subtask, False, SubtaskState(managed_keyed=handle)))
     assert all(subtask_of_key_group(max_parallelism, parallelism, group) < parallelism for group in groups)
     operator = OperatorState(operator_id_of_uid(UID), "", "", parallelism, max_parallelism, None, tuple(subtasks))

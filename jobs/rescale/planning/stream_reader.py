@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rescale.errors import SnapshotError
+from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from rescale.flink.keyed.heap_timers import EMPTY_BLOCK_SIZE, TimerService, read_services, timer_header
-from rescale.flink.keyed.key_group_table import Framing, group_extents
+from rescale.flink.keyed.key_group_table import Framing, group_extents, may_be_canonical
 from rescale.flink.metadata.handles import (
     ChangelogHandle,
     ChangelogStreamHandle,
@@ -28,6 +28,8 @@ from rescale.planning.snapshot import Database, DatabaseFile, ElementState, Elem
 from rescale.storage.store import Pin, open_store
 
 HEADER_LIMIT = 64 << 20
+
+_MOST_WALKED = 1 << 20
 
 _FILE_NAME = re.compile(r"\w[\w.-]*")
 
@@ -179,15 +181,40 @@ class StreamReader:
             )
 
     def _framing(self, extent: Extent, handle: KeyGroupsHandle) -> Framing:
-        """Flink's restoring backend knows by itself; the streams of tags 3 and 12 tell by their key groups."""
+        """Flink's restoring backend knows by itself; the streams of tags 3 and 12 tell by their key groups.
+
+        They are heap streams, or those of full checkpoints that RocksDB's backend took before Flink 1.16
+        (`RocksFullSnapshotStrategy`), which are canonical.
+        """
         if handle.tag == HandleTag.SAVEPOINT_KEY_GROUPS or not handle.offsets:
             return Framing.CANONICAL
         last = handle.offsets[-1]
-        if min(handle.offsets) <= 0 or last + 4 > extent.length or self._files[extent.file][0] in self._missing:
+        if min(handle.offsets) <= 0 or last + 8 > extent.length or self._files[extent.file][0] in self._missing:
             return Framing.CANONICAL
         key_group = handle.first_key_group + len(handle.offsets) - 1
-        head = self._read(extent.part(last, 4))
-        return Framing.HEAP if int.from_bytes(head, "big") == key_group else Framing.CANONICAL
+        group = extent.part(last, extent.length - last)
+        head = self._read(group.part(0, 8))
+        if int.from_bytes(head[:4], "big") != key_group:
+            return Framing.CANONICAL
+        is_canonical = may_be_canonical(key_group, head) and self._has_records(group, key_group)
+        return Framing.CANONICAL if is_canonical else Framing.HEAP
+
+    def _has_records(self, group: Extent, key_group: int) -> bool:
+        """Whether the bytes of a key group are canonical records, as far as they are looked at."""
+        import numpy as np  # who plans seldom needs it
+
+        from rescale.flink.keyed.records import RecordReader
+
+        data = self._read(group.part(0, min(group.length, _MOST_WALKED)))
+        for max_parallelism in (128, 32768):
+            reader = RecordReader(max_parallelism, None)
+            numbers, start = np.array([key_group], np.int64), np.zeros(1, np.int64)
+            try:
+                if sum(map(len, reader.read(numbers, start, [data], whole=len(data) == group.length))):
+                    return True
+            except (SnapshotError, UnsupportedError):
+                continue
+        return False
 
     def _timer_services(self, groups: tuple[Extent | None, ...]) -> tuple[TimerService, ...] | None:
         """Of raw keyed state that is timers: all key groups list the same services, so the smallest one tells."""

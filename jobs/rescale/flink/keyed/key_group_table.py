@@ -27,6 +27,17 @@ class Framing(Enum):
     """`KeyedStateCheckpointOutputStream`: in the user's order; -1 is a group that was not written, 0 is valid."""
 
 
+def may_be_canonical(key_group: int, head: bytes) -> bool:
+    """Whether a key group that begins with these eight bytes, first its own number, may be canonical all the same.
+
+    A heap block begins with its number, the id of a state and a count of entries. Records that begin so are of state 0
+    and have keys of 64 KiB and more, except in key group 0, where every key does; the key group stands in front of the
+    key.
+    """
+    in_one_byte, in_two_bytes = head[6] & 0x7F, int.from_bytes(head[6:8], "big") & 0x7FFF
+    return key_group in (in_one_byte, in_two_bytes)
+
+
 def group_extents(
     first_key_group: int, offsets: Sequence[int], size: int, framing: Framing
 ) -> tuple[tuple[int, int] | None, ...]:
