@@ -6,10 +6,12 @@ from dataclasses import replace
 
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.insight.hand_picked_keys import HandPickedKeys, PickedKey
-from rescale.insight.insight import Insight, snapshot_insight
+from rescale.insight.insight import Insight, plan_insight, snapshot_insight
 from rescale.insight.unions import UnionList
+from rescale.planning.planner import make_plan
+from rescale.planning.request import make_request
 from rescale.planning.snapshot import Snapshot
-from rescale.report.insights import insight_document, sentences, shapes_table
+from rescale.report.insights import insight_document, restores_table, sentences, shapes_table
 from support.synthetic import database, keyed_stream, operator, own_stream, snapshot
 
 NOTHING = Insight((), (), (), ())
@@ -72,3 +74,11 @@ def test_a_union_list_that_grows_and_one_that_is_large() -> None:
     assert said(replace(NOTHING, unions=(replace(union, repeated=False),))) == []
     large = replace(union, repeated=False, bytes_at_restore=1 << 30)
     assert "a union list" in said(replace(NOTHING, unions=(large,)))[0]
+
+
+def test_a_job_without_keyed_state_has_no_tables() -> None:
+    taken = snapshot(operator("lists", 4))
+    document = insight_document(plan_insight(make_plan(taken, make_request("/source", "/target", ["6"])), taken))
+    assert not restores_table(document).rows
+    assert not shapes_table(document).rows
+    assert len(sentences(document)) == 2

@@ -58,7 +58,7 @@ a half times, with Flink 1.20."""
 
 @dataclass(frozen=True)
 class Durations:
-    """Seconds, estimated: of the run, and of Flink restoring its result.
+    """Seconds, estimated: of the run, and of Flink restoring its result; the job is down for both, and while it starts.
 
     `flink` is what Flink itself would take to restore the source in the new shape, None where it refuses to.
     """
@@ -66,11 +66,6 @@ class Durations:
     run: float
     restore: float
     flink: float | None
-
-    @property
-    def down(self) -> float:
-        """How long the job is down with this run, the taking of the savepoint and the job's own start left out."""
-        return self.run + self.restore
 
 
 def durations(plan: Plan, own: Iterable[OperatorRestore] | None) -> Durations:

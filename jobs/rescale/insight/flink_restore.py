@@ -60,19 +60,6 @@ class OperatorRestore:
     state: int
     subtasks: tuple[SubtaskRestore, ...]
 
-    @property
-    def read(self) -> int:
-        return sum(subtask.read for subtask in self.subtasks)
-
-    @property
-    def by_record(self) -> int:
-        return sum(subtask.by_record for subtask in self.subtasks)
-
-    @property
-    def databases(self) -> int:
-        """How many the subtask with the most of them downloads; 0 without any."""
-        return max((len(s.handles) for s in self.subtasks if s.base is not None), default=0)
-
 
 def flink_restore(operator: Operator, parallelism: int) -> OperatorRestore:
     """What restoring the operator's keyed state takes at `parallelism`, with its max parallelism as it is."""

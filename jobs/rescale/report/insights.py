@@ -22,6 +22,7 @@ _NOTABLE_BYTES = 1_000_000
 
 
 class Table(NamedTuple):
+    title: str
     headers: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
 
@@ -29,33 +30,27 @@ class Table(NamedTuple):
 def insight_document(insight: Insight) -> dict[str, Any]:
     """All of it as JSON values."""
     document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(insight))
-    for restore in document["restores"]:
-        for operator, source in zip(restore["operators"], _operators(insight, restore["shape"]), strict=True):
-            operator["read"], operator["by_record"] = source.read, source.by_record
     return document
-
-
-def _operators(insight: Insight, shape: str) -> Any:
-    return next(restore.operators for restore in insight.restores if restore.shape == shape)
 
 
 def restores_table(document: dict[str, Any]) -> Table:
     """What Flink itself would do at restore, a row for each shape."""
     headers = ("parallelism", "Flink reads", "record by record", "slowest subtask reads", "databases", "takes")
-    return Table(headers, [_restore_row(restore) for restore in document["restores"] if not restore["refused"]])
+    rows = [_restore_row(restore) for restore in document["restores"] if restore["operators"]]
+    return Table("What Flink itself would do at restore", headers, rows)
 
 
 def _restore_row(restore: dict[str, Any]) -> tuple[str, ...]:
-    operators = restore["operators"]
-    read, state = sum(o["read"] for o in operators), sum(o["state"] for o in operators)
-    subtasks = [subtask for operator in operators for subtask in operator["subtasks"]]
-    slowest = max(subtasks, key=lambda s: (s["by_record"], s["read"]), default=None)
+    state = sum(operator["state"] for operator in restore["operators"])
+    subtasks = [subtask for operator in restore["operators"] for subtask in operator["subtasks"]]
+    read = sum(subtask["read"] for subtask in subtasks)
+    slowest = max(subtasks, key=lambda s: (s["by_record"], s["read"]))
     databases = max((len(s["handles"]) for s in subtasks if s["base"] is not None), default=0)
     return (
         f"{_shape(restore)} ({restore['shape']})",
         f"{human_bytes(read)} ({read / state:.2f} ×)" if state else human_bytes(read),
-        human_bytes(sum(o["by_record"] for o in operators)),
-        f"{human_bytes(slowest['read'])}, {human_bytes(slowest['by_record'])} by record" if slowest else "",
+        human_bytes(sum(subtask["by_record"] for subtask in subtasks)),
+        f"{human_bytes(slowest['read'])}, {human_bytes(slowest['by_record'])} by record",
         f"up to {databases} a subtask" if databases else "",
         f"about {duration(restore['seconds'])}",
     )
@@ -107,13 +102,19 @@ def shapes_table(document: dict[str, Any]) -> Table:
     rows = [
         (
             shape["label"],
-            ", ".join(f"{c['parallelism']}: {c['evenness']:.2f}" for c in shape["candidates"]),
+            ("" if shape["exact"] else "≈ ")
+            + ", ".join(f"{c['parallelism']}: {c['evenness']:.2f}" for c in shape["candidates"]),
             " or ".join(map(str, dict.fromkeys((shape["lower"], shape["upper"])))),
             str(shape["recommended_max_parallelism"]),
         )
         for shape in shapes[:_MOST_SHAPES]
     ]
-    return Table(headers, rows)
+    return Table("How evenly bytes would lie", headers, rows)
+
+
+def _evenness(shape: dict[str, Any]) -> str:
+    values = ", ".join(f"{c['parallelism']}: {c['evenness']:.2f}" for c in shape["candidates"])
+    return values if shape["exact"] else f"≈ {values}"
 
 
 def _worst_first(document: dict[str, Any]) -> list[dict[str, Any]]:
@@ -244,5 +245,5 @@ def sentences(document: dict[str, Any]) -> list[str]:
 def insight_lines(document: dict[str, Any]) -> list[str]:
     """As text: tables, then a line for each sentence."""
     tables = (restores_table(document), shapes_table(document))
-    lines = [f"\n{tabulate(table.rows, table.headers, disable_numparse=True)}" for table in tables if table.rows]
+    lines = [f"\n{t.title}\n\n{tabulate(t.rows, t.headers, disable_numparse=True)}" for t in tables if t.rows]
     return lines + [f"\n{sentence}" for sentence in sentences(document)]

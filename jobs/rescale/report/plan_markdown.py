@@ -30,7 +30,7 @@ def plan_markdown(summary: dict[str, Any]) -> str:
     ]
     restores = restores_table(summary["insight"])
     if restores.rows:
-        blocks += ["### What Flink itself would do at restore", _table(restores.headers, restores.rows)]
+        blocks += [f"### {restores.title}", _table(restores.headers, restores.rows)]
     blocks += _listed("Good to know", sentences(summary["insight"]))
     blocks += _listed("Warnings", summary["warnings"])
     blocks.append(f"Afterwards the job starts with\n\n```\n{summary['start']}\n```")
