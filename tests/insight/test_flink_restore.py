@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rescale.flink.key_groups import KeyGroupRange
@@ -80,6 +82,14 @@ def test_of_key_group_streams_only_the_own_key_groups_are_read() -> None:
     assert [subtask.handles for subtask in restore.subtasks] == [(0,), (0, 1), (1,), (2,), (2, 3), (3,)]
     assert read(restore) == by_record(restore) + 8 * header
     assert all(subtask.base is None for subtask in restore.subtasks)
+
+
+def test_at_the_stored_parallelism_foreign_key_groups_are_dropped() -> None:
+    """`StateAssignmentOperation` hands them out by subtask; the backend takes only its own."""
+    streams = tuple(replace(own_stream(i, 2, 128, Framing.HEAP), subtask=1 - i) for i in range(2))
+    restore = flink_restore(operator("counts", 2, keyed=streams), 2)
+    assert [subtask.handles for subtask in restore.subtasks] == [(0,), (1,)]
+    assert by_record(restore) == 0
 
 
 @pytest.mark.parametrize("name", names())

@@ -99,7 +99,9 @@ def _of_streams(subtask: int, own: KeyGroupRange, streams: Sequence[KeyedStream]
     groups = 0
     for stream in streams:
         shared, first = stream.key_groups.intersection(own), stream.first_key_group
-        groups += sum(e.length for e in stream.groups[shared.first - first : shared.last + 1 - first] if e is not None)
+        if len(shared):
+            extents = stream.groups[shared.first - first : shared.last + 1 - first]
+            groups += sum(extent.length for extent in extents if extent is not None)
     return SubtaskRestore(
         subtask,
         (own.first, own.last),
@@ -132,7 +134,7 @@ def best_base(handles: Sequence[KeyGroupRange], own: KeyGroupRange) -> int:
 
     def score(index: int) -> tuple[int, float, int]:
         shared = len(handles[index].intersection(own))
-        return shared, shared / len(handles[index]), -index
+        return shared, shared / max(len(handles[index]), 1), -index
 
     return max(range(len(handles)), key=score)
 
