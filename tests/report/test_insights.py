@@ -60,7 +60,7 @@ def test_what_does_not_divide_and_what_is_hot() -> None:
 def test_keys_picked_by_hand() -> None:
     (what, ways) = said(replace(NOTHING, hand_picked_keys=(PICKED,)))
     assert "its 2 keys (7, 9; by chance in 9.0% of cases) are one for each of 4 subtasks" in what
-    assert "With 6 subtasks and max parallelism 128, 1, 2 would get none, and 0 several" in what
+    assert "With 6 subtasks (max parallelism 128) subtasks 1, 2 would get none, and 0 several" in what
     assert "rescale virtual-keys --max-parallelism 128 --parallelism 6 --key-type int" in ways
     assert "prepareSnapshotPreBarrier" in ways
     assert "(pending)" in ways

@@ -193,10 +193,10 @@ def hand_picked_sentences(document: dict[str, Any]) -> Iterator[str]:
 def _fate(found: dict[str, Any]) -> str:
     if not (found["idle"] or found["crowded"]):
         return "They are good for this shape only: in another one some subtasks get several and others none"
-    where = f"With {found['new_parallelism']} subtasks"
-    idle = f"{_some(found['idle'])} would get none" if found["idle"] else "each would get some"
+    where = f"With {found['new_parallelism']} subtasks (max parallelism {found['new_max_parallelism']})"
+    idle = f"subtasks {_some(found['idle'])} would get none" if found["idle"] else "each would get some"
     crowded = f", and {_some(found['crowded'])} several" if found["crowded"] else ""
-    return f"{where} and max parallelism {found['new_max_parallelism']}, {idle}{crowded}"
+    return f"{where} {idle}{crowded}"
 
 
 def _ways(found: dict[str, Any]) -> str:
@@ -204,8 +204,8 @@ def _ways(found: dict[str, Any]) -> str:
     table = ""
     if found["key_type"]:
         table = (
-            f" ({_some(found['table'])}; all of them: rescale virtual-keys --max-parallelism "
-            f"{found['new_max_parallelism']} --parallelism {found['new_parallelism']} --key-type {found['key_type']})"
+            f" ({_some(found['table'])}, as rescale virtual-keys --max-parallelism {found['new_max_parallelism']} "
+            f"--parallelism {found['new_parallelism']} --key-type {found['key_type']} prints them)"
         )
     ways = (
         f"for the new shape take new keys{table}; what the old keys hold stays with them. Or keep the state as a union "
