@@ -20,7 +20,7 @@ from rescale.flink.metadata.handles import (
     LocalFile,
     RelativeFileStream,
 )
-from rescale.flink.metadata.model import OperatorState
+from rescale.flink.metadata.model import OperatorState, Subtask
 from rescale.flink.state_meta_info import StateKind
 from rescale.planning.opening import open_snapshot
 from rescale.rocksdb.log_framing import read_log
@@ -200,6 +200,13 @@ def with_a_stream(source: Path) -> None:
     edited.edit_databases(source, changed)
 
 
+def with_a_finished_subtask(source: Path) -> None:
+    def changed(subtask: Subtask) -> Subtask:
+        return replace(subtask, finished=True, state=None) if subtask.index else subtask
+
+    edited.edit_operators(source, lambda entry: replace(entry, subtasks=tuple(map(changed, entry.subtasks))))
+
+
 def with_more_subtasks_than_key_groups(source: Path) -> None:
     edited.edit_operators(source, lambda entry: replace(entry, parallelism=entry.max_parallelism + 1))
 
@@ -271,6 +278,7 @@ REFUSED: dict[str, tuple[Change, str, str]] = {
     "an SST file too many": (with_file("000099.sst"), "not name the same SST files", "another snapshot"),
     "an SST file was cut": (with_content("000020.sst", lambda data: data[:-1]), "has not the size", "another snapshot"),
     "kinds are mixed": (with_a_stream, "keyed state of different kinds", "another snapshot"),
+    "finished subtasks": (with_a_finished_subtask, "some subtasks of this operator have finished", "before subtasks"),
     "parallelism": (with_more_subtasks_than_key_groups, "a parallelism that cannot be", ""),
     "key serializers differ": (with_other_headers(STRING, DOUBLE), "key serializers", "another snapshot"),
     "states differ": (with_other_headers(LONG, DATE), "registered a state in different ways", "same types"),
@@ -281,7 +289,7 @@ REFUSED: dict[str, tuple[Change, str, str]] = {
 def test_a_database_that_is_not_read(capsys: Captured, source: Path, what: str, tmp_path: Path) -> None:
     change, said, advised = REFUSED[what]
     change(source)
-    error = refusal(capsys, source, tmp_path / "target", "--format", "canonical", "--parallelism", "3")
+    error = refusal(capsys, source, tmp_path / "target", "--format", "canonical")
     assert said in error["what"], error
     assert advised in error.get("advice", ""), error
     if what != "parallelism":

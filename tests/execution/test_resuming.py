@@ -6,9 +6,6 @@ is stopped at every single one of them here, and runs of the real processes once
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +17,7 @@ from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from support import snapshots, warm
 from support.faults import Faults, Kind
-from support.resuming import KILLED, SNAPSHOT, Case, assert_right, assert_right_or_not_there, is_there
+from support.resuming import KILLED, SNAPSHOT, Case, assert_right, assert_right_or_not_there, is_there, real_run
 from support.s3 import S3Server
 
 
@@ -234,21 +231,8 @@ def test_a_real_process_killed_in_each_step_is_resumed(where: str, code: int, tm
         Faults(str(tmp_path / "log"), kind, 1, where, True),
         Faults(str(tmp_path / "again"), writes_only=True),
     )
-    assert real_run(target, first, tmp_path) == code
+    words = ["run", snapshots.directory(SNAPSHOT), "--target", target, "--parallelism", "3"]
+    assert real_run(words, first, tmp_path) == code
     assert is_there(target) == (code == 0)
-    assert real_run(target, again, tmp_path) == 0
+    assert real_run(words, again, tmp_path) == 0
     assert_right(target)
-
-
-def real_run(target: str, faults: Faults, home: Path) -> int:
-    """`rescale run` as people run it; a session of its own, so that a kill ends no more than it."""
-    script = "from unittest.mock import patch\nfrom rescale.cli.main import main\n" + (
-        "with patch('rescale.planning.planner.PART_SIZE', 1000), patch('rescale.planning.streams.INLINE_LIMIT', 0):\n"
-        "    raise SystemExit(main())\n"
-    )
-    words = ["run", snapshots.directory(SNAPSHOT), "--target", target, "--parallelism", "3", "--master", "local[1]"]
-    hook = home / "hook"
-    hook.mkdir(exist_ok=True)
-    environment = {**os.environ, **faults.environment(hook)}
-    process = subprocess.Popen([sys.executable, "-c", script, *words], env=environment, start_new_session=True)
-    return process.wait(timeout=200)

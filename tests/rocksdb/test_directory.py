@@ -125,7 +125,9 @@ def test_a_disk_without_room(stored: Stored, scratch: Path, monkeypatch: pytest.
     with pytest.raises(StoreError, match="does not fit") as caught:
         rows_of(stored, inline, scratch)
     assert caught.value.path == str(scratch)
-    assert "spark.local.dir" in (caught.value.advice or "")
+    assert (caught.value.expected or "").startswith(f"{sum(file.length for file in stored.files)} bytes")
+    assert caught.value.found == f"{free} bytes are free"
+    assert "SPARK_LOCAL_DIRS" in (caught.value.advice or "")
     assert rows_of(stored, list(stored.files), scratch)
 
 

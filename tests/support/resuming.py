@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import subprocess
+import sys
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,12 +25,13 @@ KILLED = -signal.SIGKILL
 
 @dataclass(frozen=True)
 class Case:
-    """Where results go, what shape they get besides a parallelism, and which fault comes when."""
+    """Where results go, what shape they get besides a parallelism, and of which source."""
 
     home: str
     work: Path
     part_size: int
     shape: tuple[str, ...] = ()
+    source: str = snapshots.directory(SNAPSHOT)
 
     def faults(self, kind: Kind = Kind.NONE, at: int = 1, where: str = "", *, writes_only: bool = True) -> Faults:
         return Faults(str(self.work / uuid.uuid4().hex), kind, at, where, writes_only)
@@ -35,7 +40,7 @@ class Case:
         return join(self.home, uuid.uuid4().hex)
 
     def run(self, target: str, faults: Faults, *more: str, parallelism: str = "3") -> int:
-        words = ["run", snapshots.directory(SNAPSHOT), "--target", target, "--parallelism", parallelism]
+        words = ["run", self.source, "--target", target, *(("--parallelism", parallelism) if parallelism else ())]
         return warm.rescale([*words, *self.shape, *more], faults, self.part_size)
 
     def discard(self, target: str, faults: Faults) -> int:
@@ -50,18 +55,32 @@ class Case:
         return len(faults.calls())
 
 
+def real_run(words: Sequence[str], faults: Faults, home: Path) -> int:
+    """`rescale` as people run it; a session of its own, so that a kill ends no more than it."""
+    script = "from unittest.mock import patch\nfrom rescale.cli.main import main\n" + (
+        "with patch('rescale.planning.planner.PART_SIZE', 1000), patch('rescale.planning.streams.INLINE_LIMIT', 0):\n"
+        "    raise SystemExit(main())\n"
+    )
+    hook = home / "hook"
+    hook.mkdir(exist_ok=True)
+    environment = {**os.environ, **faults.environment(hook)}
+    command = [sys.executable, "-c", script, *words, "--master", "local[1]"]
+    process = subprocess.Popen(command, env=environment, start_new_session=True)
+    return process.wait(timeout=200)
+
+
 def is_there(target: str) -> bool:
     return open_store(target).stat(join(target, "_metadata")) is not None
 
 
-def assert_right(target: str) -> None:
+def assert_right(target: str, source: str = snapshots.directory(SNAPSHOT)) -> None:
     with without_spark():
-        certificate = validate_published(snapshots.directory(SNAPSHOT), target, [], [], None)
+        certificate = validate_published(source, target, [], [], None)
     assert certificate["verdict"] == "complete"
     stored = json.loads(open_store(target).read_all(f"{target}.rescale/certificate.json", 1 << 20)[0])
     assert stored["candidate_sha256"] == certificate["candidate_sha256"]
 
 
-def assert_right_or_not_there(target: str) -> None:
+def assert_right_or_not_there(target: str, source: str = snapshots.directory(SNAPSHOT)) -> None:
     if is_there(target):
-        assert_right(target)
+        assert_right(target, source)

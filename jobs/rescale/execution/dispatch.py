@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from itertools import takewhile
 from typing import TypeVar
 
 from py4j.protocol import Py4JJavaError
@@ -124,6 +125,8 @@ def reported(progress: Progress, done: Callable[[], int]) -> Iterator[None]:
 
 
 def _last_words(text: str) -> str:
-    """The line of a Python traceback inside a Java one that names the error."""
-    named = [line.strip() for line in text.splitlines() if "Error: " in line or "Exception: " in line]
-    return named[-1][:300] if named else text.strip().splitlines()[0][:300]
+    """The line of a Python traceback inside a Java one that names the error, with the details of an error of ours."""
+    lines = text.strip().splitlines()
+    named = [i for i, line in enumerate(lines) if "Error: " in line or "Exception: " in line] or [0]
+    details = takewhile(lambda line: line.startswith("  ") and not line.isspace(), lines[named[-1] + 1 :])
+    return "; ".join(line.strip()[:300] for line in (lines[named[-1]], *details))

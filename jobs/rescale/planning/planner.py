@@ -79,14 +79,14 @@ def _plan_operator(
     literals: Literals,
     inline: InlineBudget,
 ) -> OperatorPlan:
-    _refuse_unsupported(operator, shape)
+    work = work_class(operator.entry.max_parallelism, shape.max_parallelism)
+    by_record = work is not WorkClass.RELOCATE or (wanted is Format.CANONICAL and operator.becomes_canonical)
+    _refuse_unsupported(operator, shape, by_record=by_record)
     if wanted is Format.CANONICAL:
         _refuse_heap(operator)
-    work = work_class(operator.entry.max_parallelism, shape.max_parallelism)
     keyed = KeyedPlanner(operator, shape, literals, inline)
     rekeying: Rekeying | None = None
     databases: tuple[NewDatabase, ...] = ()
-    by_record = work is not WorkClass.RELOCATE or (wanted is Format.CANONICAL and operator.becomes_canonical)
     if operator.databases and wanted is Format.KEEP:
         databases, streams = copied_databases(operator, shape, inline)
         streams += keyed.raw_streams()
@@ -128,7 +128,7 @@ def _refuse_heap(operator: Operator) -> None:
         )
 
 
-def _refuse_unsupported(operator: Operator, shape: Shape) -> None:
+def _refuse_unsupported(operator: Operator, shape: Shape, *, by_record: bool) -> None:
     if operator.other_keyed:
         raise UnsupportedError(
             "keyed state in a changelog is not read",
@@ -161,12 +161,12 @@ def _refuse_unsupported(operator: Operator, shape: Shape) -> None:
             advice="take a savepoint, which never holds any",
         )
     entry = operator.entry
-    rekeyed = bool(operator.keyed_headers) and shape.max_parallelism != entry.max_parallelism
-    if operator.partially_finished and (rekeyed or shape.parallelism != entry.parallelism):
+    moved = by_record and bool(operator.keyed_headers)
+    if operator.partially_finished and (moved or shape.parallelism != entry.parallelism):
         raise UnsupportedError(
-            "some subtasks of this operator have finished, which means nothing in another shape",
+            "some subtasks of this operator have finished, which means nothing in another shape or format",
             operator=operator.label,
-            expected=f"parallelism {entry.parallelism} and max parallelism {entry.max_parallelism}",
+            expected=f"parallelism {entry.parallelism}, max parallelism {entry.max_parallelism}, no --format",
             found=f"parallelism {shape.parallelism} and max parallelism {shape.max_parallelism}",
             advice="name the other operators only (--parallelism UID=N), or take a savepoint before subtasks finish",
         )

@@ -1,13 +1,13 @@
 """The files of a database in a directory of their own, as RocksDB wants them.
 
 RocksDB writes where it opens, if only a log, so this is never where the snapshot lies: local files are linked
-symbolically, all others are fetched, a few at a time in bounded chunks. What was fetched goes when the block ends.
+symbolically, all others are fetched, a few at a time in bounded chunks. What was fetched goes when the block ends. A
+task reads one database after the other, or several that are small together, so that the largest one bounds the disk.
 """
 
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -16,6 +16,7 @@ from pathlib import Path
 
 from rescale.errors import SnapshotError, StoreError
 from rescale.rocksdb.files import DatabaseFile, needed_files
+from rescale.rocksdb.scratch import scratch_folder
 from rescale.storage.locations import is_s3
 from rescale.storage.store import open_store
 
@@ -50,7 +51,7 @@ def fetched_database(files: Sequence[DatabaseFile], scratch: Path) -> Iterator[D
     with ExitStack() as stack:
         with _translated(scratch):
             _check_space(scratch, sum(file.length for file in needed if file.name not in linked))
-            path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rescale-rocksdb-", dir=scratch)))
+            path = stack.enter_context(scratch_folder(scratch))
             with ThreadPoolExecutor(_AT_ONCE) as pool:
                 places = [
                     pool.submit(_link if file.name in linked else _fetch, file, path / file.name) for file in needed
@@ -87,11 +88,12 @@ def _check_space(scratch: Path, needed: int) -> None:
     free = shutil.disk_usage(scratch).free
     if needed > free:
         raise StoreError(
-            "a database does not fit on the disk",
+            "a database does not fit on the disk that it is fetched to",
             path=str(scratch),
-            expected=f"{needed} bytes",
+            expected=f"{needed} bytes for the files of one subtask's RocksDB directory",
             found=f"{free} bytes are free",
-            advice="give the executors more room for scratch files (spark.local.dir)",
+            advice="name a directory with more room in SPARK_LOCAL_DIRS (with executors of their own: spark.local.dir, "
+            "or a larger volume): a database for every task at once",
         )
 
 
