@@ -8,11 +8,13 @@ Flink restores. The source is never modified; Flink sees nothing in the target b
 | task | what it does |
 |---|---|
 | `inspect` | reads metadata and headers: what is in the snapshot, and is it whole? |
-| `plan` | decides everything, pins the source, stores the plan and claims the target |
+| `plan` | decides everything, pins the source, stores the plan and claims the target; its log shows the plan |
+| `approve` | waits until somebody has approved the plan, if the form asks for that |
 | `reshuffle_keyed_state` | moves keyed state (Spark, a process of its own) |
 | `redistribute_operator_state` | deals operator state (Spark, a process of its own) |
 | `validate` | reads source and result back and compares them; writes the certificate (Spark) |
 | `publish` | puts `_metadata` into the target, in one write |
+| `discard` | removes what was staged for a plan that was rejected, or that nobody approved in time |
 
 **If a task fails** for a reason that another try will not change (a damaged snapshot, a request that makes no sense, a
 result that does not add up), it fails at once and its log ends with one sentence that says why and what to do. Network
@@ -26,10 +28,10 @@ behind is removed by `rescale discard TARGET`.
 
 from __future__ import annotations
 
-from airflow.sdk import chain, dag
+from airflow.sdk import dag
 
 from rescale.orchestration.form import rescale_form
-from rescale.orchestration.tasks import inspect, plan, publish_result, redistribute, reshuffle, validate
+from rescale.orchestration.graph import rescale_graph
 
 
 @dag(
@@ -42,14 +44,7 @@ from rescale.orchestration.tasks import inspect, plan, publish_result, redistrib
     tags=["rescale", "flink"],
 )
 def rescale_savepoint() -> None:
-    planned = plan()
-    chain(
-        inspect(),
-        planned,
-        [reshuffle(planned), redistribute(planned)],
-        validate(planned),
-        publish_result(planned),
-    )
+    rescale_graph()
 
 
 rescale_savepoint()

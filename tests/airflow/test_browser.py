@@ -42,11 +42,16 @@ def test_a_wrong_value_is_refused_with_a_sentence_and_put_right(
 ) -> None:
     target = f"{bucket}/rescaled"
     pages.open_form()
-    pages.fill(**{**request("savepoint", target), "parallelism": 3})
+    pages.fill(**{**request("savepoint", target), "parallelism": 0})
     pages.trigger()
     sentence = pages.refusal().splitlines()[1]
     assert sentence == "Invalid input for param source: 'savepoint' does not match '^(/|file:/|s3://|s3a://|s3p://)'"
     pages.fill(source=uploaded("2-clicks"))
+    pages.trigger()
+    wait_for(lambda: "parallelism" in pages.refusal(), "the next sentence", 30)
+    sentence = pages.refusal().splitlines()[1]
+    assert sentence == "Invalid input for param parallelism: 0 is less than or equal to the minimum of 0"
+    pages.fill(parallelism=3)
     pages.trigger()
     pages.wait_for_the_run()
     pages.wait_for_state("Success", PATIENCE_SECONDS)
@@ -71,5 +76,18 @@ def test_a_run_is_cancelled_on_the_way(pages: Pages, airflow: AirflowServer, tmp
     pages.mark_as_failed()
     pages.wait_for_state("Failed", PATIENCE_SECONDS)
     assert run.end() == "failed"
-    wait_for(lambda: not [p for p in airflow.watch.processes() if target in " ".join(p.cmdline())], "its end", 60)
+    wait_for(lambda: not any(target in line for line in airflow.watch.running_lines().values()), "its end", 60)
     assert not Path(target, "_metadata").exists()
+
+
+def test_a_plan_is_read_and_approved(pages: Pages, airflow: AirflowServer, tmp_path: Path) -> None:
+    target = str(tmp_path / "rescaled")
+    run = airflow.trigger(**request(directory("2-clicks"), target, parallelism=3, require_approval=True))
+    run.question()
+    question = pages.question_of(run.run_id, "approve")
+    assert "visits" in question
+    assert "4 → 3" in question
+    assert f"{target}.rescale/plan-" in question
+    pages.answer("Approve")
+    assert run.end() == "success"
+    assert Path(target, "_metadata").exists()

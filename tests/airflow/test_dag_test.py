@@ -34,5 +34,5 @@ def test_a_savepoint_gets_another_shape_and_holds_the_same(s3: S3Server, tmp_pat
         check=False,
     )
     assert done.returncode == 0, log.read_text()[-5000:]
-    assert done.stdout.count("done in") == 6
+    assert done.stdout.count("done in") == 7
     assert main(["validate", source, str(target)]) == 0

@@ -20,6 +20,7 @@ from support.snapshots import directory
 pytestmark = pytest.mark.timeout(600)
 
 TASKS = ("inspect", "plan", "reshuffle_keyed_state", "redistribute_operator_state", "validate", "publish")
+"""Those that do something in every run."""
 
 
 def read(uri: str) -> bytes:
@@ -42,7 +43,14 @@ def succeeded(airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory) 
 def test_every_task_succeeds_at_the_first_try(succeeded: tuple[Run, str]) -> None:
     run, _ = succeeded
     ends = {task_id: (one["state"], one["try_number"]) for task_id, one in run.tasks().items()}
-    assert ends == dict.fromkeys(TASKS, ("success", 1))
+    assert ends == {**dict.fromkeys((*TASKS, "approve"), ("success", 1)), "discard": ("skipped", 0)}
+
+
+def test_the_log_of_the_plan_shows_what_will_be_moved(succeeded: tuple[Run, str]) -> None:
+    run, target = succeeded
+    told = "\n".join(line["event"] for line in run.log("plan"))
+    assert f"to   {target}" in told
+    assert "relocate: the max parallelism stays" in told
 
 
 def test_the_asset_gets_an_event_that_says_where_the_result_lies(succeeded: tuple[Run, str]) -> None:
@@ -101,9 +109,10 @@ def test_everything_listens_on_this_machine_alone(succeeded: tuple[Run, str]) ->
     [
         ({"source": "savepoint"}, "Invalid input for param source: 'savepoint' does not match '^(/|file:/|s3://"),
         ({"target": None}, "Invalid input for param target: None is not of type 'string'"),
-        ({"parallelism": 0}, "Invalid input for param parallelism: 0 is less than the minimum of 1"),
+        ({"parallelism": 0}, "Invalid input for param parallelism: 0 is less than or equal to the minimum of 0"),
         ({"parallelism": "six"}, "Invalid input for param parallelism: 'six' is not of type 'null', 'integer'"),
-        ({"operator_parallelism": ["visits"]}, "Invalid input for param operator_parallelism: 'visits' does not match"),
+        ({"operators": {"visits": 3}}, "Invalid input for param operators: 3 is not of type 'object'"),
+        ({"format": "native"}, "Invalid input for param format: 'native' is not one of ['keep', 'canonical']"),
     ],
 )
 def test_a_wrong_value_is_refused_by_the_api(airflow: AirflowServer, wrong: dict[str, Any], sentence: str) -> None:
@@ -160,8 +169,7 @@ def test_trouble_with_the_store_is_tried_again(airflow: AirflowServer) -> None:
 
 def test_a_run_that_is_cancelled_leaves_no_process(airflow: AirflowServer, tmp_path: Path) -> None:
     def steps() -> list[int]:
-        lines = {process.pid: " ".join(process.cmdline()) for process in airflow.watch.processes()}
-        return [pid for pid, line in lines.items() if "--plan" in line or "pyspark" in line]
+        return [pid for pid, line in airflow.watch.running_lines().items() if "--plan" in line or "pyspark" in line]
 
     target = tmp_path / "rescaled"
     run = airflow.trigger(**request(directory("2-clicks"), str(target), parallelism=2))

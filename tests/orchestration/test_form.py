@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import ParamValidationError
 from rescale.errors import RequestError
 from rescale.orchestration.form import request_of, rescale_form
 from rescale.orchestration.key_functions import ALLOWED_MODULES
-from rescale.planning.request import make_request, parse_uids
+from rescale.planning.request import Format, make_request, parse_uids
 
 _PLACES = {"source": "s3://bucket/save", "target": "/mnt/rescaled"}
 
@@ -31,9 +31,9 @@ def test_every_field_arrives_in_the_request() -> None:
     params = filled(
         **_PLACES,
         parallelism=6,
-        operator_parallelism=["visits=3", "a=b=4"],
         max_parallelism=256,
-        operator_max_parallelism=["visits=512"],
+        operators={"visits": {"parallelism": 3, "max_parallelism": 512}, "a=b": {"parallelism": 4}},
+        format="canonical",
         key_hashes=["objects-hash(a,b)", "visits=lombok(id)"],
         operator_names=["visits", "# a remark"],
         allowed_prefixes=["s3://shared/state"],
@@ -46,7 +46,12 @@ def test_every_field_arrives_in_the_request() -> None:
         parse_uids(["visits"]),
         ["256", "visits=512"],
         ["objects-hash(a,b)", "visits=lombok(id)"],
+        Format.CANONICAL,
     )
+
+
+def test_an_object_that_is_emptied_names_no_operator() -> None:
+    assert request_of(filled(**_PLACES, operators=None)) == request_of(filled(**_PLACES))
 
 
 @pytest.mark.parametrize(
@@ -61,11 +66,16 @@ def test_every_field_arrives_in_the_request() -> None:
         {"parallelism": 32769},
         {"parallelism": "6"},
         {"parallelism": 1.5},
-        {"operator_parallelism": "visits=3"},
-        {"operator_parallelism": ["visits"]},
-        {"operator_parallelism": ["visits=0"]},
+        {"operators": "visits=3"},
+        {"operators": {"visits": 3}},
+        {"operators": {"visits": {}}},
+        {"operators": {"visits": {"parallelism": 0}}},
+        {"operators": {"visits": {"max_parallelism": 32769}}},
+        {"operators": {"visits": {"paralelism": 3}}},
+        {"operators": {"": {"parallelism": 3}}},
         {"max_parallelism": -1},
-        {"operator_max_parallelism": ["=3"]},
+        {"format": "native"},
+        {"approval_minutes": 0},
         {"key_hashes": ["visits="]},
         {"allowed_prefixes": ["shared"]},
         {"connection": 1},
@@ -89,8 +99,7 @@ def test_source_and_target_have_to_be_said(missing: str) -> None:
     [
         ({"target": "s3://bucket/save/inside"}, "the target"),
         ({"paralelism": 6}, "the form has no such field"),
-        ({"parallelism": 6, "operator_parallelism": ["a=2", "a=3"]}, "is given twice"),
-        ({"operator_max_parallelism": ["a=40000"]}, "not a max parallelism"),
+        ({"key_hashes": ["a=lombok(id)", "a=lombok(name)"]}, "is given twice"),
     ],
 )
 def test_what_takes_more_than_one_value_is_refused_by_the_first_task(wrong: dict[str, Any], what: str) -> None:

@@ -112,6 +112,17 @@ class Run:
 
         return wait_for(reached, f"{task_id} to be {' or '.join(states)}")
 
+    def question(self, task_id: str = "approve") -> dict[str, Any]:
+        """What a person is asked, as soon as the task waits for the answer."""
+        self.wait_for_task(task_id, "awaiting_input")
+        document: dict[str, Any] = self._get(f"/taskInstances/{task_id}/-1/hitlDetails")
+        return document
+
+    def answer(self, option: str, task_id: str = "approve") -> None:
+        document = {"chosen_options": [option], "params_input": {}}
+        status, told = self.airflow.api("PATCH", f"{self._path}/taskInstances/{task_id}/-1/hitlDetails", document)
+        assert status == 200, told
+
     def log(self, task_id: str, attempt: int = 1) -> list[dict[str, Any]]:
         """The lines of a task's log, each with its `event` and, where it has one, its `level`."""
         content: list[dict[str, Any]] = self._get(f"/taskInstances/{task_id}/logs/{attempt}")["content"]

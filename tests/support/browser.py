@@ -80,6 +80,16 @@ class Pages:
         found = self._see(f"//*[@data-testid='virtualized-list']//*[contains(., '{words}')]", By.XPATH)
         return found.text
 
+    def question_of(self, run_id: str, task_id: str) -> str:
+        """What a person is asked by a task, as it is shown."""
+        self.driver.get(f"{self._dag}/runs/{quote(run_id)}/tasks/{task_id}/required_actions")
+        self._see("[data-testid^=hitl-option-]")
+        return self._see("main, #root", By.CSS_SELECTOR).text
+
+    def answer(self, option: str) -> None:
+        """Presses the button below a question."""
+        self._press(f"[data-testid='hitl-option-{option}']")
+
     def show_graph(self) -> None:
         self._press("[aria-label^='Show Graph']")
         self._see(".react-flow__node")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import threading
 import uuid
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -45,6 +46,14 @@ class Watch:
     def processes(self) -> list[psutil.Process]:
         """Those that run now, but for this one."""
         return [process for process in psutil.process_iter() if process.pid != os.getpid() and self._is_marked(process)]
+
+    def running_lines(self) -> dict[int, str]:
+        """Their command lines, by process id."""
+        lines = {}
+        for process in self.processes():
+            with suppress(psutil.Error):
+                lines[process.pid] = " ".join(process.cmdline())
+        return lines
 
     def _is_marked(self, process: psutil.Process) -> bool:
         try:

@@ -14,20 +14,27 @@ from airflow.sdk import Param
 from rescale.errors import RequestError
 from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.orchestration.key_functions import check_key_functions
-from rescale.planning.request import Request, make_request, parse_uids
+from rescale.planning.request import Format, Request, make_request, parse_uids
 
 # An answer to a wrong value shows the pattern: they are as plain as they can be.
 _PLACE = "^(/|file:/|s3://|s3a://|s3p://)"
-_PLACES = "s3://bucket/key, or an absolute path that workers can reach"
+_PLACES = "`s3://bucket/key`, or an absolute path that workers can reach"
 
-_NUMBER_OF_ONE = "^.+=[1-9][0-9]*$"
+# Airflow's form silently moves a number into the range of `minimum` and `maximum`; between these two it is left alone.
+_RANGE: dict[str, Any] = {"exclusiveMinimum": 0, "exclusiveMaximum": UPPER_BOUND_MAX_PARALLELISM + 1}
 _KEY_HASH = "^(.+=)?[^=]+$"
 
-_OPERATORS, _STORAGE = "Single operators", "Storage"
+_OPERATORS, _HOW, _STORAGE = "Single operators", "How", "Storage"
+
+Form = dict[str, Param]
 
 
-def rescale_form() -> dict[str, Param]:
+def rescale_form() -> Form:
     """The Params of a rescale, in the order of the form. What most people need has no section: it is always open."""
+    return {**_places(), **shape_fields(), **_storage_fields(), **_approval_fields()}
+
+
+def _places() -> Form:
     return {
         "source": Param(
             type="string",
@@ -41,22 +48,26 @@ def rescale_form() -> dict[str, Param]:
             title="Target",
             description_md=f"A directory that does not exist yet, apart from the source: {_PLACES}.",
         ),
+    }
+
+
+def shape_fields() -> Form:
+    """The new shape, and how state gets it."""
+    return {
         "parallelism": Param(
             None,
             type=["null", "integer"],
-            minimum=1,
-            maximum=UPPER_BOUND_MAX_PARALLELISM,
+            **_RANGE,
             title="Parallelism",
-            description_md="For every operator whose parallelism may change. Empty: as it is.",
+            description_md="For every operator whose parallelism may change, such as `6`. Empty: as it is.",
         ),
         "max_parallelism": Param(
             None,
             type=["null", "integer"],
-            minimum=1,
-            maximum=UPPER_BOUND_MAX_PARALLELISM,
+            **_RANGE,
             title="Max parallelism",
-            description_md="The number of key groups, for every operator but those that always run with one subtask. "
-            "Empty: as it is.",
+            description_md="The number of key groups, such as `256`, for every operator but those that always run with "
+            "one subtask. Empty: as it is.",
         ),
         "connection": Param(
             None,
@@ -65,21 +76,20 @@ def rescale_form() -> dict[str, Param]:
             description_md="The id of an Airflow connection of type aws that gives access to S3. "
             "Empty: what the worker has in its own environment.",
         ),
-        "operator_parallelism": Param(
-            [],
-            type="array",
-            items={"type": "string", "pattern": _NUMBER_OF_ONE},
-            title="Parallelism of single operators",
+        "operators": Param(
+            {},
+            type=["object", "null"],
+            propertyNames={"minLength": 1},
+            additionalProperties={
+                "type": "object",
+                "properties": {name: {"type": "integer", **_RANGE} for name in ("parallelism", "max_parallelism")},
+                "additionalProperties": False,
+                "minProperties": 1,
+            },
+            title="Shape of single operators",
             section=_OPERATORS,
-            description_md="Lines `uid=4` or `operator-id=4`; they go before the parallelism for all.",
-        ),
-        "operator_max_parallelism": Param(
-            [],
-            type="array",
-            items={"type": "string", "pattern": _NUMBER_OF_ONE},
-            title="Max parallelism of single operators",
-            section=_OPERATORS,
-            description_md="Lines `uid=256` or `operator-id=256`; they go before the max parallelism for all.",
+            description_md='By uid or operator id, such as `{"visits": {"parallelism": 4, "max_parallelism": 256}}`; '
+            "one of the two is enough. They go before the numbers for all.",
         ),
         "key_hashes": Param(
             [],
@@ -99,6 +109,44 @@ def rescale_form() -> dict[str, Param]:
             section=_OPERATORS,
             description_md="Lines `uid` or `operator-id name`. Flink 1.x stores only ids; this is what to call them.",
         ),
+        "format": Param(
+            Format.KEEP.value,
+            type="string",
+            enum=[one.value for one in Format],
+            values_display={
+                Format.KEEP.value: "keep: as in the source",
+                Format.CANONICAL.value: "canonical: restored by every state backend",
+            },
+            title="Kind of the result",
+            section=_HOW,
+            description_md="RocksDB's own kind can be kept only where no parallelism changes.",
+        ),
+    }
+
+
+def _approval_fields() -> Form:
+    return {
+        "require_approval": Param(
+            False,
+            type="boolean",
+            title="Ask before anything moves",
+            section=_HOW,
+            description_md="The run waits until somebody has read and approved the plan. Rejecting it ends the run and "
+            "removes what was staged.",
+        ),
+        "approval_minutes": Param(
+            120,
+            type="number",
+            exclusiveMinimum=0,
+            title="Minutes to approve in",
+            section=_HOW,
+            description_md="After that the plan counts as rejected.",
+        ),
+    }
+
+
+def _storage_fields() -> Form:
+    return {
         "allowed_prefixes": Param(
             [],
             type="array",
@@ -117,25 +165,28 @@ def rescale_form() -> dict[str, Param]:
     }
 
 
-def request_of(params: Mapping[str, Any]) -> Request:
-    """The request of a filled form; `RequestError` names what makes no sense."""
+def request_of(params: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> Request:
+    """The request of a filled form; `RequestError` names what makes no sense. What is `known` of places goes first."""
     if unknown := sorted(params.keys() - rescale_form().keys()):
         raise RequestError(
             "the form has no such field", expected=f"only {', '.join(rescale_form())}", found=", ".join(unknown)
         )
     check_key_functions(name.rpartition("=")[2] for name in params["key_hashes"])
+    places = {**params, **(known or {})}
     return make_request(
-        params["source"],
-        params["target"],
+        places["source"],
+        places["target"],
         _numbers(params, "parallelism"),
         params["allowed_prefixes"],
         parse_uids(params["operator_names"]),
         _numbers(params, "max_parallelism"),
         params["key_hashes"],
+        Format(params["format"]),
     )
 
 
 def _numbers(params: Mapping[str, Any], name: str) -> list[str]:
     """As words of a command line: the number for all, if there is one, and those of single operators."""
     of_all = params[name]
-    return [*params[f"operator_{name}"], *([] if of_all is None else [str(of_all)])]
+    single = [f"{uid}={shape[name]}" for uid, shape in (params["operators"] or {}).items() if name in shape]
+    return [*single, *([] if of_all is None else [str(of_all)])]

@@ -6,26 +6,28 @@ no Spark lives in a worker; where that process runs is decided in `_run` and now
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from airflow.sdk import Asset, task
+from airflow.sdk import Asset
 
 from rescale.claim import DOCUMENT_LIMIT, claim, load_plan, store_plan
-from rescale.orchestration.access import storage_access
-from rescale.orchestration.attempts import ATTEMPTS, ended_by_our_errors
 from rescale.orchestration.form import request_of
+from rescale.orchestration.rescale_task import Summary, rescale_task
 from rescale.orchestration.summaries import certificate_summary, plan_summary, snapshot_summary
 from rescale.planning.opening import open_snapshot
 from rescale.planning.plan import Plan
 from rescale.planning.prepare import prepare
 from rescale.process import Step, run_step
-from rescale.publish import is_published, publish
+from rescale.publish import discard, is_published, publish
 from rescale.report.outcome import outcome
+from rescale.report.plan_markdown import plan_markdown
+from rescale.report.planned import plan_summary as detailed_summary
+from rescale.report.planned import plan_text
+from rescale.report.units import counted
 from rescale.storage.store import open_store
 
 RESCALED_SAVEPOINT = Asset(name="rescaled_savepoint", uri="rescale://published", group="rescale")
@@ -33,32 +35,25 @@ RESCALED_SAVEPOINT = Asset(name="rescaled_savepoint", uri="rescale://published",
 
 log = logging.getLogger(__name__)
 
-Summary = dict[str, Any]
+Known = Mapping[str, Any] | None
+"""What an earlier task found out: source and target, if the form does not name them itself."""
 
 
-def _rescale_task(function: Callable[..., Summary], **arguments: Any) -> Any:
-    """A task that has the access which the form names, and that our errors end with their sentence."""
-
-    @functools.wraps(function)
-    def with_access(*inputs: Any, params: Mapping[str, Any], **more: Any) -> Summary:
-        with ended_by_our_errors(), storage_access(params["connection"]):
-            return function(*inputs, params=params, **more)
-
-    return task(with_access, **ATTEMPTS, **arguments)
-
-
-def _inspect(params: Any = None) -> Summary:
+def _inspect(known: Known, params: Any = None) -> Summary:
     """Reads metadata and headers of the source: what is in it, and is it whole?"""
-    request = request_of(params)
+    request = request_of(params, known)
     return snapshot_summary(open_snapshot(request.source, request.allow_prefixes, request.uids))
 
 
-def _plan(params: Any = None) -> Summary:
+def _plan(known: Known, params: Any = None) -> Summary:
     """Decides everything, stores the plan beside the target and claims the target for it."""
-    plan = prepare(request_of(params)).plan
+    plan, snapshot, kafka = prepare(request_of(params, known))
+    shown = detailed_summary(plan, snapshot, kafka)
+    log.info("%s", plan_text(shown))
     published = is_published(plan)
     if not published:
         store_plan(plan)
+        open_store(plan.target).put(plan.places.plan_page, plan_markdown(shown).encode())
         claim(plan, accept_unconditional=params["accept_unconditional_publish"])
     return plan_summary(plan, published=published)
 
@@ -97,12 +92,20 @@ def _publish(planned: Summary, params: Any = None, outlet_events: Any = None) ->
     return {**kept, "starting": plan.start._asdict(), "certificate_sha256": digest}
 
 
-inspect = _rescale_task(_inspect, task_id="inspect")
-plan = _rescale_task(_plan, task_id="plan")
-reshuffle = _rescale_task(_reshuffle, task_id="reshuffle_keyed_state")
-redistribute = _rescale_task(_redistribute, task_id="redistribute_operator_state")
-validate = _rescale_task(_validate, task_id="validate")
-publish_result = _rescale_task(_publish, task_id="publish", outlets=[RESCALED_SAVEPOINT])
+def _discard(planned: Summary, params: Any = None) -> Summary:  # noqa: ARG001
+    """Removes what a run left whose plan was rejected."""
+    removed = discard(load_plan(planned["plan"]).target).removed
+    log.info("removed %s", counted(len(removed), "file"))
+    return {"removed": len(removed)}
+
+
+inspect = rescale_task(_inspect, "inspect", "Inspect the source")
+plan = rescale_task(_plan, "plan", "Plan")
+reshuffle = rescale_task(_reshuffle, "reshuffle_keyed_state", "Reshuffle keyed state")
+redistribute = rescale_task(_redistribute, "redistribute_operator_state", "Redistribute operator state")
+validate = rescale_task(_validate, "validate", "Validate the result")
+publish_result = rescale_task(_publish, "publish", "Publish", outlets=[RESCALED_SAVEPOINT])
+discard_staged = rescale_task(_discard, "discard", "Discard a rejected plan")
 
 
 def _run(step: Step, planned: Summary) -> Summary:

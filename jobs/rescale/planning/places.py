@@ -26,6 +26,11 @@ class Places:
         return self._beside(f"plan-{self.digest}.json")
 
     @property
+    def plan_page(self) -> str:
+        """The plan for people, in Markdown."""
+        return self._beside(f"plan-{self.digest}.md")
+
+    @property
     def claim(self) -> str:
         return claim_place(self.target)
 

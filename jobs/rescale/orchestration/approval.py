@@ -1,0 +1,94 @@
+"""The question whether a plan may be carried out, and what becomes of the run that asks it.
+
+Airflow parks the asking task without a worker (`TaskAwaitingInput`). An answer that does not come in time counts as
+*Reject*: the scheduler gives the operator's default as the answer. What was staged is removed by a task of its own, so
+that trouble with the store does not ask the question again.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from airflow.providers.standard.operators.hitl import ApprovalOperator, HITLOperator
+from airflow.sdk import Context
+from airflow.sdk.api.datamodels._generated import HITLDetailResponse
+from airflow.sdk.exceptions import AirflowRuntimeError
+from airflow.sdk.execution_time.hitl import get_hitl_detail_content_detail
+
+from rescale.claim import DOCUMENT_LIMIT, load_plan
+from rescale.orchestration.access import storage_access
+from rescale.orchestration.attempts import ATTEMPTS, ended_by_our_errors
+from rescale.planning.places import Places
+from rescale.storage.store import open_store
+
+log = logging.getLogger(__name__)
+
+
+class PlanApproval(ApprovalOperator):
+    """Shows the plan of the task `plan` and waits for an answer, if the form asks for one.
+
+    What comes next is the task `on_reject`, or all others that are directly downstream. `closes` is an instant in ISO
+    format; after it nobody has to answer any more.
+    """
+
+    template_fields = ("closes",)
+
+    def __init__(self, *, plan: str, on_reject: str, closes: Any, **arguments: Any) -> None:
+        super().__init__(subject="May this rescale be carried out?", defaults=self.REJECT, **ATTEMPTS, **arguments)
+        self.plan = plan
+        self.on_reject = on_reject
+        self.closes = closes
+
+    def execute(self, context: Context) -> Any:
+        params, planned = context["params"], context["ti"].xcom_pull(task_ids=self.plan)
+        if not params["require_approval"] or planned["published"]:
+            log.info("nobody has to approve the plan")
+            return self._go_on(context, approved=True)
+        if (given := _given_answer(context)) is not None:
+            return self._take(context, given.chosen_options, given.responded_by_user)
+        with ended_by_our_errors(), storage_access(params["connection"]):
+            self.body = _question(load_plan(planned["plan"]).places)
+        self.response_timeout = self._patience(params["approval_minutes"])
+        return super().execute(context)
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+        answer = HITLOperator.execute_complete(self, context, event)
+        self._take(context, answer["chosen_options"], answer["responded_by_user"])
+
+    def _take(self, context: Context, options: list[str] | None, user: Any) -> None:
+        approved = options == [self.APPROVE]
+        if user is None:
+            log.warning("nobody answered in time, so the plan is rejected")
+        else:
+            log.info("%s by %s", "approved" if approved else "rejected", user)
+        self._go_on(context, approved=approved)
+
+    def _patience(self, minutes: float) -> timedelta:
+        patience = timedelta(minutes=minutes)
+        if self.closes is None:
+            return patience
+        return min(patience, max(timedelta(), datetime.fromisoformat(self.closes) - datetime.now(UTC)))
+
+    def _go_on(self, context: Context, *, approved: bool) -> None:
+        """Skips what does not come next; this ends the task."""
+        tasks = self.get_direct_relatives(upstream=False)
+        self.skip(context["ti"], [task for task in tasks if (task.task_id == self.on_reject) == approved])
+
+
+def _given_answer(context: Context) -> HITLDetailResponse | None:
+    """The answer that an earlier try got: the scheduler may lose a task that is answered as soon as it asks."""
+    task = context["ti"]
+    if task.try_number == 1:
+        return None
+    try:
+        given = get_hitl_detail_content_detail(task.id)
+    except AirflowRuntimeError:  # it did not come to ask
+        return None
+    return given if given.response_received else None
+
+
+def _question(places: Places) -> str:
+    page, _ = open_store(places.plan_page).read_all(places.plan_page, DOCUMENT_LIMIT)
+    return f"{page.decode()}\nThe whole plan: `{places.plan}`"

@@ -1,0 +1,42 @@
+"""The one way that every rescale takes, as Airflow draws it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk import TaskGroup, chain
+
+from rescale.orchestration.approval import PlanApproval
+from rescale.orchestration.tasks import (
+    discard_staged,
+    inspect,
+    plan,
+    publish_result,
+    redistribute,
+    reshuffle,
+    validate,
+)
+
+
+def rescale_graph(known: Any = None) -> Any:
+    """From looking into the source to the published result, which it returns; a rejected plan leaves nothing.
+
+    `known` comes from a task that found out source, target and perhaps when the plan must have been approved.
+    """
+    planned = plan(known)
+    discarded = discard_staged(planned)
+    approved = PlanApproval(
+        task_id="approve",
+        task_display_name="Approve the plan",
+        doc_md="Waits until somebody has approved the plan, if that was asked for.",
+        plan=planned.operator.task_id,
+        on_reject=discarded.operator.task_id,
+        closes=None if known is None else known["closes"],
+    )
+    with TaskGroup("move", prefix_group_id=False, group_display_name="Move and prove"):
+        moved = [reshuffle(planned), redistribute(planned)]
+        proven = validate(planned)
+    published = publish_result(planned)
+    chain(inspect(known), planned, approved, moved, proven, published)
+    chain(approved, discarded)
+    return published

@@ -1,0 +1,76 @@
+"""A plan that has to be approved: what is shown, and what an answer, another one, or none makes of the run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.airflow_server import AirflowServer, Run, request
+from support.snapshots import directory
+
+pytestmark = pytest.mark.timeout(600)
+
+_MOVING = ("reshuffle_keyed_state", "redistribute_operator_state", "validate", "publish")
+
+Asked = dict[str, tuple[Run, Path]]
+
+
+@pytest.fixture(scope="module")
+def asked(airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory) -> Asked:
+    """Runs that wait for an answer, and their targets; nobody will answer the one called `late`."""
+    folder = tmp_path_factory.mktemp("targets")
+
+    def run(name: str, minutes: float) -> tuple[Run, Path]:
+        target = folder / name
+        conf = request(directory("2-clicks"), str(target), parallelism=3)
+        return airflow.trigger(**conf, require_approval=True, approval_minutes=minutes), target
+
+    return {"late": run("late", 0.01), "approved": run("approved", 60), "rejected": run("rejected", 60)}
+
+
+def log(run: Run) -> str:
+    return "\n".join(line["event"] for line in run.log("approve"))
+
+
+def test_the_question_shows_the_plan_and_where_all_of_it_lies(asked: Asked) -> None:
+    run, target = asked["rejected"]
+    question = run.question()
+    plan = run.xcom("plan")["plan"]
+    assert (question["subject"], question["defaults"]) == ("May this rescale be carried out?", ["Reject"])
+    for words in ("visits", "4 → 3", "relocate", str(target), plan):
+        assert words in question["body"], question["body"]
+    assert Path(plan).exists()
+
+
+def test_a_rejected_plan_ends_the_run_and_leaves_nothing(asked: Asked) -> None:
+    run, target = asked["rejected"]
+    run.question()
+    run.answer("Reject")
+    assert run.end() == "success", run.states()
+    assert run.states() == {
+        "inspect": "success",
+        "plan": "success",
+        "approve": "success",
+        "discard": "success",
+        **dict.fromkeys(_MOVING, "skipped"),
+    }
+    assert list(target.parent.glob(f"{target.name}*")) == []
+
+
+def test_an_approved_plan_is_carried_out(asked: Asked) -> None:
+    run, target = asked["approved"]
+    run.question()
+    run.answer("Approve")
+    assert run.end() == "success", run.states()
+    assert run.states() == dict.fromkeys(("inspect", "plan", "approve", *_MOVING), "success") | {"discard": "skipped"}
+    assert (target / "_metadata").exists()
+
+
+def test_no_answer_in_time_is_a_rejection(asked: Asked) -> None:
+    run, target = asked["late"]
+    assert run.end() == "success", run.states()
+    assert run.states()["discard"] == "success"
+    assert run.states()["publish"] == "skipped"
+    assert "nobody answered in time, so the plan is rejected" in log(run)
+    assert list(target.parent.glob(f"{target.name}*")) == []
