@@ -25,8 +25,7 @@ from support.planting import Result
 NAMES = [
     name
     for name in with_canonical()
-    if "heap-timers" not in name
-    and json.loads((snapshots.FIXTURES / name / "expected.json").read_text())["directory_prefix"] is None
+    if json.loads((snapshots.FIXTURES / name / "expected.json").read_text())["directory_prefix"] is None
 ]
 CHURN = "2-rocksdb-2to3"
 

@@ -107,7 +107,7 @@ def _extent_units(
     if heap:
         for stream in pair.keyed(operator):
             yield from _group_units(Part(i, Slot.KEYED, "", None), pair.label, side, stream)
-    for stream in operator.raw_keyed:
+    for stream in pair.raw_keyed(operator):
         yield from _group_units(Part(i, Slot.RAW_KEYED, "", None), pair.label, side, stream)
     for slot, element_streams in ((Slot.OPERATOR, operator.operator), (Slot.RAW_OPERATOR, operator.raw_operator)):
         for element_stream in element_streams:
@@ -115,7 +115,7 @@ def _extent_units(
 
 
 def _record_units(pair: OperatorPair, side: Side, operator: Operator) -> Iterator[RecordUnit]:
-    for holder in pair.holders(operator):
+    for holder in pair.record_holders(operator):
         for origin in origins_of(holder, operator.entry.max_parallelism):
             yield RecordUnit(0, side, pair.label, origin)
 

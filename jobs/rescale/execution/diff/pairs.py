@@ -2,8 +2,9 @@
 
 Records are compared one by one where it is told where each begins: in canonical streams and in RocksDB directories,
 whatever the shapes; one may have those and the other these.
-Heap framing and raw keyed state are compared by whole key groups, which takes the same key groups on both sides, and
-for the heap the same states in the same places.
+Raw keyed timers are compared as the records that canonical state has of them. Heap framing and other raw keyed state
+are compared by whole key groups, which takes the same key groups on both sides, and for the heap the same states in the
+same places.
 """
 
 from __future__ import annotations
@@ -39,6 +40,14 @@ class OperatorPair:
     def holders(self, operator: Operator | None) -> tuple[KeyedStream | Database, ...]:
         """The keyed streams that hold anything, and the RocksDB directories."""
         return (*self.keyed(operator), *(operator.databases if operator is not None else ()))
+
+    def record_holders(self, operator: Operator) -> tuple[KeyedStream | Database, ...]:
+        """What is compared record by record: raw keyed timers too, as the state that they are in canonical form."""
+        return (*self.holders(operator), *operator.heap_timers) if self.by_record else ()
+
+    def raw_keyed(self, operator: Operator) -> tuple[KeyedStream, ...]:
+        """The raw keyed streams that are compared by whole key groups."""
+        return operator.own_raw_keyed if self.by_record else operator.raw_keyed
 
     @property
     def by_record(self) -> bool:
@@ -138,7 +147,7 @@ def _check_same_places(pair: OperatorPair, headers: Sequence[KeyedHeader]) -> No
 
 
 def _check_raw_keyed(pair: OperatorPair) -> None:
-    if all(operator is not None and operator.raw_keyed for operator in pair.sides):
+    if all(operator is not None and pair.raw_keyed(operator) for operator in pair.sides):
         what = "raw keyed state can be compared by whole key groups only, and these differ"
         _check_same_key_groups(pair, what, "compare snapshots of one max parallelism")
 
