@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
-from rescale.errors import IntegrityError, UnsupportedError
+from rescale.errors import IntegrityError, RescaleError, SnapshotError, UnsupportedError
 from rescale.execution.diff.snapshots import diff_snapshots
 from rescale.execution.steps import validate_published
 from rescale.planning.opening import open_snapshot
@@ -20,6 +21,7 @@ WITH_TWIN = sorted(
     if (folder / "canonical").is_dir()
     and json.loads((folder / "expected.json").read_text())["directory_prefix"] is None
 )
+HEAP_TIMERS = "2-rocksdb-heap-timers"
 SHAPES = [((), ()), (("5",), ()), (("3",), ("1000",)), (("2",), ("64",))]
 
 
@@ -83,6 +85,29 @@ def test_a_changed_result_is_found(name: str, tmp_path: Path) -> None:
     file.write_bytes(content)
     with without_spark(), pytest.raises(IntegrityError):
         validate_published(plan.source, plan.target, [], [], None)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "what"),
+    [
+        (b"user-x", IntegrityError, "does not give the key group that it lies in"),
+        (b"\xff", SnapshotError, "a timer that cannot be read"),
+    ],
+)
+def test_a_damaged_timer_is_found(wrong: bytes, error: type[RescaleError], what: str, tmp_path: Path) -> None:
+    """One that lies on the heap beside RocksDB."""
+    source = shutil.copytree(snapshots.directory(HEAP_TIMERS), tmp_path / "source")
+    snapshot = open_snapshot(str(source))
+    (operator,) = (operator for operator in snapshot.operators if operator.heap_timers)
+    extent = operator.heap_timers[0].extent
+    file = Path(snapshot.files[extent.file][0])
+    at = file.read_bytes().index(b"user-1") - (len(wrong) == 1)
+    file.write_bytes(file.read_bytes()[:at] + wrong + file.read_bytes()[at + len(wrong) :])
+    plan = plan_rescale(str(source), str(tmp_path / "target"), format="canonical")
+    with pytest.raises(error, match=what) as caught:
+        execute_without_spark(plan)
+    assert caught.value.operator == operator.label
+    assert not (tmp_path / "target").exists()
 
 
 def test_heap_state_does_not_become_canonical(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rescale.errors import SnapshotError
+from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.keyed import timer_reader
 from rescale.flink.keyed.heap_timers import read_services, services_of, timer_header
 from rescale.flink.keyed.timer_reader import TimerReader
@@ -117,12 +117,18 @@ def test_anything_else_is_the_users_own(block: bytes) -> None:
     assert read_services(block) is None
 
 
+def test_a_service_that_is_not_in_the_header() -> None:
+    with pytest.raises(UnsupportedError, match="key group 9 has timers of a service") as caught:
+        read(reader_of(write_block(EXAMPLE)), {3: write_block(EXAMPLE), 9: write_block(SERVICES[2])})
+    assert caught.value.found == "'named'"
+    assert caught.value.advice
+
+
 @pytest.mark.parametrize(
     ("block", "wrong"),
     [
         (b"something else", "does not begin"),
         (write_block(EXAMPLE) + b"\0", "bytes behind"),
-        (write_block(SERVICES[2]), "of a service that other key groups do not have"),
         (write_block(EXAMPLE._replace(key=LONG)), "how the timers of window-timers are written"),
         (write_block(EXAMPLE)[:-3], "ends too early"),
         (write_block(EXAMPLE)[:-14], "cannot be read: the data ends inside the key"),

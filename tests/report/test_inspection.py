@@ -89,6 +89,15 @@ def test_operator_states_have_their_numbers() -> None:
     assert {state["type"] for state in raw["states"]} == {"raw SPLIT_DISTRIBUTE"}
 
 
+def test_timers_on_the_heap_are_states() -> None:
+    operator = operator_of(shown("2-rocksdb-heap-timers"), "visits")
+    assert operator["remark"] == "timers as raw keyed state"
+    assert [state["name"] for state in operator["states"] if state["type"] == "TIMERS"] == [
+        "_timer_state/processing_user-timers",
+        "_timer_state/event_user-timers",
+    ]
+
+
 def test_elements_and_bytes_of_all_subtasks_are_added_up() -> None:
     streams = tuple(element_stream(i, {"words": (DistributionMode.SPLIT_DISTRIBUTE, 2 - i)}) for i in range(2))
     (one,) = inspection(snapshot(operator("lists", elements=streams)))["operators"]

@@ -192,7 +192,9 @@ def _remarks(operator: Operator) -> Iterable[str]:
         yield "partly finished"
     if operator.entry.coordinator is not None:
         yield "has a coordinator"
-    if operator.raw_keyed:
+    if operator.own_raw_keyed:
         yield "raw keyed state"
+    if operator.heap_timers:
+        yield "timers as raw keyed state"
     if operator.channel_bytes:
         yield f"{human_bytes(operator.channel_bytes)} in flight"

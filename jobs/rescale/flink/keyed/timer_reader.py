@@ -30,7 +30,8 @@ class TimerReader:
     def read(self, key_groups: Iterable[tuple[int, Iterable[bytes | memoryview]]]) -> Iterator[Records]:
         """All timers of (key group, its bytes in chunks), in order; a batch is overwritten by the next one.
 
-        `SnapshotError` where a key group holds anything else, with the offset in it.
+        `SnapshotError` where a key group holds anything else, with the offset in it; `UnsupportedError` where it has
+        timers of a service that is not in the header.
         """
         self._count = self._filled = 0
         for key_group, chunks in key_groups:
@@ -49,8 +50,17 @@ class TimerReader:
         name = block.take(int.from_bytes(block.take(2), "big"))
         try:
             first, service = self._services[decode_modified_utf8(name)]
-        except (UnicodeError, KeyError):
-            raise block.error("holds timers of a service that other key groups do not have") from None
+        except UnicodeError:
+            raise block.error("holds a name that cannot be") from None
+        except KeyError as unknown:
+            # So it is only where subtasks that had registered others were put together at the same max parallelism.
+            raise UnsupportedError(
+                f"key group {block.key_group} has timers of a service that others of its stream do not have",
+                offset=block.offset,
+                found=str(unknown),
+                advice="rescale the snapshot that this one was made of, or take a canonical savepoint "
+                "(flink savepoint --type canonical)",
+            ) from None
         expected = service.serializers
         if block.take(len(expected)) != expected:
             raise block.error(f"says otherwise than others how the timers of {service.name} are written")
@@ -111,7 +121,7 @@ class _Block:
         if len(self.bytes) - self.at > LARGEST_RECORD:
             raise UnsupportedError(
                 f"key group {self.key_group} holds a timer that is larger than can be moved",
-                offset=self._behind + self.at,
+                offset=self.offset,
                 expected=f"at most {LARGEST_RECORD} bytes",
             )
         self.bytes = np.concatenate([self.bytes[self.at :], np.frombuffer(chunk, np.uint8)])
@@ -136,7 +146,9 @@ class _Block:
         if self.at < len(self.bytes) or self.fill():
             raise self.error("has bytes behind its timers")
 
+    @property
+    def offset(self) -> int:
+        return self._behind + self.at
+
     def error(self, what: str) -> SnapshotError:
-        return SnapshotError(
-            f"a key group of raw keyed timers {what}: key group {self.key_group}", offset=self._behind + self.at
-        )
+        return SnapshotError(f"a key group of raw keyed timers {what}: key group {self.key_group}", offset=self.offset)

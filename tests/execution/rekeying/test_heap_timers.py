@@ -1,0 +1,138 @@
+"""Raw keyed timers without a database beside them: old full checkpoints, and operators with timers and no state."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from itertools import accumulate
+from pathlib import Path
+
+import pytest
+
+from rescale.errors import UnsupportedError
+from rescale.execution.steps import validate_published
+from rescale.flink.key_groups import key_group_of_hash, key_group_range
+from rescale.flink.metadata.handles import HandleTag, KeyGroupsHandle, RelativeFileStream
+from rescale.flink.metadata.model import OperatorState, Subtask, SubtaskState
+from rescale.planning.opening import open_snapshot
+from support.canonical import Record, read_group
+from support.composite import timer
+from support.edited import edit_operators
+from support.heap_timers import Service, Timer, write_block
+from support.java_values import HASHABLE_LEAVES
+from support.pipeline import execute_without_spark, plan_rescale, without_spark
+from support.rekeyed import contents
+from support.snapshot_bytes import LONG, STRING, VOID_NAMESPACE, keyed_header, keyed_state
+from support.written import write_savepoint
+
+MAX_PARALLELISM, PARALLELISM = 40, 2
+TEXT = HASHABLE_LEAVES["String"]
+NAMES = [tuple(f"user {number}".encode()) for number in range(60)]
+EVENT, PROCESSING, LATE = "_timer_state/event_early", "_timer_state/processing_early", "_timer_state/event_late"
+
+Placed = Counter[tuple[int, str, bytes, bytes]]
+"""Key group, state, key and value of records."""
+
+
+def group_of(name: tuple[int, ...], max_parallelism: int) -> int:
+    return key_group_of_hash(TEXT.code(name), max_parallelism)
+
+
+def expected(max_parallelism: int, *, states: bool) -> Placed:
+    placed: Placed = Counter()
+    for number, name in enumerate(NAMES):
+        group, key = group_of(name, max_parallelism), TEXT.write(name)
+        if states:
+            placed[group, "total", key + b"\0", bytes(8)] += 1
+        placed[group, EVENT, timer(number, key, b"\0"), b""] += 1
+        placed[group, PROCESSING, timer(-number, key, b"\0"), b""] += 1
+        if group_of(name, MAX_PARALLELISM) >= MAX_PARALLELISM // 2:
+            placed[group, LATE, timer(number, key, b"12345678"), b""] += 1
+    return placed
+
+
+def placed(target: str) -> Placed:
+    snapshot = open_snapshot(target)
+    (operator,) = snapshot.operators
+    found: Placed = Counter()
+    for stream in operator.keyed:
+        assert stream.parsed is not None
+        for group, data in contents(snapshot, stream):
+            for key_group, record in read_group(data, operator.entry.max_parallelism):
+                assert key_group == group
+                found[group, stream.parsed.states[record.state].name, record.key, record.value] += 1
+    return found
+
+
+def block(subtask: int, key_group: int) -> bytes:
+    """The service `late` is there in the second subtask only, and in front of the other."""
+    timers = [
+        (number, TEXT.write(name)) for number, name in enumerate(NAMES) if group_of(name, MAX_PARALLELISM) == key_group
+    ]
+    events = [Timer(number, key, b"\0") for number, key in timers]
+    processing = [Timer(-number, key, b"\0") for number, key in timers]
+    early = Service("early", STRING, VOID_NAMESPACE, events, processing)
+    late = Service("late", STRING, LONG, [Timer(number, key, b"12345678") for number, key in timers])
+    return write_block(*([late, early] if subtask else [early]))
+
+
+@pytest.fixture(params=[True, False], ids=["states", "no states"])
+def states(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+@pytest.fixture
+def source(states: bool, tmp_path: Path) -> Path:
+    """A full checkpoint of RocksDB as Flink took them before 1.16."""
+    groups: dict[int, list[Record]] = {}
+    for name in NAMES:
+        groups.setdefault(group_of(name, MAX_PARALLELISM), []).append(Record(0, TEXT.write(name) + b"\0", bytes(8)))
+    header = keyed_header(keyed_state("total"))
+    directory = tmp_path / "source"
+    write_savepoint(directory, header, groups, PARALLELISM, MAX_PARALLELISM, HandleTag.KEY_GROUPS)
+
+    def with_timers(subtask: Subtask) -> Subtask:
+        own = key_group_range(MAX_PARALLELISM, PARALLELISM, subtask.index)
+        blocks = [block(subtask.index, key_group) for key_group in range(own.first, own.last + 1)]
+        path = directory / f"timers-{subtask.index}"
+        path.write_bytes(b"".join(blocks))
+        offsets = tuple(accumulate(map(len, blocks), initial=0))[:-1]
+        stream = RelativeFileStream(path.name, path.stat().st_size)
+        timers = KeyGroupsHandle(HandleTag.KEY_GROUPS, own.first, offsets, stream)
+        keyed = subtask.state.managed_keyed if states and subtask.state else None
+        return replace(subtask, state=SubtaskState(managed_keyed=keyed, raw_keyed=timers))
+
+    def changed(entry: OperatorState) -> OperatorState:
+        return replace(entry, subtasks=tuple(map(with_timers, entry.subtasks)))
+
+    edit_operators(directory, changed)
+    return directory
+
+
+@pytest.mark.parametrize(
+    ("parallelism", "maximum", "wanted"),
+    [(3, 40, "canonical"), (2, 20, "keep"), (5, 200, "keep"), (2, 200, "canonical")],
+)
+def test_timers_become_states(
+    parallelism: int, maximum: int, wanted: str, states: bool, source: Path, tmp_path: Path
+) -> None:
+    target = str(tmp_path / "target")
+    plan = plan_rescale(str(source), target, [str(parallelism)], max_parallelism=[str(maximum)], format=wanted)
+    execute_without_spark(plan)
+    assert placed(target) == expected(maximum, states=states)
+    assert not open_snapshot(target).operators[0].raw_keyed
+    with without_spark():
+        assert validate_published(str(source), target, [], [], None)["verdict"] == "complete"
+
+
+def test_timers_stay_what_they_are_where_key_groups_move_as_they_are(source: Path, tmp_path: Path) -> None:
+    """Streams of subtasks that had registered other services are then one, which is as far as they go."""
+    plan = plan_rescale(str(source), str(tmp_path / "moved"), ["3"])
+    execute_without_spark(plan)
+    moved = open_snapshot(str(tmp_path / "moved"))
+    (operator,) = moved.operators
+    found = {group: data for stream in operator.raw_keyed for group, data in contents(moved, stream)}
+    assert found == {group: block(group // (MAX_PARALLELISM // 2), group) for group in range(MAX_PARALLELISM)}
+    again = plan_rescale(str(tmp_path / "moved"), str(tmp_path / "target"), ["2"], max_parallelism=["200"])
+    with pytest.raises(UnsupportedError, match="a service that others of its stream do not have"):
+        execute_without_spark(again)
