@@ -3,7 +3,7 @@
 PyPI's `apache-flink-libraries` holds the jars of a whole Flink. They are fetched once and kept outside the repository,
 under `$RESCALE_TEST_CACHE` (default `~/.cache/rescale-tests`); so are the classes, under the hash of their sources.
 Flink 1.x and 2.x spell some classes differently: what differs lies in `java/v1` and `java/v2`, all else in
-`java/common`.
+`java/common`; `java/before_1_19` has what older releases lack.
 """
 
 from __future__ import annotations
@@ -89,8 +89,10 @@ def _archived(archive: Path) -> Iterator[tuple[str, bytes]]:
 
 def classes(version: str) -> Path:
     """The harness' classes for Flink `version`, compiled if the sources have changed."""
-    line = "v1" if version.startswith("1.") else "v2"
-    sources = [path for folder in ("common", line) for path in sorted((_SOURCES / folder).rglob("*.java"))]
+    folders = ["common", "v1" if version.startswith("1.") else "v2"]
+    if tuple(map(int, version.split(".")[:2])) < (1, 19):
+        folders.append("before_1_19")
+    sources = [path for folder in folders for path in sorted((_SOURCES / folder).rglob("*.java"))]
     digest = hashlib.sha256()
     for path in sources:
         digest.update(str(path.relative_to(_SOURCES)).encode() + b"\0" + path.read_bytes())

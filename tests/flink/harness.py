@@ -188,7 +188,13 @@ class Flink:
         return self.snapshots(job, directory, *kinds, timeout=timeout)[-1]
 
     def snapshots(
-        self, job: Job, directory: Path, *kinds: str, restored: Path | None = None, timeout: float = 90
+        self,
+        job: Job,
+        directory: Path,
+        *kinds: str,
+        restored: Path | None = None,
+        claim_mode: str = "NO_CLAIM",
+        timeout: float = 90,
     ) -> list[Path]:
         """Runs the first phase of `job` and takes snapshots of these kinds below `directory`, one after the other.
 
@@ -202,6 +208,7 @@ class Flink:
             directory=str(directory),
             kinds=list(kinds or ("canonical",)),
             restored=str(restored or ""),
+            claim_mode=claim_mode,
         )
         return [Path(path) for path in answer["paths"]]
 

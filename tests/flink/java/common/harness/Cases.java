@@ -73,7 +73,8 @@ public final class Cases {
         Path directory = Files.createDirectories(Path.of(request.get("directory").asText()));
         String restored = request.get("restored").asText();
         Run run = new Run(!restored.isEmpty());
-        Map<String, String> settings = restored.isEmpty() ? Map.of() : settings(restored, "NO_CLAIM");
+        String claimMode = request.path("claim_mode").asText("NO_CLAIM");
+        Map<String, String> settings = restored.isEmpty() ? Map.of() : settings(restored, claimMode);
         JobID id = null;
         try {
             id = cluster.submit(scenario(job), job, run, directory, settings, deadline);

@@ -18,7 +18,7 @@ final class KeyInformation<T> extends TypeInformation<T> {
         this.serializer = serializer;
     }
 
-    @Override
+    /** What Flink asks for since 1.19. */
     public TypeSerializer<T> createSerializer(SerializerConfig config) {
         return serializer.duplicate();
     }

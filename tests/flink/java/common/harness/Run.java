@@ -57,7 +57,7 @@ public final class Run {
     }
 
     public boolean allEmitted() {
-        return restored || emitted.get() >= feeds.get() * (1 + waves.get());
+        return emitted.get() >= feeds.get() * ((restored ? 0 : 1) + waves.get());
     }
 
     /** Lets every feed emit once more before the second phase. */
