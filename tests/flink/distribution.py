@@ -51,13 +51,18 @@ def flink_home(version: str) -> list[Path]:
 
 
 def s3_file_system(version: str) -> Path:
-    """The jar of Flink's S3 file system for the release line of `version`, fetched through Maven."""
+    """The jar of Flink's S3 file system for the release line of `version`."""
     released = _S3_FILE_SYSTEMS["v1" if version.startswith("1.") else "v2"]
-    home = cache() / "s3"
-    jar = home / f"flink-s3-fs-hadoop-{released}.jar"
+    return maven_jar("flink-s3-fs-hadoop", released, "s3")
+
+
+def maven_jar(artifact: str, version: str, folder: str) -> Path:
+    """A jar of Flink's that is kept in a folder of the cache, fetched through Maven if it is not there yet."""
+    home = cache() / folder
+    jar = home / f"{artifact}-{version}.jar"
     if not jar.is_file():
-        artifact = f"org.apache.flink:flink-s3-fs-hadoop:{released}"
-        options = ("-q", "-B", f"-Dartifact={artifact}", f"-DoutputDirectory={home}", "-Dmdep.overWriteReleases=true")
+        wanted = f"org.apache.flink:{artifact}:{version}"
+        options = ("-q", "-B", f"-Dartifact={wanted}", f"-DoutputDirectory={home}", "-Dmdep.overWriteReleases=true")
         subprocess.run(["mvn", "dependency:copy", *options], check=True, timeout=900)
     return jar
 

@@ -16,3 +16,9 @@ def need(program: str, what_for: str) -> None:
     if os.environ.get("RESCALE_NO_SKIPS"):
         pytest.fail(message)
     pytest.skip(message)
+
+
+def need_kubernetes(what_for: str) -> None:
+    """Skips the test without a cluster: that is nothing to install, so no test fails for want of it."""
+    if not os.environ.get("KUBECONFIG"):
+        pytest.skip(f"KUBECONFIG names no Kubernetes cluster: {what_for}")

@@ -99,6 +99,8 @@ def test_a_hand_over_that_fails_goes_back_to_the_source(cluster: SessionCluster,
     assert Path(old["restored_from"].removeprefix("file:")) == Path(taken["savepoint"])
     assert shapes(cluster, old["job"]) == {(2, 128)}
     assert back(before, taken, "fails") == old, "a retry finds it"
+    with pytest.raises(TaskEnded, match="the job still runs: two would do its work"):
+        hand_over(before, Start(taken["savepoint"], 3, None), "fails")
     assert cluster.alive() == {old["job"]}
 
 
@@ -139,6 +141,9 @@ def test_what_would_fail_later_is_refused_before_anything_is_stopped(cluster: Se
     with pytest.raises(RequestError, match="the jar was not uploaded") as caught:
         look_at_job(cluster.address, job_id, Taking.STOP, folder, RunJar(cluster.address, "other.jar"))
     assert "counts.jar" in str(caught.value)
+    twice = RunJar(cluster.address, "counts.jar", configuration={"pipeline.max-parallelism": "256"})
+    with pytest.raises(RequestError, match="says a max parallelism, and so does the plan"):
+        look_at_job(cluster.address, job_id, Taking.STOP, folder, twice)
     with pytest.raises(RequestError, match="there is no such job") as caught:
         look_at_job(cluster.address, "nobody", Taking.STOP, folder, jar_of(cluster))
     assert f"counts ({job_id})" in str(caught.value)

@@ -60,9 +60,8 @@ def read_deployment(where: PatchDeployment) -> Deployment:
             path=_place(where),
             advice="hand over to a session cluster by its jar, or name a deployment in application mode",
         )
-    options = spec.get("flinkConfiguration") or {}
     return Deployment(
-        Wanted(job.get("initialSavepointPath"), job.get("parallelism"), options.get(MAX_PARALLELISM_OPTION)),
+        Wanted(job.get("initialSavepointPath"), job.get("parallelism"), _max_parallelism(where, spec)),
         job.get("state") == "suspended",
         job.get("savepointRedeployNonce"),
         _reconciled_nonce(status),
@@ -120,6 +119,21 @@ def is_redeployed(where: PatchDeployment, nonce: int) -> bool:
             advice="look at the events of the resource and at the JobManager's log",
         )
     return found.job_state in ("RUNNING", "FINISHED")
+
+
+def _max_parallelism(where: PatchDeployment, spec: dict[str, Any]) -> str | None:
+    """Text, even where the resource has a number."""
+    options = spec.get("flinkConfiguration") or {}
+    section, _, name = MAX_PARALLELISM_OPTION.partition(".")
+    if name in (options.get(section) or {}):
+        raise RequestError(
+            "the FlinkDeployment nests its options, and this one would be there twice",
+            path=_place(where),
+            expected=f"flinkConfiguration with {MAX_PARALLELISM_OPTION!r} on a line of its own",
+            found=f"{section!r} with {name!r} below it",
+        )
+    value = options.get(MAX_PARALLELISM_OPTION)
+    return None if value is None else str(value)
 
 
 def _reconciled_nonce(status: dict[str, Any]) -> int | None:

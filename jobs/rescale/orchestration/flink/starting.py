@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rescale.errors import RequestError, RescaleError
-from rescale.flink.start import Start
+from rescale.flink.start import MAX_PARALLELISM_OPTION, Start
 from rescale.orchestration.flink.access import open_flink
 from rescale.orchestration.flink.deployment import Wanted, read_deployment, redeploy
 from rescale.orchestration.flink.ids import ids
@@ -15,6 +15,12 @@ from rescale.orchestration.flink.rest import Flink
 def check_hand_over(hand_over: HandOver) -> None:
     """`RequestError` if there is no such jar or deployment, or no access to it: before anything has been stopped."""
     if isinstance(hand_over, RunJar):
+        if MAX_PARALLELISM_OPTION in hand_over.configuration:
+            raise RequestError(
+                "the configuration of the jar's job says a max parallelism, and so does the plan",
+                found=f"{MAX_PARALLELISM_OPTION}={hand_over.configuration[MAX_PARALLELISM_OPTION]}",
+                advice="take it out: Flink takes the old one from the snapshot, and a new one is added",
+            )
         with open_flink(hand_over.flink) as flink:
             _jar_id(flink, hand_over.jar)
     elif isinstance(hand_over, PatchDeployment):
@@ -40,11 +46,8 @@ def start_job(hand_over: HandOver, start: Start, *seed: str) -> Question | Answe
     raise RequestError("the job was started too often and ended every time", path=hand_over.flink)
 
 
-def withdraw_job(hand_over: HandOver, *seed: str) -> Question | None:
-    """Cancels what `start_job` started with this seed; a deployment is replaced by its next start.
-
-    None if nothing of it runs.
-    """
+def running_job(hand_over: HandOver, *seed: str) -> str | None:
+    """The id of what `start_job` started from a jar with this seed, unless it has ended."""
     if not isinstance(hand_over, RunJar):
         return None
     with open_flink(hand_over.flink) as flink:
@@ -53,9 +56,21 @@ def withdraw_job(hand_over: HandOver, *seed: str) -> Question | None:
             if job is None:
                 return None
             if not job.ended:
-                flink.cancel(job_id)
-                return JobEnded(hand_over.flink, job_id)
+                return job_id
     return None
+
+
+def withdraw_job(hand_over: HandOver, *seed: str) -> Question | None:
+    """Cancels what `start_job` started from a jar with this seed; a deployment is replaced by its next start.
+
+    None if nothing of it runs.
+    """
+    job_id = running_job(hand_over, *seed)
+    if job_id is None or not isinstance(hand_over, RunJar):
+        return None
+    with open_flink(hand_over.flink) as flink:
+        flink.cancel(job_id)
+    return JobEnded(hand_over.flink, job_id)
 
 
 def _run(flink: Flink, hand_over: RunJar, jar: str, job_id: str, start: Start) -> None:

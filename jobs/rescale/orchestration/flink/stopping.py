@@ -20,15 +20,15 @@ from rescale.orchestration.flink.ids import ids
 from rescale.orchestration.flink.kinds import HandOver, PatchDeployment, Print
 from rescale.orchestration.flink.questions import Answer, DeploymentRuns, Question, SavepointTaken, savepoint_below
 from rescale.orchestration.flink.rest import Flink, Taking
-from rescale.orchestration.flink.starting import check_hand_over, start_job, withdraw_job
+from rescale.orchestration.flink.starting import check_hand_over, running_job, start_job, withdraw_job
 from rescale.storage.locations import join, normalise
 
 
 class JobBefore(msgspec.Struct, frozen=True):
     """A running job, and all that is needed to take its savepoint and to start it again.
 
-    `directory` is where savepoints go, `parallelism` the job's own, `deployment` the old fields of the FlinkDeployment
-    if it is handed over to one.
+    `directory` is where savepoints go, `parallelism` the job's own; `deployment` are the old fields of the
+    FlinkDeployment if it is handed over to one, and `nonce` that of its last redeployment.
     """
 
     flink: str
@@ -38,7 +38,14 @@ class JobBefore(msgspec.Struct, frozen=True):
     directory: str
     parallelism: int
     hand_over: HandOver
-    deployment: Wanted | None
+    deployment: Wanted | None = None
+    nonce: int | None = None
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether the deployment was redeployed since: the job is gone, and perhaps nobody can be asked about it."""
+        where = self.hand_over
+        return isinstance(where, PatchDeployment) and read_deployment(where).nonce != self.nonce
 
     def own_directory(self, run: str) -> str:
         """Where the savepoint of this run goes: what lies there is ours."""
@@ -71,18 +78,18 @@ def look_at_job(flink: str, job: str, taking: Taking, directory: str, hand_over:
                 "the job does not run", path=cluster.address, expected="RUNNING", found=found.state if found else None
             )
         parallelism = cluster.default_parallelism(job_id) or found.parallelism
-    fields = None
-    if isinstance(hand_over, PatchDeployment):
-        deployment = read_deployment(hand_over)
-        fields = deployment.fields
-        if deployment.job_id not in (None, job_id):
-            raise RequestError(
-                "the job is not that of the FlinkDeployment",
-                path=f"{hand_over.namespace}/{hand_over.name}",
-                expected=f"job {job_id}",
-                found=deployment.job_id,
-            )
-    return JobBefore(flink, job_id, found.name, taking, normalise(directory), parallelism, hand_over, fields)
+    before = JobBefore(flink, job_id, found.name, taking, normalise(directory), parallelism, hand_over)
+    if not isinstance(hand_over, PatchDeployment):
+        return before
+    deployment = read_deployment(hand_over)
+    if deployment.job_id not in (None, job_id):
+        raise RequestError(
+            "the job is not that of the FlinkDeployment",
+            path=f"{hand_over.namespace}/{hand_over.name}",
+            expected=f"job {job_id}",
+            found=deployment.job_id,
+        )
+    return msgspec.structs.replace(before, deployment=deployment.fields, nonce=deployment.nonce)
 
 
 def take_savepoint(before: JobBefore, run: str) -> Question:
@@ -106,20 +113,34 @@ def take_savepoint(before: JobBefore, run: str) -> Question:
 def hand_job_over(hand_over: HandOver, start: Start, run: str, before: JobBefore | None) -> Question | Answer:
     """Starts the job from the result, at its new shape; `before` is the job whose savepoint this run has taken."""
     if before is not None and not isinstance(hand_over, Print):
+        _refuse_two(before, start, run)
+    return start_job(hand_over, start, *_seed(run, before))
+
+
+def _refuse_two(before: JobBefore, start: Start, run: str) -> None:
+    """`RequestError` if the job still runs, or runs again because this run has gone back."""
+    if isinstance(before.hand_over, PatchDeployment) and before.is_replaced:
+        snapshot = read_deployment(before.hand_over).fields.snapshot
+        running = None if snapshot == start.snapshot else f"{before.name}, from {snapshot}"
+    else:
         with open_flink(before.flink) as flink:
             job = flink.job(before.job_id)
-            if job is not None and not job.ended:
-                raise RequestError(
-                    "the job still runs: two would do its work",
-                    path=flink.address,
-                    found=f"{before.name} ({before.job_id}), {job.state}",
-                    advice="stop it when its savepoint is taken, or let the command be printed",
-                )
-    return start_job(hand_over, start, *_seed(run, before))
+        alive = before.job_id if job is not None and not job.ended else None
+        alive = alive or running_job(before.hand_over, *_back(run, before))
+        running = alive and f"{before.name} ({alive})"
+    if running is not None:
+        raise RequestError(
+            "the job still runs: two would do its work",
+            path=before.flink,
+            found=running,
+            advice="stop it when its savepoint is taken, or let the command be printed",
+        )
 
 
 def clear_the_way(before: JobBefore, run: str) -> Question | None:
     """What must come to its end before the way back: a savepoint that is being taken, a job started from the result."""
+    if before.is_replaced:
+        return None
     with open_flink(before.flink) as flink:
         job = flink.job(before.job_id)
         if job is not None and not job.ended:
@@ -132,26 +153,31 @@ def go_back(before: JobBefore, run: str, savepoint: str | None) -> Question | An
 
     A job that still runs was never stopped: nothing is done then.
     """
-    with open_flink(before.flink) as flink:
-        job = flink.job(before.job_id)
-        if job is not None and not job.ended:
-            return {"job": before.job_id, "name": before.name, "went_back": False}
-        savepoint = savepoint or _taken(flink, before, run)
+    if savepoint is None or not before.is_replaced:
+        with open_flink(before.flink) as flink:
+            job = flink.job(before.job_id)
+            if job is not None and not job.ended:
+                return {"job": before.job_id, "name": before.name, "went_back": False}
+            savepoint = savepoint or _taken(flink, before, run)
     if savepoint is None:
         raise RescaleError(
             "the job has ended, and no savepoint of this run is known",
             path=before.own_directory(run),
-            found=f"{before.name} ({before.job_id}), {job.state if job is not None else 'forgotten by Flink'}",
+            found=f"{before.name} ({before.job_id})",
             advice="start it from its last checkpoint, or from the savepoint if there is one in this directory",
         )
     if isinstance(before.hand_over, PatchDeployment) and before.deployment is not None:
         wanted = Wanted(savepoint, before.deployment.parallelism, before.deployment.max_parallelism)
         return DeploymentRuns(before.hand_over, redeploy(before.hand_over, wanted))
-    return start_job(before.hand_over, Start(savepoint, before.parallelism, None), "back", *_seed(run, before))
+    return start_job(before.hand_over, Start(savepoint, before.parallelism, None), *_back(run, before))
 
 
 def _seed(run: str, before: JobBefore | None) -> tuple[str, ...]:
     return ("job", run, before.job_id if before is not None else "")
+
+
+def _back(run: str, before: JobBefore) -> tuple[str, ...]:
+    return ("back", *_seed(run, before))
 
 
 def _find(flink: Flink, job: str) -> str:

@@ -1,0 +1,161 @@
+"""Handing a job over to Flink's Kubernetes operator: patches that a real API server takes, with least rights."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from rescale.errors import RequestError, RescaleError
+from rescale.flink.start import Start
+from rescale.orchestration.attempts import TaskEnded
+from rescale.orchestration.flink.deployment import Wanted, is_redeployed, read_deployment, redeploy
+from rescale.orchestration.flink.kinds import PatchDeployment
+from rescale.orchestration.flink.operators import GoBack, HandOverJob
+from rescale.orchestration.flink.rest import Taking
+from rescale.orchestration.flink.stopping import JobBefore
+from support.deferring import run_operator
+from support.flink_operator import FlinkNamespace, flink_namespace
+from support.needs import need, need_kubernetes
+
+MAXIMUM = "pipeline.max-parallelism"
+JOB = {"jarURI": "local:///job.jar", "parallelism": 2, "upgradeMode": "last-state", "state": "running", "args": ["a"]}
+OPTIONS = {MAXIMUM: "128", "state.savepoints.dir": "s3://bucket/savepoints"}
+
+
+@pytest.fixture(scope="module")
+def space() -> Iterator[FlinkNamespace]:
+    need_kubernetes("FlinkDeployments are patched in it")
+    need("mvn", "the custom resource definition of Flink's Kubernetes operator comes from Maven")
+    with flink_namespace() as found:
+        yield found
+
+
+@pytest.fixture
+def access(space: FlinkNamespace, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An Airflow connection that may get and patch FlinkDeployments in the namespace, and nothing else."""
+    connection = {"conn_type": "kubernetes", "extra": {"kube_config": space.kubeconfig(["get", "patch"])}}
+    monkeypatch.setenv("AIRFLOW_CONN_LEAST_RIGHTS", json.dumps(connection))
+    return "least_rights"
+
+
+@pytest.fixture
+def where(space: FlinkNamespace, access: str) -> PatchDeployment:
+    """A deployment whose job runs."""
+    made = space.deploy(JOB, OPTIONS)
+    space.reconcile(made, "RUNNING", "STABLE")
+    return msgspec.structs.replace(made, connection=access)
+
+
+def before_of(where: PatchDeployment) -> JobBefore:
+    found = read_deployment(where)
+    # Nobody listens there: a JobManager that is being replaced cannot be asked.
+    flink = "http://127.0.0.1:9"
+    return JobBefore(flink, "0" * 32, "job", Taking.STOP, "/save", 2, where, found.fields, found.nonce)
+
+
+def acted_on(space: FlinkNamespace, where: PatchDeployment, *status: str) -> threading.Thread:
+    """The operator, as soon as the resource has been patched."""
+
+    def act() -> None:
+        while space.spec(where)["job"].get("savepointRedeployNonce") == nonce:
+            stopped.wait(0.1)
+        space.reconcile(where, *status)
+
+    nonce, stopped = space.spec(where)["job"].get("savepointRedeployNonce"), threading.Event()
+    thread = threading.Thread(target=act, daemon=True)
+    thread.start()
+    return thread
+
+
+def hand_over(where: PatchDeployment, start: Start, before: JobBefore | None = None) -> Any:
+    documents = {"hand_over": msgspec.to_builtins(where), "before": msgspec.to_builtins(before)}
+    return run_operator(HandOverJob(task_id="hand_over", start=start._asdict(), **documents), "a-run")
+
+
+def test_handed_over_and_back_again(space: FlinkNamespace, where: PatchDeployment) -> None:
+    before = before_of(where)
+    operator = acted_on(space, where, "RUNNING", "STABLE")
+    assert hand_over(where, Start("s3://bucket/result", 3, 256)) == {
+        "deployment": f"{where.namespace}/{where.name}",
+        "nonce": 1,
+    }
+    operator.join()
+    ours = {"initialSavepointPath": "s3://bucket/result", "parallelism": 3, "savepointRedeployNonce": 1}
+    assert space.spec(where)["job"] == {**JOB, **ours}
+    assert space.spec(where)["flinkConfiguration"] == {**OPTIONS, MAXIMUM: "256"}
+    operator = acted_on(space, where, "RUNNING", "STABLE")
+    back = GoBack(task_id="back", before=msgspec.to_builtins(before), taken={"savepoint": "s3://bucket/source"})
+    assert run_operator(back, "a-run")["nonce"] == 2
+    operator.join()
+    ours = {"initialSavepointPath": "s3://bucket/source", "parallelism": 2, "savepointRedeployNonce": 2}
+    assert space.spec(where)["job"] == {**JOB, **ours}
+    assert space.spec(where)["flinkConfiguration"] == OPTIONS
+    assert run_operator(back, "a-run")["nonce"] == 2, "a retry patches nothing"
+    with pytest.raises(TaskEnded, match="the job still runs: two would do its work"):
+        hand_over(where, Start("s3://bucket/result", 3, 256), before)
+
+
+def test_a_maximum_that_was_not_there_goes_again_and_a_suspended_job_is_started(
+    space: FlinkNamespace, access: str
+) -> None:
+    made = space.deploy({**JOB, "state": "suspended"}, {})
+    where = msgspec.structs.replace(made, connection=access)
+    old = read_deployment(where).fields
+    assert old == Wanted(None, 2, None)
+    assert redeploy(where, Wanted("s3://bucket/result", 3, "256")) == 1
+    assert space.spec(where)["flinkConfiguration"] == {MAXIMUM: "256"}
+    assert space.spec(where)["job"]["state"] == "running"
+    assert redeploy(where, msgspec.structs.replace(old, snapshot="s3://bucket/source")) == 2
+    assert space.spec(where)["flinkConfiguration"] == {}
+
+
+def test_it_runs_when_the_operator_has_acted_on_this_patch_and_sees_it_run(
+    space: FlinkNamespace, where: PatchDeployment
+) -> None:
+    nonce = redeploy(where, Wanted("s3://bucket/result", 3, "256"))
+    assert not is_redeployed(where, nonce), "the job that runs is the old one"
+    space.reconcile(where, "RECONCILING", "STABLE")
+    assert not is_redeployed(where, nonce)
+    space.reconcile(where, "RUNNING", "STABLE")
+    assert is_redeployed(where, nonce)
+    space.edit(where, {"job": {"savepointRedeployNonce": 7}})
+    with pytest.raises(RescaleError, match="somebody else has redeployed"):
+        is_redeployed(where, nonce)
+
+
+def test_a_deployment_that_the_operator_gave_up_is_told_and_patched_again(
+    space: FlinkNamespace, where: PatchDeployment
+) -> None:
+    before = before_of(where)
+    operator = acted_on(space, where, "FAILED", "FAILED", "the maximum in the code is 128")
+    with pytest.raises(TaskEnded, match=r"(?s)could not start the job.*FAILED: the maximum in the code is 128"):
+        hand_over(where, Start("s3://bucket/result", 3, 256))
+    operator.join()
+    assert redeploy(where, Wanted("s3://bucket/result", 3, "256")) == 2, "when the task is cleared"
+    operator = acted_on(space, where, "RUNNING", "STABLE")
+    back = GoBack(task_id="back", before=msgspec.to_builtins(before), taken={"savepoint": "s3://bucket/source"})
+    assert run_operator(back, "a-run")["nonce"] == 3
+    operator.join()
+
+
+def test_what_cannot_be_patched_is_refused_with_the_reason(
+    space: FlinkNamespace, where: PatchDeployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = Wanted("s3://bucket/result", 3, "256")
+    with pytest.raises(RequestError, match="it is a session cluster"):
+        redeploy(space.deploy(None, {}), wanted)
+    with pytest.raises(RequestError, match="refuses to get") as caught:
+        redeploy(msgspec.structs.replace(where, name="nobody"), wanted)
+    assert "404" in str(caught.value)
+    only_get = {"conn_type": "kubernetes", "extra": {"kube_config": space.kubeconfig(["get"])}}
+    monkeypatch.setenv("AIRFLOW_CONN_ONLY_GET", json.dumps(only_get))
+    with pytest.raises(RequestError, match="refuses to patch") as caught:
+        redeploy(msgspec.structs.replace(where, connection="only_get"), wanted)
+    assert "give the service account the right to patch flinkdeployments" in str(caught.value)
+    with pytest.raises(RequestError, match="there is no connection 'nobody'"):
+        read_deployment(msgspec.structs.replace(where, connection="nobody"))

@@ -1,0 +1,131 @@
+"""What stands between us and Flink's REST API: addresses, connections with secrets, servers in trouble."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+
+from rescale.errors import RequestError, StoreError
+from rescale.orchestration.flink.access import open_flink
+from rescale.orchestration.flink.kinds import PatchDeployment, Print, RunJar, hand_over_of
+
+
+class Proxy(HTTPServer):
+    """Answers everything with `answer`, and keeps what it was asked with."""
+
+    answer: tuple[int, str] = (200, "{}")
+    seen: list[tuple[str, str | None]]
+
+
+@pytest.fixture
+def proxy() -> Iterator[Proxy]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            server.seen.append((self.path, self.headers["Authorization"]))
+            status, body = server.answer
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = Proxy(("127.0.0.1", 0), Handler)
+    server.seen = []
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def address(proxy: Proxy) -> str:
+    return f"http://127.0.0.1:{proxy.server_port}"
+
+
+@pytest.mark.parametrize(
+    ("secrets", "sent"),
+    [
+        ({}, None),
+        ({"password": "a-token"}, "Bearer a-token"),
+        ({"login": "me", "password": "pass"}, "Basic " + base64.b64encode(b"me:pass").decode()),
+    ],
+)
+def test_a_connection_gives_address_and_secret(
+    proxy: Proxy, secrets: dict[str, str], sent: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxy.answer = (200, '{"jobs": []}')
+    connection = {"conn_type": "http", "host": "127.0.0.1", "port": proxy.server_port, **secrets}
+    monkeypatch.setenv("AIRFLOW_CONN_SESSION", json.dumps(connection))
+    with open_flink("session") as flink:
+        assert flink.jobs() == []
+    with open_flink(f"{address(proxy)}/behind/") as flink:
+        assert flink.jobs() == []
+    assert proxy.seen == [("/jobs/overview", sent), ("/behind/jobs/overview", None)]
+
+
+@pytest.mark.parametrize(
+    ("flink", "sentence"),
+    [
+        ("http://me:secret@flink:8081", "a secret in an address would be seen by many"),
+        ("ftp://flink:8081", "not an address of Flink's REST API"),
+        ("nobody", "there is no connection 'nobody'"),
+        ("of_s3", "the connection 'of_s3' does not say where Flink's REST API is"),
+    ],
+)
+def test_an_address_that_is_none_is_refused(flink: str, sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_OF_S3", json.dumps({"conn_type": "aws", "host": "flink"}))
+    with pytest.raises(RequestError, match=sentence) as caught:
+        open_flink(flink)
+    assert "secret@" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "words"),
+    [
+        (401, "", RequestError, "name an Airflow connection with a login and password"),
+        (404, "", RequestError, "Flink does not know what it was asked for"),
+        (400, '{"errors": ["a: b\\n\\tat C.d\\nCaused by: e: f"]}', RequestError, "status 400: a: b <- e: f"),
+        (200, "<html>Log in", RequestError, "what answers is not Flink's REST API"),
+        (503, '{"errors": ["Service temporarily unavailable"]}', StoreError, "Service temporarily unavailable"),
+        (502, "<html>Bad gateway", StoreError, "status 502"),
+    ],
+)
+def test_what_flink_refuses_is_final_and_trouble_is_not(
+    proxy: Proxy, status: int, body: str, kind: type[RequestError | StoreError], words: str
+) -> None:
+    proxy.answer = (status, body)
+    with open_flink(address(proxy)) as flink, pytest.raises(kind) as caught:
+        flink.jobs()
+    assert words in str(caught.value)
+
+
+def test_nobody_there_is_worth_another_try() -> None:
+    with open_flink("http://127.0.0.1:9") as flink, pytest.raises(StoreError, match="Flink cannot be reached"):
+        flink.job("0" * 32)
+
+
+def test_what_flink_does_not_know_is_none(proxy: Proxy) -> None:
+    proxy.answer = (404, '{"errors": ["Job not found"]}')
+    with open_flink(address(proxy)) as flink:
+        assert flink.job("0" * 32) is None
+        assert flink.savepoint("0" * 32, "1" * 32) is None
+        assert flink.latest_savepoint("0" * 32) is None
+
+
+def test_a_hand_over_is_one_of_three_documents() -> None:
+    assert hand_over_of({"kind": "print"}) == Print()
+    jar = {"kind": "jar", "flink": "session", "jar": "job.jar", "arguments": ["--x", "1"]}
+    assert hand_over_of(jar) == RunJar("session", "job.jar", arguments=("--x", "1"))
+    deployment = {"kind": "deployment", "namespace": "flink", "name": "job"}
+    assert hand_over_of(deployment) == PatchDeployment("flink", "job")
+    for wrong in ({}, {"kind": "email"}, {"kind": "jar"}, {**deployment, "jar": "job.jar"}):
+        with pytest.raises(RequestError, match="this is no way to hand a job over"):
+            hand_over_of(wrong)
