@@ -13,6 +13,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from rescale.errors import RescaleError, SnapshotError, StoreError, UnsupportedError
 from rescale.rocksdb.advice import ANOTHER, CANONICAL
@@ -22,12 +23,16 @@ from rescale.rocksdb.inventory import take_inventory
 from rescale.rocksdb.library import Library, RocksdbError, library
 from rescale.rocksdb.manifest import DEFAULT_COLUMN_FAMILY, Manifest
 from rescale.rocksdb.options_file import MERGE_OPERATOR
+from rescale.rocksdb.sst.table import Table
 
 _OPTIONS = f"merge_operator={MERGE_OPERATOR};max_open_files=256;info_log_level=FATAL_LEVEL"
 _USUAL_LEVELS = 7
 _READAHEAD_BYTES = 1024 * 1024
 
 _FILE_IN_MESSAGE = re.compile(r"(\d+\.sst|MANIFEST-\d+|CURRENT)\b")
+_WRONGLY_BLAMED = re.compile(r"\s+The file \S*MANIFEST-\d+ may be corrupted\.")
+"""What RocksDB says of any SST file that it cannot open: the MANIFEST was read before, with its checksums."""
+
 _TRANSIENT = ("IO error", "Busy", "TimedOut", "Try again", "Aborted")
 _DAMAGED = ("Corruption", "NotFound")
 
@@ -112,12 +117,31 @@ def opened_database(directory: DatabaseDirectory, states: Collection[str]) -> It
                 0,
             )
         except RocksdbError as error:
-            raise translated(str(error), directory) from None
+            raise translated(_WRONGLY_BLAMED.sub("", str(error)), directory, _damaged_tables(directory)) from None
         stack.callback(rocksdb.call, "close", address)
         for handle in handles:
             stack.callback(rocksdb.call, "column_family_handle_destroy", handle)
         families = {name: int(handle or 0) for name, handle in zip(names, handles, strict=True)}
         yield Database(directory, manifest, address, families)
+
+
+def _damaged_tables(directory: DatabaseDirectory) -> list[str]:
+    """The SST files whose ends and indexes are not what they should be, which is what RocksDB reads of all at once."""
+    damaged = []
+    for file in directory.files:
+        if not file.name.endswith(".sst"):
+            continue
+        try:
+            with (directory.path / file.name).open("rb") as opened:
+                for _ in Table(partial(_read_at, opened.fileno()), file.length, file.uri).index():
+                    pass
+        except (RescaleError, OSError):
+            damaged.append(file.name)
+    return damaged
+
+
+def _read_at(descriptor: int, start: int, size: int) -> bytes:
+    return os.pread(descriptor, size, start)
 
 
 def _options(rocksdb: Library, manifest: Manifest, stack: ExitStack) -> int:

@@ -1,0 +1,173 @@
+"""RocksDB directories with anything wrong: an error that names the file, or a result that nothing is missing from."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rescale.errors import RescaleError
+from rescale.planning.opening import open_snapshot
+from rescale.planning.plan import Plan
+from support.edited import edit, edit_files, relocated
+from support.pipeline import execute_without_spark, plan_rescale
+from support.rekeyed import contents
+
+NAME = "2-rocksdb-native"
+KINDS = ["000019.sst", "000021.sst", "MANIFEST", "OPTIONS", "CURRENT"]
+REHASH = {"parallelism": ["3"], "max_parallelism": ["40"], "format": "canonical"}
+PLACES = 9
+"""Of each file that are damaged."""
+
+State = list[tuple[int, bytes]]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One operator with two databases."""
+    directory = relocated(NAME, tmp_path_factory.mktemp("whole"))
+    with_databases = {o.entry.operator_id for o in open_snapshot(str(directory)).operators if o.databases}
+    edit(
+        directory,
+        lambda metadata: replace(
+            metadata, operators=tuple(o for o in metadata.operators if o.operator_id in with_databases)
+        ),
+    )
+    return directory
+
+
+@pytest.fixture(scope="module")
+def state(whole: Path) -> State:
+    """What a canonical result of the undamaged snapshot holds."""
+    plan = planned(whole)
+    execute_without_spark(plan)
+    return keyed_state(plan)
+
+
+@pytest.fixture
+def source(whole: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(whole, tmp_path / "source")
+
+
+@pytest.fixture(autouse=True)
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where databases are fetched to; nothing stays there."""
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(folder))
+    yield folder
+    assert list(folder.iterdir()) == []
+
+
+def planned(source: Path, **shape: object) -> Plan:
+    target = source.parent / "target"
+    for directory in (target, Path(f"{target}.rescale")):
+        shutil.rmtree(directory, ignore_errors=True)
+    return plan_rescale(str(source), str(target), **(shape or REHASH))  # type: ignore[arg-type]
+
+
+def keyed_state(plan: Plan) -> State:
+    snapshot = open_snapshot(plan.target)
+    return [group for operator in snapshot.operators for s in operator.keyed for group in contents(snapshot, s)]
+
+
+def outcome(source: Path, **shape: object) -> Plan | RescaleError:
+    """The plan that was executed, or the error of ours that stood against it; then nothing is published."""
+    try:
+        plan = planned(source, **shape)
+        execute_without_spark(plan)
+    except RescaleError as error:
+        assert not (source.parent / "target" / "_metadata").exists()
+        return error
+    return plan
+
+
+def flipped(at: int) -> Callable[[bytes], bytes]:
+    def flip(data: bytes) -> bytes:
+        place = at % len(data)
+        return data[:place] + bytes([data[place] ^ 1 << at % 8]) + data[place + 1 :]
+
+    return flip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_flipped_bit_changes_nothing_or_is_named(kind: str, whole: Path, state: State, tmp_path: Path) -> None:
+    errors = 0
+    size = next(path.stat().st_size for path in edit_files(whole, kind, lambda data: data))
+    for number, at in enumerate(range(3, size, max(1, size // PLACES))):
+        source = shutil.copytree(whole, tmp_path / f"{number}" / "source")
+        damaged = edit_files(source, kind, flipped(at))
+        found = outcome(source)
+        if isinstance(found, Plan):
+            assert keyed_state(found) == state, f"at {at}"
+            continue
+        errors += 1
+        assert found.exit_code == 3, found
+        assert found.operator == "clicks-per-user"
+        assert found.path in {str(path) for path in damaged}, str(found)
+    assert errors or kind == "OPTIONS"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_cut_file_is_named_or_was_cut_behind_what_counts(
+    kind: str, source: Path, whole: Path, state: State, tmp_path: Path
+) -> None:
+    """Its handle agrees with it; where it does not, the plan says so."""
+    for part in (0, 1, 2):
+        copy = shutil.copytree(whole, tmp_path / f"{part}" / "source")
+        damaged = edit_files(copy, kind, lambda data, part=part: data[: [0, len(data) // 2, -1][part]])
+        found = outcome(copy)
+        if isinstance(found, Plan):
+            assert kind == "OPTIONS", "what it says of column families is checked, as far as it says it"
+            assert keyed_state(found) == state
+            continue
+        assert found.exit_code == 3, found
+        assert found.path in {str(path) for path in damaged}, found
+    (path, *_) = edit_files(source, kind, lambda data: data)
+    path.write_bytes(path.read_bytes()[:-1])
+    for shape in ({}, {"format": "keep"}):
+        found = outcome(source, **shape)
+        assert isinstance(found, RescaleError)
+        assert (found.exit_code, found.path) == (3, str(path))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_missing_file_is_named(kind: str, source: Path) -> None:
+    (path, *_) = edit_files(source, kind, lambda data: data)
+    path.unlink()
+    for shape in ({}, {"format": "keep"}):
+        found = outcome(source, **shape)
+        assert isinstance(found, RescaleError)
+        assert found.exit_code == 3
+        assert str(path) in str(found)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_copy_has_the_damage_too(kind: str, source: Path) -> None:
+    (path, *_) = edit_files(source, kind, flipped(11))
+    found = outcome(source, format="keep")
+    assert isinstance(found, Plan)
+    inline = (Path(found.target) / "_metadata").read_bytes()
+    assert path.read_bytes() in inline or any(
+        path.read_bytes() == copy.read_bytes() for copy in Path(found.target).iterdir()
+    )
+
+
+def test_a_flipped_bit_of_the_metadata_loses_nothing_unsaid(source: Path, state: State) -> None:
+    """An error; all that there was; or less, because a handle speaks for other key groups, which the plan tells."""
+    metadata = source / "_metadata"
+    data = metadata.read_bytes()
+    survived = 0
+    for number, at in enumerate(range(0, len(data), max(1, len(data) // 90))):
+        metadata.write_bytes(flipped(at)(data))
+        found = outcome(source)
+        if isinstance(found, RescaleError):
+            assert found.exit_code in (2, 3, 4), found
+            continue
+        survived += 1
+        odd = [one for one in found.warnings if "lie in no" in one or "keyed state holds" in one]
+        assert keyed_state(found) == state or odd, f"at {at}, the {number}th"
+    assert survived

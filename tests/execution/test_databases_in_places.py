@@ -1,0 +1,195 @@
+"""RocksDB directories wherever their files lie: absolute and relative handles, in S3 too; and files that change."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rescale.errors import RescaleError, SnapshotError
+from rescale.execution.steps import validate_published
+from rescale.flink.metadata.handles import FileStream, RelativeFileStream, SegmentStream
+from rescale.planning.opening import open_snapshot
+from rescale.planning.plan import Plan
+from rescale.storage.locations import contains, join
+from rescale.storage.store import open_store
+from support.edited import edit, relocated, repointed, with_streams
+from support.pipeline import execute_without_spark, plan_rescale, without_spark
+from support.rekeyed import contents
+from support.s3 import S3Server
+
+INCREMENTAL, CHANGING, MERGED = "1.20-rocksdb-incremental", "2-rocksdb-changing", "2-file-merging"
+
+
+@pytest.fixture
+def bucket(s3: S3Server) -> str:
+    name = f"databases-{uuid.uuid4().hex[:12]}"
+    s3.create_bucket(name)
+    return name
+
+
+def absolute(folder: Path, home: str, path: str, *, scheme: str = "s3") -> str:
+    """Where a file of the folder lies in S3, as Flink would write it."""
+    return path.removeprefix("file:").replace(str(folder), home.replace("s3:", f"{scheme}:"))
+
+
+def uploaded(folder: Path, name: str, home: str, scheme: str = "s3") -> str:
+    """A fixture in S3, whose handles point to where it lies there; returns its directory."""
+    directory = relocated(name, folder)
+    edit(directory, lambda metadata: repointed(metadata, partial(absolute, folder, home, scheme=scheme)))
+    for path in folder.rglob("*"):
+        if path.is_file():
+            open_store(home).put(path.as_posix().replace(str(folder), home), path.read_bytes())
+    return str(directory).replace(str(folder), home)
+
+
+def keyed_state(target: str) -> list[tuple[int, bytes]]:
+    """All key groups of a canonical result."""
+    snapshot = open_snapshot(target)
+    return [group for operator in snapshot.operators for s in operator.keyed for group in contents(snapshot, s)]
+
+
+def assert_taken(source: str, like: str, home: str, *allow: str) -> None:
+    """Copied and made canonical; `like` is the same snapshot on this machine. Results need nothing but themselves."""
+    for wanted in ("keep", "canonical"):
+        target, twin = join(home, f"target-{wanted}"), f"{like}-{wanted}"
+        execute_without_spark(plan_rescale(source, target, allow_prefixes=allow, format=wanted))
+        with without_spark():
+            assert validate_published(source, target, list(allow), [], None)["verdict"] == "complete"
+        assert all(contains(target, uri) for uri, _ in open_snapshot(target).files)
+        if wanted == "canonical":
+            execute_without_spark(plan_rescale(like, twin, format=wanted))
+            assert keyed_state(target) == keyed_state(twin) != []
+
+
+@pytest.mark.parametrize(
+    ("name", "scheme"), [(INCREMENTAL, "s3a"), (CHANGING, "s3p"), (MERGED, "s3"), ("2-rocksdb-native", "s3")]
+)
+def test_absolute_handles_in_s3(name: str, scheme: str, bucket: str, tmp_path: Path) -> None:
+    source = uploaded(tmp_path / "uploaded", name, f"s3://{bucket}/flink/job", scheme)
+    assert_taken(source, str(relocated(name, tmp_path / "like")), f"s3://{bucket}/results")
+
+
+@pytest.mark.parametrize("name", [INCREMENTAL, MERGED])
+def test_absolute_handles_on_this_machine(name: str, tmp_path: Path) -> None:
+    source = relocated(name, tmp_path / "source")
+    assert_taken(str(source), str(relocated(name, tmp_path / "like")), str(tmp_path / "results"))
+
+
+@pytest.mark.parametrize(("sibling", "where"), [("shared", "s3"), ("taskowned", "local")])
+def test_relative_handles_into_the_directory_of_the_job(
+    sibling: str, where: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """As of a job's directory whose absolute handles were made relative, to move it."""
+    folder = tmp_path / "job"
+    directory = relocated(CHANGING, folder)
+
+    def relative(stream: Any) -> Any:
+        if not isinstance(stream, FileStream):
+            return stream
+        name = stream.path.rpartition("/")[2]
+        return RelativeFileStream(f"../{sibling}/{name}", stream.size)
+
+    edit(directory, lambda metadata: with_streams(metadata, relative))
+    (directory.parent / "shared").rename(directory.parent / "moved")
+    (directory.parent / sibling).mkdir(exist_ok=True)
+    for path in (directory.parent / "moved").iterdir():
+        path.rename(directory.parent / sibling / path.name)
+    home = str(tmp_path)
+    source = str(directory)
+    if where == "s3":
+        home = f"s3://{request.getfixturevalue('bucket')}"
+        source = source.replace(str(tmp_path), home)
+        for path in folder.rglob("*"):
+            if path.is_file():
+                open_store(home).put(path.as_posix().replace(str(tmp_path), home), path.read_bytes())
+    assert_taken(source, str(relocated(CHANGING, tmp_path / "like")), join(home, "results"))
+
+
+def test_files_elsewhere_are_read_where_that_is_allowed(bucket: str, tmp_path: Path) -> None:
+    """State that a job took over from another one, in CLAIM mode."""
+    home, elsewhere = f"s3://{bucket}/flink/job", f"s3://{bucket}/flink/older-job/shared"
+    source = uploaded(tmp_path / "uploaded", INCREMENTAL, home, "s3a")
+    store, metadata = open_store(source), tmp_path / "edited"
+    metadata.mkdir()
+    (metadata / "_metadata").write_bytes(store.read_all(f"{source}/_metadata", 1 << 30)[0])
+
+    def moved(stream: Any) -> Any:
+        if not isinstance(stream, FileStream | SegmentStream) or "/shared/" not in stream.path:
+            return stream
+        old, name = stream.path.replace("s3a:", "s3:"), stream.path.rpartition("/")[2]
+        store.put(f"{elsewhere}/{name}", store.read_all(old, 1 << 30)[0])
+        store.delete([old])
+        return replace(stream, path=f"s3a://{bucket}/flink/older-job/shared/{name}")
+
+    edit(metadata, lambda read: with_streams(read, moved))
+    store.put(f"{source}/_metadata", (metadata / "_metadata").read_bytes())
+    with pytest.raises(SnapshotError, match="points outside the snapshot") as caught:
+        plan_rescale(source, f"s3://{bucket}/refused")
+    assert f"--allow-prefix {elsewhere}" in str(caught.value.advice)
+    assert_taken(source, str(relocated(INCREMENTAL, tmp_path / "like")), f"s3://{bucket}/results", f"{elsewhere}/")
+
+
+@pytest.mark.parametrize(
+    ("what", "where", "wanted"),
+    [
+        ("changed", "s3", "canonical"),
+        ("changed", "local", "keep"),
+        ("gone", "s3", "keep"),
+        ("gone", "local", "canonical"),
+    ],
+)
+def test_a_file_that_changes_while_it_is_read_is_noticed(
+    what: str, where: str, wanted: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At every moment in which the run reads of it, once; and nothing is published."""
+    home = str(tmp_path / "results")
+    if where == "s3":
+        home = f"s3://{request.getfixturevalue('bucket')}"
+        source = uploaded(tmp_path / "uploaded", INCREMENTAL, join(home, "job"))
+    else:
+        source = str(relocated(INCREMENTAL, tmp_path / "source"))
+    databases = [database for operator in open_snapshot(source).operators for database in operator.databases]
+    file = next(file for file in databases[0].files if file.name.endswith(".sst"))
+    uri, pin = open_snapshot(source).files[file.extent.file]
+    store = open_store(uri)
+    content, _ = store.read_all(uri, 1 << 30)
+    read, calls = store.read, [0]
+
+    def spoiled(at: int) -> Callable[..., bytes]:
+        calls[0] = 0
+
+        def reads(*words: Any) -> bytes:
+            calls[0] += words[0] == uri
+            if words[0] == uri and calls[0] == at:
+                store.put(uri, b"x" * pin.size) if what == "changed" else store.delete([uri])
+            return read(*words)
+
+        return reads
+
+    for at in range(1, 20):
+        with monkeypatch.context() as patched:
+            plan = plan_rescale(source, join(home, f"target-{at}"), format=wanted)
+            patched.setattr(store, "read", spoiled(at))
+            error = outcome(plan)
+        if error is None:
+            assert calls[0] < at, "it was read before it changed"
+            break
+        assert (error.exit_code, error.path) == (3, uri), error
+        assert open_store(home).stat(plan.places.metadata) is None
+        store.put(uri, content)
+    assert at > 1
+
+
+def outcome(plan: Plan) -> RescaleError | None:
+    """The error of ours that a run ends with."""
+    try:
+        execute_without_spark(plan)
+    except RescaleError as error:
+        return error
+    return None
