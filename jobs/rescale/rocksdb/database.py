@@ -90,7 +90,8 @@ class Database:
         """What RocksDB says while it reads a state, as an error of ours."""
         (family,) = (family for family in self.manifest.column_families if family.name == state)
         read = [file.name for file in family.files]
-        return translated(message, self._directory, read).located(state=state)
+        damaged = [name for name in _damaged_tables(self._directory) if name in read]
+        return translated(message, self._directory, damaged or read).located(state=state)
 
 
 @contextmanager
