@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from rescale.execution.validation import OperatorProof, RecordProof
+from rescale.execution.record_proof import RecordProof
+from rescale.execution.validation import OperatorProof
 from rescale.flink.serializers.formulas import KNOWN
 from rescale.flink.start import start_of
 from rescale.planning.plan import Plan

@@ -22,7 +22,7 @@ from rescale.storage.store import Pin
 
 
 class RecordCheck(NamedTuple):
-    """Records of one side, and the max parallelism of the result."""
+    """Records of one side, and the max parallelism of the result; `doubled` ones are there in another place as well."""
 
     operator: int
     label: str
@@ -30,6 +30,7 @@ class RecordCheck(NamedTuple):
     key_hash: str | None
     new_max_parallelism: int
     origin: Origin
+    doubled: bool = False
 
 
 class RecordTally(NamedTuple):
@@ -41,6 +42,7 @@ class RecordTally(NamedTuple):
     groups: int
     size: int
     keys: int
+    doubled: bool
 
 
 @dataclass(frozen=True)
@@ -85,4 +87,6 @@ class RecordComparer:
         check_all_read(batches, accounted)
         groups_read = len(origin.place.groups) if isinstance(origin.place, GroupRun) else 0
         states = {name: digest for name, digest in zip(names, digester.digests(), strict=True) if digest.records}
-        return RecordTally(check.operator, check.in_result, states, groups_read, origin.size, counter.count)
+        return RecordTally(
+            check.operator, check.in_result, states, groups_read, origin.size, counter.count, check.doubled
+        )

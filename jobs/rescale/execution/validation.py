@@ -26,26 +26,13 @@ from rescale.execution.dispatch import run_units
 from rescale.execution.origins import origins_of
 from rescale.execution.progress import Progress
 from rescale.execution.record_compare import RecordCheck, RecordComparer, RecordTally
-from rescale.execution.rekeying.key_counter import MOST_KEYS_COUNTED
+from rescale.execution.record_proof import RecordProof, record_proof
 from rescale.execution.spans import adjacent, bounded_runs, extent_runs
-from rescale.flink.keyed.record_digest import StateDigest
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.planning.opening import open_candidate
 from rescale.planning.plan import Slot
 from rescale.planning.snapshot import ElementStream, Operator, Snapshot
 from rescale.storage.store import open_store
-
-
-class RecordProof(NamedTuple):
-    """What was found equal for records that got new key groups, by state.
-
-    `key_hash` names how keys hash: every record of `keys` different keys at least was found where its hash puts it.
-    None where that is not known, and the records' places follow from the old ones alone.
-    """
-
-    key_hash: str | None
-    keys: int
-    states: dict[str, StateDigest]
 
 
 class OperatorProof(NamedTuple):
@@ -156,6 +143,9 @@ def _record_checks(i: int, old: Operator, new: Operator, key_hash: str | None) -
         for holder in operator.record_holders:
             for origin in origins_of(holder, operator.entry.max_parallelism):
                 yield RecordCheck(i, old.label, in_result, key_hash, new.entry.max_parallelism, origin)
+    for holder in old.doubled_timers:
+        for origin in origins_of(holder, old.entry.max_parallelism):
+            yield RecordCheck(i, old.label, False, key_hash, new.entry.max_parallelism, origin, doubled=True)
 
 
 def _weight(check: GroupCheck | ElementCheck | FileCheck | RecordCheck) -> int:
@@ -169,38 +159,6 @@ def _weight(check: GroupCheck | ElementCheck | FileCheck | RecordCheck) -> int:
     return sum(pair.result.length + (pair.source.length if pair.source else 0) for pair in check.pairs)
 
 
-def _record_proof(
-    operator: Operator, tallies: Sequence[RecordTally], key_hashes: Mapping[str, str]
-) -> RecordProof | None:
-    """Both sides hold the same records, state by state, and the result under the key groups that they should have."""
-    if not tallies:
-        return None
-    sides: tuple[dict[str, StateDigest], dict[str, StateDigest]] = ({}, {})
-    for tally in tallies:
-        side = sides[tally.in_result]
-        for name, digest in tally.states.items():
-            side[name] = side.get(name, StateDigest()).plus(digest)
-    source, result = sides
-    for state in sorted(source.keys() | result.keys()):
-        expected, found = source.get(state, StateDigest()), result.get(state, StateDigest())
-        if expected != found:
-            same = expected[:2] == found[:2]
-            raise IntegrityError(
-                "records lie in key groups where they do not belong; nothing was published"
-                if same
-                else "records were lost, doubled or changed; nothing was published",
-                operator=operator.label,
-                state=state,
-                expected=f"{expected.records} records with digest {expected.digest:032x}",
-                found=f"{found.records} records with digest {found.digest:032x}",
-            )
-    return RecordProof(
-        key_hashes.get(operator.entry.operator_id),
-        min(MOST_KEYS_COUNTED, sum(tally.keys for tally in tallies if not tally.in_result)),
-        dict(sorted(source.items())),
-    )
-
-
 def _proof(
     old: Operator,
     new: Operator,
@@ -208,7 +166,7 @@ def _proof(
     record_tallies: Sequence[RecordTally],
     key_hashes: Mapping[str, str],
 ) -> OperatorProof:
-    records = _record_proof(old, record_tallies, key_hashes)
+    records = record_proof(old, record_tallies, key_hashes)
     rewritten = [tally for tally in record_tallies if tally.in_result]
     digests = [tally.digest for tally in tallies if tally.in_result]
     digests += [digest.placed for tally in rewritten for digest in tally.states.values()]

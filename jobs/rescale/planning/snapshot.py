@@ -154,9 +154,34 @@ class Operator:
         return (*self.keyed, *self.databases, *self.heap_timers)
 
     @property
-    def heap_timers(self) -> tuple[KeyedStream, ...]:
+    def raw_timers(self) -> tuple[KeyedStream, ...]:
         """The raw keyed streams with timers of any service (`InternalTimeServiceManager`)."""
         return tuple(stream for stream in self.raw_keyed if stream.services)
+
+    @property
+    def heap_timers(self) -> tuple[KeyedStream, ...]:
+        """Those of them that are nowhere else."""
+        return () if self.doubled_timers else self.raw_timers
+
+    @cached_property
+    def doubled_timers(self) -> tuple[KeyedStream, ...]:
+        """Those of them that the keyed streams of their subtasks hold too: all, or none.
+
+        So it is in the full checkpoints of RocksDB before Flink 1.16 (`RocksDBFullSnapshotResources`); when it restores
+        them, a timer that is there twice is one (`HeapPriorityQueueSet`).
+        """
+        listed = {
+            stream.subtask: {state.name for state in stream.parsed.states}
+            for stream in self.keyed
+            if stream.parsed is not None
+        }
+        states = [
+            (stream.subtask, state.name)
+            for stream in self.raw_timers
+            if stream.parsed is not None
+            for state in stream.parsed.states
+        ]
+        return self.raw_timers if all(name in listed.get(subtask, ()) for subtask, name in states) else ()
 
     @property
     def own_raw_keyed(self) -> tuple[KeyedStream, ...]:
@@ -166,7 +191,7 @@ class Operator:
     @property
     def becomes_canonical(self) -> bool:
         """Whether there is keyed state that can become canonical and is not."""
-        return bool(self.databases or self.heap_timers)
+        return bool(self.databases or self.raw_timers)
 
     @property
     def kinds(self) -> list[str]:

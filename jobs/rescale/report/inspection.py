@@ -194,7 +194,7 @@ def _remarks(operator: Operator) -> Iterable[str]:
         yield "has a coordinator"
     if operator.own_raw_keyed:
         yield "raw keyed state"
-    if operator.heap_timers:
+    if operator.raw_timers:
         yield "timers as raw keyed state"
     if operator.channel_bytes:
         yield f"{human_bytes(operator.channel_bytes)} in flight"
