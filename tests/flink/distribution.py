@@ -3,7 +3,7 @@
 PyPI's `apache-flink-libraries` holds the jars of a whole Flink. They are fetched once and kept outside the repository,
 under `$RESCALE_TEST_CACHE` (default `~/.cache/rescale-tests`); so are the classes, under the hash of their sources.
 Flink 1.x and 2.x spell some classes differently: what differs lies in `java/v1` and `java/v2`, all else in
-`java/common`; `java/before_1_19` has what older releases lack.
+`java/common`; `java/before_1_19` has what older releases lack. What needs Kafka lies in `java/kafka`, divided alike.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 LINES = {"1.20": "1.20.5", "2": "2.3.0"}
@@ -25,6 +25,11 @@ LINES = {"1.20": "1.20.5", "2": "2.3.0"}
 
 _S3_FILE_SYSTEMS = {"v1": "1.20.1", "v2": "2.3.0"}
 """The newest that Maven has of each line; the older one works with the newer patch release."""
+
+KAFKA_CONNECTORS = {"1.20": "3.4.0-1.20", "2": "4.0.1-2.0"}
+"""Of each release line the Kafka connector that it is tested with."""
+
+_KAFKA_BROKER = "3.9.1"
 
 _SOURCES = Path(__file__).parent / "java"
 _JAR = re.compile(r"(?:^|/)lib/([^/]+\.jar)$")
@@ -52,7 +57,7 @@ def flink_home(version: str) -> list[Path]:
 
 def s3_file_system(version: str) -> Path:
     """The jar of Flink's S3 file system for the release line of `version`."""
-    released = _S3_FILE_SYSTEMS["v1" if version.startswith("1.") else "v2"]
+    released = _S3_FILE_SYSTEMS[_line(version)]
     return maven_jar("flink-s3-fs-hadoop", released, "s3")
 
 
@@ -65,6 +70,41 @@ def maven_jar(artifact: str, version: str, folder: str) -> Path:
         options = ("-q", "-B", f"-Dartifact={wanted}", f"-DoutputDirectory={home}", "-Dmdep.overWriteReleases=true")
         subprocess.run(["mvn", "dependency:copy", *options], check=True, timeout=900)
     return jar
+
+
+def kafka_connector(released: str) -> list[Path]:
+    """The jars of a release of the Kafka connector, and all that it needs."""
+    return _with_dependencies(f"kafka-connector-{released}", f"org.apache.flink:flink-connector-kafka:{released}")
+
+
+def kafka_broker() -> list[Path]:
+    """The jars of a Kafka broker."""
+    artifacts = (f"org.apache.kafka:kafka_2.13:{_KAFKA_BROKER}", "org.slf4j:slf4j-simple:1.7.36")
+    return _with_dependencies(f"kafka-broker-{_KAFKA_BROKER}", *artifacts)
+
+
+def _with_dependencies(name: str, *artifacts: str) -> list[Path]:
+    """The jars of Maven artifacts, and of all that they need, fetched if they are not there yet."""
+    home = cache() / "maven" / name
+    if not home.is_dir():
+        home.parent.mkdir(parents=True, exist_ok=True)
+        parts = (artifact.split(":") for artifact in artifacts)
+        dependencies = "".join(
+            f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
+            "</dependency>"
+            for group, artifact, version in parts
+        )
+        with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
+            pom, jars = Path(scratch) / "pom.xml", Path(scratch) / "jars"
+            pom.write_text(
+                '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+                f"<groupId>harness</groupId><artifactId>{name}</artifactId><version>1</version>"
+                f"<dependencies>{dependencies}</dependencies></project>"
+            )
+            options = ("-q", "-B", "-f", str(pom), f"-DoutputDirectory={jars}")
+            subprocess.run(["mvn", "dependency:copy-dependencies", *options], check=True, timeout=900)
+            _settle(jars, home)
+    return sorted(home.glob("*.jar"))
 
 
 def _download(version: str, scratch: Path) -> Path:
@@ -94,19 +134,32 @@ def _archived(archive: Path) -> Iterator[tuple[str, bytes]]:
 
 def classes(version: str) -> Path:
     """The harness' classes for Flink `version`, compiled if the sources have changed."""
-    folders = ["common", "v1" if version.startswith("1.") else "v2"]
+    return _compiled(version, _SOURCES, flink_home(version))
+
+
+def kafka_classes(version: str, connector: str) -> Path:
+    """The scenarios that read from Kafka, compiled against a release of its connector too."""
+    needed = [classes(version), *flink_home(version), *kafka_connector(connector)]
+    return _compiled(version, _SOURCES / "kafka", needed, "kafka-")
+
+
+def _compiled(version: str, root: Path, needed: Sequence[Path], prefix: str = "") -> Path:
+    """The classes of the sources below `root` that are for Flink `version`."""
+    folders = ["common", _line(version)]
     if tuple(map(int, version.split(".")[:2])) < (1, 19):
         folders.append("before_1_19")
-    sources = [path for folder in folders for path in sorted((_SOURCES / folder).rglob("*.java"))]
+    sources = [path for folder in folders for path in sorted((root / folder).rglob("*.java"))]
     digest = hashlib.sha256()
     for path in sources:
-        digest.update(str(path.relative_to(_SOURCES)).encode() + b"\0" + path.read_bytes())
-    home = cache() / "classes" / f"{version}-{digest.hexdigest()[:16]}"
+        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
+    for path in needed:
+        digest.update(path.name.encode() + b"\0")
+    home = cache() / "classes" / f"{prefix}{version}-{digest.hexdigest()[:16]}"
     if not home.is_dir():
         home.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
             compiled = Path(scratch) / "classes"
-            jars = os.pathsep.join(map(str, flink_home(version)))
+            jars = os.pathsep.join(map(str, needed))
             done = subprocess.run(
                 ["javac", "-nowarn", "-d", str(compiled), "-cp", jars, *map(str, sources)],
                 capture_output=True,
@@ -118,6 +171,11 @@ def classes(version: str) -> Path:
                 raise RuntimeError(f"the harness does not compile against Flink {version}:\n{done.stderr}")
             _settle(compiled, home)
     return home
+
+
+def _line(version: str) -> str:
+    """The folder of what is spelled as this release spells it."""
+    return "v1" if version.startswith("1.") else "v2"
 
 
 def _settle(made: Path, home: Path) -> None:

@@ -18,9 +18,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
-from flink.distribution import cache, classes, flink_home, logging_configuration, s3_file_system
+from flink.distribution import (
+    cache,
+    classes,
+    flink_home,
+    kafka_classes,
+    kafka_connector,
+    logging_configuration,
+    s3_file_system,
+)
 
 # What Flink's own start scripts pass to Java 17.
 _EXPORTS = ("java.rmi/sun.rmi.registry", "java.security.jgss/sun.security.krb5")
@@ -104,14 +112,22 @@ class Verdict:
         )
 
 
+class Collected(NamedTuple):
+    """A snapshot, and all that its job had emitted before."""
+
+    path: Path
+    results: tuple[str, ...]
+
+
 class Flink:
     """A running Flink of one release. A context manager; many cases share it.
 
     `options` are further options of the cluster, for what a job's own configuration cannot say. Some that begin with
-    `s3.` bring Flink's S3 file system with them.
+    `s3.` bring Flink's S3 file system with them. With `kafka`, a release of
+    the connector, there are also the scenarios that read from Kafka.
     """
 
-    def __init__(self, version: str, options: Mapping[str, str] | None = None) -> None:
+    def __init__(self, version: str, options: Mapping[str, str] | None = None, *, kafka: str | None = None) -> None:
         self.version = version
         self._work = Path(tempfile.mkdtemp(prefix=f"flink-{version}-"))
         logs = cache() / "logs"
@@ -120,6 +136,8 @@ class Flink:
         jars = [classes(version), *flink_home(version)]
         if any(option.startswith("s3.") for option in options or {}):
             jars.append(s3_file_system(version))
+        if kafka:
+            jars += [kafka_classes(version, kafka), *kafka_connector(kafka)]
         command = [
             *("java", "-Xmx1200m", "-XX:MaxDirectMemorySize=500m", *jvm_options()),
             f"-Dlog4j.configurationFile={logging_configuration()}",
@@ -211,6 +229,31 @@ class Flink:
             claim_mode=claim_mode,
         )
         return [Path(path) for path in answer["paths"]]
+
+    def collect(
+        self,
+        job: Job,
+        directory: Path,
+        results: int,
+        *,
+        kinds: Sequence[str] = ("canonical",),
+        restored: Path | None = None,
+        timeout: float = 90,
+    ) -> Collected:
+        """Runs `job`, or the snapshot `restored` as it, until it has emitted so many results; then takes snapshots.
+
+        Their `kinds` are as in `snapshots`, or `stop`: a savepoint that ends the job. The last one is returned.
+        """
+        answer = self.command(
+            "collect",
+            timeout=timeout,
+            job=job.document(),
+            directory=str(directory),
+            results=results,
+            kinds=list(kinds),
+            restored=str(restored or ""),
+        )
+        return Collected(Path(answer["path"]), tuple(answer["results"]))
 
     def restore(
         self,

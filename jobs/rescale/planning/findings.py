@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from rescale.flink.key_groups import key_group_range
 from rescale.planning.kafka import KafkaOffsets
-from rescale.planning.kafka_audit import audit, offsets_missing
+from rescale.planning.kafka_audit import audit, stopped_consumers
 from rescale.planning.locate import is_checkpoint_directory
 from rescale.planning.losses import lost_timers, mislaid_files
 from rescale.planning.snapshot import Database, KeyedStream, Operator, Snapshot
@@ -19,7 +19,7 @@ def findings(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = ()) -> list[str
         *(f"a file that the snapshot refers to is gone: {uri}" for uri in snapshot.missing),
         *lost_timers(snapshot),
         *(sentence for operator in snapshot.operators for sentence in _layout(operator)),
-        *map(str, offsets_missing(snapshot)),
+        *map(str, stopped_consumers(snapshot)),
         *map(str, audit(kafka)),
         *_ownership(snapshot),
     ]

@@ -22,6 +22,7 @@ from rescale.flink.kafka.source import (
     read_reader_element,
     read_split,
 )
+from rescale.flink.metadata.properties import stopped_the_job
 from rescale.flink.operator_state import has_compressed_elements
 from rescale.flink.redistribution import redistribute
 from rescale.flink.snappy import FramedDecompressor
@@ -94,6 +95,13 @@ def missing_offsets(snapshot: Snapshot) -> tuple[str, ...]:
     return tuple(o.label for o in snapshot.operators if has_consumer(o) and not any(_states(o, OFFSETS_STATE)))
 
 
+def stale_offsets(snapshot: Snapshot) -> tuple[str, ...]:
+    """As `missing_offsets`, where a checkpoint went before: labels of those with its offsets in a later savepoint."""
+    if not stopped_the_job(snapshot.metadata.properties):
+        return ()
+    return tuple(o.label for o in snapshot.operators if any(_states(o, OFFSETS_STATE)))
+
+
 def has_consumer(operator: Operator) -> bool:
     return any(state.name == OFFSETS_STATE for stream in operator.operator for state in stream.states)
 
@@ -153,10 +161,10 @@ def _positions(
     size = sum(extent.length for _, state in states for extent in state.elements)
     if size > STATE_LIMIT:
         raise _UnreadError(f"{name} has {size} bytes, and no more than {STATE_LIMIT} are read")
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        contents = list(pool.map(lambda one: _contents(snapshot, one[0], one[1].elements), states))
     stored_by = tuple(stream.subtask for stream, state in states for _ in state.elements)
     try:
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            contents = list(pool.map(lambda one: _contents(snapshot, one[0], one[1].elements), states))
         return stored_by, tuple(read(element) for elements in contents for element in elements)
     except UnknownVersionError as error:
         raise _UnreadError(str(error)) from None
@@ -182,11 +190,6 @@ def _contents(snapshot: Snapshot, stream: ElementStream, elements: Sequence[Exte
         raise _UnreadError(f"its elements lie apart in {uri}")
     span = snapshot.data[start:end] if elements[0].file == 0 else open_store(uri).read(uri, start, end - start)
     stored = [span[e.start - start : e.start - start + e.length] for e in elements]
-    return [_plain(one) for one in stored] if has_compressed_elements(stream.header) else stored
-
-
-def _plain(element: bytes) -> bytes:
-    try:
-        return FramedDecompressor(identifier=False).feed(element)
-    except SnapshotError as error:
-        raise _UnreadError(f"an element does not decompress: {error.what}") from None
+    if not has_compressed_elements(stream.header):
+        return stored
+    return [FramedDecompressor(identifier=False).feed(element) for element in stored]

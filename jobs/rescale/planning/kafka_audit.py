@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from rescale.flink.kafka.position import Position, TopicPartition, owner
-from rescale.planning.kafka import KafkaKind, KafkaOffsets, missing_offsets
+from rescale.planning.kafka import KafkaKind, KafkaOffsets, missing_offsets, stale_offsets
 from rescale.planning.snapshot import Snapshot
 
 OFFSETS_MISSING = "kafka-offsets-missing"
+OFFSETS_STALE = "kafka-offsets-stale"
 PARTITION_MISSING = "kafka-partition-missing"
 PARTITION_UNREAD = "kafka-partition-unread"
 PARTITION_UNKNOWN = "kafka-partition-unknown"
@@ -37,14 +38,21 @@ class KafkaFinding(NamedTuple):
         return f"{self.operator}: {self.sentence} [{self.name}]"
 
 
-def offsets_missing(snapshot: Snapshot) -> Iterator[KafkaFinding]:
-    """Of a snapshot, by its metadata alone."""
+def stopped_consumers(snapshot: Snapshot) -> Iterator[KafkaFinding]:
+    """What stop-with-savepoint made of the offsets of every `FlinkKafkaConsumer`, by the metadata alone."""
     for label in missing_offsets(snapshot):
         yield KafkaFinding(
             OFFSETS_MISSING,
             label,
             "the state of a FlinkKafkaConsumer holds no offset, as stop-with-savepoint leaves it: restored, it reads "
             "every partition from its earliest record. Take a savepoint and then cancel the job",
+        )
+    for label in stale_offsets(snapshot):
+        yield KafkaFinding(
+            OFFSETS_STALE,
+            label,
+            "the savepoint stopped the job, and a FlinkKafkaConsumer that is told to stop stores no offsets: these are "
+            "of the last checkpoint before, and records since then are read twice. Take a savepoint and then cancel",
         )
 
 

@@ -49,6 +49,13 @@ def snapshot_type(blob: bytes) -> SnapshotType:
     return _SAVEPOINT_TYPES.get(format_type.constant, SnapshotType.UNKNOWN)
 
 
+def stopped_the_job(blob: bytes) -> bool:
+    """Whether `Metadata.properties` are of a savepoint that ended its job (`SavepointType.PostCheckpointAction`)."""
+    snapshot = _read_properties(ByteReader(blob)).fields.get("checkpointType") if blob else None
+    action = snapshot.fields.get("postCheckpointAction") if isinstance(snapshot, JavaObject) else None
+    return isinstance(action, JavaEnum) and action.constant in ("SUSPEND", "TERMINATE")
+
+
 def savepoint_properties(canonical: bool) -> bytes:
     """The properties of a savepoint as Flink 1.16 to 2.3 write them (`CheckpointProperties.forSavepoint`)."""
     constant = ByteWriter()

@@ -48,10 +48,16 @@ public final class Cases {
 
     private static Scenario scenario(Job job) {
         Scenario scenario = SCENARIOS.get(job.scenario);
-        if (scenario == null) {
-            throw new IllegalArgumentException("no scenario: " + job.scenario);
+        return scenario != null ? scenario : compiledApart(job.scenario);
+    }
+
+    /** A scenario that needs more than Flink, and is not there without it: by its class. */
+    private static Scenario compiledApart(String name) {
+        try {
+            return (Scenario) Class.forName("harness." + name).getDeclaredConstructor().newInstance();
+        } catch (ReflectiveOperationException error) {
+            throw new IllegalArgumentException("no scenario: " + name, error);
         }
-        return scenario;
     }
 
     /** The state that a snapshot of `job` holds, as plain maps. */
@@ -89,6 +95,33 @@ public final class Cases {
                 }
             }
             return Map.of("paths", paths);
+        } finally {
+            end(id, run);
+        }
+    }
+
+    /**
+     * Runs `job`, or the snapshot `restored` as it, until it has emitted so many `results`; then takes snapshots of
+     * `kinds`. Answers with the last one's place and with all that was emitted before it.
+     */
+    public Map<String, Object> collect(JsonNode request, Deadline deadline) throws Exception {
+        Job job = new Job(request.get("job"));
+        Path directory = Files.createDirectories(Path.of(request.get("directory").asText()));
+        String restored = request.get("restored").asText();
+        Run run = new Run(!restored.isEmpty());
+        Map<String, String> settings = restored.isEmpty() ? Map.of() : settings(restored, "NO_CLAIM");
+        JobID id = null;
+        try {
+            id = cluster.submit(scenario(job), job, run, directory, settings, deadline);
+            do {
+                cluster.awaitRunning(id, run, deadline);
+                deadline.pause("results");
+            } while (run.results().size() < request.get("results").asInt());
+            String path = "";
+            for (JsonNode kind : request.get("kinds")) {
+                path = cluster.take(id, kind.asText(), directory, deadline);
+            }
+            return Map.of("path", path, "results", run.results());
         } finally {
             end(id, run);
         }

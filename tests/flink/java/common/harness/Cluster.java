@@ -144,7 +144,7 @@ public final class Cluster implements AutoCloseable {
     }
 
     /**
-     * Takes a snapshot of `kind` canonical, native or checkpoint; returns where it lies. Savepoints go below
+     * Takes a snapshot of `kind` canonical, native, checkpoint or stop (a savepoint that ends the job); returns where it lies. Savepoints go below
      * `directory`, checkpoints to where the job keeps its own. A task that finishes just then makes Flink decline: it
      * is asked again.
      */
@@ -164,6 +164,7 @@ public final class Cluster implements AutoCloseable {
             case "canonical" -> cluster.triggerSavepoint(id, target, false, SavepointFormatType.CANONICAL);
             case "native" -> cluster.triggerSavepoint(id, target, false, SavepointFormatType.NATIVE);
             case "checkpoint" -> cluster.triggerCheckpoint(id);
+            case "stop" -> cluster.stopWithSavepoint(id, target, false, SavepointFormatType.CANONICAL);
             default -> throw new IllegalArgumentException("no kind of snapshot: " + kind);
         };
     }

@@ -1,0 +1,84 @@
+package harness.kafka;
+
+import harness.Job;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Properties;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.serialization.StringSerializer;
+
+/**
+ * What a job reads: topics of its own, by its `seed`, at the broker of its configuration's `kafka`. Every start of the
+ * job finds the records of one more phase, the one that its parameter `phase` names. A record is
+ * `topic/partition/number`; phase 0 creates the topics.
+ */
+final class Topics {
+    /** The first has three partitions, each next one two more. */
+    private static final List<String> NAMES =
+            List.of("orders", "a-topic-with-so-long-a-name-that-it-is-written-another-way-than-a-shorter-one");
+
+    private Topics() {}
+
+    static List<String> names(Job job) {
+        List<String> names = new ArrayList<>();
+        for (String name : NAMES) {
+            names.add(name + "-" + job.parameter("seed", 0));
+        }
+        return names;
+    }
+
+    static Properties properties(Job job) {
+        Properties properties = new Properties();
+        properties.setProperty("bootstrap.servers", job.configuration.get("kafka"));
+        properties.setProperty("group.id", "group-" + job.parameter("seed", 0));
+        return properties;
+    }
+
+    /** Writes the records of the job's phase. */
+    static void feed(Job job) {
+        try {
+            long phase = job.parameter("phase", 0);
+            if (phase == 0) {
+                create(job);
+            }
+            try (KafkaProducer<String, String> producer =
+                    new KafkaProducer<>(properties(job), new StringSerializer(), new StringSerializer())) {
+                List<String> topics = names(job);
+                for (int i = 0; i < topics.size(); i++) {
+                    for (int partition = 0; partition < partitions(i); partition++) {
+                        for (long number = before(phase, partition); number < before(phase + 1, partition); number++) {
+                            String value = topics.get(i) + "/" + partition + "/" + number;
+                            producer.send(new ProducerRecord<>(topics.get(i), partition, null, value));
+                        }
+                    }
+                }
+                producer.flush();
+            }
+        } catch (Exception error) {
+            throw new IllegalStateException("the topics cannot be filled", error);
+        }
+    }
+
+    private static void create(Job job) throws Exception {
+        List<NewTopic> topics = new ArrayList<>();
+        List<String> names = names(job);
+        for (int i = 0; i < names.size(); i++) {
+            topics.add(new NewTopic(names.get(i), partitions(i), (short) 1));
+        }
+        try (Admin admin = Admin.create(properties(job))) {
+            admin.createTopics(topics).all().get();
+        }
+    }
+
+    private static int partitions(int topic) {
+        return 3 + 2 * topic;
+    }
+
+    /** How many records a partition has before a phase: no two partitions of a topic have as many. */
+    private static long before(long phase, int partition) {
+        return phase * (20 + 3L * partition);
+    }
+}
