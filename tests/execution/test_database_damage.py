@@ -12,7 +12,9 @@ import pytest
 from rescale.errors import RescaleError
 from rescale.planning.opening import open_snapshot
 from rescale.planning.plan import Plan
+from support import warm
 from support.edited import edit, edit_files, relocated
+from support.faults import Faults
 from support.pipeline import execute_without_spark, plan_rescale
 from support.rekeyed import contents
 
@@ -171,3 +173,15 @@ def test_a_flipped_bit_of_the_metadata_loses_nothing_unsaid(source: Path, state:
         odd = [one for one in found.warnings if "lie in no" in one or "keyed state holds" in one]
         assert keyed_state(found) == state or odd, f"at {at}, the {number}th"
     assert survived
+
+
+def test_the_command_line_names_the_file_and_what_rocksdb_said(source: Path, tmp_path: Path) -> None:
+    (path, *_) = edit_files(source, "000019.sst", flipped(11))
+    faults, target = Faults(str(tmp_path / "log")), tmp_path / "target"
+    assert warm.rescale(["run", str(source), "--target", str(target), "--format", "canonical"], faults) == 3
+    said = warm.output(faults)
+    assert f"path: {path}" in said
+    assert "operator: clicks-per-user" in said
+    assert "RocksDB says: Corruption" in said
+    assert "Traceback" not in said
+    assert not target.exists()

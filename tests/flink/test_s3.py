@@ -10,8 +10,10 @@ import pytest
 
 from flink.distribution import LINES
 from flink.harness import Flink, Job
+from flink.test_copies import INCREMENTAL
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
+from support.edited import edit, repointed
 from support.needs import need
 from support.pipeline import rescale_snapshot
 from support.s3 import S3Server
@@ -46,4 +48,31 @@ def test_flink_restores_straight_from_s3(
     rescale_snapshot(source, target, parallelism=["3"], max_parallelism=[str(maximum)])
     restored = job.with_(parallelism=3, max_parallelism=maximum)
     verdict = flink_with_s3.restore(target, job, restored, per_subtask=True)
+    assert verdict.ok, verdict
+
+
+@pytest.mark.parametrize("flink_with_s3", [*LINES.values()][-1:], indirect=True)
+def test_flink_restores_a_copy_of_rocksdb_directories_from_s3(
+    flink_with_s3: Flink, s3: S3Server, tmp_path: Path
+) -> None:
+    """Of an incremental checkpoint, whose handles are absolute; the original is gone."""
+    job = Job("everything", parallelism=3, parameters={"seed": 5}, max_parallelism=128, backend="rocksdb")
+    job = job.with_(configuration=INCREMENTAL)
+    checkpoint = flink_with_s3.snapshot(job, tmp_path, "checkpoint")
+    bucket = f"flink-{uuid.uuid4().hex[:12]}"
+    s3.create_bucket(bucket)
+    home, target = f"s3://{bucket}/flink", f"s3://{bucket}/copy"
+    edit(
+        checkpoint,
+        lambda metadata: repointed(
+            metadata, lambda path: path.removeprefix("file:").replace(str(tmp_path), f"s3a://{bucket}/flink")
+        ),
+    )
+    store = open_store(home)
+    for file in tmp_path.rglob("*"):
+        if file.is_file():
+            store.put(file.as_posix().replace(str(tmp_path), home), file.read_bytes())
+    rescale_snapshot(str(checkpoint).replace(str(tmp_path), home), target)
+    store.delete([entry.uri for entry in store.list(home)])
+    verdict = flink_with_s3.restore(target, job, job.with_(parallelism=2), again="checkpoint")
     assert verdict.ok, verdict

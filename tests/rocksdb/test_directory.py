@@ -141,8 +141,9 @@ def test_the_disk_fails(stored: Stored, scratch: Path, monkeypatch: pytest.Monke
         raise OSError(28, os.strerror(28))
 
     monkeypatch.setattr(directory, "_fetch", full)
-    with pytest.raises(StoreError, match="No space left"):
+    with pytest.raises(StoreError, match="No space left") as caught:
         rows_of(stored, [replace(file, data=read_file(file)) for file in stored.files], scratch)
+    assert "SPARK_LOCAL_DIRS" in (caught.value.advice or "")
     assert list(scratch.iterdir()) == []
 
 

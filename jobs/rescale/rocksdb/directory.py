@@ -7,6 +7,7 @@ task reads one database after the other, or several that are small together, so 
 
 from __future__ import annotations
 
+import errno
 import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,10 @@ from rescale.storage.store import open_store
 
 _CHUNK_BYTES = 8 * 1024 * 1024
 _AT_ONCE = 4
+_ROOM = (
+    "name a directory with more room in SPARK_LOCAL_DIRS (with executors of their own: spark.local.dir, or a larger "
+    "volume): as many databases as tasks lie there at once"
+)
 
 
 @dataclass(frozen=True)
@@ -50,8 +55,8 @@ def fetched_database(files: Sequence[DatabaseFile], scratch: Path) -> Iterator[D
     linked = {file.name for file in needed if _is_whole_local_file(file)}
     with ExitStack() as stack:
         with _translated(scratch):
-            _check_space(scratch, sum(file.length for file in needed if file.name not in linked))
             path = stack.enter_context(scratch_folder(scratch))
+            _check_space(scratch, sum(file.length for file in needed if file.name not in linked))
             with ThreadPoolExecutor(_AT_ONCE) as pool:
                 places = [
                     pool.submit(_link if file.name in linked else _fetch, file, path / file.name) for file in needed
@@ -73,7 +78,8 @@ def _translated(scratch: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StoreError(f"the file system says: {error.strerror}", path=error.filename or str(scratch)) from None
+        path, full = error.filename or str(scratch), error.errno == errno.ENOSPC
+        raise StoreError(f"the file system says: {error.strerror}", path=path, advice=_ROOM if full else None) from None
 
 
 def _is_whole_local_file(file: DatabaseFile) -> bool:
@@ -92,8 +98,7 @@ def _check_space(scratch: Path, needed: int) -> None:
             path=str(scratch),
             expected=f"{needed} bytes for the files of one subtask's RocksDB directory",
             found=f"{free} bytes are free",
-            advice="name a directory with more room in SPARK_LOCAL_DIRS (with executors of their own: spark.local.dir, "
-            "or a larger volume): a database for every task at once",
+            advice=_ROOM,
         )
 
 

@@ -110,7 +110,7 @@ def test_what_fails_always_is_worth_another_run(plan: Plan, tries: Path, monkeyp
         patched.setattr(streams, "Gather", fail_while_writing(failing(tries, 1000)))
         with pytest.raises(StoreError, match="a task failed again and again") as caught:
             execute(plan)
-    assert "planted: throttled" in str(caught.value.found)
+    assert "planted: throttled; path: /p" in str(caught.value.found)
     assert "resumes" in str(caught.value.advice)
     assert not Path(plan.places.metadata).exists()
     execute(plan)
