@@ -14,7 +14,8 @@ from support import snapshots
 from support.pipeline import execute, execute_without_spark, plan_rescale, without_spark
 
 COPIED = [name for name in snapshots.names() if not name.endswith("unaligned")]
-DATABASES = [name for name in COPIED if "-rocksdb-" in name and "lost" not in name]
+DATABASES = [name for name in snapshots.with_databases() if "lost" not in name]
+"""With files that are too large to lie inline."""
 
 
 @pytest.mark.parametrize("name", COPIED)

@@ -17,7 +17,7 @@ from rescale.planning.plan import FORMAT, META_STREAM, NewStream, Piece, Plan, S
 from rescale.planning.planner import make_plan
 from rescale.planning.request import make_request
 from support.snapshot_bytes import keyed_header, keyed_state
-from support.snapshots import directory, names, opened
+from support.snapshots import directory, names, opened, with_databases
 from support.synthetic import element_stream, operator, own_stream, snapshot
 
 PLANNED = ["2-canonical-hashmap", "1.20-heap-native", "2-lazy-compressed", "1.20-raw", "1.20-windows", "2-source"]
@@ -81,7 +81,7 @@ def test_at_the_same_shape_every_byte_of_state_is_moved(name: str) -> None:
 
 
 IN_FLIGHT = {name for name in names() if name.endswith("unaligned")}
-COPIED = {name for name in names() if "-rocksdb-" in name}
+COPIED = set(with_databases())
 
 
 @pytest.mark.parametrize(("name", "parallelism"), [(name, words) for name in names() for words in ((), ("5",))])

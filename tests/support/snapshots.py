@@ -22,6 +22,12 @@ def names() -> tuple[str, ...]:
     return tuple(path.parent.name for path in described if json.loads(path.read_text())["directory_prefix"] is None)
 
 
+@cache
+def with_databases() -> tuple[str, ...]:
+    """Those whose keyed state lies in RocksDB directories."""
+    return tuple(name for name in names() if any(operator.databases for operator in opened(name).operators))
+
+
 def directory(name: str) -> str:
     folder = FIXTURES / name
     return str(folder / json.loads((folder / "expected.json").read_text())["snapshot"])
