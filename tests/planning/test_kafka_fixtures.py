@@ -77,6 +77,12 @@ def test_the_enumerator_knows_what_the_readers_hold(fixture: KafkaFixture) -> No
     assert offsets.enumerator.unassigned == ()
 
 
+def test_every_version_of_the_enumerator_but_the_oldest_is_there() -> None:
+    coordinators = [operator.entry.coordinator for fixture in READ for operator in opened(fixture).operators]
+    versions = {int.from_bytes(one.data[4:8], "big") for one in coordinators if one is not None}
+    assert versions == {1, 2, 3}
+
+
 def test_an_old_consumer_that_was_stopped_with_a_savepoint() -> None:
     snapshot = opened(STOPPED)
     (label,) = missing_offsets(snapshot)

@@ -23,16 +23,20 @@ def running_broker() -> Iterator[str]:
     """Its address, `host:port`; what it kept is gone afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="kafka-"))
     try:
-        port, controller = _free_port(), _free_port()
+        port, controller = _free_ports()
         properties = folder / "server.properties"
         properties.write_text("\n".join(f"{name}={value}" for name, value in _options(folder, port, controller)))
         java = ["java", *_MAIN, "-cp", os.pathsep.join(map(str, kafka_broker()))]
-        with (folder / "log").open("ab") as log:
-            formatted = ["kafka.tools.StorageTool", "format", "-t", "4L6g3nShT-eMCtK--X86sw", "-c", str(properties)]
-            subprocess.run([*java, *formatted], stdout=log, stderr=log, check=True, timeout=_START_SECONDS)
-            broker = subprocess.Popen([*java, "kafka.Kafka", str(properties)], stdout=log, stderr=log)
+        log = folder / "log"
+        with log.open("ab") as out:
+            format_ = ["kafka.tools.StorageTool", "format", "-t", "4L6g3nShT-eMCtK--X86sw", "-c", str(properties)]
+            if subprocess.run(
+                [*java, *format_], stdout=out, stderr=out, check=False, timeout=_START_SECONDS
+            ).returncode:
+                raise RuntimeError(f"the Kafka broker's folder cannot be made:\n{log.read_text()[-4000:]}")
+            broker = subprocess.Popen([*java, "kafka.Kafka", str(properties)], stdout=out, stderr=out)
         try:
-            _await(broker, port, folder / "log")
+            _await(broker, port, log)
             yield f"127.0.0.1:{port}"
         finally:
             broker.kill()
@@ -67,7 +71,9 @@ def _await(broker: subprocess.Popen[bytes], port: int, log: Path) -> None:
     raise RuntimeError(f"the Kafka broker does not start:\n{log.read_text()[-4000:]}")
 
 
-def _free_port() -> int:
-    with closing(socket.socket()) as bound:
-        bound.bind(("127.0.0.1", 0))
-        return int(bound.getsockname()[1])
+def _free_ports() -> tuple[int, int]:
+    """Two that are not the same."""
+    with closing(socket.socket()) as first, closing(socket.socket()) as second:
+        first.bind(("127.0.0.1", 0))
+        second.bind(("127.0.0.1", 0))
+        return int(first.getsockname()[1]), int(second.getsockname()[1])
