@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from flink.cases import COMPRESSED, ROCKSDB, everything, graph
 from flink.harness import Flink, Job
 from flink.test_copies import HEAP_TIMERS, INCREMENTAL, MERGING
+from support import snapshots
 from support.pipeline import execute, plan_rescale
 
 ON_HEAP = {"state.backend.rocksdb.timer-service.factory": "HEAP"}
@@ -117,3 +119,19 @@ def test_flink_goes_on_from_canonical_state(flink: Flink, tmp_path: Path, case: 
     verdict = flink.restore(target, first, job, again="canonical")
     assert verdict.ok, verdict
     assert verdict.compared["results"] > 0 or case.job.scenario == "churn", verdict
+
+
+@pytest.mark.parametrize("name", ["rocksdb-checkpoint", "rocksdb-heap-timers", "rocksdb-windows"])
+def test_flink_goes_on_from_a_full_checkpoint_of_an_old_release(flink: Flink, tmp_path: Path, name: str) -> None:
+    """Before 1.16 they had canonical key groups, and timers that were on the heap a second time."""
+    target = tmp_path / "target"
+    execute(
+        plan_rescale(
+            snapshots.directory(f"1.15.4-{name}"), str(target), ["3"], max_parallelism=["100"], format="canonical"
+        )
+    )
+    document = json.loads((snapshots.FIXTURES / f"1.15.4-{name}" / "expected.json").read_text())
+    job = Job(**document["job"])
+    verdict = flink.restore(target, job, job.with_(parallelism=3, max_parallelism=100), again="checkpoint")
+    assert verdict.ok, verdict
+    assert verdict.compared["results"] > 0 or job.scenario == "churn", verdict
