@@ -23,7 +23,7 @@ from rescale.flink.start import Start, start_of
 from rescale.planning.places import Places
 from rescale.storage.store import Pin
 
-FORMAT = 3
+FORMAT = 4
 
 META_STREAM = "METADATA"
 """The local name that stands for the stream with a database's header, which is no file of it."""

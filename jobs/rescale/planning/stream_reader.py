@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
-from rescale.flink.keyed.heap_timers import EMPTY_BLOCK_SIZE, TimerService, read_services, timer_header
+from rescale.flink.keyed.heap_timers import BLOCK_HEAD, EMPTY_BLOCK_SIZE, TimerService, read_services, timer_header
 from rescale.flink.keyed.key_group_table import Framing, group_extents, may_be_canonical
 from rescale.flink.metadata.handles import (
     ChangelogHandle,
@@ -221,9 +221,10 @@ class StreamReader:
         present = [group for group in groups if group is not None]
         telling = [group for group in present if group.length > EMPTY_BLOCK_SIZE] or present
         smallest = min(telling, key=lambda group: group.length, default=None)
-        if smallest is None or smallest.length > HEADER_LIMIT:
+        if smallest is None or not len(BLOCK_HEAD) <= smallest.length <= HEADER_LIMIT:
             return None
-        return read_services(self._read(smallest))
+        is_of_timers = self._read(smallest.part(0, len(BLOCK_HEAD))) == BLOCK_HEAD
+        return read_services(self._read(smallest)) if is_of_timers else None
 
     def _groups(
         self, label: str, extent: Extent, handle: KeyGroupsHandle, framing: Framing
