@@ -22,7 +22,8 @@ def main() -> int:
     def body() -> dict[str, Any]:
         prefixes = [*map(normalise, arguments.allow_prefix)]
         a, b = (open_snapshot(normalise(uri), prefixes) for uri in (arguments.a, arguments.b))
-        with spark_context("rescale: diff snapshots", arguments.master) as spark:
+        work = sum(operator.bytes for snapshot in (a, b) for operator in snapshot.operators)
+        with spark_context("rescale: diff snapshots", arguments.master, work) as spark:
             return diff_snapshots(a, b, spark).document()
 
     return run_job(arguments, body)

@@ -8,7 +8,7 @@ from typing import Any
 from rescale.claim import load_plan
 from rescale.execution.job import add_plan, job_parser, run_job
 from rescale.execution.session import spark_context
-from rescale.execution.steps import redistribute_operator_state
+from rescale.execution.steps import OPERATOR_SLOTS, redistribute_operator_state
 from rescale.storage.locations import normalise
 
 
@@ -19,7 +19,8 @@ def main() -> int:
 
     def body() -> dict[str, Any]:
         plan = load_plan(normalise(arguments.plan))
-        with spark_context("rescale: redistribute operator state", arguments.master) as spark:
+        work = plan.bytes_of(*OPERATOR_SLOTS)
+        with spark_context("rescale: redistribute operator state", arguments.master, work) as spark:
             return redistribute_operator_state(plan, spark)
 
     return run_job(arguments, body)

@@ -8,7 +8,7 @@ from typing import Any
 from rescale.claim import load_plan
 from rescale.execution.job import add_plan, job_parser, run_job
 from rescale.execution.session import spark_context
-from rescale.execution.steps import reshuffle_keyed_state
+from rescale.execution.steps import KEYED_SLOTS, reshuffle_keyed_state
 from rescale.storage.locations import normalise
 
 
@@ -19,7 +19,7 @@ def main() -> int:
 
     def body() -> dict[str, Any]:
         plan = load_plan(normalise(arguments.plan))
-        with spark_context("rescale: reshuffle keyed state", arguments.master) as spark:
+        with spark_context("rescale: reshuffle keyed state", arguments.master, plan.bytes_of(*KEYED_SLOTS)) as spark:
             return reshuffle_keyed_state(plan, spark)
 
     return run_job(arguments, body)

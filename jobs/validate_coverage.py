@@ -24,9 +24,11 @@ def main() -> int:
         parser.error("give either --plan, or --source and --target")
 
     def body() -> dict[str, Any]:
-        with spark_context("rescale: validate coverage", arguments.master) as spark:
-            if arguments.plan:
-                return validate_coverage(load_plan(normalise(arguments.plan)), spark)
+        plan = load_plan(normalise(arguments.plan)) if arguments.plan else None
+        work = 2 * plan.bytes_moved if plan else None  # what was moved is read, and what came of it
+        with spark_context("rescale: validate coverage", arguments.master, work) as spark:
+            if plan:
+                return validate_coverage(plan, spark)
             source, target = normalise(arguments.source), normalise(arguments.target)
             prefixes = [*map(normalise, arguments.allow_prefix)]
             return validate_published(source, target, prefixes, arguments.key_hash, spark)

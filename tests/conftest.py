@@ -11,9 +11,10 @@ from support.s3 import S3Server, s3_server
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where several workers share the tests (`-n 2`), those of a file stay with one, and those of one Airflow."""
+    """Where several workers share the tests (`-n 2`), a file stays with one, and so does an Airflow, a cluster."""
     for item in items:
-        together = "airflow" if item.path.parent.name == "airflow" else str(item.path)
+        folder = item.path.parent.name
+        together = folder if folder in ("airflow", "k8s") else str(item.path)
         item.add_marker(pytest.mark.xdist_group(together))
 
 

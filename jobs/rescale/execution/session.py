@@ -3,6 +3,8 @@
 Only RDDs are used, so there is a `SparkContext` and no `SparkSession`: the SQL engine would cost as long again to load.
 On one machine (a local master) the JVM hands blocks on and the Python workers do the work, so its start counts for
 more than its peak speed: the quick compiler, the plain collector, nothing that could be seen from outside.
+On any other master executors do the work, and what is configured of them (`spark.executor.instances`,
+`spark.executor.cores`) is the most that is asked for.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from importlib.resources import as_file, files
 
 from pyspark import SparkConf, SparkContext
 
+from rescale.execution.executors import Executors, executors_for
+
 _LOCAL = re.compile(r"local(\[[\d*]+\])?")
 
 # A lost task is tried again, on one machine too: Spark's own local masters give up at the first failure.
@@ -27,8 +31,11 @@ _MALLOC = {"MALLOC_MMAP_THRESHOLD_": 32 * 1024 * 1024, "MALLOC_TRIM_THRESHOLD_":
 
 
 @contextmanager
-def spark_context(name: str, master: str | None) -> Iterator[SparkContext]:
-    """Spark for as long as the block runs; `master` None leaves it to `spark-submit` and its configuration."""
+def spark_context(name: str, master: str | None, work: int | None = None) -> Iterator[SparkContext]:
+    """Spark for as long as the block runs, with executors for `work` bytes (None: all that are allowed).
+
+    `master` None leaves it to `spark-submit` and its configuration.
+    """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = (
         SparkConf()
@@ -51,12 +58,31 @@ def spark_context(name: str, master: str | None) -> Iterator[SparkContext]:
                     "spark.driver.extraJavaOptions",
                     f"-Dlog4j2.configurationFile={logging.as_uri()} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
                 )
+        if master is None or not _LOCAL.match(master):
+            conf.set("spark.driver.defaultJavaOptions", f"-Dlog4j2.configurationFile={logging.as_uri()}")
+            conf = _with_executors(conf, work)
         context = SparkContext(conf=conf)
     context.setLogLevel("ERROR")
     try:
         yield context
     finally:
         context.stop()
+
+
+def _with_executors(ours: SparkConf, work: int | None) -> SparkConf:
+    """All that is configured, with as many executors as `work` bytes are worth."""
+    SparkContext._ensure_initialized(conf=ours)  # a `SparkConf` knows Spark's files once there is a JVM to read them
+    conf = SparkConf().setAll(ours.getAll())
+    if _LOCAL.match(conf.get("spark.master", "") or ""):
+        return conf
+    most = Executors(int(conf.get("spark.executor.instances", "1")), int(conf.get("spark.executor.cores", "1")))
+    executors = most if work is None else executors_for(work, most)
+    return (
+        conf.set("spark.executor.instances", str(executors.instances))
+        .set("spark.executor.cores", str(executors.cores))
+        .set("spark.default.parallelism", str(executors.slots))
+        .setIfMissing("spark.executor.memoryOverhead", f"{executors.overhead_mib}m")
+    )
 
 
 def _with_attempts(master: str) -> str:

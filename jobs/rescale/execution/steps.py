@@ -23,16 +23,17 @@ from rescale.storage.locations import join
 from rescale.storage.store import open_store
 
 KEYED_HALF, OPERATOR_HALF = "keyed", "operator"
+KEYED_SLOTS, OPERATOR_SLOTS = (Slot.KEYED, Slot.RAW_KEYED), (Slot.OPERATOR, Slot.RAW_OPERATOR)
 
 
 def reshuffle_keyed_state(plan: Plan, spark: SparkContext) -> dict[str, Any]:
     """Moves managed and raw keyed state to the subtasks that own its key groups."""
-    return _moved(plan, KEYED_HALF, (Slot.KEYED, Slot.RAW_KEYED), spark, "reshuffle keyed state")
+    return _moved(plan, KEYED_HALF, KEYED_SLOTS, spark, "reshuffle keyed state")
 
 
 def redistribute_operator_state(plan: Plan, spark: SparkContext) -> dict[str, Any]:
     """Deals managed and raw operator state by distribution mode."""
-    return _moved(plan, OPERATOR_HALF, (Slot.OPERATOR, Slot.RAW_OPERATOR), spark, "redistribute operator state")
+    return _moved(plan, OPERATOR_HALF, OPERATOR_SLOTS, spark, "redistribute operator state")
 
 
 def validate_coverage(plan: Plan, spark: SparkContext) -> dict[str, Any]:
@@ -96,5 +97,4 @@ def open_pinned(plan: Plan) -> Snapshot:
 
 def _moved(plan: Plan, half_name: str, slots: tuple[Slot, ...], spark: SparkContext, step: str) -> dict[str, Any]:
     half = move_streams(plan, half_name, slots, spark, step)
-    moved = sum(operator.bytes_of(*slots) for operator in plan.operators)
-    return {"half": plan.places.half(half_name), "streams": len(half.handles), "bytes": moved}
+    return {"half": plan.places.half(half_name), "streams": len(half.handles), "bytes": plan.bytes_of(*slots)}

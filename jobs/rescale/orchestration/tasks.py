@@ -1,13 +1,11 @@
 """The tasks of a rescale. Each can be killed at any point and run again: what it leaves depends on the plan alone.
 
-The small ones work in the worker, on metadata. Those that move or read state start a process and wait for it, so that
-no Spark lives in a worker; where that process runs is decided in `_run` and nowhere else.
+Most work in the worker, on metadata; those that move or read state only wait for a step that runs elsewhere.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 from collections.abc import Mapping
 from typing import Any
@@ -17,11 +15,12 @@ from airflow.sdk import Asset
 from rescale.claim import DOCUMENT_LIMIT, claim, load_plan, store_plan
 from rescale.orchestration.form import request_of
 from rescale.orchestration.rescale_task import Summary, rescale_task
+from rescale.orchestration.step_task import step_task
 from rescale.orchestration.summaries import certificate_summary, plan_summary, snapshot_summary
 from rescale.planning.opening import open_snapshot
 from rescale.planning.plan import Plan
 from rescale.planning.prepare import prepare
-from rescale.process import Step, run_step
+from rescale.process import Step
 from rescale.publish import discard, is_published, publish
 from rescale.report.outcome import outcome
 from rescale.report.plan_markdown import plan_markdown
@@ -58,21 +57,8 @@ def _plan(known: Known, params: Any = None) -> Summary:
     return plan_summary(plan, published=published)
 
 
-def _reshuffle(planned: Summary, params: Any = None) -> Summary:  # noqa: ARG001
-    """Moves keyed state to the subtasks that will own its key groups."""
-    return _run(Step.RESHUFFLE, planned)
-
-
-def _redistribute(planned: Summary, params: Any = None) -> Summary:  # noqa: ARG001
-    """Deals operator state to the new subtasks by its distribution mode."""
-    return _run(Step.REDISTRIBUTE, planned)
-
-
-def _validate(planned: Summary, params: Any = None) -> Summary:  # noqa: ARG001
-    """Reads source and result back from storage, compares them, and certifies what is there."""
-    _run(Step.VALIDATE, planned)
-    uri = load_plan(planned["plan"]).places.certificate
-    return certificate_summary(json.loads(_read(uri)), uri)
+def _certified(plan: Plan, certificate: Summary) -> Summary:
+    return certificate_summary(certificate, plan.places.certificate)
 
 
 def _publish(planned: Summary, params: Any = None, outlet_events: Any = None) -> Summary:
@@ -101,20 +87,27 @@ def _discard(planned: Summary, params: Any = None) -> Summary:  # noqa: ARG001
 
 inspect = rescale_task(_inspect, "inspect", "Inspect the source")
 plan = rescale_task(_plan, "plan", "Plan")
-reshuffle = rescale_task(_reshuffle, "reshuffle_keyed_state", "Reshuffle keyed state")
-redistribute = rescale_task(_redistribute, "redistribute_operator_state", "Redistribute operator state")
-validate = rescale_task(_validate, "validate", "Validate the result")
+reshuffle = step_task(
+    Step.RESHUFFLE,
+    "reshuffle_keyed_state",
+    "Reshuffle keyed state",
+    "Moves keyed state to the subtasks that will own its key groups.",
+)
+redistribute = step_task(
+    Step.REDISTRIBUTE,
+    "redistribute_operator_state",
+    "Redistribute operator state",
+    "Deals operator state to the new subtasks by its distribution mode.",
+)
+validate = step_task(
+    Step.VALIDATE,
+    "validate",
+    "Validate the result",
+    "Reads source and result back from storage, compares them, and certifies what is there.",
+    _certified,
+)
 publish_result = rescale_task(_publish, "publish", "Publish", outlets=[RESCALED_SAVEPOINT])
 discard_staged = rescale_task(_discard, "discard", "Discard a rejected plan")
-
-
-def _run(step: Step, planned: Summary) -> Summary:
-    """Runs a step's process on this machine, with all its cores; returns its result document."""
-    if planned["published"]:
-        log.info("nothing to do: the result was published by an earlier run")
-        return {}
-    uri = planned["plan"]
-    return run_step(step, load_plan(uri).places.result(step), ["--plan", uri, "--master", "local[*]"])
 
 
 def _read(uri: str) -> bytes:

@@ -306,7 +306,11 @@ class Plan:
 
     @property
     def bytes_moved(self) -> int:
-        return sum(operator.bytes_of(*Slot) for operator in self.operators)
+        return self.bytes_of(*Slot)
+
+    def bytes_of(self, *slots: Slot) -> int:
+        """Bytes of the state in `slots`, of all operators."""
+        return sum(operator.bytes_of(*slots) for operator in self.operators)
 
 
 def plan_to_json(plan: Plan) -> bytes:

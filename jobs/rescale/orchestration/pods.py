@@ -1,0 +1,116 @@
+"""A step as a pod: the pod is the driver of Spark, runs the main that a process would run, and starts the executors.
+
+What the pod is, its image, rights, limits and access to storage, stands in a template that whoever installs Airflow
+provides. A task only says which step of which plan, and holds no worker while it waits. The exit code tells whether
+another try is of use, and the result document in storage tells what was wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from airflow.providers.cncf.kubernetes.operators.pod import KubernetesPodOperator
+from airflow.sdk import Context
+from airflow.sdk.exceptions import AirflowException
+from kubernetes.client import V1Pod
+
+from rescale.claim import DOCUMENT_LIMIT, load_plan
+from rescale.errors import RescaleError, StoreError
+from rescale.orchestration.access import storage_access
+from rescale.orchestration.attempts import ATTEMPTS, ended_by_our_errors
+from rescale.orchestration.rescale_task import Summary
+from rescale.orchestration.step_task import Answer
+from rescale.process import Step
+from rescale.storage.store import open_store
+
+CONTAINER = "driver"
+"""The name of the template's container."""
+
+_IN_A_CLUSTER = "KUBERNETES_SERVICE_HOST" in os.environ
+"""Whether Airflow runs in a pod, and starts others there; if not, its connection `kubernetes_default` says where."""
+_SECONDS_TO_START = 900
+"""A cluster may have to add a node first."""
+_SECONDS_BETWEEN_LOGS = 5
+
+
+class StepPod(KubernetesPodOperator):
+    """Runs `step` of the plan that an earlier task's summary names.
+
+    `template` is the path of the pod's; `answer` is what the task gives for the plan and the step's result document.
+    """
+
+    template_fields = (*KubernetesPodOperator.template_fields, "planned")
+
+    def __init__(self, *, step: Step, planned: Any, template: str, answer: Answer, **arguments: Any) -> None:
+        super().__init__(
+            name=f"rescale-{step.value}",
+            pod_template_file=template,
+            base_container_name=CONTAINER,
+            in_cluster=_IN_A_CLUSTER or None,
+            deferrable=True,
+            logging_interval=_SECONDS_BETWEEN_LOGS,
+            startup_timeout_seconds=_SECONDS_TO_START,
+            **ATTEMPTS,
+            **arguments,
+        )
+        self.step = step
+        self.planned = planned
+        self.answer = answer
+
+    def execute(self, context: Context) -> None:
+        """Starts the pod, or finds the one that an earlier try started, and waits without a worker."""
+        if self.planned["published"]:
+            self.log.info("nothing to do: the result was published by an earlier run")
+            return
+        with _access(context):
+            plan = load_plan(self.planned["plan"])
+        result = plan.places.result(self.step)
+        self.arguments = ["python3", "-m", self.step.value, "--plan", self.planned["plan"], "--result", result]
+        super().execute(context)
+
+    def trigger_reentry(self, context: Context, event: dict[str, Any]) -> None:
+        """Goes on when the pod has ended; a failure is one of our errors."""
+        with _access(context):
+            plan = load_plan(self.planned["plan"])
+            result = plan.places.result(self.step)
+            try:
+                super().trigger_reentry(context, event)
+            except AirflowException as failure:
+                raise error_of(self.step, exit_code(self.pod), result, str(failure)) from None
+            context["ti"].xcom_push("return_value", self.answer(plan, _document(result)))
+
+
+@contextmanager
+def _access(context: Context) -> Iterator[None]:
+    with ended_by_our_errors(), storage_access(context["params"]["connection"]):
+        yield
+
+
+def error_of(step: Step, code: int | None, result: str, failure: str) -> RescaleError:
+    """What the pod ended with: its own words, if it left any and its exit code is that of these."""
+    if code and open_store(result).stat(result) is not None:
+        document = _document(result)
+        if document.get("exit_code") == code:
+            return RescaleError.from_json(document)
+    return StoreError(
+        f"the pod of the step {step.value!r} ended without a result",
+        found=failure.partition("\n")[0] if code is None else f"exit code {code}",
+        advice="look at its output above (out of memory? a lost node?); another try resumes",
+    )
+
+
+def _document(uri: str) -> Summary:
+    document: Summary = json.loads(open_store(uri).read_all(uri, DOCUMENT_LIMIT)[0])
+    return document
+
+
+def exit_code(pod: V1Pod | None) -> int | None:
+    """With which the driver ended; None if it cannot be known."""
+    for status in (pod.status.container_statuses or ()) if pod and pod.status else ():
+        if status.name == CONTAINER and status.state.terminated:
+            return int(status.state.terminated.exit_code)
+    return None

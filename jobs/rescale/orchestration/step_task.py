@@ -1,0 +1,57 @@
+"""The tasks that move or read state: each has a step run and waits for its end, so that no Spark lives in a worker.
+
+Where the step runs is decided here and nowhere else: in a pod where `RESCALE_DRIVER_POD` names the template of one, as
+a process of the worker where it does not.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from typing import Any
+
+from rescale.claim import load_plan
+from rescale.orchestration.rescale_task import Summary, rescale_task
+from rescale.planning.plan import Plan
+from rescale.process import Step, run_step
+
+DRIVER_POD = "RESCALE_DRIVER_POD"
+"""Variable with the path of a pod's template."""
+
+log = logging.getLogger(__name__)
+
+Answer = Callable[[Plan, Summary], Summary]
+"""From a plan and a step's result document to what the task gives."""
+
+
+def step_task(
+    step: Step, task_id: str, display_name: str, doc: str, answer: Answer = lambda _, document: document
+) -> Any:
+    """Given the summary of a plan, a task that has the step run."""
+    if DRIVER_POD not in os.environ:
+        return rescale_task(_in_a_process(step, answer), task_id, display_name, doc_md=doc)
+    from rescale.orchestration.pods import StepPod  # it brings a client of Kubernetes
+
+    template = os.environ[DRIVER_POD]
+    return lambda planned: StepPod(
+        task_id=task_id,
+        task_display_name=display_name,
+        doc_md=doc,
+        step=step,
+        planned=planned,
+        template=template,
+        answer=answer,
+    )
+
+
+def _in_a_process(step: Step, answer: Answer) -> Callable[..., Summary]:
+    def run(planned: Summary, params: Any = None) -> Summary:  # noqa: ARG001
+        if planned["published"]:
+            log.info("nothing to do: the result was published by an earlier run")
+            return {}
+        plan = load_plan(planned["plan"])
+        words = ["--plan", planned["plan"], "--master", "local[*]"]
+        return answer(plan, run_step(step, plan.places.result(step), words))
+
+    return run

@@ -1,0 +1,188 @@
+"""What the chart renders to: valid for Kubernetes, with no more rights than are needed, and nothing written outside."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from support.helm import CHART, KUBERNETES_VERSION, WAYS, Manifest, helm, one, pod_specs, rendered
+from support.needs import need
+
+VERSIONS = ("1.31", "1.34", "1.37")
+
+WINDOWS = """
+windows:
+  clicks-out:
+    schedule: "0 6 * * MON-FRI"
+    timezone: Europe/Berlin
+    closes: "07:30"
+    source: s3://state/clicks/savepoints
+    target: s3://state/clicks/rescaled/{window}-{date}
+    parallelism: 16
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _helm() -> None:
+    need("helm", "charts are rendered (go install helm.sh/helm/v3/cmd/helm@v3.19.0)")
+
+
+@pytest.fixture(scope="module")
+def all_manifests(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Manifest]]:
+    """The chart as it is installed by default, each shipped way, and everything at once, with windows."""
+    windows = tmp_path_factory.mktemp("values") / "windows.yaml"
+    windows.write_text(WINDOWS)
+    ways = {way.stem: rendered("--values", str(way)) for way in WAYS}
+    everything = [word for way in (*WAYS, windows) for word in ("--values", str(way))]
+    everything += ["--set", "handover.namespaces={jobs}", "--set", "scratch.storageClass=fast"]
+    everything += ["--set", "airflow.database.external=true", "--set", "airflow.database.claim=airflow"]
+    everything += ["--set", "image.pullSecrets={registry}", "--set", "test.target=s3://flink/tests"]
+    return {"default": rendered(), **ways, "everything": rendered(*everything)}
+
+
+def test_three_ways_ship() -> None:
+    assert [way.stem for way in WAYS] == ["all-in-one", "existing-airflow", "one-run"]
+
+
+@pytest.mark.parametrize("values", [None, *WAYS], ids=lambda way: way.stem if way else "default")
+def test_lint_finds_nothing(values: Path | None) -> None:
+    done = helm(
+        "lint", "--strict", str(CHART), "--kube-version", KUBERNETES_VERSION, *(["-f", str(values)] if values else [])
+    )
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_manifest_is_valid(all_manifests: dict[str, list[Manifest]], version: str) -> None:
+    for manifests in all_manifests.values():
+        for manifest in manifests:
+            kubernetes_validate.validate(manifest, version, strict=True)
+        for _, spec in pod_specs(manifests):
+            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod"}, "spec": spec}
+            kubernetes_validate.validate(pod, version, strict=True)
+
+
+def test_rights_are_few_and_within_namespaces(all_manifests: dict[str, list[Manifest]]) -> None:
+    for manifests in all_manifests.values():
+        assert {m["kind"] for m in manifests} <= {
+            *("ServiceAccount", "Role", "RoleBinding", "ConfigMap", "Job", "Deployment", "Service", "Pod"),
+        }
+        for role in (m for m in manifests if m["kind"] == "Role"):
+            for rule in role["rules"]:
+                assert "*" not in json.dumps(rule)
+                assert not {"secrets", "pods/exec"} & set(rule["resources"])
+
+
+def test_flink_deployments_are_reached_where_jobs_are_handed_over(all_manifests: dict[str, list[Manifest]]) -> None:
+    def handovers(way: str) -> list[Manifest]:
+        roles = [m for m in all_manifests[way] if m["kind"] == "Role"]
+        return [r for r in roles if any("flinkdeployments" in rule["resources"] for rule in r["rules"])]
+
+    (role,) = handovers("everything")
+    assert role["metadata"]["namespace"] == "jobs"
+    assert role["rules"] == [
+        {"apiGroups": ["flink.apache.org"], "resources": ["flinkdeployments"], "verbs": ["get", "patch"]}
+    ]
+    assert all(not handovers(way) for way in all_manifests if way != "everything")
+
+
+def test_a_run_alone_has_no_rights_of_airflow(all_manifests: dict[str, list[Manifest]]) -> None:
+    names = {(m["kind"], m["metadata"]["name"]) for m in all_manifests["one-run"] if m["kind"] == "Role"}
+    assert names == {("Role", "clicks-rescale-driver")}
+
+
+def test_pods_are_locked_up(all_manifests: dict[str, list[Manifest]]) -> None:
+    for manifests in all_manifests.values():
+        for name, spec in pod_specs(manifests):
+            assert spec["securityContext"]["runAsNonRoot"] is True, name
+            assert not any("hostPath" in volume for volume in spec["volumes"]), name
+            assert not {"hostNetwork", "hostPID", "hostIPC"} & spec.keys(), name
+            for container in (*spec["containers"], *spec.get("initContainers", [])):
+                security = container["securityContext"]
+                assert security["readOnlyRootFilesystem"] is True, name
+                assert security["allowPrivilegeEscalation"] is False, name
+                assert security["capabilities"] == {"drop": ["ALL"]}, name
+                if "executor" not in name:  # Spark says what an executor asks for
+                    assert container["resources"]["requests"].keys() == {"cpu", "memory"}, name
+
+
+def test_secrets_are_referred_to_and_never_written(all_manifests: dict[str, list[Manifest]]) -> None:
+    for manifests in all_manifests.values():
+        for name, spec in pod_specs(manifests):
+            for container in (*spec["containers"], *spec.get("initContainers", [])):
+                for variable in container["env"] or ():
+                    if any(word in variable["name"] for word in ("SECRET", "PASSWORD_", "KEY", "CONN")):
+                        assert "value" not in variable, (name, variable)
+    for name, spec in pod_specs(all_manifests["one-run"]):
+        assert spec["containers"][0]["envFrom"] == [{"secretRef": {"name": "rescale-s3"}}], name
+
+
+def test_an_executor_has_no_token(all_manifests: dict[str, list[Manifest]]) -> None:
+    manifests = all_manifests["one-run"]
+    assert one(manifests, "ServiceAccount", "-executor")["automountServiceAccountToken"] is False
+    template = yaml.safe_load(one(manifests, "ConfigMap", "-spark")["data"]["executor.yaml"])
+    assert template["spec"]["automountServiceAccountToken"] is False
+
+
+def test_the_job_runs_the_command_line_and_gives_up_where_another_try_is_in_vain() -> None:
+    values = [
+        "run.source=s3://a/s",
+        "run.target=s3://a/t",
+        "run.maxParallelism=1000",
+        "run.options={--format=canonical}",
+    ]
+    job = one(rendered(*(word for value in values for word in ("--set", value))), "Job", "")
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == [
+        *("rescale", "run", "s3://a/s", "--target", "s3://a/t", "--master", "k8s://https://kubernetes.default.svc"),
+        *("--max-parallelism", "1000", "--format=canonical"),
+    ]
+    final, drained = job["spec"]["podFailurePolicy"]["rules"]
+    assert (final["action"], final["onExitCodes"]["values"]) == ("FailJob", [2, 3, 4])
+    assert drained == {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+
+
+def test_another_run_is_another_job() -> None:
+    names = {
+        one(rendered("--values", str(CHART / "ways/one-run.yaml"), "--set", f"run.parallelism={n}"), "Job", "")[
+            "metadata"
+        ]["name"]
+        for n in (3, 4)
+    }
+    assert len(names) == 2
+
+
+def test_sqlite_lies_in_the_pod_unless_a_claim_is_named() -> None:
+    def home(*words: str) -> Manifest:
+        manifests = rendered("--values", str(CHART / "ways/all-in-one.yaml"), *words)
+        volumes = one(manifests, "Deployment", "-airflow")["spec"]["template"]["spec"]["volumes"]
+        return next(volume for volume in volumes if volume["name"] == "home")
+
+    assert home() == {"name": "home", "emptyDir": {}}
+    claim = {"name": "home", "persistentVolumeClaim": {"claimName": "kept"}}
+    assert home("--set", "airflow.database.claim=kept") == claim
+
+
+def test_the_values_for_the_chart_of_airflow_load_the_dags_and_the_pod(
+    all_manifests: dict[str, list[Manifest]],
+) -> None:
+    data = one(all_manifests["existing-airflow"], "ConfigMap", "-airflow")["data"]
+    values = yaml.safe_load(data["airflow-values.yaml"])
+    (mount,) = values["volumeMounts"]
+    assert values["env"] == [{"name": "RESCALE_DRIVER_POD", "value": f"{mount['mountPath']}/driver.yaml"}]
+    assert values["volumes"] == [{"name": "rescale", "configMap": {"name": "clicks-rescale-airflow"}}]
+    paths = [bundle["kwargs"].get("path") for bundle in values["dagProcessor"]["dagBundleConfigList"]]
+    assert paths == [None, "/opt/rescale/share/rescale/dags"]
+
+
+def test_windows_are_a_file_of_airflow(all_manifests: dict[str, list[Manifest]]) -> None:
+    data = one(all_manifests["everything"], "ConfigMap", "-airflow")["data"]
+    assert yaml.safe_load(data["windows.yaml"]) == yaml.safe_load(WINDOWS)["windows"]
+    spec = one(all_manifests["everything"], "Deployment", "-airflow")["spec"]["template"]["spec"]
+    for container in spec["containers"]:
+        assert {"name": "RESCALE_WINDOWS", "value": "/etc/rescale/airflow/windows.yaml"} in container["env"]
+    assert "windows.yaml" not in one(all_manifests["all-in-one"], "ConfigMap", "-airflow")["data"]

@@ -1,0 +1,57 @@
+"""A namespace with an S3 server, and savepoints of real Flink in it."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from flink.distribution import LINES
+from flink.harness import Flink
+from k8s.savepoints import JOB
+from rescale.storage.locations import join
+from rescale.storage.store import open_store
+from support.cluster import Namespace, namespace, need_cluster
+from support.needs import need
+from support.s3 import S3Server
+
+
+@pytest.fixture(scope="session")
+def space() -> Iterator[Namespace]:
+    need_cluster()
+    need("kubectl", "the cluster is looked at")
+    need("helm", "the chart is installed")
+    with namespace() as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def cluster_s3(space: Namespace) -> Iterator[S3Server]:
+    """The S3 server in the cluster; this process uses it too."""
+    before = dict(os.environ)
+    with space.s3() as server:
+        os.environ.update(server.environment)
+        yield server
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@pytest.fixture(scope="session")
+def flink_for_clusters() -> Iterator[Flink]:
+    need("javac", "real Flink is driven by Java that is compiled for it (a JDK 17)")
+    with Flink(LINES["2"]) as flink:
+        yield flink
+
+
+@pytest.fixture(scope="session")
+def savepoint(cluster_s3: S3Server, flink_for_clusters: Flink, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A savepoint that real Flink made of `JOB`, in the cluster's S3."""
+    made = flink_for_clusters.snapshot(JOB, tmp_path_factory.mktemp("flink"), "canonical")
+    bucket = f"rescale-{uuid.uuid4().hex[:12]}"
+    cluster_s3.create_bucket(bucket)
+    source = f"s3://{bucket}/savepoint"
+    for file in made.iterdir():
+        open_store(source).put(join(source, file.name), file.read_bytes())
+    return source

@@ -1,0 +1,19 @@
+"""The job whose savepoints are rescaled in the cluster, and how a result comes back to this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from flink.harness import Job
+from rescale.storage.locations import name
+from rescale.storage.store import open_store
+
+JOB = Job("everything", parallelism=4, parameters={"seed": 3}, max_parallelism=128)
+
+
+def download(uri: str, folder: Path) -> str:
+    """The files of a directory in S3, in a new folder of this machine."""
+    folder.mkdir()
+    for entry in open_store(uri).list(uri):
+        (folder / name(entry.uri)).write_bytes(open_store(uri).read_all(entry.uri, 1 << 30)[0])
+    return str(folder)

@@ -1,0 +1,109 @@
+"""The chart's own Airflow: its tasks start drivers as pods, which start executors; killed, cancelled, uninstalled."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from flink.harness import Flink
+from k8s.savepoints import JOB, download
+from rescale.demo.airflow_home import AirflowHome
+from rescale.storage.store import open_store
+from support.airflow_server import AirflowServer, Run, request, wait_for
+from support.cluster import Namespace
+from support.helm import CHART
+from support.s3 import S3Server
+from support.watching import Watch
+
+pytestmark = pytest.mark.timeout(1200)
+
+RELEASE = "rescale"
+SECRET = "rescale-airflow"
+
+
+@pytest.fixture(scope="module")
+def airflow(space: Namespace, cluster_s3: S3Server) -> Iterator[AirflowServer]:  # noqa: ARG001
+    password = secrets.token_urlsafe(9)
+    keys = {"secret": secrets.token_hex(), "passwords.json": json.dumps({"admin": password})}
+    words = [f"--from-literal={key}={value}" for key, value in keys.items()]
+    space.kubectl("create", "secret", "generic", SECRET, *words)
+    space.install(RELEASE, "--values", str(CHART / "ways/all-in-one.yaml"), "--set", f"airflow.secret={SECRET}")
+    space.kubectl("rollout", "status", f"deployment/{RELEASE}-airflow", "--timeout=300s")
+    with space.forward(f"{RELEASE}-airflow", 8080) as port:
+        server = AirflowServer(AirflowHome(Path(), "", port=port, password=password), Watch(), password)
+        wait_for(lambda: server.api("GET", "/dags/rescale_savepoint")[0] == 200, "the DAG", 120)
+        yield server
+
+
+def trigger(airflow: AirflowServer, source: str, target: str, **shape: int) -> Run:
+    return airflow.trigger(**request(source, target, connection=None, **shape))
+
+
+def end(run: Run) -> str:
+    return str(wait_for(lambda: run.state if run.state in ("success", "failed") else None, "the end of the run", 600))
+
+
+def test_a_run_loses_an_executor_and_its_driver_and_publishes(
+    airflow: AirflowServer, space: Namespace, savepoint: str, flink_for_clusters: Flink, tmp_path: Path
+) -> None:
+    target = f"{savepoint}-by-airflow"
+    run = trigger(airflow, savepoint, target, parallelism=3, max_parallelism=1000)
+    executor = wait_for(lambda: next(iter(space.running("executor")), None), "an executor")
+    (owner,) = space.pods("executor")[executor]["metadata"]["ownerReferences"]
+    drivers = space.running("driver")
+    assert owner["name"] in drivers
+    space.kubectl("delete", "pod", executor, "--grace-period=0", "--force")
+    wait_for(lambda: space.running("executor").keys() - {executor}, "another executor")
+    space.kubectl("delete", "pod", owner["name"], "--grace-period=0", "--force")
+    assert end(run) == "success", run.states()
+    killed = "reshuffle_keyed_state" if "reshuffle" in owner["name"] else "redistribute_operator_state"
+    assert run.task(killed)["try_number"] == 2
+    certificate = json.loads(open_store(target).read_all(f"{target}.rescale/certificate.json", 1 << 30)[0])
+    assert certificate["verdict"] == "complete"
+    told = [line["event"] for line in run.log("validate")]
+    assert any("validate: " in line and " in " in line for line in told), told
+    restored = JOB.with_(parallelism=3, max_parallelism=1000)
+    verdict = flink_for_clusters.restore(download(target, tmp_path / "rescaled"), JOB, restored, per_subtask=True)
+    assert verdict.ok, verdict
+    assert not space.pods("driver")
+    assert not space.pods("executor")
+
+
+def test_what_another_try_cannot_mend_fails_at_once_with_the_pods_words(
+    airflow: AirflowServer, space: Namespace, savepoint: str
+) -> None:
+    source = f"{savepoint}-that-changes"
+    for entry in open_store(savepoint).list(savepoint):
+        open_store(source).put(
+            entry.uri.replace(savepoint, source), open_store(savepoint).read_all(entry.uri, 1 << 30)[0]
+        )
+    run = trigger(airflow, source, f"{source}-never", parallelism=2)
+    run.wait_for_task("plan", "success")
+    for entry in open_store(source).list(source):
+        if not entry.uri.endswith("_metadata"):
+            open_store(source).put(entry.uri, b"something else")
+    assert end(run) == "failed"
+    tasks = run.tasks()
+    assert {tasks[name]["try_number"] for name in ("reshuffle_keyed_state", "redistribute_operator_state")} == {1}
+    told = [line["event"] for line in run.log("reshuffle_keyed_state") if line.get("level") == "error"]
+    assert any("changed" in line for line in told), told
+    wait_for(lambda: not space.pods("executor"), "executors to be gone")
+
+
+def test_a_run_that_is_cancelled_leaves_no_pod(airflow: AirflowServer, space: Namespace, savepoint: str) -> None:
+    target = f"{savepoint}-cancelled"
+    run = trigger(airflow, savepoint, target, parallelism=2)
+    wait_for(lambda: space.running("executor"), "an executor")
+    run.cancel()
+    wait_for(lambda: not space.pods("driver") and not space.pods("executor"), "all pods to be gone")
+    assert open_store(target).stat(f"{target}/_metadata") is None
+
+
+def test_uninstalled_nothing_is_left(airflow: AirflowServer, space: Namespace) -> None:  # noqa: ARG001
+    space.uninstall(RELEASE)
+    kinds = "pods,deployments,services,serviceaccounts,roles,rolebindings,configmaps,jobs"
+    wait_for(lambda: not space.get(kinds, "--selector", "app.kubernetes.io/name=rescale"), "everything to be gone")

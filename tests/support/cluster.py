@@ -1,0 +1,134 @@
+"""A Kubernetes cluster, that of `KUBECONFIG`, through kubectl and Helm: a namespace for a test, an S3 server in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from support.helm import CHART, Manifest, helm
+from support.needs import need_kubernetes
+from support.s3 import S3Server, free_port
+
+IMAGES = {"spark": "RESCALE_SPARK_IMAGE", "airflow": "RESCALE_AIRFLOW_IMAGE", "s3": "RESCALE_S3_IMAGE"}
+"""Variables with the names of images that the cluster has, or can pull."""
+
+S3_SECRET = "rescale-s3"
+
+_S3_SERVER = """
+apiVersion: v1
+kind: Pod
+metadata: {name: s3, labels: {app: s3}}
+spec:
+  containers:
+    - name: s3
+      image: IMAGE
+      imagePullPolicy: IfNotPresent
+      readinessProbe: {httpGet: {path: /moto-api/, port: 5000}, periodSeconds: 1}
+      resources: {requests: {cpu: 50m, memory: 128Mi}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: s3}
+spec: {selector: {app: s3}, ports: [{port: 5000}]}
+"""
+
+
+def need_cluster() -> None:
+    """Skips the test without a cluster and images for it: that is nothing to install."""
+    need_kubernetes("the chart is installed on it")
+    if missing := [name for name in IMAGES.values() if not os.environ.get(name)]:
+        pytest.skip(f"there are no images to install the chart with: {', '.join(missing)} not set")
+
+
+@dataclass(frozen=True)
+class Namespace:
+    """A namespace of the cluster, for one test."""
+
+    name: str
+
+    def kubectl(self, *words: str, stdin: str = "") -> str:
+        done = subprocess.run(
+            ["kubectl", "--namespace", self.name, *words], input=stdin, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def get(self, kind: str, *words: str) -> list[Manifest]:
+        found: list[Manifest] = json.loads(self.kubectl("get", kind, "--output", "json", *words))["items"]
+        return found
+
+    def pods(self, component: str) -> dict[str, Manifest]:
+        """The pods of a component of the chart, by name."""
+        label = f"app.kubernetes.io/component={component}"
+        return {pod["metadata"]["name"]: pod for pod in self.get("pods", "--selector", label)}
+
+    def running(self, component: str) -> dict[str, Manifest]:
+        return {name: pod for name, pod in self.pods(component).items() if pod["status"]["phase"] == "Running"}
+
+    def install(self, release: str, *words: str) -> None:
+        """Installs the chart, with the images of the tests and little for each pod to ask for."""
+        options = {
+            "s3.endpoint": "http://s3:5000",
+            "s3.region": "us-east-1",
+            "s3.secret": S3_SECRET,
+            "driver.resources.requests.cpu": "100m",
+            "executors.cpuRequest": "100m",
+            "executors.most": "2",
+            "executors.cores": "1",
+            "scratch.size": "1Gi",
+        }
+        for image in ("spark", "airflow"):
+            options[f"image.{image}.repository"], _, tag = os.environ[IMAGES[image]].rpartition(":")
+            options[f"image.{image}.tag"] = tag
+        settings = [word for name, value in options.items() for word in ("--set", f"{name}={value}")]
+        done = helm("install", release, str(CHART), "--namespace", self.name, *settings, *words)
+        assert done.returncode == 0, done.stderr
+
+    def uninstall(self, release: str) -> None:
+        done = helm("uninstall", release, "--namespace", self.name, "--wait")
+        assert done.returncode == 0, done.stderr
+
+    @contextmanager
+    def forward(self, service: str, port: int) -> Iterator[int]:
+        """A port of this machine that leads to a service's."""
+        local = free_port()
+        process = subprocess.Popen(
+            ["kubectl", "--namespace", self.name, "port-forward", f"service/{service}", f"{local}:{port}"],
+            stdout=subprocess.PIPE,
+        )
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline(), "kubectl port-forward ended"
+            yield local
+        finally:
+            process.terminate()
+            process.wait(20)
+
+    @contextmanager
+    def s3(self) -> Iterator[S3Server]:
+        """An S3 server in the namespace, as this machine sees it; the Secret gives pods access."""
+        self.kubectl("apply", "--filename", "-", stdin=_S3_SERVER.replace("IMAGE", os.environ[IMAGES["s3"]]))
+        self.kubectl("wait", "--for=condition=Ready", "pod/s3", "--timeout=90s")
+        with self.forward("s3", 5000) as port:
+            server = S3Server(f"http://127.0.0.1:{port}")
+            keys = [f"--from-literal={name}={server.environment[name]}" for name in server.environment if "KEY" in name]
+            self.kubectl("create", "secret", "generic", S3_SECRET, *keys)
+            yield server
+
+
+@contextmanager
+def namespace() -> Iterator[Namespace]:
+    """A new namespace; it goes with everything that is in it."""
+    found = Namespace(f"rescale-{secrets.token_hex(4)}")
+    found.kubectl("create", "namespace", found.name)
+    try:
+        yield found
+    finally:
+        found.kubectl("delete", "namespace", found.name, "--wait=false")

@@ -1,0 +1,54 @@
+"""Helm's command line, and what the chart renders to."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+CHARTS = Path(__file__).parents[2] / "charts"
+CHART = CHARTS / "rescale"
+WAYS = sorted((CHART / "ways").glob("*.yaml"))
+"""The value files that ship, one for each way to install the chart."""
+
+KUBERNETES_VERSION = "1.34.0"
+
+Manifest = dict[str, Any]
+
+
+def helm(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["helm", *words], capture_output=True, text=True, check=False)
+
+
+def template(*words: str) -> subprocess.CompletedProcess[str]:
+    """`helm template` of a release called `clicks` in the namespace `flink`."""
+    return helm("template", "clicks", str(CHART), "--namespace", "flink", "--kube-version", KUBERNETES_VERSION, *words)
+
+
+def rendered(*words: str) -> list[Manifest]:
+    """The manifests that come of the chart with these options of Helm."""
+    done = template(*words)
+    assert done.returncode == 0, done.stderr
+    return [manifest for manifest in yaml.safe_load_all(done.stdout) if manifest]
+
+
+def pod_specs(manifests: list[Manifest]) -> Iterator[tuple[str, Manifest]]:
+    """Name and spec of every pod that comes of the manifests, those of the templates in config maps too."""
+    for manifest in manifests:
+        name = f"{manifest['kind']}/{manifest['metadata']['name']}"
+        if manifest["kind"] == "Pod":
+            yield name, manifest["spec"]
+        elif manifest["kind"] in ("Job", "Deployment"):
+            yield name, manifest["spec"]["template"]["spec"]
+        elif manifest["kind"] == "ConfigMap":
+            for key in manifest["data"].keys() & {"driver.yaml", "executor.yaml"}:
+                yield f"{name}/{key}", yaml.safe_load(manifest["data"][key])["spec"]
+
+
+def one(manifests: list[Manifest], kind: str, name: str) -> Manifest:
+    """The manifest of a kind whose name ends so."""
+    (found,) = [m for m in manifests if m["kind"] == kind and m["metadata"]["name"].endswith(name)]
+    return found
