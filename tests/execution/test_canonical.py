@@ -113,7 +113,7 @@ def test_a_damaged_timer_is_found(wrong: bytes, error: type[RescaleError], what:
 
 def test_timers_that_are_there_twice_must_be_the_same(tmp_path: Path) -> None:
     """As keyed and as raw keyed state, in a full checkpoint of RocksDB before Flink 1.16."""
-    source = shutil.copytree(snapshots.directory("1.15.4-rocksdb-heap-timers"), tmp_path / "source")
+    source = shutil.copytree(snapshots.directory("1.15.4-full-heap-timers"), tmp_path / "source")
     snapshot = open_snapshot(str(source))
     (operator,) = (operator for operator in snapshot.operators if operator.doubled_timers)
     assert not operator.heap_timers

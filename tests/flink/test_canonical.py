@@ -121,7 +121,7 @@ def test_flink_goes_on_from_canonical_state(flink: Flink, tmp_path: Path, case: 
     assert verdict.compared["results"] > 0 or case.job.scenario == "churn", verdict
 
 
-@pytest.mark.parametrize("name", ["rocksdb-checkpoint", "rocksdb-heap-timers", "rocksdb-windows"])
+@pytest.mark.parametrize("name", ["full-checkpoint", "full-heap-timers", "full-windows"])
 def test_flink_goes_on_from_a_full_checkpoint_of_an_old_release(flink: Flink, tmp_path: Path, name: str) -> None:
     """Before 1.16 they had canonical key groups, and timers that were on the heap a second time."""
     target = tmp_path / "target"

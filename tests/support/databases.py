@@ -105,8 +105,9 @@ def canonical_rows(name: str) -> Rows:
 
 
 def with_canonical() -> list[str]:
-    """The snapshots that have a canonical savepoint of the same moment beside them."""
-    return [path.parent.name for path in sorted(FIXTURES.glob("*/canonical"))]
+    """The snapshots of databases that have a canonical savepoint of the same moment beside them."""
+    names = [path.parent.name for path in sorted(FIXTURES.glob("*/canonical"))]
+    return [name for name in names if databases(name)]
 
 
 def read_rows(
