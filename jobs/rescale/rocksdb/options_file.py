@@ -8,7 +8,6 @@ merge operator, or none, lists would read as something else, or as nothing.
 from __future__ import annotations
 
 import re
-from configparser import ConfigParser, Error
 
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.rocksdb.advice import CANONICAL
@@ -25,22 +24,33 @@ _WANTED = {
     ),
     "table_factory": (re.compile("BlockBasedTable"), "SST files of another format"),
 }
-_COLUMN_FAMILY = re.compile(r'CFOptions "(.*)"')
+_SECTION = re.compile(r'\[([^ "]+)( "(.*)")?\]')
+_OF_COLUMN_FAMILY = "CFOptions"
 
 
 def check_options(data: bytes, path: str) -> None:
     """`UnsupportedError` if a column family is not as Flink makes them."""
-    parser = ConfigParser(interpolation=None, delimiters=("=",), comment_prefixes=("#",), strict=False)
-    try:
-        parser.read_string(data.decode())
-    except (UnicodeDecodeError, Error) as error:
-        raise SnapshotError(f"OPTIONS cannot be read: {' '.join(str(error).split())}", path=path) from None
-    for section in parser.sections():
-        if not (family := _COLUMN_FAMILY.fullmatch(section)):
+    section = family = None
+    for number, line in enumerate(_text(data, path).splitlines(), 1):
+        line = line.strip()
+        if not line or line.startswith("#"):
             continue
-        for option, (wanted, otherwise) in _WANTED.items():
-            found = parser.get(section, option, fallback=None)
-            if found is not None and not wanted.fullmatch(found):
+        if found := _SECTION.fullmatch(line):
+            section, family = found[1], found[3]
+            continue
+        option, equals, value = line.partition("=")
+        if section is None or not equals:
+            raise SnapshotError("OPTIONS cannot be read", path=path, found=f"line {number}: {line}")
+        if section == _OF_COLUMN_FAMILY and option in _WANTED:
+            wanted, otherwise = _WANTED[option]
+            if not wanted.fullmatch(value):
                 raise UnsupportedError(
-                    f"the database has {otherwise}", path=path, state=family[1], found=found, advice=CANONICAL
+                    f"the database has {otherwise}", path=path, state=family, found=value, advice=CANONICAL
                 )
+
+
+def _text(data: bytes, path: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise SnapshotError(f"OPTIONS cannot be read: {error.reason}", path=path) from None
