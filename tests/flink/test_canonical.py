@@ -11,6 +11,7 @@ import pytest
 
 from flink.cases import COMPRESSED, ROCKSDB, everything, graph
 from flink.harness import Flink, Job
+from flink.key_types import FOLDED_KEYS, keyed
 from flink.test_copies import HEAP_TIMERS, INCREMENTAL, MERGING
 from support import snapshots
 from support.pipeline import execute, plan_rescale
@@ -56,6 +57,7 @@ class Case:
 CASES = (
     Case("native", everything(4), {}, ("native",), 3, 256, "hashmap"),
     Case("native incremental", everything(3, 1000, keys=40), INCREMENTAL, ("native",), 5, 64, "rocksdb"),
+    Case("native of POJOs", keyed(3, 128, *FOLDED_KEYS), {}, ("native",), 2, 1000, "hashmap"),
     Case("full checkpoint", everything(3).with_(**COMPRESSED), {}, ("checkpoint",), 8, 64, "hashmap"),
     Case("incremental checkpoint", everything(4, 129, lazy=1), INCREMENTAL, ("checkpoint",), 2, 256, "rocksdb"),
     Case("incremental checkpoint", graph("windows", 3), INCREMENTAL, ("checkpoint",), 8, 1000, "hashmap"),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,29 +17,13 @@ from rescale.planning.key_sample import SAMPLE_SIZE, KeySample, sample_keys
 from rescale.planning.locate import Extent
 from rescale.planning.opening import open_snapshot
 from rescale.planning.snapshot import KeyedStream, Operator, Snapshot
-from rescale.storage.store import Pin, open_store
+from rescale.storage.store import Pin
 from support.canonical import Record, read_group, write_group
 from support.composite import keyed, timer, timers
 from support.snapshot_bytes import LONG, VOID_NAMESPACE, keyed_header
 from support.snapshots import content, opened
 from support.synthetic import CANONICAL_TAG, operator
-
-
-@dataclass
-class Reads:
-    """Stores that remember how many bytes were asked for, read by read."""
-
-    lengths: list[int] = field(default_factory=list)
-
-    def open(self, uri: str) -> Any:
-        store, lengths = open_store(uri), self.lengths
-
-        class Counted:
-            def read(self, uri: str, start: int, length: int, pin: object = None) -> bytes:
-                lengths.append(length)
-                return store.read(uri, start, length, pin)  # type: ignore[arg-type]
-
-        return Counted()
+from support.tables import Reads
 
 
 @pytest.fixture

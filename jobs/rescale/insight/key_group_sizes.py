@@ -1,7 +1,7 @@
 """How many bytes of keyed state lie in each key group.
 
 The streams of canonical and heap snapshots say where every key group begins. Of a RocksDB directory only the range is
-known: its bytes count as spread evenly over that.
+known, over which its bytes count as spread evenly; or it was measured, which is about right.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rescale.planning.snapshot import Operator
 
 
 class KeyGroupSizes(NamedTuple):
-    """Bytes by key group; `exact` is false where some of them are only spread evenly."""
+    """Bytes by key group; `exact` is false where some of them are estimated."""
 
     sizes: tuple[int, ...]
     exact: bool
@@ -31,9 +31,9 @@ def key_group_sizes(operator: Operator) -> KeyGroupSizes:
             if extent is not None and key_group < len(sizes):
                 sizes[key_group] += extent.length
     for database in operator.databases:
-        first, last = database.key_groups.first, min(database.key_groups.last, len(sizes) - 1)
-        for key_group in range(first, last + 1):
-            sizes[key_group] += database.size // len(database.key_groups)
+        for key_group, size in enumerate(database.key_group_sizes, database.key_groups.first):
+            if key_group < len(sizes):
+                sizes[key_group] += size
     return KeyGroupSizes(tuple(sizes), exact=not operator.databases)
 
 

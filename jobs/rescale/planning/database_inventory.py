@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from rescale.errors import RescaleError, UnsupportedError
-from rescale.planning.snapshot import Database, Operator, Snapshot
+from rescale.planning.snapshot import Database, LiveTable, Operator, Snapshot
 from rescale.rocksdb.advice import CANONICAL
 from rescale.rocksdb.files import DatabaseFile, needed_files
 from rescale.rocksdb.inventory import take_inventory
@@ -14,15 +15,25 @@ from rescale.storage.store import open_store
 _AT_ONCE = 32
 
 
-def check_databases(snapshot: Snapshot) -> None:
-    """Raises what stands against reading the rows of a database, naming its operator: see `take_inventory`."""
-    found = [(operator, database) for operator in snapshot.operators for database in operator.databases]
+def with_tables(snapshot: Snapshot) -> Snapshot:
+    """The snapshot with the SST files of its databases.
+
+    Raises what stands against reading their rows, naming the operator: see `take_inventory`.
+    """
+    snapshot.check_complete()
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for _ in pool.map(lambda one: _check(snapshot, *one), found):
-            pass
+        begun = [
+            [pool.submit(_with_tables, snapshot, operator, database) for database in operator.databases]
+            for operator in snapshot.operators
+        ]
+        operators = tuple(
+            replace(operator, databases=tuple(one.result() for one in databases))
+            for operator, databases in zip(snapshot.operators, begun, strict=True)
+        )
+    return replace(snapshot, operators=operators)
 
 
-def _check(snapshot: Snapshot, operator: Operator, database: Database) -> None:
+def _with_tables(snapshot: Snapshot, operator: Operator, database: Database) -> Database:
     def content(file: DatabaseFile) -> bytes:
         if file.uri == snapshot.metadata_uri:
             return snapshot.data[file.start : file.start + file.length]
@@ -35,6 +46,14 @@ def _check(snapshot: Snapshot, operator: Operator, database: Database) -> None:
     try:
         if database.parsed is None:
             raise UnsupportedError("a serializer is not known that hides the names of the states", advice=CANONICAL)
-        take_inventory(needed_files(files), content, [state.name for state in database.parsed.states])
+        states = {state.name: state_id for state_id, state in enumerate(database.parsed.states)}
+        manifest = take_inventory(needed_files(files), content, states)
     except RescaleError as error:
         raise error.located(operator=operator.label) from None
+    extents = {file.name: file.extent for file in database.files}
+    tables = tuple(
+        LiveTable(states[family.name], live, extents[live.name])
+        for family in manifest.column_families
+        for live in family.files
+    )
+    return replace(database, tables=tables)

@@ -56,10 +56,5 @@ def _choose(
         return known.name
     if work is not WorkClass.REHASH:
         return None
-    if operator.databases:
-        raise UnsupportedError(
-            "how its keys hash is the user's own, and the plan does not look into RocksDB directories",
-            advice=f"name the formula (--key-hash), or take a canonical savepoint; {DIVISORS_ADVICE}",
-        )
     sample = sample_keys(operator, snapshot.files)
     return choose_hash(header.key_serializer, *sample, operator.entry.max_parallelism).name

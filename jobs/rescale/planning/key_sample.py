@@ -13,6 +13,7 @@ from rescale.flink.keyed.composite_key import key_leads
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.records import Bytes, Longs, RecordReader
 from rescale.flink.snappy import FramedDecompressor
+from rescale.planning.database_sample import database_keys
 from rescale.planning.locate import Extent
 from rescale.planning.snapshot import Operator
 from rescale.storage.store import Pin, open_store
@@ -32,10 +33,19 @@ class KeySample(NamedTuple):
 
 
 def sample_keys(operator: Operator, files: Sequence[tuple[str, Pin]]) -> KeySample:
-    """From the beginnings of key groups that lie evenly apart, at most `SAMPLE_SIZE` bytes of them.
+    """From places that lie evenly apart, at most `SAMPLE_SIZE` bytes of streams, and as many of databases.
 
     Streams whose header is not understood are left out. `SnapshotError` where records cannot be read.
     """
+    found = [*_stream_keys(operator, files), *database_keys(operator, files, SAMPLE_SIZE, _MOST_KEYS)]
+    keys, groups = [key for _, key in found], [key_group for key_group, _ in found]
+    limits = np.cumsum([len(key) for key in keys], dtype=np.int64)
+    starts = limits - np.array([len(key) for key in keys], np.int64)
+    return KeySample(np.frombuffer(b"".join(keys), np.uint8), starts, limits, np.array(groups, np.int64))
+
+
+def _stream_keys(operator: Operator, files: Sequence[tuple[str, Pin]]) -> Iterator[tuple[int, bytes]]:
+    """(key group, key) from the beginnings of key groups."""
     found = [
         (stream.parsed, key_group, extent)
         for stream in operator.keyed
@@ -44,15 +54,9 @@ def sample_keys(operator: Operator, files: Sequence[tuple[str, Pin]]) -> KeySamp
     ]
     chosen = found[:: -(-len(found) // _PIECES)] if found else []
     most = _MOST_KEYS // len(chosen) + 1 if chosen else 0
-    keys: list[bytes] = []
-    groups: list[int] = []
     for header, key_group, extent in chosen:
-        some = list(islice(keys_of_group(operator.entry.max_parallelism, header, files, key_group, extent), most))
-        keys += some
-        groups += [key_group] * len(some)
-    limits = np.cumsum([len(key) for key in keys], dtype=np.int64)
-    starts = limits - np.array([len(key) for key in keys], np.int64)
-    return KeySample(np.frombuffer(b"".join(keys), np.uint8), starts, limits, np.array(groups, np.int64))
+        for key in islice(keys_of_group(operator.entry.max_parallelism, header, files, key_group, extent), most):
+            yield key_group, key
 
 
 def keys_of_group(

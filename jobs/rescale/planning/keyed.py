@@ -183,7 +183,7 @@ def _rekeyed_source(source: KeyedStream, ids: int | None) -> RekeyedSource:
 def _rekeyed_database(database: Database, ids: int | None) -> RekeyedDatabase:
     files = tuple((file.name, piece_of(file.extent)) for file in database.files)
     key_groups = (database.key_groups.first, database.key_groups.last)
-    return RekeyedDatabase(key_groups, files, piece_of(database.header_extent), ids)
+    return RekeyedDatabase(key_groups, database.key_group_sizes, files, piece_of(database.header_extent), ids)
 
 
 def _refuse_to_rekey(operator: Operator, new_max_parallelism: int) -> None:

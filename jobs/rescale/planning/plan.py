@@ -150,10 +150,11 @@ class RekeyedSource(NamedTuple):
 class RekeyedDatabase(NamedTuple):
     """A RocksDB directory whose rows get new key groups: its files by name, its header, and what it speaks for.
 
-    `ids` as in `RekeyedSource`.
+    `ids` as in `RekeyedSource`. `key_group_sizes` is how many bytes of its files belong to each key group, about.
     """
 
     key_groups: tuple[int, int]
+    key_group_sizes: tuple[int, ...]
     files: tuple[tuple[str, Piece], ...]
     header: Piece
     ids: int | None
@@ -185,14 +186,12 @@ class Rekeying:
         return sum(size for _, size in self.key_group_sizes())
 
     def key_group_sizes(self) -> Iterator[tuple[int, int]]:
-        """(old key group, bytes): of a database, as if all its key groups were as large."""
+        """(old key group, bytes); those of databases are estimated."""
         for source in self.sources:
             for key_group, group in enumerate(source.groups, source.first_key_group):
                 yield key_group, group[1] if group is not None else 0
         for database in self.databases:
-            first, last = database.key_groups
-            for key_group in range(first, last + 1):
-                yield key_group, database.size // (last - first + 1)
+            yield from enumerate(database.key_group_sizes, database.key_groups[0])
 
 
 class NewDatabase(NamedTuple):

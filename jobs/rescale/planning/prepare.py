@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rescale.planning.database_inventory import check_databases
+from rescale.planning.database_inventory import with_tables
 from rescale.planning.kafka import KafkaOffsets, kafka_offsets
 from rescale.planning.opening import open_snapshot
 from rescale.planning.plan import Plan
@@ -28,14 +28,15 @@ def prepare(request: Request) -> Prepared:
     shapes = new_shapes(snapshot.operators, request)
     key_hashes: dict[str, str] = {}
     by_record = request.format is Format.CANONICAL
+    if by_record and any(operator.databases for operator in snapshot.operators):
+        from rescale.planning.table_sizes import with_key_group_sizes  # brings numpy, which few requests need
+
+        snapshot = with_key_group_sizes(with_tables(snapshot))
     rekeyed = any(shapes[o.entry.operator_id].max_parallelism != o.entry.max_parallelism for o in snapshot.operators)
     if rekeyed or by_record:
-        from rescale.planning.key_hashes import choose_key_hashes  # brings numpy, which few requests need
+        from rescale.planning.key_hashes import choose_key_hashes  # as above
 
         maxima = {operator_id: shape.max_parallelism for operator_id, shape in shapes.items()}
         key_hashes = choose_key_hashes(snapshot, maxima, request.key_hash)
     kafka = kafka_offsets(snapshot)
-    plan = make_plan(snapshot, request, key_hashes, kafka)
-    if by_record:
-        check_databases(snapshot)
-    return Prepared(plan, snapshot, kafka)
+    return Prepared(make_plan(snapshot, request, key_hashes, kafka), snapshot, kafka)

@@ -20,6 +20,12 @@ def remarks(
     """One sentence for each."""
     if snapshot.directory != request.source.removesuffix(f"/{METADATA}"):
         yield f"of the checkpoints in {request.source} the newest complete one is taken: {name(snapshot.directory)}"
+    if any(database.measured for operator in snapshot.operators for database in operator.databases):
+        yield (
+            "how much of a RocksDB directory lies in each key group is estimated from the keys that SST files begin "
+            "and end with, and from the indexes of the largest that span key groups; rows that were overwritten or "
+            "deleted count too"
+        )
     changed = [o for o in snapshot.operators if shapes[o.entry.operator_id] != _shape(o)]
     for operator in snapshot.operators:
         if operator.entry.max_parallelism == 1 and changed and operator not in changed:

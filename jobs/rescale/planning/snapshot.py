@@ -22,6 +22,7 @@ from rescale.flink.metadata.model import Metadata, OperatorState
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.operator_state import OperatorStateHeader
 from rescale.planning.locate import Extent
+from rescale.rocksdb.version_edit import LiveFile
 from rescale.storage.store import Pin
 
 
@@ -91,11 +92,20 @@ class DatabaseFile(NamedTuple):
     extent: Extent
 
 
+class LiveTable(NamedTuple):
+    """An SST file of a RocksDB directory as its MANIFEST has it: of which state, by its id, and where its bytes lie."""
+
+    state: int
+    file: LiveFile
+    extent: Extent
+
+
 @dataclass(frozen=True)
 class Database:
     """The keyed state of one subtask as a RocksDB directory, which speaks for `key_groups` and no others.
 
     `header_extent` is the stream that describes its states, with the bytes `header`; `parsed` as for `KeyedStream`.
+    `tables` are there if the directory was looked through, and `measured`, bytes by key group, if they were.
     """
 
     subtask: int
@@ -104,6 +114,8 @@ class Database:
     header: bytes
     parsed: KeyedHeader | None
     files: tuple[DatabaseFile, ...]
+    tables: tuple[LiveTable, ...] = ()
+    measured: tuple[int, ...] = ()
 
     framing = Framing.CANONICAL
     """A row is a canonical record (`RocksDBKeyedStateBackend`)."""
@@ -113,6 +125,12 @@ class Database:
     @property
     def size(self) -> int:
         return self.header_extent.length + sum(file.extent.length for file in self.files)
+
+    @property
+    def key_group_sizes(self) -> tuple[int, ...]:
+        """Bytes of each of its key groups; where they were not measured, as if all were as large."""
+        number = len(self.key_groups)
+        return self.measured or (self.size // max(number, 1),) * number
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ TABLE = read_file(next(file for file in databases("2-rocksdb-native")[0].files i
 def test_any_footer(at: int, data: bytes) -> None:
     footer = TABLE[-53:]
     with suppress(RescaleError):
-        read_footer((footer[:at] + data + footer[at + len(data) :])[-53:], len(TABLE), "")
+        read_footer((footer[:at] + data + footer[at + len(data) :])[-53:], len(TABLE), "", 0)
 
 
 @given(st.dictionaries(st.sampled_from(["data.size", "num.entries", "column.family.name"]), st.binary(max_size=12)))

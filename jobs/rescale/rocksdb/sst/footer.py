@@ -29,12 +29,16 @@ class Footer:
     index: BlockHandle
 
 
-def read_footer(data: bytes, size: int, path: str) -> Footer:
-    """That of a file of `size` bytes which ends in `data`; `UnsupportedError` for a format that is not read."""
-    begin = size - FOOTER_SIZE
-    if begin < 0 or int.from_bytes(data[-8:], "little") != _MAGIC:
+def read_footer(data: bytes, size: int, path: str, start: int) -> Footer:
+    """That of `size` bytes of a file, from `start` on, which end in `data`; `UnsupportedError` for unknown formats."""
+    begin = start + size - FOOTER_SIZE
+    if size < FOOTER_SIZE or int.from_bytes(data[-8:], "little") != _MAGIC:
         raise SnapshotError(
-            "not an SST file", path=path, offset=max(begin, 0), found=data[-8:].hex(), advice="take another snapshot"
+            "not an SST file",
+            path=path,
+            offset=max(begin, start),
+            found=data[-8:].hex(),
+            advice="take another snapshot",
         )
     version, kind = int.from_bytes(data[-12:-8], "little"), data[-FOOTER_SIZE]
     if version not in _VERSIONS or kind not in ChecksumType._value2member_map_:

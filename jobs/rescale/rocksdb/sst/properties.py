@@ -19,7 +19,7 @@ _BINARY, _HASH, _PARTITIONED, _WITH_FIRST_KEYS = range(4)
 class TableProperties:
     """`data_size` counts the bytes of data blocks as they are stored, `entries` rows and deleted ranges.
 
-    Keys and values are counted as they are before compression, keys with sequence number and type.
+    Keys and values are counted as they are before compression, keys with sequence number and type; so is the index.
     """
 
     column_family: str
@@ -28,6 +28,7 @@ class TableProperties:
     range_deletions: int
     raw_key_size: int
     raw_value_size: int
+    index_size: int
     partitioned_index: bool
     index_format: IndexFormat
 
@@ -56,6 +57,7 @@ def read_properties(found: Mapping[bytes, bytes], path: str, offset: int) -> Tab
         range_deletions=number("num.range-deletions"),
         raw_key_size=number("raw.key.size"),
         raw_value_size=number("raw.value.size"),
+        index_size=number("index.size"),
         partitioned_index=kind == _PARTITIONED,
         index_format=IndexFormat(
             user_keys=number("index.key.is.user.key") != 0,

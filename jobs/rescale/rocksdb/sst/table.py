@@ -23,19 +23,20 @@ Read = Callable[[int, int], bytes]
 
 
 class Table:
-    """The SST file `path` of `size` bytes. Only its end is read before anything is asked for.
+    """An SST file of `size` bytes, which lies in `path` from `start` on. Only its end is read at first.
 
     Everything here raises `SnapshotError` for a damaged file, and `UnsupportedError` for one that is not read.
     """
 
-    def __init__(self, read: Read, size: int, path: str) -> None:
+    def __init__(self, read: Read, size: int, path: str, start: int = 0) -> None:
         self._read = read
         self._size = size
         self._path = path
+        self._start = start
         self._tail = read(max(0, size - TAIL_SIZE), min(size, TAIL_SIZE))
-        self._footer = read_footer(self._tail[-FOOTER_SIZE:], size, path)
+        self._footer = read_footer(self._tail[-FOOTER_SIZE:], size, path, start)
         metaindex = self._block(self._footer.metaindex)
-        self._parts = dict(entries(metaindex, path, self._footer.metaindex.offset))
+        self._parts = dict(entries(metaindex, path, self._place(self._footer.metaindex)))
         if _DICTIONARY in self._parts:
             raise UnsupportedError(
                 "an SST file that is compressed with a dictionary is not read", path=path, advice=CANONICAL
@@ -43,16 +44,18 @@ class Table:
 
     @property
     def index_size(self) -> int:
-        """Bytes that are read for the index; of a partitioned one, for its top."""
+        """Bytes that are read for the index, at most."""
+        if self.properties.partitioned_index:
+            return self.properties.index_size
         return self._footer.index.size + TRAILER_SIZE
 
     @cached_property
     def properties(self) -> TableProperties:
         if _PROPERTIES not in self._parts:
             raise SnapshotError("an SST file without properties", path=self._path)
-        handle = read_handle(EditReader(self._parts[_PROPERTIES], self._path, self._footer.metaindex.offset))
-        found = dict(entries(self._block(handle), self._path, handle.offset))
-        return read_properties(found, self._path, handle.offset)
+        handle = read_handle(EditReader(self._parts[_PROPERTIES], self._path, self._place(self._footer.metaindex)))
+        found = dict(entries(self._block(handle), self._path, self._place(handle)))
+        return read_properties(found, self._path, self._place(handle))
 
     def index(self) -> Iterator[IndexEntry]:
         """All data blocks, in the order of their keys."""
@@ -65,14 +68,18 @@ class Table:
 
     def rows(self, block: BlockHandle) -> Iterator[Row]:
         """What a data block says, by key and then the newest first; without ranges that were deleted."""
-        return rows(self._block(block), self._path, block.offset)
+        return rows(self._block(block), self._path, self._place(block))
 
     def _index_block(self, handle: BlockHandle) -> Iterator[IndexEntry]:
-        return index_entries(self._block(handle), self.properties.index_format, self._path, handle.offset)
+        return index_entries(self._block(handle), self.properties.index_format, self._path, self._place(handle))
+
+    def _place(self, handle: BlockHandle) -> int:
+        """Of a block in what holds the file."""
+        return self._start + handle.offset
 
     def _block(self, handle: BlockHandle) -> bytes:
         check_handle(handle, self._size, self._path)
         size = handle.size + TRAILER_SIZE
         in_tail = handle.offset - (self._size - len(self._tail))
         stored = self._tail[in_tail : in_tail + size] if in_tail >= 0 else self._read(handle.offset, size)
-        return unpacked(stored, self._footer.checksum, self._path, handle.offset)
+        return unpacked(stored, self._footer.checksum, self._path, self._place(handle))

@@ -1,0 +1,45 @@
+"""Snapshots with one RocksDB directory of our own, looked through as planning does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.flink.keyed.header import read_keyed_header
+from rescale.planning.database_inventory import with_tables
+from rescale.planning.locate import Extent
+from rescale.planning.snapshot import Database, DatabaseFile, Snapshot
+from rescale.rocksdb import files as listed
+from rescale.storage.store import Pin, open_store
+from support import synthetic
+
+
+def snapshot_of(
+    files: Sequence[listed.DatabaseFile], header: bytes, key_groups: KeyGroupRange, max_parallelism: int = 128
+) -> Snapshot:
+    """Of one subtask; `header` describes the states."""
+    named = tuple(DatabaseFile(file.name, Extent(i + 1, 0, file.length)) for i, file in enumerate(files))
+    parsed = read_keyed_header(header, "header")
+    database = Database(0, key_groups, Extent(0, 0, len(header)), header, parsed, named)
+    made = synthetic.snapshot(synthetic.operator("of mine", 1, max_parallelism, databases=(database,)))
+    there = [(file.uri, open_store(file.uri).stat(file.uri) or Pin(0)) for file in files]
+    return with_tables(replace(made, files=(made.files[0], *there)))
+
+
+@dataclass
+class Reads:
+    """Stores that remember how many bytes were asked for, read by read."""
+
+    lengths: list[int] = field(default_factory=list)
+
+    def open(self, uri: str) -> Any:
+        store, lengths = open_store(uri), self.lengths
+
+        class Counted:
+            def read(self, uri: str, start: int, length: int, pin: object = None) -> bytes:
+                lengths.append(length)
+                return store.read(uri, start, length, pin)  # type: ignore[arg-type]
+
+        return Counted()
