@@ -14,6 +14,7 @@ from rescale.execution.certificate import certificate_of, write_certificate
 from rescale.execution.halves import read_half
 from rescale.execution.moving import move_streams
 from rescale.execution.validation import open_result, validate_result
+from rescale.planning.database_inventory import with_tables
 from rescale.planning.key_hashes import choose_key_hashes
 from rescale.planning.opening import open_candidate, open_snapshot
 from rescale.planning.plan import Plan, Slot
@@ -64,6 +65,8 @@ def validate_published(
     source = open_snapshot(source_uri, allow_prefixes)
     metadata_uri = join(target, "_metadata")
     result = open_result(metadata_uri, target)
+    if not any(operator.databases for operator in result.operators):
+        source = with_tables(source)
     maxima = {operator.entry.operator_id: operator.entry.max_parallelism for operator in result.operators}
     key_hashes = choose_key_hashes(source, maxima, parse_key_hashes(key_hash))
     proofs = validate_result(source, result, key_hashes, spark)
