@@ -222,3 +222,17 @@ def test_what_a_person_sees() -> None:
     assert "2, 3 → 2, 2, 1" in plan_text(summary)
     assert any("[kafka-discovery]" in warning for warning in plan.warnings)
     assert make_plan(of, make_request("/source", "/target", ["3"]), kafka=kafka).digest == plan.digest
+
+
+@pytest.mark.parametrize("bits", [0x01, 0x80, 0xFF])
+def test_a_damaged_byte_is_no_error_for_the_rescale(bits: int) -> None:
+    element, coordinator = reader_element("orders", 0, 5), assigned("orders", 1)
+    old = consumer_element("orders", 0, 5)
+    for at in range(max(len(element), len(coordinator), len(old))):
+        damaged = [
+            bytes(b ^ bits if i == at else b for i, b in enumerate(data)) for data in (element, coordinator, old)
+        ]
+        for of in (source([[damaged[0]]], coordinator), source([[element]], damaged[1]), consumer([damaged[2]])):
+            kafka = kafka_offsets(of)
+            assert inspection_text(inspection(of, kafka))
+            assert make_plan(of, make_request("/source", "/target", ["3"]), kafka=kafka).operators
