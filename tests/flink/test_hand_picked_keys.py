@@ -8,6 +8,7 @@ import pytest
 
 from flink.harness import Flink, Job
 from rescale.flink.virtual_keys import virtual_keys
+from rescale.insight.databases import looked_through
 from rescale.insight.hand_picked_keys import hand_picked_keys
 from rescale.planning.opening import open_snapshot
 from rescale.planning.shape import Shape
@@ -17,7 +18,7 @@ PICKED = Job("picked", 5, {"seed": 3}, max_parallelism=128)
 
 @pytest.mark.parametrize(("backend", "kind"), [("rocksdb", "canonical"), ("hashmap", "native"), ("rocksdb", "native")])
 def test_keys_that_stand_for_subtasks(flink: Flink, tmp_path: Path, backend: str, kind: str) -> None:
-    snapshot = open_snapshot(str(flink.snapshot(PICKED.with_(backend=backend), tmp_path, kind)))
+    snapshot = looked_through(open_snapshot(str(flink.snapshot(PICKED.with_(backend=backend), tmp_path, kind))))
     (operator,) = [operator for operator in snapshot.operators if operator.keyed or operator.databases]
     keys = virtual_keys("int", 128, 5)
     for shape in (Shape(5, 128), Shape(8, 128), Shape(3, 64), Shape(6, 1000)):

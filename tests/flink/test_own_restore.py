@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from flink.harness import Flink, Job
+from rescale.insight.databases import looked_through
 from rescale.insight.flink_restore import SubtaskRestore, flink_restore
 from rescale.planning.opening import open_snapshot
 
@@ -20,6 +21,7 @@ _RECOVERY = re.compile(rf"Starting RocksDB incremental recovery in operator .* t
 _BASE = re.compile(rf"Starting opening base RocksDB instance in operator .* target key-group range {_RANGE} from .*")
 _DELETE = re.compile(rf"Performing range delete for backend with target key-groups range {_RANGE} .* set \[(.*)\] - .*")
 _COPY = re.compile(rf"Starting copy of state handle .* for backend with range {_RANGE} in .*")
+_EXPORTED = re.compile(rf"Completed restore export for backend with range {_RANGE} in .* (\d+) exported handles")
 _HANDLE = re.compile(r"KeyGroupRange\{startKeyGroup=(\d+), endKeyGroup=(\d+)\}")
 _BYTES = re.compile(r"\[(\d+) bytes\]")
 
@@ -77,13 +79,17 @@ def test_flink_downloads_opens_cuts_and_copies_as_foretold(
 
 
 def test_flink_2_ingests_instead_if_it_is_told_to(flink_2: Flink, tmp_path: Path) -> None:
-    path = flink_2.snapshot(CHURN, tmp_path, "native")
-    (visits,) = [operator for operator in open_snapshot(str(path)).operators if operator.databases]
-    log = restored(flink_2, path, CHURN, CHURN.with_(parallelism=6, configuration=INGEST))
-    between = [one for one in flink_restore(visits, 6).subtasks if one.copied]
-    assert not _COPY.search(log)
-    for one in between:
-        first, last = one.key_groups
-        assert f"Completed importing exported state handles for backend with range [{first}, {last}]" in log
-    reads = {(int(m[1]), int(m[2])): sum(map(int, _BYTES.findall(m[0]))) for m in _RECOVERY.finditer(log)}
-    assert reads == {one.key_groups: one.read for one in flink_restore(visits, 6).subtasks}
+    """All databases of a fresh savepoint; of one that an earlier rescale left rows in, those without such rows."""
+    fresh = flink_2.snapshot(CHURN, tmp_path / "fresh", "native")
+    six = CHURN.with_(parallelism=6)
+    (clipped,) = flink_2.snapshots(six, tmp_path / "clipped", "native", restored=fresh)
+    for path, source, parallelism in ((fresh, CHURN, 6), (clipped, six, 4)):
+        (visits,) = [o for o in looked_through(open_snapshot(str(path))).operators if o.databases]
+        job = CHURN.with_(parallelism=parallelism, configuration=INGEST)
+        log = restored(flink_2, path, source, job)
+        foretold = flink_restore(visits, parallelism).subtasks
+        exported = {(int(m[1]), int(m[2])): int(m[3]) for m in _EXPORTED.finditer(log)}
+        assert exported == {one.key_groups: len(one.handles) - len(one.foreign) for one in foretold if one.copied}
+        assert any(one.foreign for one in foretold) == (path == clipped)
+        reads = {(int(m[1]), int(m[2])): sum(map(int, _BYTES.findall(m[0]))) for m in _RECOVERY.finditer(log)}
+        assert reads == {one.key_groups: one.read for one in foretold}

@@ -10,6 +10,8 @@ from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.insight.flink_restore import OperatorRestore, best_base, flink_restore
 from rescale.insight.key_group_sizes import key_group_sizes
+from rescale.planning.snapshot import LiveTable
+from rescale.rocksdb.version_edit import LiveFile
 from support.snapshots import names, opened
 from support.synthetic import GROUP_SIZE, database, operator, own_stream
 
@@ -52,6 +54,19 @@ def test_half_opens_one_and_copies_the_other_whole() -> None:
     assert [(subtask.base, subtask.copied) for subtask in restore.subtasks] == [(0, (1,)), (2, (3,))]
     assert [subtask.hidden for subtask in restore.subtasks] == [(), ()]
     assert by_record(restore) == 2 * SST
+
+
+@pytest.mark.parametrize(("smallest", "largest", "foreign"), [(0, 31, ()), (0, 40, (0,)), (31, 32, (0,))])
+def test_rows_outside_its_key_groups_keep_a_database_from_being_ingested(
+    smallest: int, largest: int, foreign: tuple[int, ...]
+) -> None:
+    file = LiveFile(6, 9, SST, bytes((smallest, 1)), bytes((largest,)), False, 0, 0)
+    databases = [database(i, 4, 128, SST) for i in range(4)]
+    databases[0] = replace(databases[0], tables=(LiveTable(0, file, databases[0].files[0].extent),))
+    restore = flink_restore(operator("counts", 4, databases=tuple(databases)), 2)
+    assert [subtask.foreign for subtask in restore.subtasks] == [foreign, ()]
+    alone = flink_restore(operator("counts", 4, databases=tuple(databases)), 8)
+    assert not any(subtask.foreign for subtask in alone.subtasks), "nothing to ingest where there is one database"
 
 
 def test_at_its_own_parallelism_a_database_is_opened_as_it_is() -> None:

@@ -13,8 +13,8 @@ from rescale.storage.locations import normalise
 
 SUMMARY = "what is in a snapshot"
 DESCRIPTION = (
-    "Shows kind, operators, states, sizes and oddities of a snapshot. Reads _metadata, headers, and the offsets of "
-    "Kafka sources only."
+    "Shows kind, operators, states, sizes and oddities of a snapshot. Reads _metadata, headers, indexes of RocksDB "
+    "files, the offsets of Kafka sources, and few bytes more."
 )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from rescale.insight.databases import looked_through
 from rescale.insight.durations import Durations, durations, restore_seconds
 from rescale.insight.flink_restore import OperatorRestore, flink_restore
 from rescale.insight.hand_picked_keys import HandPickedKeys, hand_picked_keys
@@ -59,6 +60,7 @@ class Insight:
 
 def snapshot_insight(snapshot: Snapshot) -> Insight:
     """Of a snapshot whose new shape is not known yet."""
+    snapshot = looked_through(snapshot)
     shapes = {o.entry.operator_id: Shape(o.entry.parallelism, o.entry.max_parallelism) for o in snapshot.operators}
     return Insight(
         tuple(_scaled(snapshot)),
@@ -70,6 +72,7 @@ def snapshot_insight(snapshot: Snapshot) -> Insight:
 
 def plan_insight(plan: Plan, snapshot: Snapshot) -> Insight:
     """Of a plan that was made from `snapshot`."""
+    snapshot = looked_through(snapshot)
     planned = {operator.operator_id: operator for operator in plan.operators}
     shapes = {o.operator_id: Shape(o.new_parallelism, o.new_max_parallelism) for o in plan.operators}
     parallelisms = {operator_id: shape.parallelism for operator_id, shape in shapes.items()}

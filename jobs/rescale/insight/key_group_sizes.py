@@ -28,7 +28,7 @@ def key_group_sizes(operator: Operator) -> KeyGroupSizes:
     sizes = [0] * operator.entry.max_parallelism
     for stream in (*operator.keyed, *operator.raw_keyed):
         for key_group, extent in enumerate(stream.groups, stream.first_key_group):
-            if extent is not None and key_group < len(sizes):
+            if extent is not None and 0 <= key_group < len(sizes):
                 sizes[key_group] += extent.length
     for database in operator.databases:
         for key_group, size in enumerate(database.key_group_sizes, database.key_groups.first):

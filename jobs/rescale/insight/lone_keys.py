@@ -20,13 +20,12 @@ from rescale.flink.serializers.shown import shown
 from rescale.flink.state_meta_info import StateKind
 from rescale.planning.locate import Extent
 from rescale.planning.snapshot import Database, KeyedStream, Operator, Snapshot
-from rescale.rocksdb.manifest import Manifest, read_manifest
 from rescale.storage.store import open_store
 
 MOST_SUBTASKS = 256
 """Operators with more subtasks are not looked into: 64 KiB of each are 16 MiB."""
 
-_OF_A_GROUP = _LARGEST_MANIFEST = 64 * 1024
+_OF_A_GROUP = 64 * 1024
 
 
 class LoneKey(NamedTuple):
@@ -38,9 +37,10 @@ class LoneKey(NamedTuple):
 
 
 def lone_keys(snapshot: Snapshot, operator: Operator) -> list[LoneKey]:
-    """By subtask; none if any subtask has several keys, or holds what cannot be read."""
+    """By subtask; none if any subtask has several keys, or holds what cannot be read. Databases must be measured."""
     headers = operator.keyed_headers
-    if snapshot.missing or not 1 < len(headers) <= MOST_SUBTASKS or None in headers:
+    known = all(database.measured for database in operator.databases)
+    if snapshot.missing or not known or not 1 < len(headers) <= MOST_SUBTASKS or None in headers:
         return []
     filled = [(stream, list(_filled(stream))) for stream in operator.keyed]
     if any(len(groups) > 1 for _, groups in filled):
@@ -78,7 +78,7 @@ def _keys(snapshot: Snapshot, operator: Operator, filled: list[_Filled]) -> Iter
         for key_group, extent in groups:
             yield stream.subtask, _keys_of_group(snapshot, operator, stream, key_group, extent)
     for database in operator.databases:
-        yield database.subtask, _keys_of_database(snapshot, operator, database)
+        yield database.subtask, _keys_of_database(operator, database)
 
 
 def _keys_of_group(
@@ -99,29 +99,21 @@ def _keys_of_group(
     return keys
 
 
-def _keys_of_database(snapshot: Snapshot, operator: Operator, database: Database) -> set[_Key]:
+def _keys_of_database(operator: Operator, database: Database) -> set[_Key]:
     """Of the smallest and the largest row of every SST file. Those of timers begin with a time and are left out."""
     from rescale.flink.keyed.records import prefix_size  # brings numpy
 
     header = database.parsed
     assert header is not None
     prefix = prefix_size(operator.entry.max_parallelism)
-    states = {state.name for state in header.states if state.kind is not StateKind.PRIORITY_QUEUE}
     keys: set[_Key] = set()
-    for family in _manifest(snapshot, database).column_families:
-        for file in family.files if family.name in states else ():
-            for row in (file.smallest, file.largest):
+    for table in database.tables:
+        if header.states[table.state].kind is not StateKind.PRIORITY_QUEUE:
+            for row in (table.file.smallest, table.file.largest):
                 keys.add((int.from_bytes(row[:prefix], "big"), _leading_key(header, row[prefix:])))
-            if len(keys) > 1:
-                return keys
+        if len(keys) > 1:
+            break
     return keys
-
-
-def _manifest(snapshot: Snapshot, database: Database) -> Manifest:
-    for name, extent in database.files:
-        if name.startswith("MANIFEST-") and extent.length <= _LARGEST_MANIFEST:
-            return read_manifest(_read(snapshot, extent), snapshot.files[extent.file][0])
-    raise SnapshotError("a handle does not list a MANIFEST of usual size")
 
 
 def _leading_key(header: KeyedHeader, composite: bytes) -> bytes:

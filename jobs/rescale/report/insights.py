@@ -71,9 +71,17 @@ def restore_sentences(document: dict[str, Any]) -> Iterator[str]:
             f"{_shape(cutting)} every database is cut, and nothing is copied"
         )
     if any(map(_between, document["restores"])):
+        foreign = {
+            (operator["operator_id"], handle)
+            for restore in document["restores"]
+            for operator in restore["operators"]
+            for subtask in operator["subtasks"]
+            for handle in subtask["foreign"]
+        }
+        but = f", but {counted(len(foreign), 'database')} with rows that an earlier rescale left" if foreign else ""
         yield (
-            "Flink 2 ingests files instead of copying rows, if state.backend.rocksdb.use-ingest-db-restore-mode is set "
-            "and no earlier rescale left rows outside a database's range; what is downloaded stays the same"
+            "Flink 2 ingests files instead of copying rows if state.backend.rocksdb.use-ingest-db-restore-mode is set"
+            f"{but}; what is downloaded stays the same"
         )
 
 
