@@ -73,7 +73,7 @@ def acted_on(space: FlinkNamespace, where: PatchDeployment, *status: str) -> thr
 
 
 def hand_over(where: PatchDeployment, start: Start, before: JobBefore | None = None) -> Any:
-    documents = {"hand_over": msgspec.to_builtins(where), "before": msgspec.to_builtins(before)}
+    documents = {"before": msgspec.to_builtins(before)} if before else {"hand_over": msgspec.to_builtins(where)}
     return run_operator(HandOverJob(task_id="hand_over", start=start._asdict(), **documents), "a-run")
 
 

@@ -37,8 +37,8 @@ def take(before: JobBefore, run_id: str) -> Any:
 
 
 def hand_over(before: JobBefore, start: Start, run_id: str) -> Any:
-    documents = {"hand_over": msgspec.to_builtins(before.hand_over), "before": msgspec.to_builtins(before)}
-    return run_operator(HandOverJob(task_id="hand_over", start=start._asdict(), **documents), run_id)
+    operator = HandOverJob(task_id="hand_over", start=start._asdict(), before=msgspec.to_builtins(before))
+    return run_operator(operator, run_id)
 
 
 def back(before: JobBefore, taken: Any, run_id: str) -> Any:

@@ -1,6 +1,6 @@
 """The operators of a rescale that take a job's savepoint, hand the job over, and go back.
 
-They act in a worker, for as long as a few requests take, and defer: the triggerer waits.
+They act in a worker, for as long as a few requests take. What has no answer yet is deferred: the triggerer waits.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ from rescale.orchestration.flink.stopping import (
 )
 from rescale.orchestration.flink.triggers import Answered
 
-_PERIOD_SECONDS = 5.0
+_PERIOD_SECONDS = 10.0
+"""Between two questions, and before the first one: a worker that has deferred a task takes seconds to leave, and a task
+that goes on before then is taken for lost (`SchedulerJobRunner.process_executor_events`)."""
 
 
 class _Waiting(BaseOperator):
@@ -39,23 +41,25 @@ class _Waiting(BaseOperator):
         self.patience = patience
 
     def answered(self, context: Context, event: dict[str, Any]) -> Answer:  # noqa: ARG002
-        """The result of the task."""
+        """The result of the task, which the triggerer was given."""
         with ended_by_our_errors():
-            return self._answer(event)
+            return self._told(_answer(event))
 
-    def _wait_for(self, step: Question | Answer, then: str = "answered") -> Answer:
-        return step if isinstance(step, dict) else self._wait(step, then)
+    def _result(self, step: Question | Answer) -> Answer:
+        """The answer, if there is one already."""
+        if isinstance(step, dict):
+            return self._told(step)
+        if (answer := step.ask()) is None:
+            self._defer(step, "answered")
+        return self._told(answer)
 
-    def _wait(self, question: Question, then: str) -> NoReturn:
+    def _defer(self, question: Question, then: str) -> NoReturn:
         self.log.info("waiting for %s", question.waits_for)
         deadline = time.time() + self.patience.total_seconds()
         trigger = Answered(msgspec.to_builtins(question), deadline, _PERIOD_SECONDS)
         self.defer(trigger=trigger, method_name=then)
 
-    def _answer(self, event: dict[str, Any]) -> Answer:
-        if "error" in event:
-            raise RescaleError.from_json(event["error"])
-        answer: Answer = event["answer"]
+    def _told(self, answer: Answer) -> Answer:
         self.log.info("%s", answer)
         return answer
 
@@ -74,30 +78,31 @@ class TakeSavepoint(_Waiting):
 
     def execute(self, context: Context) -> Answer:
         with ended_by_our_errors():
-            return self._wait_for(take_savepoint(job_before_of(self.before), _run(context)))
+            return self._result(take_savepoint(job_before_of(self.before), _run(context)))
 
 
 class HandOverJob(_Waiting):
     """Starts the job from the result, or shows the command that does: what Flink or its operator says of the new job.
 
-    `hand_over` is a document as `hand_over_of` takes, `start` one of a `Start`; `before` is that of a `JobBefore` if
-    the run has taken the savepoint.
+    `start` is the document of a `Start`; `before` that of a `JobBefore` if the run has taken the savepoint, which says
+    how the job is handed over: else `hand_over` does, a document as `hand_over_of` takes.
     """
 
-    template_fields: Sequence[str] = ("hand_over", "start", "before")
+    template_fields: Sequence[str] = ("start", "before", "hand_over")
 
-    def __init__(self, *, hand_over: Any, start: Any, before: Any = None, **arguments: Any) -> None:
+    def __init__(self, *, start: Any, before: Any = None, hand_over: Any = None, **arguments: Any) -> None:
         super().__init__(**arguments)
-        self.hand_over = hand_over
         self.start = start
         self.before = before
+        self.hand_over = hand_over
 
     def execute(self, context: Context) -> Answer:
         with ended_by_our_errors():
             start = Start(**self.start)
             self.log.info("start the job: %s", start.command)
-            before = None if self.before is None else job_before_of(self.before)
-            return self._wait_for(hand_job_over(hand_over_of(self.hand_over), start, _run(context), before))
+            before = job_before_of(self.before) if self.before else None
+            hand_over = before.hand_over if before is not None else hand_over_of(self.hand_over)
+            return self._result(hand_job_over(hand_over, start, _run(context), before))
 
 
 class GoBack(_Waiting):
@@ -116,16 +121,24 @@ class GoBack(_Waiting):
     def execute(self, context: Context) -> Answer:
         with ended_by_our_errors():
             before: JobBefore = job_before_of(self.before)
-            if (question := clear_the_way(before, _run(context))) is not None:
-                self._wait(question, "cleared")
+            while (question := clear_the_way(before, _run(context))) is not None:
+                if question.ask() is None:
+                    self._defer(question, "cleared")
             savepoint = self.taken["savepoint"] if self.taken else None
-            return self._wait_for(go_back(before, _run(context), savepoint))
+            return self._result(go_back(before, _run(context), savepoint))
 
     def cleared(self, context: Context, event: dict[str, Any]) -> Answer:
         """What was under way has ended: on."""
         with ended_by_our_errors():
-            self._answer(event)
+            _answer(event)
         return self.execute(context)
+
+
+def _answer(event: dict[str, Any]) -> Answer:
+    if "error" in event:
+        raise RescaleError.from_json(event["error"])
+    answer: Answer = event["answer"]
+    return answer
 
 
 def _run(context: Context) -> str:

@@ -18,7 +18,7 @@ _PATIENCE = 5
 
 
 class Answered(BaseTrigger):
-    """Asks `question` every `period` seconds until `deadline`, in seconds since 1970.
+    """Asks `question` after every `period` seconds until `deadline`, in seconds since 1970.
 
     The one event is `{"answer": …}` or `{"error": …}`, an error of ours as a document.
     """
@@ -44,6 +44,7 @@ class Answered(BaseTrigger):
         question: Question = msgspec.convert(self.question, Question)
         unheard = 0
         while True:
+            await asyncio.sleep(self.period)
             try:
                 answer = await asyncio.to_thread(question.ask)
                 unheard = 0
@@ -59,4 +60,3 @@ class Answered(BaseTrigger):
                 raise RescaleError(
                     f"waited in vain for {question.waits_for}", advice="look at Flink's logs, then clear the task"
                 )
-            await asyncio.sleep(self.period)
