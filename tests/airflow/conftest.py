@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
+import shutil
+import sys
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
@@ -15,6 +18,7 @@ from rescale.demo.airflow_home import AirflowHome
 from rescale.demo.ui import components
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
+from support import airflow_policies
 from support.airflow_server import AirflowServer
 from support.needs import need
 from support.s3 import S3Server
@@ -28,6 +32,24 @@ _OPTIONS = {
 }
 
 
+WINDOWS = """
+early:
+  schedule: "0 5 1 1 *"
+  timezone: Europe/Berlin
+  closes: "04:59"
+  source: {folder}/savepoints
+  target: {folder}/rescaled/{{window}}-{{date}}
+  parallelism: 3
+broken:
+  schedule: "0 5 1 1 *"
+  timezone: Europe/Berlin
+  closes: "04:59"
+  source: {folder}/savepoints
+  target: {folder}/rescaled/{{window}}-{{date}}
+  parallelism: 0
+"""
+
+
 @pytest.fixture(scope="session")
 def airflow(s3: S3Server) -> Iterator[AirflowServer]:
     need("java", "Spark runs on a JVM (17 or newer)")
@@ -39,9 +61,20 @@ def airflow(s3: S3Server) -> Iterator[AirflowServer]:
         "extra": {"endpoint_url": s3.endpoint, "region_name": s3.environment["AWS_DEFAULT_REGION"]},
     }
     with tempfile.TemporaryDirectory(prefix="airflow-") as folder, Watch() as watch:
-        options = {**_OPTIONS, **watch.environment, "AIRFLOW_CONN_BROKEN": broken(connection)}
+        windows = Path(folder) / "windows.yaml"
+        windows.write_text(WINDOWS.format(folder=folder))
+        options = {
+            **_OPTIONS,
+            **watch.environment,
+            "AIRFLOW_CONN_BROKEN": broken(connection),
+            "RESCALE_WINDOWS": str(windows),
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        }
         home = AirflowHome(Path(folder) / "home", json.dumps(connection), options)
         home.migrate()
+        policies = home.folder / "config" / "airflow_local_settings.py"
+        policies.parent.mkdir(exist_ok=True)
+        shutil.copyfile(airflow_policies.__file__, policies)
         with components(home):
             yield AirflowServer(home, watch, secret)
 

@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from big_savepoint import write_savepoint
+from rescale.demo.airflow_home import DAG_ID
 from support.airflow_server import AirflowServer, Run, request, wait_for
 from support.snapshots import directory
 
@@ -69,3 +70,22 @@ def test_a_run_whose_supervisors_are_killed_too_publishes(airflow: AirflowServer
     assert run.end() == "success", run.states()
     assert [run.task(task_id)["try_number"] for task_id in _MOVING] == [2, 2]
     assert (target / "_metadata").exists()
+
+
+def test_a_run_whose_small_tasks_are_killed_when_they_have_done_their_work_goes_on(
+    airflow: AirflowServer, tmp_path: Path
+) -> None:
+    target = tmp_path / "rescaled"
+    conf = request(directory("2-clicks"), str(target), parallelism=3)
+    run = airflow.trigger_dag(DAG_ID, conf, dag_run_id="lingers-1")
+    done = {
+        "inspect": lambda: True,
+        "plan": lambda: (tmp_path / "rescaled.rescale" / "claim").exists(),
+        "publish": lambda: (target / "_metadata").exists(),
+    }
+    for task_id, has_done in done.items():
+        task = process_of(run, task_id)
+        wait_for(has_done, f"the work of {task_id}", period=0.01)
+        task.kill()
+    assert run.end() == "success", run.states()
+    assert {task_id: run.task(task_id)["try_number"] for task_id in done} == dict.fromkeys(done, 2)

@@ -9,7 +9,7 @@ from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.exceptions import ParamValidationError
 
 from rescale.errors import RequestError
-from rescale.orchestration.form import request_of, rescale_form
+from rescale.orchestration.form import refuse_unknown_fields, request_of, rescale_form
 from rescale.orchestration.key_functions import ALLOWED_MODULES
 from rescale.planning.request import Format, make_request, parse_uids
 
@@ -98,13 +98,19 @@ def test_source_and_target_have_to_be_said(missing: str) -> None:
     ("wrong", "what"),
     [
         ({"target": "s3://bucket/save/inside"}, "the target"),
-        ({"paralelism": 6}, "the form has no such field"),
         ({"key_hashes": ["a=lombok(id)", "a=lombok(name)"]}, "is given twice"),
     ],
 )
 def test_what_takes_more_than_one_value_is_refused_by_the_first_task(wrong: dict[str, Any], what: str) -> None:
     with pytest.raises(RequestError, match=what):
         request_of(filled(**{**_PLACES, **wrong}))
+
+
+def test_a_value_without_a_field_is_refused_by_the_first_task() -> None:
+    refuse_unknown_fields(filled(**_PLACES), rescale_form())
+    with pytest.raises(RequestError, match="the form has no such field") as caught:
+        refuse_unknown_fields(filled(**_PLACES, paralelism=6), rescale_form())
+    assert caught.value.found == "paralelism"
 
 
 @pytest.mark.parametrize("name", ["os:system", "visits=os:system", "company.keys.more:of_order"])

@@ -58,6 +58,17 @@ class AirflowServer:
     def try_to_trigger(self, **conf: Any) -> tuple[int, Any]:
         return self.api("POST", f"/dags/{DAG_ID}/dagRuns", {"logical_date": None, "conf": conf})
 
+    def trigger_dag(self, dag_id: str, conf: dict[str, Any], **more: Any) -> Run:
+        """A run of another DAG; `more` are further fields of the request, such as `dag_run_id`."""
+        request = {"logical_date": None, "conf": conf, **more}
+
+        def accepted() -> Any:
+            status, document = self.api("POST", f"/dags/{dag_id}/dagRuns", request)
+            assert status in (200, 500), document  # 500: SQLite is locked
+            return document if status == 200 else None
+
+        return Run(self, wait_for(accepted, "the database")["dag_run_id"], dag_id)
+
     def run_to(self, target: str) -> Run:
         """The run that was started for a target, by whomever."""
         return wait_for(lambda: self._run_to(target), f"a run to {target}", 30)
@@ -73,10 +84,11 @@ class Run:
 
     airflow: AirflowServer
     run_id: str
+    dag_id: str = DAG_ID
 
     @property
     def _path(self) -> str:
-        return f"/dags/{DAG_ID}/dagRuns/{urllib.parse.quote(self.run_id)}"
+        return f"/dags/{self.dag_id}/dagRuns/{urllib.parse.quote(self.run_id)}"
 
     def _get(self, path: str = "") -> Any:
         status, document = self.airflow.api("GET", self._path + path)
@@ -87,9 +99,9 @@ class Run:
     def state(self) -> str:
         return str(self._get()["state"])
 
-    def end(self) -> str:
+    def end(self, seconds: float = PATIENCE_SECONDS) -> str:
         """The state in which it ends."""
-        return wait_for(lambda: self.state if self.state in _ENDED else None, f"the end of {self.run_id}")
+        return wait_for(lambda: self.state if self.state in _ENDED else None, f"the end of {self.run_id}", seconds)
 
     def cancel(self) -> None:
         assert self.airflow.api("PATCH", self._path, {"state": "failed"})[0] == 200
@@ -130,6 +142,10 @@ class Run:
 
     def xcom(self, task_id: str) -> Any:
         return self._get(f"/taskInstances/{task_id}/xcomEntries/return_value")["value"]
+
+    def told(self, task_id: str) -> str:
+        """The events of a task's log, a line each."""
+        return "\n".join(line["event"] for line in self.log(task_id))
 
 
 def wait_for(ask: Callable[[], T | None], what: str, seconds: float = PATIENCE_SECONDS, period: float = 0.5) -> T:

@@ -24,7 +24,7 @@ from support.pipeline import OneProcess, without_spark
 PART_SIZE = 1500
 """So small that streams of a few KB are moved in parts (local files only: S3 wants 5 MiB)."""
 
-_STEPS = {
+STEPS = {
     Step.RESHUFFLE: reshuffle_keyed_state,
     Step.REDISTRIBUTE: redistribute_operator_state,
     Step.VALIDATE: validate_coverage,
@@ -63,7 +63,7 @@ def _run(words: list[str], faults: Faults, part_size: int, environment: dict[str
 
 def _run_step(step: Step, _: str, arguments: Sequence[str]) -> dict[str, Any]:
     plan = load_plan(arguments[arguments.index("--plan") + 1])
-    return _STEPS[step](plan, OneProcess())
+    return STEPS[step](plan, OneProcess())
 
 
 def output(faults: Faults) -> str:

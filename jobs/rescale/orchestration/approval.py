@@ -25,6 +25,9 @@ from rescale.storage.store import open_store
 
 log = logging.getLogger(__name__)
 
+APPROVED = "approved"
+"""The key of the XCom that holds whether the plan may be carried out."""
+
 
 class PlanApproval(ApprovalOperator):
     """Shows the plan of the task `plan` and waits for an answer, if the form asks for one.
@@ -73,6 +76,7 @@ class PlanApproval(ApprovalOperator):
 
     def _go_on(self, context: Context, *, approved: bool) -> None:
         """Skips what does not come next; this ends the task."""
+        context["ti"].xcom_push(APPROVED, approved)
         tasks = self.get_direct_relatives(upstream=False)
         self.skip(context["ti"], [task for task in tasks if (task.task_id == self.on_reject) == approved])
 

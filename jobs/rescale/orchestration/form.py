@@ -17,7 +17,7 @@ from rescale.orchestration.key_functions import check_key_functions
 from rescale.planning.request import Format, Request, make_request, parse_uids
 
 # An answer to a wrong value shows the pattern: they are as plain as they can be.
-_PLACE = "^(/|file:/|s3://|s3a://|s3p://)"
+PLACE = "^(/|file:/|s3://|s3a://|s3p://)"
 _PLACES = "`s3://bucket/key`, or an absolute path that workers can reach"
 
 # Airflow's form silently moves a number into the range of `minimum` and `maximum`; between these two it is left alone.
@@ -31,27 +31,27 @@ Form = dict[str, Param]
 
 def rescale_form() -> Form:
     """The Params of a rescale, in the order of the form. What most people need has no section: it is always open."""
-    return {**_places(), **shape_fields(), **_storage_fields(), **_approval_fields()}
+    return {**_places(), **_shape_fields(), **_approval_fields(), **_storage_fields()}
 
 
 def _places() -> Form:
     return {
         "source": Param(
             type="string",
-            pattern=_PLACE,
+            pattern=PLACE,
             title="Source",
             description_md=f"The directory that Flink printed when it took the savepoint: {_PLACES}. Never modified.",
         ),
         "target": Param(
             type="string",
-            pattern=_PLACE,
+            pattern=PLACE,
             title="Target",
             description_md=f"A directory that does not exist yet, apart from the source: {_PLACES}.",
         ),
     }
 
 
-def shape_fields() -> Form:
+def _shape_fields() -> Form:
     """The new shape, and how state gets it."""
     return {
         "parallelism": Param(
@@ -109,6 +109,15 @@ def shape_fields() -> Form:
             section=_OPERATORS,
             description_md="Lines `uid` or `operator-id name`. Flink 1.x stores only ids; this is what to call them.",
         ),
+        "without_offsets": Param(
+            [],
+            type="array",
+            items={"type": "string"},
+            title="May start without Kafka offsets",
+            section=_OPERATORS,
+            description_md="Names of operators, one a line. Stop-with-savepoint leaves a `FlinkKafkaConsumer` without "
+            "its offsets, so it would read every partition anew: the run stops there, unless the operator is named.",
+        ),
         "format": Param(
             Format.KEEP.value,
             type="string",
@@ -150,7 +159,7 @@ def _storage_fields() -> Form:
         "allowed_prefixes": Param(
             [],
             type="array",
-            items={"type": "string", "pattern": _PLACE},
+            items={"type": "string", "pattern": PLACE},
             title="More places of state",
             section=_STORAGE,
             description_md="Files of the snapshot may also lie below these, one a line.",
@@ -165,12 +174,14 @@ def _storage_fields() -> Form:
     }
 
 
+def refuse_unknown_fields(params: Mapping[str, Any], form: Mapping[str, Any]) -> None:
+    """`RequestError` for a value that was given and has no field, which Airflow lets pass."""
+    if unknown := sorted(params.keys() - form.keys()):
+        raise RequestError("the form has no such field", expected=f"only {', '.join(form)}", found=", ".join(unknown))
+
+
 def request_of(params: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> Request:
     """The request of a filled form; `RequestError` names what makes no sense. What is `known` of places goes first."""
-    if unknown := sorted(params.keys() - rescale_form().keys()):
-        raise RequestError(
-            "the form has no such field", expected=f"only {', '.join(rescale_form())}", found=", ".join(unknown)
-        )
     check_key_functions(name.rpartition("=")[2] for name in params["key_hashes"])
     places = {**params, **(known or {})}
     return make_request(

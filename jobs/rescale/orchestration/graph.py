@@ -18,10 +18,11 @@ from rescale.orchestration.tasks import (
 )
 
 
-def rescale_graph(known: Any = None) -> Any:
-    """From looking into the source to the published result, which it returns; a rejected plan leaves nothing.
+def rescale_graph(known: Any = None, closes: str | None = None) -> tuple[Any, Any]:
+    """From looking into the source to the published result: the first task and the last.
 
-    `known` comes from a task that found out source, target and perhaps when the plan must have been approved.
+    A plan that is rejected leaves nothing. `known` is what an earlier task found out: source, target or both. `closes`
+    is a template of when the plan must have been approved.
     """
     planned = plan(known)
     discarded = discard_staged(planned)
@@ -31,12 +32,12 @@ def rescale_graph(known: Any = None) -> Any:
         doc_md="Waits until somebody has approved the plan, if that was asked for.",
         plan=planned.operator.task_id,
         on_reject=discarded.operator.task_id,
-        closes=None if known is None else known["closes"],
+        closes=closes,
     )
     with TaskGroup("move", prefix_group_id=False, group_display_name="Move and prove"):
         moved = [reshuffle(planned), redistribute(planned)]
         proven = validate(planned)
-    published = publish_result(planned)
-    chain(inspect(known), planned, approved, moved, proven, published)
+    inspected, published = inspect(known), publish_result(planned)
+    chain(inspected, planned, approved, moved, proven, published)
     chain(approved, discarded)
-    return published
+    return inspected, published

@@ -3,24 +3,45 @@
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from airflow.sdk import task
+from airflow.sdk.exceptions import AirflowSkipException
 
 from rescale.orchestration.access import storage_access
 from rescale.orchestration.attempts import ATTEMPTS, ended_by_our_errors
+
+log = logging.getLogger(__name__)
 
 Summary = dict[str, Any]
 """What goes from task to task, through Airflow's database: at most 8 KiB."""
 
 
-def rescale_task(function: Callable[..., Summary], task_id: str, display_name: str, **arguments: Any) -> Any:
-    """A task that has the access which the form names, and that our errors end with their sentence."""
+def skip_task(reason: str) -> NoReturn:
+    """Ends a task as skipped; Airflow alone would not tell why."""
+    log.warning("%s", reason)
+    raise AirflowSkipException(reason)
+
+
+def rescale_task(
+    function: Callable[..., Summary],
+    task_id: str,
+    display_name: str,
+    *,
+    multiple_outputs: bool = False,
+    **arguments: Any,
+) -> Any:
+    """A task that has the access which the form names, and that our errors end with their sentence.
+
+    `multiple_outputs`: other tasks take single values of what it returns.
+    """
 
     @functools.wraps(function)
     def with_access(*inputs: Any, params: Mapping[str, Any], **more: Any) -> Summary:
         with ended_by_our_errors(), storage_access(params["connection"]):
             return function(*inputs, params=params, **more)
 
-    return task(task_id=task_id, task_display_name=display_name, **ATTEMPTS, **arguments)(with_access)
+    arguments |= {"task_id": task_id, "task_display_name": display_name, **ATTEMPTS}
+    return task(multiple_outputs=multiple_outputs, **arguments)(with_access)

@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from airflow.sdk import Asset
 
 from rescale.claim import DOCUMENT_LIMIT, claim, load_plan, store_plan
-from rescale.orchestration.form import request_of
+from rescale.errors import UnsupportedError
+from rescale.orchestration.form import refuse_unknown_fields, request_of
 from rescale.orchestration.rescale_task import Summary, rescale_task
 from rescale.orchestration.step_task import step_task
 from rescale.orchestration.summaries import certificate_summary, plan_summary, snapshot_summary
+from rescale.planning.kafka_audit import stopped_consumers
 from rescale.planning.opening import open_snapshot
 from rescale.planning.plan import Plan
 from rescale.planning.prepare import prepare
+from rescale.planning.snapshot import Snapshot
 from rescale.process import Step
 from rescale.publish import discard, is_published, publish
 from rescale.report.outcome import outcome
@@ -38,10 +41,13 @@ Known = Mapping[str, Any] | None
 """What an earlier task found out: source and target, if the form does not name them itself."""
 
 
-def _inspect(known: Known, params: Any = None) -> Summary:
+def _inspect(known: Known, params: Any = None, dag: Any = None) -> Summary:
     """Reads metadata and headers of the source: what is in it, and is it whole?"""
+    refuse_unknown_fields(params, dag.params)
     request = request_of(params, known)
-    return snapshot_summary(open_snapshot(request.source, request.allow_prefixes, request.uids))
+    snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids)
+    _refuse_stopped_consumers(snapshot, params["without_offsets"])
+    return snapshot_summary(snapshot)
 
 
 def _plan(known: Known, params: Any = None) -> Summary:
@@ -69,6 +75,7 @@ def _publish(planned: Summary, params: Any = None, outlet_events: Any = None) ->
     digest = hashlib.sha256(_read(plan.places.certificate)).hexdigest()
     outlet_events[RESCALED_SAVEPOINT].extra = {
         "uri": plan.target,
+        "source": plan.source,
         "shape": _shape(plan),
         "certificate": plan.places.certificate,
         "certificate_sha256": digest,
@@ -106,8 +113,20 @@ validate = step_task(
     "Reads source and result back from storage, compares them, and certifies what is there.",
     _certified,
 )
-publish_result = rescale_task(_publish, "publish", "Publish", outlets=[RESCALED_SAVEPOINT])
+publish_result = rescale_task(_publish, "publish", "Publish", multiple_outputs=True, outlets=[RESCALED_SAVEPOINT])
 discard_staged = rescale_task(_discard, "discard", "Discard a rejected plan")
+
+
+def _refuse_stopped_consumers(snapshot: Snapshot, allowed: Sequence[str]) -> None:
+    for finding in stopped_consumers(snapshot):
+        if finding.operator not in allowed:
+            raise UnsupportedError(
+                finding.sentence,
+                path=snapshot.directory,
+                operator=finding.operator,
+                advice="take another savepoint and then cancel the job, or name the operator among those that may "
+                "start without offsets",
+            )
 
 
 def _read(uri: str) -> bytes:

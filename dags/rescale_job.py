@@ -1,0 +1,43 @@
+"""
+### Rescale a running job
+
+Takes a running job's savepoint, rescales it as *Rescale a savepoint* does, and starts the job from the result: by the
+command that it shows, as a jar of a session cluster, or by patching a `FlinkDeployment`.
+
+| task | what it does |
+|---|---|
+| `look_at_job` | refuses what would fail later, and writes down all that it takes to start the job again |
+| `take_savepoint` | has Flink write a savepoint, and stops or cancels the job if the form says so |
+| `inspect` … `publish` | the rescale; see *Rescale a savepoint* |
+| `hand_over` | starts the job from the result at its new shape, and waits until all of it runs |
+| `go_back` | starts a job that was stopped again from its savepoint, at its old shape |
+| `end` | says how it ended: the run is red unless the job was handed over |
+
+**If anything fails** after the job was stopped, if the plan is rejected, or if the run is marked as failed, `go_back`
+starts the job again. A hand-over that only shows a command cannot do that, so the job runs on then while its savepoint
+is taken. Once the job was started again, the failed run is over: clearing its tasks is refused, another run takes
+another savepoint.
+"""
+
+from __future__ import annotations
+
+from airflow.sdk import dag
+
+from rescale.orchestration.job.form import job_form
+from rescale.orchestration.job.graph import job_graph
+
+
+@dag(
+    dag_id="rescale_job",
+    dag_display_name="Rescale a running job",
+    description="Take a job's savepoint, change its shape, start the job from the result",
+    doc_md=__doc__,
+    schedule=None,
+    params=job_form(),
+    tags=["rescale", "flink"],
+)
+def rescale_job() -> None:
+    job_graph()
+
+
+rescale_job()

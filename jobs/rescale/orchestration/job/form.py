@@ -1,0 +1,173 @@
+"""The form of a running job's rescale: in the place of a source, the job and how it is stopped and started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+from airflow.sdk import Param
+
+from rescale.errors import RequestError
+from rescale.orchestration.flink.kinds import HandOver, PatchDeployment, Print, RunJar
+from rescale.orchestration.flink.rest import Taking
+from rescale.orchestration.form import PLACE, Form, rescale_form
+
+_STARTING = "Starting it again"
+
+
+class Kind(StrEnum):
+    """How the job is handed over."""
+
+    PRINT = "print"
+    JAR = "jar"
+    DEPLOYMENT = "deployment"
+
+
+_TAKING_SHOWN = {
+    Taking.RUN_ON: "run on: only its savepoint is taken",
+    Taking.STOP: "stop with savepoint",
+    Taking.CANCEL: "savepoint, then cancel",
+}
+_KIND_SHOWN = {
+    Kind.PRINT: "print: the command is shown",
+    Kind.JAR: "jar: an uploaded jar is run",
+    Kind.DEPLOYMENT: "deployment: a FlinkDeployment is patched",
+}
+
+
+def job_form() -> Form:
+    """The Params, in the order of the form."""
+    of_a_rescale = rescale_form()
+    del of_a_rescale["source"]
+    return {**_job_fields(), **of_a_rescale, **_starting_fields()}
+
+
+def _job_fields() -> Form:
+    return {
+        "flink": Param(
+            type="string",
+            minLength=1,
+            title="Flink",
+            description_md="The address of its REST API, such as `http://jobmanager:8081`, or the id of an Airflow "
+            "connection of type http, which may hold a login or a token.",
+        ),
+        "job": Param(
+            type="string",
+            minLength=1,
+            title="Job",
+            description_md="The id of a running job, or its name if only one that runs has it.",
+        ),
+        "savepoints": Param(
+            type="string",
+            pattern=PLACE,
+            title="Savepoints",
+            description_md="The directory below which Flink puts the savepoint of the run.",
+        ),
+        "taking": Param(
+            Taking.RUN_ON.value,
+            type="string",
+            enum=[one.value for one in Taking],
+            values_display={one.value: shown for one, shown in _TAKING_SHOWN.items()},
+            title="What becomes of the job",
+            description_md="A job that is stopped or cancelled is handed over below; if anything fails, or the plan is "
+            "rejected, it is started again from its savepoint. A job with a `FlinkKafkaConsumer` loses its offsets "
+            "when it is stopped with a savepoint: cancel it.",
+        ),
+    }
+
+
+def _starting_fields() -> Form:
+    return {
+        "hand_over": Param(
+            Kind.PRINT.value,
+            type="string",
+            enum=[one.value for one in Kind],
+            values_display={one.value: shown for one, shown in _KIND_SHOWN.items()},
+            title="Hand over",
+            section=_STARTING,
+            description_md="How the job is started from the result, and started again if there is none.",
+        ),
+        "jar": Param(
+            None,
+            type=["null", "string"],
+            title="Jar",
+            section=_STARTING,
+            description_md="To run a jar: the id or the file name of one that was uploaded to Flink.",
+        ),
+        "entry_class": Param(
+            None,
+            type=["null", "string"],
+            title="Entry class",
+            section=_STARTING,
+            description_md="To run a jar: the class with `main`. Empty: the one that the jar names.",
+        ),
+        "arguments": Param(
+            [],
+            type="array",
+            items={"type": "string"},
+            title="Arguments",
+            section=_STARTING,
+            description_md="To run a jar: the arguments of the program, one a line. No secrets.",
+        ),
+        "flink_options": Param(
+            {},
+            type=["object", "null"],
+            additionalProperties={"type": "string"},
+            title="Options of Flink",
+            section=_STARTING,
+            description_md='To run a jar: options for the job, such as `{"state.backend.type": "rocksdb"}`. '
+            "No secrets.",
+        ),
+        "deployment": Param(
+            None,
+            type=["null", "string"],
+            pattern="^[^/]+/[^/]+$",
+            title="FlinkDeployment",
+            section=_STARTING,
+            description_md="To patch one: `namespace/name`.",
+        ),
+        "kubernetes_connection": Param(
+            None,
+            type=["null", "string"],
+            title="Connection to Kubernetes",
+            section=_STARTING,
+            description_md="To patch a FlinkDeployment: the id of an Airflow connection. "
+            "Empty: what the worker may do.",
+        ),
+    }
+
+
+def hand_over_of(params: Mapping[str, Any]) -> HandOver:
+    """The hand-over of a filled form; `RequestError` if it lacks something."""
+    kind = Kind(params["hand_over"])
+    if kind is Kind.JAR:
+        return RunJar(
+            params["flink"],
+            _given(params, "jar", kind),
+            params["entry_class"],
+            tuple(params["arguments"]),
+            params["flink_options"] or {},
+        )
+    if kind is Kind.DEPLOYMENT:
+        namespace, _, name = _given(params, "deployment", kind).partition("/")
+        return PatchDeployment(namespace, name, params["kubernetes_connection"])
+    return Print()
+
+
+def taking_of(params: Mapping[str, Any], hand_over: HandOver) -> Taking:
+    """What becomes of the job; `RequestError` if it would run on beside the one that is started."""
+    taking = Taking(params["taking"])
+    if taking is Taking.RUN_ON and not isinstance(hand_over, Print):
+        raise RequestError(
+            "the job would run twice: it runs on, and is started from the result",
+            expected=f"{Taking.STOP.value!r} or {Taking.CANCEL.value!r}, or the hand-over {Kind.PRINT.value!r}",
+            found=f"{taking.value!r} and the hand-over {params['hand_over']!r}",
+        )
+    return taking
+
+
+def _given(params: Mapping[str, Any], field: str, kind: Kind) -> str:
+    if not params[field]:
+        raise RequestError(f"the hand-over {kind.value!r} needs the field {field!r}", found="nothing")
+    return str(params[field])

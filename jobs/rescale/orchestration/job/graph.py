@@ -1,0 +1,56 @@
+"""The way of a running job, as Airflow draws it: around the one that every rescale takes.
+
+The look at the job is a *setup*, and going back its *teardown*: it comes after everything else, whatever failed, was
+rejected or cancelled (Airflow lets the teardowns of a run go on that is marked as failed). The last task is a teardown
+too, and the one that says how the run has ended.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk import TaskGroup, chain
+
+from rescale.orchestration.flink.operators import HandOverJob, TakeSavepoint
+from rescale.orchestration.graph import rescale_graph
+from rescale.orchestration.job.tasks import GO_BACK, HAND_OVER, TAKE, GoBackIfNeeded, end, look
+
+
+def job_graph(known: Any = None, target: str | None = None, closes: str | None = None) -> Any:
+    """From the look at the job to the job that runs from the result; returns the task that has handed it over.
+
+    `known` comes from a task that found out the target, which the template `target` stands for; `closes` as in
+    `rescale_graph`.
+    """
+    with TaskGroup("stop", prefix_group_id=False, group_display_name="Take the savepoint"):
+        looked = look(known)
+        taken = TakeSavepoint(
+            task_id=TAKE,
+            task_display_name="Take the savepoint",
+            doc_md="Has Flink write the job's savepoint, and waits for it without a worker.",
+            before=looked["before"],
+        )
+    source = f"{{{{ ti.xcom_pull(task_ids='{TAKE}')['savepoint'] }}}}"
+    first, published = rescale_graph({"source": source, **({"target": target} if target else {})}, closes)
+    with TaskGroup("start", prefix_group_id=False, group_display_name="Hand over"):
+        handed_over = HandOverJob(
+            task_id=HAND_OVER,
+            task_display_name="Hand over",
+            doc_md="Starts the job from the result, or shows the command that does.",
+            hand_over=looked["hand_over"],
+            start=published["starting"],
+            before=looked["before"],
+        )
+        gone_back = GoBackIfNeeded(
+            task_id=GO_BACK,
+            task_display_name="Go back",
+            doc_md="Starts a job that was stopped again from its savepoint, at its old shape, if anything failed.",
+            before=looked["before"],
+            taken=taken.output,
+        )
+        ended = end(looked["before"])
+    chain(taken, first)
+    chain(published, handed_over, gone_back, ended)
+    gone_back.as_teardown(setups=looked.operator)
+    ended.operator.as_teardown(setups=looked.operator, on_failure_fail_dagrun=True)
+    return handed_over

@@ -1,0 +1,74 @@
+"""The tasks of a running job's rescale that are no other rescale's: the look before, and the word at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from airflow.sdk import Context
+
+from rescale.errors import RequestError, RescaleError
+from rescale.orchestration.approval import APPROVED
+from rescale.orchestration.flink.operators import GoBack
+from rescale.orchestration.flink.questions import Answer
+from rescale.orchestration.flink.rest import Taking
+from rescale.orchestration.flink.stopping import look_at_job
+from rescale.orchestration.form import refuse_unknown_fields, request_of
+from rescale.orchestration.job.form import hand_over_of, taking_of
+from rescale.orchestration.rescale_task import Summary, rescale_task, skip_task
+from rescale.storage.locations import join, normalise
+from rescale.storage.store import open_store
+
+LOOK, TAKE, APPROVE, HAND_OVER, GO_BACK = "look_at_job", "take_savepoint", "approve", "hand_over", "go_back"
+
+
+class GoBackIfNeeded(GoBack):
+    """Goes back unless the job was handed over, or was never to be stopped."""
+
+    def execute(self, context: Context) -> Answer:
+        if context["ti"].xcom_pull(task_ids=HAND_OVER) is not None:
+            skip_task("there is nothing to go back from: the job was handed over")
+        if self.before["taking"] == Taking.RUN_ON:
+            skip_task("there is nothing to go back from: the job was not to be stopped")
+        return super().execute(context)
+
+
+def _look(known: Mapping[str, Any] | None, params: Any = None, dag: Any = None) -> Summary:
+    """Does the job run, and is all there that it takes to start it again? Nothing is stopped before."""
+    refuse_unknown_fields(params, dag.params)
+    savepoints = normalise(params["savepoints"])
+    request = request_of(params, {"source": join(savepoints, "savepoint"), **(known or {})})
+    hand_over = hand_over_of(params)
+    taking = taking_of(params, hand_over)
+    if taking is not Taking.RUN_ON and open_store(request.target).list(request.target):
+        raise RequestError(
+            "the target is occupied",
+            path=request.target,
+            expected="an empty or absent directory: the job is stopped only where the result can be written",
+            advice="name another target",
+        )
+    before = look_at_job(params["flink"], params["job"], taking, savepoints, hand_over)
+    return {"before": msgspec.to_builtins(before), "hand_over": msgspec.to_builtins(hand_over)}
+
+
+def _end(before: Mapping[str, Any], params: Any = None, ti: Any = None) -> Summary:  # noqa: ARG001
+    """Did it go through? If not, the run is red, whatever runs now."""
+    handed_over, back = ti.xcom_pull(task_ids=HAND_OVER), ti.xcom_pull(task_ids=GO_BACK)
+    if handed_over is not None:
+        return dict(handed_over)
+    stopped = before["taking"] != Taking.RUN_ON
+    if not stopped and ti.xcom_pull(task_ids=APPROVE, key=APPROVED) is False:
+        skip_task("the plan was rejected; the job was not to be stopped")
+    if back is not None or not stopped:
+        now = "it runs on" if not stopped or back.get("went_back") is False else f"it runs again: {back}"
+        advice = "the log of the task that failed, or of the plan's approval, says why"
+    else:
+        now, advice = "it may not run: going back failed", f"look at the task {GO_BACK}, and clear it"
+    raise RescaleError(
+        f"the job {before['name']!r} was not rescaled; {now}", found=ti.xcom_pull(task_ids=TAKE), advice=advice
+    )
+
+
+look = rescale_task(_look, LOOK, "Look at the job", multiple_outputs=True)
+end = rescale_task(_end, "end", "Did it go through?")

@@ -1,0 +1,83 @@
+"""The first and the last task of a window's run: is there something to do, and what was done.
+
+What was rescaled last lies in the state of the window's asset, so it outlives runs; a run that finds nothing newer is
+skipped, and so is one that begins after closing time.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from datetime import UTC, datetime, time
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from airflow.sdk import Asset
+
+from rescale.orchestration.rescale_task import Summary, rescale_task, skip_task
+from rescale.orchestration.windows.newest import newest_savepoint
+from rescale.orchestration.windows.opening import closing
+from rescale.orchestration.windows.window import Window, target_of
+from rescale.storage.locations import normalise
+
+log = logging.getLogger(__name__)
+
+OPEN = "open_window"
+
+_LAST = "last"
+
+
+def window_asset(window: Window) -> Asset:
+    """Gets an event with every run of the window that went through."""
+    return Asset(name=window.dag_id, uri=f"rescale://windows/{window.name}", group="rescale")
+
+
+def open_window(window: Window, asset: Asset) -> Any:
+    """The task that finds out target and, without a job, source of the run, and when the window closes."""
+    task = rescale_task(_open, OPEN, "Is the window open?", inlets=[asset])
+    return task(window.name, window.closes.isoformat("minutes"), window.timezone)
+
+
+def close_window(opened: Any, asset: Asset) -> Any:
+    """The task that writes down what was rescaled."""
+    return rescale_task(_close, "close_window", "Remember what was rescaled", outlets=[asset])(opened)
+
+
+def _open(
+    name: str,
+    closes: str,
+    timezone: str,
+    params: Any = None,
+    dag_run: Any = None,
+    asset_state_store: Any = None,
+) -> Summary:
+    """Is the window still open, and is there something new to rescale?"""
+    zone = ZoneInfo(timezone)
+    opened = dag_run.run_after.astimezone(zone)
+    closed = closing(opened, time.fromisoformat(closes), zone)
+    if (now := datetime.now(UTC)) > closed:
+        skip_task(
+            f"too late: the window opened at {_shown(opened)} and closed at {_shown(closed)}, "
+            f"and it is {_shown(now.astimezone(zone))} now"
+        )
+    log.info("the window is open until %s", _shown(closed))
+    known = {"target": target_of(params["target"], name, opened), "closes": closed.isoformat()}
+    if "source" not in params:
+        return known
+    found, last = newest_savepoint(normalise(params["source"])), asset_state_store.get(_LAST)
+    if last is not None and found.written <= datetime.fromisoformat(last["written"]):
+        skip_task(f"nothing new: {last['source']} was rescaled already, and nothing below {params['source']} is newer")
+    log.info("the newest savepoint is %s, written at %s", found.uri, found.written)
+    return {**known, "source": found.uri, "written": found.written.isoformat()}
+
+
+def _close(opened: Mapping[str, str], params: Any = None, asset_state_store: Any = None) -> Summary:  # noqa: ARG001
+    """Writes down what was rescaled: the next run looks for something newer."""
+    done = {name: value for name, value in opened.items() if name != "closes"}
+    if "written" in opened:
+        asset_state_store.set(_LAST, done)
+    return done
+
+
+def _shown(instant: datetime) -> str:
+    return f"{instant:%Y-%m-%d %H:%M %Z}"

@@ -1,0 +1,69 @@
+"""The file of windows: YAML, a mapping from names to entries. A wrong entry does not take the others along."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from rescale.errors import RequestError
+from rescale.orchestration.windows.window import Window, make_window
+
+VARIABLE = "RESCALE_WINDOWS"
+"""Variable with the path of the file, where it does not lie beside the DAGs as `windows.yaml`."""
+
+
+class WindowsFile(NamedTuple):
+    """What a file holds: windows, and what is wrong with the entries that are none."""
+
+    windows: tuple[Window, ...]
+    refused: tuple[RequestError, ...]
+
+
+def windows_path(dag_file: str) -> Path:
+    """Where the file lies, by the variable or beside a DAG file."""
+    return Path(os.environ.get(VARIABLE) or Path(dag_file).parent / "windows.yaml")
+
+
+def read_windows(path: Path) -> WindowsFile:
+    """All entries of the file; nothing if there is none and none was named."""
+    if not path.exists() and VARIABLE not in os.environ:
+        return WindowsFile((), ())
+    try:
+        entries = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+    except (OSError, UnicodeError, yaml.YAMLError) as error:
+        return WindowsFile((), (RequestError("the file of windows cannot be read", path=str(path), found=error),))
+    if entries is None:
+        return WindowsFile((), ())
+    if not isinstance(entries, dict):
+        wrong = RequestError("the file of windows holds none", path=str(path), expected="names, each with its fields")
+        return WindowsFile((), (wrong,))
+    windows, refused = [], []
+    for name, entry in entries.items():
+        try:
+            windows.append(make_window(name, entry))
+        except RequestError as error:
+            refused.append(error.located(path=str(path)))
+    return WindowsFile(tuple(windows), tuple(refused))
+
+
+def refuse(wrong: Sequence[RequestError]) -> None:
+    """Raises one `RequestError` that tells all that is wrong."""
+    if wrong:
+        raise RequestError("\n".join(map(str, wrong)))
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML's safe loader; of two fields with one name, which it would take the last of, it complains."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key, _ in node.value:
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} stands twice", key.start_mark)
+            seen.add(key.value)
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        return mapping

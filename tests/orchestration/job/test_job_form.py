@@ -1,0 +1,86 @@
+"""The form of a running job says how it is stopped and started, and what lacks is refused with one sentence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from airflow.sdk.definitions.param import ParamsDict
+from airflow.sdk.exceptions import ParamValidationError
+
+from rescale.errors import RequestError
+from rescale.orchestration.flink.kinds import PatchDeployment, Print, RunJar
+from rescale.orchestration.flink.rest import Taking
+from rescale.orchestration.job.form import hand_over_of, job_form, taking_of
+
+_NEEDED = {
+    "flink": "http://jobmanager:8081",
+    "job": "clicks",
+    "savepoints": "s3://state/savepoints",
+    "target": "s3://state/rescaled",
+}
+
+
+def filled(**values: Any) -> dict[str, Any]:
+    params = ParamsDict(job_form())
+    params.update({**_NEEDED, **values})
+    return dict(params.validate())
+
+
+def test_by_default_the_job_runs_on_and_a_command_is_printed() -> None:
+    params = filled()
+    assert taking_of(params, hand_over_of(params)) is Taking.RUN_ON
+    assert hand_over_of(params) == Print()
+
+
+def test_a_jar_is_run_where_the_job_ran() -> None:
+    params = filled(
+        taking="stop",
+        hand_over="jar",
+        jar="clicks.jar",
+        entry_class="Clicks",
+        arguments=["--fast"],
+        flink_options={"a": "b"},
+    )
+    assert hand_over_of(params) == RunJar(_NEEDED["flink"], "clicks.jar", "Clicks", ("--fast",), {"a": "b"})
+    assert taking_of(params, hand_over_of(params)) is Taking.STOP
+
+
+def test_a_deployment_is_named_with_its_namespace() -> None:
+    params = filled(taking="cancel", hand_over="deployment", deployment="flink/clicks", kubernetes_connection="k8s")
+    assert hand_over_of(params) == PatchDeployment("flink", "clicks", "k8s")
+    assert taking_of(params, hand_over_of(params)) is Taking.CANCEL
+
+
+@pytest.mark.parametrize(
+    ("values", "field"), [({"hand_over": "jar"}, "jar"), ({"hand_over": "deployment"}, "deployment")]
+)
+def test_a_hand_over_without_what_it_needs_is_refused(values: dict[str, Any], field: str) -> None:
+    with pytest.raises(RequestError, match=f"needs the field '{field}'"):
+        hand_over_of(filled(**values))
+
+
+def test_a_job_that_runs_on_is_not_started_a_second_time() -> None:
+    params = filled(hand_over="jar", jar="clicks.jar")
+    with pytest.raises(RequestError, match="the job would run twice"):
+        taking_of(params, hand_over_of(params))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"flink": ""},
+        {"job": None},
+        {"savepoints": "savepoints"},
+        {"taking": "kill"},
+        {"hand_over": "ssh"},
+        {"deployment": "clicks"},
+        {"deployment": "a/b/c"},
+        {"flink_options": {"parallelism.default": 4}},
+        {"arguments": "--fast"},
+    ],
+    ids=str,
+)
+def test_a_wrong_value_is_refused_by_the_schema(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ParamValidationError):
+        filled(**wrong)

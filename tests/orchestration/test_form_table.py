@@ -1,0 +1,23 @@
+"""The tables of the README are those of the forms; `python -m rescale.orchestration.form_table` makes them anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rescale.orchestration.form import rescale_form
+from rescale.orchestration.form_table import form_table, job_table
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+@pytest.mark.parametrize("table", [form_table(rescale_form()), job_table()], ids=["savepoint", "job"])
+def test_the_readme_has_the_current_table(table: str) -> None:
+    assert f"\n\n{table}\n\n" in README.read_text(encoding="utf-8")
+
+
+def test_every_field_has_a_title_and_says_what_it_means() -> None:
+    for param in rescale_form().values():
+        assert param.schema["title"]
+        assert param.schema["description_md"].endswith(".")

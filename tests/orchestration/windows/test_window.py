@@ -1,0 +1,127 @@
+"""An entry of the file of windows is taken whole, or refused with the name of the field that is wrong."""
+
+from __future__ import annotations
+
+from datetime import datetime, time
+from typing import Any
+
+import pytest
+
+from rescale.errors import RequestError
+from rescale.orchestration.form import request_of, rescale_form
+from rescale.orchestration.windows.window import make_window, target_of
+
+ENTRY = {
+    "schedule": "0 6 * * MON-FRI",
+    "timezone": "Europe/Berlin",
+    "closes": "07:30",
+    "source": "s3://state/savepoints",
+    "target": "s3://state/rescaled/{window}-{date}",
+    "parallelism": 8,
+}
+
+
+def test_an_entry_becomes_a_window() -> None:
+    window = make_window("clicks-out", ENTRY)
+    assert window.dag_id == "rescale_clicks-out"
+    assert (window.schedule, window.timezone, window.closes) == ("0 6 * * MON-FRI", "Europe/Berlin", time(7, 30))
+    window.timetable.validate()
+    assert window.zone.key == "Europe/Berlin"
+
+
+def test_its_values_are_in_its_form_and_what_is_found_goes_before_them() -> None:
+    form = make_window("clicks-out", {**ENTRY, "require_approval": True}).form()
+    assert form.keys() == rescale_form().keys()
+    assert {name: form[name].value for name in ("parallelism", "require_approval", "approval_minutes")} == {
+        "parallelism": 8,
+        "require_approval": True,
+        "approval_minutes": 120,
+    }
+    params = {name: param.resolve() for name, param in form.items()}
+    request = request_of(params, {"source": "s3://state/savepoints/savepoint-1", "target": "/rescaled"})
+    assert (request.source, request.target) == ("s3://state/savepoints/savepoint-1", "/rescaled")
+    assert request.parallelism == {"": 8}
+
+
+def test_the_target_says_which_window_and_when_it_opened() -> None:
+    opened = datetime(2026, 3, 29, 3, 5)
+    assert target_of("/a/{window}/{date}-{time}", "night", opened) == "/a/night/2026-03-29-0305"
+
+
+JOB = {
+    **{name: value for name, value in ENTRY.items() if name != "source"},
+    "flink": "http://jobmanager:8081",
+    "job": "clicks",
+    "savepoints": "s3://state/savepoints",
+    "taking": "stop",
+    "hand_over": "jar",
+    "jar": "clicks.jar",
+}
+
+
+def test_a_window_may_name_a_running_job_in_the_place_of_savepoints() -> None:
+    window = make_window("clicks-out", JOB)
+    assert (window.of_a_job, make_window("clicks-out", ENTRY).of_a_job) == (True, False)
+    assert window.form()["job"].value == "clicks"
+    assert "source" not in window.form()
+
+
+@pytest.mark.parametrize("field", ["flink", "savepoints", "target"])
+def test_a_job_needs_all_that_its_form_needs(field: str) -> None:
+    with pytest.raises(RequestError, match=f"the window 'night' makes no sense: {field}"):
+        make_window("night", {name: value for name, value in JOB.items() if name != field})
+
+
+def test_a_job_has_no_source() -> None:
+    with pytest.raises(RequestError, match="the window 'night' makes no sense: source"):
+        make_window("night", {**JOB, "source": "/save"})
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "found"),
+    [
+        ("schedule", "61 * * * *", "61"),
+        ("schedule", "at noon", "at noon"),
+        ("schedule", 6, "6"),
+        ("timezone", "Europe/Bärlin", "Europe/Bärlin"),
+        ("timezone", "", ""),
+        ("timezone", 1, "1"),
+        ("timezone", "../../etc/passwd", "passwd"),
+        ("closes", "7:30", "7:30"),
+        ("closes", "24:00", "24:00"),
+        ("closes", 1110, "1110"),
+        ("source", "savepoints", "'savepoints' does not match"),
+        ("target", "s3://state/rescaled", "s3://state/rescaled"),
+        ("target", "s3://state/{date}/{day}", "{day}"),
+        ("target", "s3://state/{date", "{date"),
+        ("target", "{date}", "'{date}' does not match"),
+        ("target", 7, "7"),
+        ("parallelism", 0, "0 is less than or equal to the minimum of 0"),
+        ("parallelism", "six", "'six' is not of type 'null', 'integer'"),
+        ("operators", {"visits": 3}, "3 is not of type 'object'"),
+        ("format", "native", "'native' is not one of ['keep', 'canonical']"),
+        ("paralelism", 8, "paralelism"),
+    ],
+)
+def test_a_wrong_field_is_named(field: str, value: Any, found: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        make_window("night", {**ENTRY, field: value})
+    assert caught.value.what == f"the window 'night' makes no sense: {field}"
+    assert found in str(caught.value.found)
+
+
+@pytest.mark.parametrize("field", ["schedule", "timezone", "closes", "source", "target"])
+def test_a_field_that_is_missing_is_named(field: str) -> None:
+    with pytest.raises(RequestError, match=f"the window 'night' makes no sense: {field}"):
+        make_window("night", {name: value for name, value in ENTRY.items() if name != field})
+
+
+@pytest.mark.parametrize("name", ["a b", "", 5, "ü", ".a"])
+def test_a_name_that_no_dag_can_have_is_refused(name: Any) -> None:
+    with pytest.raises(RequestError, match="its name"):
+        make_window(name, ENTRY)
+
+
+def test_an_entry_without_fields_is_refused() -> None:
+    with pytest.raises(RequestError, match="the entry"):
+        make_window("night", "0 6 * * *")

@@ -1,0 +1,58 @@
+"""Airflow's cluster policies of the tests: tasks that fail, or linger, because the id of their run says so.
+
+Airflow imports this as `airflow_local_settings`. In the run `fails-T-…` the task T fails: where it acts on Flink, when
+it has done so, else before it begins. The steps of such runs work in the worker's process, without Spark. In a run
+`lingers-…` the small tasks, at their first try, have done their work a while before they end.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+from unittest.mock import patch
+
+from airflow.sdk import BaseOperator, Context
+from airflow.sdk.exceptions import AirflowFailException
+
+_LINGERING_SECONDS = 30
+_SMALL = ("inspect", "plan", "publish")
+
+_ACT = ("take_savepoint", "hand_over")
+
+
+def task_policy(task: BaseOperator) -> None:
+    task._pre_execute_hook = _before
+    task._post_execute_hook = _after
+
+
+def _before(context: Context) -> None:
+    task_id, run_id = context["ti"].task_id, context["ti"].run_id
+    if not run_id.startswith("fails-"):
+        return
+    if task_id not in _ACT:
+        _fail_if_asked(context)
+    if task_id in ("reshuffle_keyed_state", "redistribute_operator_state", "validate"):
+        patch("rescale.orchestration.step_task.run_step", _run_step).start()
+
+
+def _after(context: Context, _: Any) -> None:
+    _fail_if_asked(context)
+    task = context["ti"]
+    if task.run_id.startswith("lingers-") and task.task_id in _SMALL and task.try_number == 1:
+        time.sleep(_LINGERING_SECONDS)
+
+
+def _fail_if_asked(context: Context) -> None:
+    if context["ti"].run_id.startswith(f"fails-{context['ti'].task_id}-"):
+        raise AirflowFailException("this was asked for")
+
+
+def _run_step(step: Any, _: str, arguments: Sequence[str]) -> dict[str, Any]:
+    from rescale.claim import load_plan
+    from support.pipeline import OneProcess, without_spark
+    from support.warm import STEPS
+
+    with without_spark():
+        STEPS[step](load_plan(arguments[1]), OneProcess(1))
+    return {}
