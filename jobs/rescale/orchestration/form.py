@@ -113,10 +113,10 @@ def _shape_fields() -> Form:
             [],
             type="array",
             items={"type": "string"},
-            title="May start without Kafka offsets",
+            title="May start without their Kafka offsets",
             section=_OPERATORS,
             description_md="Names of operators, one a line. Stop-with-savepoint leaves a `FlinkKafkaConsumer` without "
-            "its offsets, so it would read every partition anew: the run stops there, unless the operator is named.",
+            "its offsets, or with those of an earlier checkpoint: the run stops there, unless the operator is named.",
         ),
         "format": Param(
             Format.KEEP.value,

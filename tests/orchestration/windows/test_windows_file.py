@@ -71,7 +71,7 @@ def test_a_file_that_is_named_must_be_there(tmp_path: Path, monkeypatch: pytest.
 def test_the_example_is_a_pair() -> None:
     windows, refused = read_windows(dag_folder() / "windows.example.yaml")
     assert refused == ()
-    assert [(window.name, window.values["parallelism"]) for window in windows] == [
-        ("clicks-out", 16),
-        ("clicks-back", 4),
+    assert [(window.name, window.of_a_job, window.values["parallelism"]) for window in windows] == [
+        ("clicks-out", True, 16),
+        ("clicks-back", True, 4),
     ]

@@ -1,0 +1,42 @@
+"""A savepoint of a real job whose old Kafka consumer was stopped with it is refused, unless the operator is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.definitions.param import ParamsDict
+
+from fixtures.table import KAFKA_FIXTURES
+from rescale.errors import UnsupportedError
+from rescale.orchestration.attempts import TaskEnded
+from rescale.orchestration.form import rescale_form
+from rescale.orchestration.tasks import inspect
+from rescale.planning.kafka import missing_offsets
+from rescale.planning.opening import open_snapshot
+
+_FOLDER = Path(__file__).parent.parent / "fixtures" / "kafka"
+SOURCE = next(str(_FOLDER / one.name / "snapshot") for one in KAFKA_FIXTURES if one.kinds == ("stop",))
+
+
+def inspected(**values: Any) -> Any:
+    """What the first task gives."""
+    params = ParamsDict(rescale_form())
+    params.update({"source": SOURCE, "target": "/rescaled", **values})
+    filled = dict(params.validate())
+    return inspect.function(None, params=filled, dag=SimpleNamespace(params=filled))
+
+
+def test_the_run_ends_with_the_reason() -> None:
+    with pytest.raises(TaskEnded) as ended:
+        inspected()
+    error = ended.value.error
+    assert isinstance(error, UnsupportedError)
+    assert "a FlinkKafkaConsumer holds no offset" in error.what
+    assert error.operator in missing_offsets(open_snapshot(SOURCE))
+
+
+def test_an_operator_that_is_named_may_start_without() -> None:
+    assert inspected(without_offsets=list(missing_offsets(open_snapshot(SOURCE))))["warnings"]
