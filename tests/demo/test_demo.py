@@ -72,9 +72,17 @@ def test_the_demo_shows_the_whole_pipeline_and_flink_restores_the_result(started
     demo = started("--flink")
     told = demo.rest()
     assert demo.process.returncode == 0, told
-    for task in ("inspect", "plan", "reshuffle_keyed_state", "redistribute_operator_state", "validate", "publish"):
+    for task in (
+        "inspect",
+        "plan",
+        "approve",
+        "reshuffle_keyed_state",
+        "redistribute_operator_state",
+        "validate",
+        "publish",
+    ):
         assert f"  {task}: " in told
-    assert told.count("done in") == 6
+    assert told.count("done in") == 7
     assert "key groups 0-31" in told, "before: 4 subtasks"
     assert "key groups 107-127" in told, "after: 6 subtasks"
     assert "verdict:       complete: 11 operators" in told
