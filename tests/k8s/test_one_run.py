@@ -10,8 +10,8 @@ import pytest
 from flink.harness import Flink
 from k8s.savepoints import JOB, download
 from rescale.storage.store import open_store
-from support.airflow_server import wait_for
-from support.cluster import Namespace
+from support.cluster import Namespace, wait_for
+from support.helm import CHART, helm
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -39,7 +39,7 @@ def test_a_run_loses_an_executor_and_its_driver_and_publishes(
     wait_for(lambda: space.running("executor").keys() - {executor}, "another executor")
     space.kubectl("delete", "pod", driver, "--grace-period=0", "--force")
     wait_for(lambda: space.running("driver").keys() - {driver}, "another driver")
-    assert "Complete" in wait_for(lambda: ended(space), "the end of the Job", 300)
+    assert "Complete" in wait_for(lambda: ended(space), "the end of the Job")
     certificate = json.loads(open_store(target).read_all(f"{target}.rescale/certificate.json", 1 << 30)[0])
     assert certificate["verdict"] == "complete"
     restored = JOB.with_(parallelism=3, max_parallelism=1000)
@@ -58,6 +58,30 @@ def test_what_another_try_cannot_mend_is_tried_once(space: Namespace, savepoint:
     }
     (driver,) = space.pods("driver")
     assert "there is no snapshot" in space.kubectl("logs", driver)
+
+
+def test_helm_test_looks_into_a_savepoint_and_rescales_it_with_an_executor(space: Namespace, savepoint: str) -> None:
+    target = f"{savepoint}-helm"
+    done = helm(
+        "upgrade",
+        "rescale-wrong",
+        str(CHART),
+        "--namespace",
+        space.name,
+        "--reuse-values",
+        "--set",
+        "run.source=,run.target=",
+        "--set",
+        f"test.target={target}",
+    )
+    assert done.returncode == 0, done.stderr
+    done = helm("test", "rescale-wrong", "--namespace", space.name, "--timeout", "300s")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("Phase:          Succeeded") == 2
+    assert open_store(target).stat(f"{target}/rescale-wrong-2/_metadata") is not None
+
+
+def test_uninstalled_nothing_is_left(space: Namespace) -> None:
     space.uninstall("rescale-wrong")
     assert not space.get(
         "serviceaccounts,roles,rolebindings,configmaps,jobs", "--selector", "app.kubernetes.io/name=rescale"

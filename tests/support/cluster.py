@@ -6,18 +6,22 @@ import json
 import os
 import secrets
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 import pytest
 
+from support import airflow_server
 from support.helm import CHART, Manifest, helm
 from support.needs import need_kubernetes
 from support.s3 import S3Server, free_port
 
 IMAGES = {"spark": "RESCALE_SPARK_IMAGE", "airflow": "RESCALE_AIRFLOW_IMAGE", "s3": "RESCALE_S3_IMAGE"}
 """Variables with the names of images that the cluster has, or can pull."""
+
+T = TypeVar("T")
 
 S3_SECRET = "rescale-s3"
 
@@ -121,6 +125,11 @@ class Namespace:
             keys = [f"--from-literal={name}={server.environment[name]}" for name in server.environment if "KEY" in name]
             self.kubectl("create", "secret", "generic", S3_SECRET, *keys)
             yield server
+
+
+def wait_for(ask: Callable[[], T | None], what: str) -> T:
+    """What `ask` gives as soon as that is something; pods of a busy node take their time."""
+    return airflow_server.wait_for(ask, what, seconds=600, period=1)
 
 
 @contextmanager

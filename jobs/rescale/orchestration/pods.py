@@ -30,8 +30,10 @@ from rescale.storage.store import open_store
 CONTAINER = "driver"
 """The name of the template's container."""
 
-_IN_A_CLUSTER = "KUBERNETES_SERVICE_HOST" in os.environ
-"""Whether Airflow runs in a pod, and starts others there; if not, its connection `kubernetes_default` says where."""
+_WHERE: dict[str, Any] = (
+    {"in_cluster": True, "kubernetes_conn_id": None} if "KUBERNETES_SERVICE_HOST" in os.environ else {}
+)
+"""An Airflow that runs in a pod starts others beside it; the connection `kubernetes_default` of another says where."""
 _SECONDS_TO_START = 900
 """A cluster may have to add a node first."""
 _SECONDS_BETWEEN_LOGS = 5
@@ -50,7 +52,7 @@ class StepPod(KubernetesPodOperator):
             name=f"rescale-{step.value}",
             pod_template_file=template,
             base_container_name=CONTAINER,
-            in_cluster=_IN_A_CLUSTER or None,
+            **_WHERE,
             deferrable=True,
             logging_interval=_SECONDS_BETWEEN_LOGS,
             startup_timeout_seconds=_SECONDS_TO_START,
