@@ -87,7 +87,7 @@ def operator_row(operator: dict[str, Any]) -> tuple[str, ...]:
 
 
 _WORK = {
-    WorkClass.RELOCATE: "the max parallelism stays, so key groups are copied as they are",
+    WorkClass.RELOCATE: "the max parallelism stays, so key groups are copied as they are, or read out of RocksDB",
     WorkClass.REGROUP: "the new max parallelism divides the old one, so a record's new key group follows from its old "
     "one; how much each subtask gets is as sure as how much lies in each old key group",
     WorkClass.REHASH: "every key is hashed anew, and must hash to the key group that it lies in; how much each subtask "
