@@ -91,13 +91,14 @@ def test_real_processes_killed_while_rows_are_read_are_resumed(source: Path, scr
     """All of a rehash at once, then a validation before it ends, then one worker of the next one."""
     target = str(tmp_path / "target")
     words = ["run", str(source), "--target", target, *SHAPES["rehash"]]
+    behind_the_plan = 2
     stages = [
-        (Kind.KILL, fetched_segment(source), 1),
-        (Kind.KILL, "certificate.json", 1),
-        (Kind.KILL_GROUP, fetched_segment(source), 0),
+        (Kind.KILL, fetched_segment(source), behind_the_plan, 1),
+        (Kind.KILL, "certificate.json", 1, 1),
+        (Kind.KILL_GROUP, fetched_segment(source), behind_the_plan, 0),
     ]
-    for i, (kind, where, code) in enumerate(stages):
-        assert real_run(words, Faults(str(tmp_path / f"log-{i}"), kind, 1, where), tmp_path) == code
+    for i, (kind, where, at, code) in enumerate(stages):
+        assert real_run(words, Faults(str(tmp_path / f"log-{i}"), kind, at, where), tmp_path) == code
         assert is_there(target) == (code == 0)
         if i == 0:
             assert list(scratch.glob("blockmgr-*/*database*"))
@@ -106,7 +107,7 @@ def test_real_processes_killed_while_rows_are_read_are_resumed(source: Path, scr
 
 
 def fetched_segment(source: Path) -> str:
-    """How a line of the log begins that says of a segment, not the first one of its file, that it is read."""
+    """How a line of the log goes on that says of a small table, not the first segment of its file, that it is read."""
     (database,) = [database for operator in open_snapshot(str(source)).operators for database in operator.databases]
-    extent = next(file.extent for file in database.files if file.extent.start)
+    extent = next(file.extent for file in database.files if file.extent.start and file.name.endswith(".sst"))
     return f"{open_snapshot(str(source)).files[extent.file][0]} {extent.start} {extent.length}"
