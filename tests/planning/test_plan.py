@@ -109,7 +109,7 @@ def test_a_copy_of_databases_is_of_one_piece(name: str) -> None:
         assert not copied
 
 
-@pytest.mark.parametrize("document", [b"", b"{}", b"[]", b"\xff", b'{"format": 1}', b"null"])
+@pytest.mark.parametrize("document", [b"", b"{}", b"[]", b"\xff", b'{"format": %d}' % FORMAT, b"null"])
 def test_what_is_no_plan_is_refused(document: bytes) -> None:
     with pytest.raises(SnapshotError, match="not a plan") as caught:
         plan_from_json(document, "/place")
@@ -119,6 +119,8 @@ def test_what_is_no_plan_is_refused(document: bytes) -> None:
 def test_a_plan_of_another_version_is_refused() -> None:
     with pytest.raises(SnapshotError, match="another version"):
         plan_from_json(plan_to_json(replace(plan_of("2-source"), format=FORMAT + 1)), "/place")
+    with pytest.raises(SnapshotError, match="another version"):
+        plan_from_json(b'{"format": 1, "of old": true}', "/place")
 
 
 def test_files_that_are_gone_stand_against_every_plan() -> None:

@@ -316,12 +316,24 @@ def plan_to_json(plan: Plan) -> bytes:
     return msgspec.json.encode(plan, order="deterministic")
 
 
+class _Form(msgspec.Struct):
+    """What every plan says of itself, whatever else belonged to plans when it was made."""
+
+    format: int
+
+
 def plan_from_json(document: bytes, path: str) -> Plan:
     """The mirror of `plan_to_json`; `SnapshotError` if it is not a plan of this version."""
     try:
-        plan = msgspec.json.decode(document, type=Plan)
+        form = msgspec.json.decode(document, type=_Form).format
+        if form != FORMAT:
+            raise SnapshotError(
+                "a plan of another version",
+                path=path,
+                expected=FORMAT,
+                found=form,
+                advice="have planned and carried out by the same version of Rescale (of both images), or plan again",
+            )
+        return msgspec.json.decode(document, type=Plan)
     except (msgspec.MsgspecError, UnicodeError) as error:
         raise SnapshotError(f"not a plan: {error}", path=path) from None
-    if plan.format != FORMAT:
-        raise SnapshotError("a plan of another version", path=path, expected=FORMAT, found=plan.format)
-    return plan
