@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -32,6 +34,8 @@ FAILING = (
 
 _PATIENCE_SECONDS = 600
 
+TOKEN = "planted-token-of-flink"
+
 
 class Story(NamedTuple):
     """A run, and the job that it found."""
@@ -51,7 +55,20 @@ def cluster() -> Iterator[SessionCluster]:
 
 
 @pytest.fixture(scope="module")
-def stories(airflow: AirflowServer, cluster: SessionCluster, tmp_path_factory: pytest.TempPathFactory) -> Stories:
+def connection(airflow: AirflowServer, cluster: SessionCluster) -> str:
+    """To Flink, with a token."""
+    place = urlsplit(cluster.address)
+    name = "flink_by_token"
+    flink = {"connection_id": name, "conn_type": "http", "host": place.hostname, "port": place.port, "password": TOKEN}
+    status, told = airflow.api("POST", "/connections", flink)
+    assert status == 201, told
+    return name
+
+
+@pytest.fixture(scope="module")
+def stories(
+    airflow: AirflowServer, cluster: SessionCluster, connection: str, tmp_path_factory: pytest.TempPathFactory
+) -> Stories:
     """Runs with a job each, all at once. `fails-T-` makes the task T fail."""
     targets = tmp_path_factory.mktemp("targets")
 
@@ -73,8 +90,9 @@ def stories(airflow: AirflowServer, cluster: SessionCluster, tmp_path_factory: p
 
     refused = begin("refused", hand_over="print", jar=None)
     rejected, cancelled = (begin(name, require_approval=True) for name in ("rejected", "cancelled"))
-    others = {name: begin(name, taking="cancel" if name == "plan" else "stop") for name in (*FAILING, "nothing")}
-    return {"refused": refused, "rejected": rejected, "cancelled": cancelled, **others}
+    others = {name: begin(name, taking="cancel" if name == "plan" else "stop") for name in FAILING}
+    nothing = begin("nothing", flink=connection)
+    return {"refused": refused, "rejected": rejected, "cancelled": cancelled, "nothing": nothing, **others}
 
 
 def test_what_goes_right_ends_at_the_new_shape(stories: Stories, cluster: SessionCluster) -> None:
@@ -85,6 +103,13 @@ def test_what_goes_right_ends_at_the_new_shape(stories: Stories, cluster: Sessio
     assert cluster.job(handed_over["job"]).parallelism == 2
     assert Path(handed_over["restored_from"].removeprefix("file:")) == Path(run.xcom("publish")["target"])
     assert cluster.job(job_id).ended
+
+
+def test_a_token_of_flink_is_nowhere_to_be_seen(stories: Stories) -> None:
+    run = stories["nothing"].run
+    run.end(_PATIENCE_SECONDS)
+    for task_id in ("look_at_job", "take_savepoint", "inspect", "plan", "publish", "hand_over"):
+        assert TOKEN not in json.dumps([run.task(task_id), run.xcom(task_id), run.log(task_id)])
 
 
 def is_back(story: Story, cluster: SessionCluster) -> bool:
