@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import PurePath
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from support.s3 import S3Server, s3_server
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+class Together(LoadScopeScheduling):
     """Where several workers share the tests (`-n 2`), a file stays with one, and so does an Airflow, a cluster."""
-    for item in items:
-        folder = item.path.parent.name
-        together = folder if folder in ("airflow", "k8s") else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(together))
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = PurePath(nodeid.partition("::")[0])
+        return str(file.parent if file.parent.name in ("airflow", "k8s") else file)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Together:
+    return Together(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)
