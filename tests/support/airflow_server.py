@@ -18,6 +18,7 @@ from support.watching import Watch
 PATIENCE_SECONDS = 200
 
 _ENDED = ("success", "failed")
+_SECONDS_TO_READ = 5
 
 T = TypeVar("T")
 
@@ -131,6 +132,10 @@ class Run:
         return document
 
     def answer(self, option: str, task_id: str = "approve") -> None:
+        """Like a person, a while after the question: of a task that goes on before the scheduler has seen its worker
+        leave, it believes that it was lost, and asks again.
+        """
+        time.sleep(_SECONDS_TO_READ)
         document = {"chosen_options": [option], "params_input": {}}
         status, told = self.airflow.api("PATCH", f"{self._path}/taskInstances/{task_id}/-1/hitlDetails", document)
         assert status == 200, told
