@@ -54,5 +54,4 @@ def _run_step(step: Any, _: str, arguments: Sequence[str]) -> dict[str, Any]:
     from support.warm import STEPS
 
     with without_spark():
-        STEPS[step](load_plan(arguments[1]), OneProcess(1))
-    return {}
+        return STEPS[step](load_plan(arguments[1]), OneProcess(1))
