@@ -106,8 +106,9 @@ class LocalStore:
         # A file of this run's own: were it shared, whoever completes it first would leave the other one with holes.
         name = Path(uri).name
         path = Path(staging, f"{name}.{uuid.uuid4().hex}")
-        for abandoned in Path(staging).glob(f"{name}.*"):
-            self.delete([str(abandoned)])
+        with suppress(FileNotFoundError):  # the directory may go while it is looked through
+            for abandoned in Path(staging).glob(f"{name}.*"):
+                self.delete([str(abandoned)])
         for _ in range(_ATTEMPTS):
             with _translated(uri), suppress(FileNotFoundError):  # who completed a file took the empty directory along
                 _make_directory(path.parent)
