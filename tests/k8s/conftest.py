@@ -11,6 +11,7 @@ import pytest
 from flink.distribution import LINES
 from flink.harness import Flink
 from k8s.savepoints import JOB
+from rescale.storage import store as stores
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from support.cluster import Namespace, namespace, need_cluster
@@ -18,7 +19,7 @@ from support.needs import need
 from support.s3 import S3Server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def space() -> Iterator[Namespace]:
     need_cluster()
     need("kubectl", "the cluster is looked at")
@@ -27,25 +28,27 @@ def space() -> Iterator[Namespace]:
         yield found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster_s3(space: Namespace) -> Iterator[S3Server]:
     """The S3 server in the cluster; this process uses it too."""
     before = dict(os.environ)
     with space.s3() as server:
         os.environ.update(server.environment)
+        stores._s3.cache_clear()  # it may have been opened for the other server
         yield server
         os.environ.clear()
         os.environ.update(before)
+        stores._s3.cache_clear()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def flink_for_clusters() -> Iterator[Flink]:
     need("javac", "real Flink is driven by Java that is compiled for it (a JDK 17)")
     with Flink(LINES["2"]) as flink:
         yield flink
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def savepoint(cluster_s3: S3Server, flink_for_clusters: Flink, tmp_path_factory: pytest.TempPathFactory) -> str:
     """A savepoint that real Flink made of `JOB`, in the cluster's S3."""
     made = flink_for_clusters.snapshot(JOB, tmp_path_factory.mktemp("flink"), "canonical")
