@@ -50,8 +50,15 @@ def test_every_field_arrives_in_the_request() -> None:
     )
 
 
-def test_an_object_that_is_emptied_names_no_operator() -> None:
-    assert request_of(filled(**_PLACES, operators=None)) == request_of(filled(**_PLACES))
+@pytest.mark.parametrize("emptied", ["operators", "key_hashes", "operator_names", "allowed_prefixes"])
+def test_a_field_that_is_emptied_asks_for_nothing(emptied: str) -> None:
+    assert request_of(filled(**_PLACES, **{emptied: None})) == request_of(filled(**_PLACES))
+
+
+def test_empty_lines_are_no_values() -> None:
+    given = {"key_hashes": ["lombok(id)"], "operator_names": ["visits"], "allowed_prefixes": ["/shared"]}
+    spaced = {name: ["", *lines, ""] for name, lines in given.items()}
+    assert request_of(filled(**_PLACES, **spaced)) == request_of(filled(**_PLACES, **given))
 
 
 @pytest.mark.parametrize(
@@ -78,6 +85,7 @@ def test_an_object_that_is_emptied_names_no_operator() -> None:
         {"approval_minutes": 0},
         {"key_hashes": ["visits="]},
         {"allowed_prefixes": ["shared"]},
+        {"operator_names": [1]},
         {"connection": 1},
         {"accept_unconditional_publish": "yes"},
     ],

@@ -23,6 +23,7 @@ _PLACES = "`s3://bucket/key`, or an absolute path that workers can reach"
 # Airflow's form silently moves a number into the range of `minimum` and `maximum`; between these two it is left alone.
 _RANGE: dict[str, Any] = {"exclusiveMinimum": 0, "exclusiveMaximum": UPPER_BOUND_MAX_PARALLELISM + 1}
 _KEY_HASH = "^(.+=)?[^=]+$"
+_EMPTY_OR = "^$|"
 
 _OPERATORS, _HOW, _STORAGE = "Single operators", "How", "Storage"
 
@@ -91,28 +92,20 @@ def _shape_fields() -> Form:
             description_md='By uid or operator id, such as `{"visits": {"parallelism": 4, "max_parallelism": 256}}`; '
             "one of the two is enough. They go before the numbers for all.",
         ),
-        "key_hashes": Param(
-            [],
-            type="array",
-            items={"type": "string", "pattern": _KEY_HASH},
+        "key_hashes": lines(
+            pattern=_KEY_HASH,
             title="How keys hash",
             section=_OPERATORS,
             description_md="Only for another max parallelism, and for keys whose `hashCode` is your own: lines "
             "`objects-hash(a,b)` or `uid=objects-hash(a,b)`, or `module:function` where whoever runs Airflow allows "
             "the module. Empty: common formulas are tried.",
         ),
-        "operator_names": Param(
-            [],
-            type="array",
-            items={"type": "string"},
+        "operator_names": lines(
             title="Operator names",
             section=_OPERATORS,
             description_md="Lines `uid` or `operator-id name`. Flink 1.x stores only ids; this is what to call them.",
         ),
-        "without_offsets": Param(
-            [],
-            type="array",
-            items={"type": "string"},
+        "without_offsets": lines(
             title="May start without their Kafka offsets",
             section=_OPERATORS,
             description_md="Names of operators, one a line. Stop-with-savepoint leaves a `FlinkKafkaConsumer` without "
@@ -156,10 +149,8 @@ def _approval_fields() -> Form:
 
 def _storage_fields() -> Form:
     return {
-        "allowed_prefixes": Param(
-            [],
-            type="array",
-            items={"type": "string", "pattern": PLACE},
+        "allowed_prefixes": lines(
+            pattern=PLACE,
             title="More places of state",
             section=_STORAGE,
             description_md="Files of the snapshot may also lie below these, one a line.",
@@ -174,6 +165,19 @@ def _storage_fields() -> Form:
     }
 
 
+def lines(*, pattern: str = ".", **schema: Any) -> Param:
+    """A field of strings, one a line, each empty or as `pattern` says.
+
+    The form makes null of a field that is emptied, and an empty string of every empty line.
+    """
+    return Param([], type=["array", "null"], items={"type": "string", "pattern": _EMPTY_OR + pattern}, **schema)
+
+
+def lines_of(params: Mapping[str, Any], name: str) -> list[str]:
+    """The lines of a field that are not empty."""
+    return [line for line in params[name] or [] if line]
+
+
 def refuse_unknown_fields(params: Mapping[str, Any], form: Mapping[str, Any]) -> None:
     """`RequestError` for a value that was given and has no field, which Airflow lets pass."""
     if unknown := sorted(params.keys() - form.keys()):
@@ -182,16 +186,17 @@ def refuse_unknown_fields(params: Mapping[str, Any], form: Mapping[str, Any]) ->
 
 def request_of(params: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> Request:
     """The request of a filled form; `RequestError` names what makes no sense. What is `known` of places goes first."""
-    check_key_functions(name.rpartition("=")[2] for name in params["key_hashes"])
+    key_hashes = lines_of(params, "key_hashes")
+    check_key_functions(name.rpartition("=")[2] for name in key_hashes)
     places = {**params, **(known or {})}
     return make_request(
         places["source"],
         places["target"],
         _numbers(params, "parallelism"),
-        params["allowed_prefixes"],
-        parse_uids(params["operator_names"]),
+        lines_of(params, "allowed_prefixes"),
+        parse_uids(lines_of(params, "operator_names")),
         _numbers(params, "max_parallelism"),
-        params["key_hashes"],
+        key_hashes,
         Format(params["format"]),
     )
 

@@ -11,7 +11,7 @@ from airflow.sdk import Param
 from rescale.errors import RequestError
 from rescale.orchestration.flink.kinds import HandOver, PatchDeployment, Print, RunJar
 from rescale.orchestration.flink.rest import Taking
-from rescale.orchestration.form import PLACE, Form, rescale_form
+from rescale.orchestration.form import PLACE, Form, lines, rescale_form
 
 _STARTING = "Starting it again"
 
@@ -102,10 +102,7 @@ def _starting_fields() -> Form:
             section=_STARTING,
             description_md="To run a jar: the class with `main`. Empty: the one that the jar names.",
         ),
-        "arguments": Param(
-            [],
-            type="array",
-            items={"type": "string"},
+        "arguments": lines(
             title="Arguments",
             section=_STARTING,
             description_md="To run a jar: the arguments of the program, one a line. No secrets.",
@@ -146,7 +143,7 @@ def hand_over_of(params: Mapping[str, Any]) -> HandOver:
             params["flink"],
             _given(params, "jar", kind),
             params["entry_class"],
-            tuple(params["arguments"]),
+            tuple(params["arguments"] or ()),
             params["flink_options"] or {},
         )
     if kind is Kind.DEPLOYMENT:
