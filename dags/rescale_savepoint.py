@@ -7,7 +7,7 @@ Flink restores. The source is never modified; Flink sees nothing in the target b
 
 | task | what it does |
 |---|---|
-| `inspect` | reads metadata and headers: what is in the snapshot, and is it whole? |
+| `inspect` | reads metadata and headers: what is in the snapshot, and is it whole? Its log shows it |
 | `plan` | decides everything, pins the source, stores the plan and claims the target; its log shows the plan |
 | `approve` | waits until somebody has approved the plan, if the form asks for that |
 | `reshuffle_keyed_state` | moves keyed state (Spark, a process of its own) |

@@ -39,4 +39,6 @@ def test_the_run_ends_with_the_reason() -> None:
 
 
 def test_an_operator_that_is_named_may_start_without() -> None:
-    assert inspected(without_offsets=list(missing_offsets(open_snapshot(SOURCE))))["warnings"]
+    summary = inspected(without_offsets=list(missing_offsets(open_snapshot(SOURCE))))
+    assert summary["warnings"]
+    assert any(line.endswith("(FlinkKafkaConsumer): no offsets") for line in summary["kafka"])

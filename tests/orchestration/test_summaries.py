@@ -12,6 +12,7 @@ from rescale.orchestration.summaries import LIMIT, certificate_summary, plan_sum
 from rescale.planning.planner import make_plan
 from rescale.planning.request import make_request
 from rescale.planning.snapshot import Operator, Snapshot
+from rescale.report.inspection import inspection
 from support.synthetic import element_stream, operator, own_stream, snapshot
 
 OPERATORS = 50
@@ -33,7 +34,7 @@ def test_fifty_operators_fit(label: str) -> None:
     source = large(label)
     plan = make_plan(source, make_request("/source", "/target", ["7"]))
     documents = [
-        snapshot_summary(source),
+        snapshot_summary(source, inspection(source)),
         plan_summary(plan, published=False),
         certificate_summary(
             {"verdict": "complete", "bytes": 1, "candidate_sha256": "0" * 64, "operators": [{}] * OPERATORS},
@@ -47,7 +48,7 @@ def test_fifty_operators_fit(label: str) -> None:
 
 def test_the_largest_operators_come_first() -> None:
     source = large("operator")
-    largest = snapshot_summary(source)["largest_operators"]
+    largest = snapshot_summary(source, inspection(source))["largest_operators"]
     sizes = [line["bytes"] for line in largest]
     assert sizes == sorted((one.bytes for one in source.operators), reverse=True)[:10]
 

@@ -20,6 +20,8 @@ from rescale.planning.planner import make_plan
 from rescale.planning.request import make_request
 from rescale.planning.snapshot import ElementState, ElementStream, Snapshot
 from rescale.report.inspection import inspection, inspection_text
+from rescale.report.kafka import kafka_line
+from rescale.report.plan_markdown import plan_markdown
 from rescale.report.planned import plan_summary, plan_text
 from support.kafka_bytes import NO_STOP, consumer_element, enumerator, reader_element, split, versioned
 from support.snapshot_bytes import i32, operator_header, operator_list
@@ -211,6 +213,8 @@ def test_what_a_person_sees() -> None:
     assert "orders (KafkaSource)" in text
     assert "0 to 40" in text
     assert "2, 3" in text
+    (line,) = map(kafka_line, document["kafka"])
+    assert line == "orders (KafkaSource): 5 partitions of orders, next 0 to 40; by subtask 2, 3"
     plan = make_plan(of, make_request("/source", "/target", ["3"]), kafka=kafka)
     summary = plan_summary(plan, of, kafka)
     assert json.loads(json.dumps(summary)) == summary
@@ -220,6 +224,7 @@ def test_what_a_person_sees() -> None:
     }  # fmt: skip
     assert shown["new_per_subtask"] == [2, 2, 1]
     assert "2, 3 → 2, 2, 1" in plan_text(summary)
+    assert f"* {line} → 2, 2, 1" in plan_markdown(summary)
     assert any("[kafka-discovery]" in warning for warning in plan.warnings)
     assert make_plan(of, make_request("/source", "/target", ["3"]), kafka=kafka).digest == plan.digest
 

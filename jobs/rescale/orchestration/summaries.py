@@ -12,7 +12,7 @@ from typing import Any
 from rescale.insight.key_group_sizes import evenness
 from rescale.planning.plan import OperatorPlan, Plan, Slot
 from rescale.planning.snapshot import Operator, Snapshot
-from rescale.report.inspection import inspection
+from rescale.report.kafka import kafka_line
 
 LIMIT = 8 * 1024
 """Largest summary, in bytes of JSON."""
@@ -21,9 +21,8 @@ _MOST = 10
 _LONGEST = 200
 
 
-def snapshot_summary(snapshot: Snapshot) -> dict[str, Any]:
-    """What a snapshot is, its largest operators and its warnings."""
-    seen = inspection(snapshot)
+def snapshot_summary(snapshot: Snapshot, seen: dict[str, Any]) -> dict[str, Any]:
+    """What a snapshot is, its largest operators, its Kafka sources and its warnings; `seen` is its inspection."""
     largest = sorted(snapshot.operators, key=lambda operator: -operator.bytes)
     kept = {key: seen[key] for key in ("kind", "written_by", "checkpoint_id", "taken", "files", "bytes")}
     return _fitted(
@@ -31,6 +30,7 @@ def snapshot_summary(snapshot: Snapshot) -> dict[str, Any]:
             **kept,
             "operators": len(largest),
             "largest_operators": [_operator_line(operator) for operator in largest[:_MOST]],
+            "kafka": _shortened([kafka_line(source) for source in seen["kafka"]]),
             "warnings": _shortened(seen["warnings"]),
         }
     )

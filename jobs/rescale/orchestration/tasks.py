@@ -14,10 +14,11 @@ from airflow.sdk import Asset
 
 from rescale.claim import DOCUMENT_LIMIT, claim, load_plan, store_plan
 from rescale.errors import UnsupportedError
-from rescale.orchestration.form import refuse_unknown_fields, request_of
+from rescale.orchestration.form import lines_of, refuse_unknown_fields, request_of
 from rescale.orchestration.rescale_task import Summary, rescale_task
 from rescale.orchestration.step_task import step_task
 from rescale.orchestration.summaries import certificate_summary, plan_summary, snapshot_summary
+from rescale.planning.kafka import kafka_offsets
 from rescale.planning.kafka_audit import stopped_consumers
 from rescale.planning.opening import open_snapshot
 from rescale.planning.plan import Plan
@@ -25,6 +26,7 @@ from rescale.planning.prepare import prepare
 from rescale.planning.snapshot import Snapshot
 from rescale.process import Step
 from rescale.publish import discard, is_published, publish
+from rescale.report.inspection import inspection, inspection_text
 from rescale.report.outcome import outcome
 from rescale.report.plan_markdown import plan_markdown
 from rescale.report.planned import plan_summary as detailed_summary
@@ -46,8 +48,10 @@ def _inspect(known: Known, params: Any = None, dag: Any = None) -> Summary:
     refuse_unknown_fields(params, dag.params)
     request = request_of(params, known)
     snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids)
-    _refuse_stopped_consumers(snapshot, params["without_offsets"])
-    return snapshot_summary(snapshot)
+    seen = inspection(snapshot, kafka_offsets(snapshot))
+    log.info("%s", inspection_text(seen))
+    _refuse_stopped_consumers(snapshot, lines_of(params, "without_offsets"))
+    return snapshot_summary(snapshot, seen)
 
 
 def _plan(known: Known, params: Any = None) -> Summary:

@@ -1,4 +1,4 @@
-"""Kafka offsets as JSON values, and as a table with a line for each topic."""
+"""Kafka offsets as JSON values, as a table with a line for each topic, and in one line for a source."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from tabulate import tabulate
 from rescale.flink.kafka.position import Position
 from rescale.planning.kafka import KafkaOffsets
 from rescale.planning.kafka_audit import audit, per_subtask, spread
+from rescale.report.units import counted
 
 _MOST_SUBTASKS = 8
 """Subtasks whose numbers the text shows; the JSON has all."""
@@ -51,21 +52,49 @@ def kafka_text(documents: list[dict[str, Any]]) -> list[str]:
     return ["", tabulate(rows, headers=headers, disable_numparse=True)]
 
 
+def kafka_line(document: dict[str, Any]) -> str:
+    """What the table says of a source, in a sentence."""
+    topics = _topics(document)
+    if not topics:
+        return f"{_label(document)}: {'its offsets were not read' if document['not_read'] else 'no offsets'}"
+    read = "; ".join(f"{counted(len(nexts), 'partition')} of {topic}, next {_range(nexts)}" for topic, nexts in topics)
+    return f"{_label(document)}: {read}; by subtask {_all_shares(document)}"
+
+
 def _rows(document: dict[str, Any]) -> list[tuple[str, ...]]:
     """One for each topic; how the subtasks share all of them stands in the first."""
+    topics = _topics(document)
+    if not topics:
+        return [(_label(document), "", "not read" if document["not_read"] else "none", "", "")]
+    return [
+        (
+            _label(document) if not i else "",
+            topic,
+            str(len(nexts)),
+            _range(nexts),
+            _all_shares(document) if not i else "",
+        )
+        for i, (topic, nexts) in enumerate(topics)
+    ]
+
+
+def _label(document: dict[str, Any]) -> str:
+    return f"{document['operator']} ({document['kind']})"
+
+
+def _topics(document: dict[str, Any]) -> list[tuple[str, list[int | str]]]:
+    """Each topic, by name, with where its partitions are read on."""
     topics: dict[str, list[int | str]] = {}
     for partition in document["partitions"]:
         topics.setdefault(partition["topic"], []).append(partition["next"])
-    shares = _shares(document["per_subtask"])
-    if document.get("new_per_subtask", document["per_subtask"]) != document["per_subtask"]:
-        shares += f" → {_shares(document['new_per_subtask'])}"
-    label = f"{document['operator']} ({document['kind']})"
-    if not topics:
-        return [(label, "", "not read" if document["not_read"] else "none", "", "")]
-    return [
-        (label if not i else "", topic, str(len(nexts)), _range(nexts), shares if not i else "")
-        for i, (topic, nexts) in enumerate(sorted(topics.items()))
-    ]
+    return sorted(topics.items())
+
+
+def _all_shares(document: dict[str, Any]) -> str:
+    """Now and, if they change, afterwards."""
+    before = _shares(document["per_subtask"])
+    after = _shares(document.get("new_per_subtask", document["per_subtask"]))
+    return before if after == before else f"{before} → {after}"
 
 
 def _range(nexts: list[int | str]) -> str:

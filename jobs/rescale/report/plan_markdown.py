@@ -1,4 +1,4 @@
-"""A plan for somebody who has to say yes or no to it: totals, the largest operators, and every warning."""
+"""A plan for somebody who has to say yes or no to it: totals, the largest operators, Kafka, and every warning."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from tabulate import tabulate
 
 from rescale.report.insights import restores_table, sentences
+from rescale.report.kafka import kafka_line
 from rescale.report.planned import OPERATOR_HEADERS, operator_row
 from rescale.report.units import counted, human_bytes
 
@@ -28,6 +29,7 @@ def plan_markdown(summary: dict[str, Any]) -> str:
         f"### {title}",
         _table(OPERATOR_HEADERS, [operator_row(operator) for operator in operators[:_LARGEST]]),
     ]
+    blocks += _listed("Kafka sources", [kafka_line(source) for source in summary["kafka"]])
     restores = restores_table(summary["insight"])
     if restores.rows:
         blocks += [f"### {restores.title}", _table(restores.headers, restores.rows)]
