@@ -11,7 +11,7 @@ import org.apache.flink.connector.kafka.source.KafkaSource;
 import org.apache.flink.connector.kafka.source.enumerator.initializer.OffsetsInitializer;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 
-/** A `KafkaSource`, whose every record is a result. */
+/** A `KafkaSource`, whose every record is a result. Restored, it must not care where it is told to begin. */
 public final class NewSource implements Scenario {
     @Override
     public void build(StreamExecutionEnvironment environment, Job job, Run run) {
@@ -19,7 +19,7 @@ public final class NewSource implements Scenario {
         KafkaSource<String> source = KafkaSource.<String>builder()
                 .setProperties(Topics.properties(job))
                 .setTopics(Topics.names(job))
-                .setStartingOffsets(OffsetsInitializer.earliest())
+                .setStartingOffsets(run.restored ? OffsetsInitializer.latest() : OffsetsInitializer.earliest())
                 .setValueOnlyDeserializer(new SimpleStringSchema())
                 .build();
         Results.collect(

@@ -3,8 +3,10 @@ package harness.kafka;
 import harness.Job;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Properties;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -13,7 +15,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
 /**
  * What a job reads: topics of its own, by its `seed`, at the broker of its configuration's `kafka`. Every start of the
  * job finds the records of one more phase, the one that its parameter `phase` names. A record is
- * `topic/partition/number`; phase 0 creates the topics.
+ * `topic/partition/number`; phase 0 creates the topics, phase 2 gives the first one a partition more.
  */
 final class Topics {
     /** The first has three partitions, each next one two more. */
@@ -41,14 +43,14 @@ final class Topics {
     static void feed(Job job) {
         try {
             long phase = job.parameter("phase", 0);
-            if (phase == 0) {
-                create(job);
+            if (phase == 0 || phase == 2) {
+                create(job, phase);
             }
             try (KafkaProducer<String, String> producer =
                     new KafkaProducer<>(properties(job), new StringSerializer(), new StringSerializer())) {
                 List<String> topics = names(job);
                 for (int i = 0; i < topics.size(); i++) {
-                    for (int partition = 0; partition < partitions(i); partition++) {
+                    for (int partition = 0; partition < partitions(i, phase); partition++) {
                         for (long number = before(phase, partition); number < before(phase + 1, partition); number++) {
                             String value = topics.get(i) + "/" + partition + "/" + number;
                             producer.send(new ProducerRecord<>(topics.get(i), partition, null, value));
@@ -62,19 +64,24 @@ final class Topics {
         }
     }
 
-    private static void create(Job job) throws Exception {
+    private static void create(Job job, long phase) throws Exception {
         List<NewTopic> topics = new ArrayList<>();
         List<String> names = names(job);
         for (int i = 0; i < names.size(); i++) {
-            topics.add(new NewTopic(names.get(i), partitions(i), (short) 1));
+            topics.add(new NewTopic(names.get(i), partitions(i, phase), (short) 1));
         }
         try (Admin admin = Admin.create(properties(job))) {
-            admin.createTopics(topics).all().get();
+            if (phase == 0) {
+                admin.createTopics(topics).all().get();
+            } else {
+                NewPartitions more = NewPartitions.increaseTo(partitions(0, phase));
+                admin.createPartitions(Map.of(names.get(0), more)).all().get();
+            }
         }
     }
 
-    private static int partitions(int topic) {
-        return 3 + 2 * topic;
+    private static int partitions(int topic, long phase) {
+        return 3 + 2 * topic + (topic == 0 && phase >= 2 ? 1 : 0);
     }
 
     /** How many records a partition has before a phase: no two partitions of a topic have as many. */

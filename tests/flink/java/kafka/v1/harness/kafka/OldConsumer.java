@@ -9,14 +9,18 @@ import org.apache.flink.api.common.serialization.SimpleStringSchema;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.connectors.kafka.FlinkKafkaConsumer;
 
-/** A `FlinkKafkaConsumer`, whose every record is a result. */
+/** A `FlinkKafkaConsumer`, whose every record is a result. Restored, it must not care where it is told to begin. */
 public final class OldConsumer implements Scenario {
     @Override
     public void build(StreamExecutionEnvironment environment, Job job, Run run) {
         Topics.feed(job);
         FlinkKafkaConsumer<String> consumer =
                 new FlinkKafkaConsumer<>(Topics.names(job), new SimpleStringSchema(), Topics.properties(job));
-        consumer.setStartFromEarliest();
+        if (run.restored) {
+            consumer.setStartFromLatest();
+        } else {
+            consumer.setStartFromEarliest();
+        }
         Results.collect(
                 environment.addSource(consumer, "orders").uid("orders").setParallelism(job.parallelism("orders")),
                 job, run, "orders");
