@@ -3,7 +3,8 @@
 PyPI's `apache-flink-libraries` holds the jars of a whole Flink. They are fetched once and kept outside the repository,
 under `$RESCALE_TEST_CACHE` (default `~/.cache/rescale-tests`); so are the classes, under the hash of their sources.
 Flink 1.x and 2.x spell some classes differently: what differs lies in `java/v1` and `java/v2`, all else in
-`java/common`; `java/before_1_19` has what older releases lack. What needs Kafka lies in `java/kafka`, divided alike.
+`java/common`; `java/before_1_19` has what older releases lack. What needs Kafka lies in `java/kafka`, divided alike;
+what connectors of older releases lack, in its `since_1_19`.
 """
 
 from __future__ import annotations
@@ -145,9 +146,8 @@ def kafka_classes(version: str, connector: str) -> Path:
 
 def _compiled(version: str, root: Path, needed: Sequence[Path], prefix: str = "") -> Path:
     """The classes of the sources below `root` that are for Flink `version`."""
-    folders = ["common", _line(version)]
-    if tuple(map(int, version.split(".")[:2])) < (1, 19):
-        folders.append("before_1_19")
+    old = tuple(map(int, version.split(".")[:2])) < (1, 19)
+    folders = ("common", _line(version), "before_1_19" if old else "since_1_19")
     sources = [path for folder in folders for path in sorted((root / folder).rglob("*.java"))]
     digest = hashlib.sha256()
     for path in sources:

@@ -101,3 +101,20 @@ def test_what_stop_with_savepoint_makes_of_the_old_consumer(kafka_1_20: Flink, b
     again = job.with_(parallelism=3, parameters={"seed": 4, "phase": 1})
     everything = sorted([*records(4, 0), *records(4, 1)])
     assert sorted(kafka_1_20.collect(again, tmp_path / "again", len(everything), restored=target).results) == everything
+
+
+@pytest.mark.parametrize(("line", "seed"), [("kafka_1_20", 5), ("kafka_2", 6)])
+def test_a_source_of_several_clusters_is_moved_and_said_not_to_be_read(
+    request: pytest.FixtureRequest, broker: str, tmp_path: Path, line: str, seed: int
+) -> None:
+    flink: Flink = request.getfixturevalue(line)
+    job = Job("kafka.ClusterSource", 2, {"seed": seed}, max_parallelism=128, configuration={"kafka": broker})
+    taken = flink.collect(job, tmp_path / "first", len(records(seed, 0)))
+    offsets = offsets_of(taken.path)
+    assert offsets.kind is KafkaKind.DYNAMIC
+    assert [finding.name for finding in audit([offsets])] == ["kafka-not-read"]
+    target = tmp_path / "rescaled"
+    rescale_snapshot(str(taken.path), str(target), parallelism=["3"])
+    again = job.with_(parallelism=3, parameters={"seed": seed, "phase": 1})
+    expected = records(seed, 1)
+    assert sorted(flink.collect(again, tmp_path / "again", len(expected), restored=target).results) == expected

@@ -23,7 +23,16 @@ from rescale.report.inspection import inspection, inspection_text
 from rescale.report.kafka import kafka_line
 from rescale.report.plan_markdown import plan_markdown
 from rescale.report.planned import plan_summary, plan_text
-from support.kafka_bytes import NO_STOP, consumer_element, enumerator, reader_element, split, versioned
+from support.kafka_bytes import (
+    NO_STOP,
+    consumer_element,
+    dynamic_element,
+    dynamic_enumerator,
+    enumerator,
+    reader_element,
+    split,
+    versioned,
+)
 from support.snapshot_bytes import i32, operator_header, operator_list
 from support.synthetic import operator, snapshot
 
@@ -177,6 +186,38 @@ def test_how_the_subtasks_share_them() -> None:
     ],
 )
 def test_sources_of_other_systems_are_left_alone(readers: list[list[bytes]], coordinator: bytes | None) -> None:
+    assert kafka_offsets(source(readers, coordinator)) == ()
+
+
+@pytest.mark.parametrize(
+    ("readers", "coordinator"),
+    [
+        ([[]], dynamic_enumerator("east", "orders")),
+        ([[]], dynamic_enumerator("east", "orders", version=2)),
+        ([[dynamic_element("east", "orders", 0, 5)]], dynamic_enumerator("east", "orders")),
+        ([[], [dynamic_element("east", "orders", 0, 5)]], i32(1) + versioned(3, b"of a later release")),
+    ],
+)
+def test_a_source_of_several_clusters_is_said_not_to_be_read(readers: list[list[bytes]], coordinator: bytes) -> None:
+    of = source(readers, coordinator)
+    kafka = kafka_offsets(of)
+    assert [one.kind for one in kafka] == [KafkaKind.DYNAMIC]
+    assert names(of) == ["kafka-not-read"]
+    assert any("DynamicKafkaSource" in warning for warning in inspection(of, kafka)["warnings"])
+    plan = make_plan(of, make_request("/source", "/target", ["3"]), kafka=kafka)
+    assert "orders (DynamicKafkaSource)" in plan_text(plan_summary(plan, of, kafka))
+
+
+@pytest.mark.parametrize(
+    ("readers", "coordinator"),
+    [
+        ([[]], dynamic_enumerator("east", "orders", streams=0)),
+        ([[]], dynamic_enumerator("east", "orders", version=2)[:-1]),
+        ([[dynamic_element("east", "orders", 0, 5, version=2)]], i32(1) + versioned(3, b"of another system")),
+        ([[dynamic_element("east", "no name of a topic", 0, 5)]], i32(1) + versioned(3, b"of another system")),
+    ],
+)
+def test_what_looks_a_little_like_one_is_left_alone(readers: list[list[bytes]], coordinator: bytes) -> None:
     assert kafka_offsets(source(readers, coordinator)) == ()
 
 

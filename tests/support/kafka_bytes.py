@@ -30,6 +30,24 @@ def enumerator(entries: Iterable[tuple[str, int, int]]) -> bytes:
     return i32(1) + versioned(2, i32(len(listed)) + b"".join(listed) + b"\1")
 
 
+def dynamic_element(cluster: str, topic: str, partition: int, offset: int, version: int = 1) -> bytes:
+    """A split of a `DynamicKafkaSource`."""
+    data = versioned(version, utf(cluster) + i32(0) + split(topic, partition, offset))
+    return i32(len(data)) + data
+
+
+def dynamic_enumerator(cluster: str, topic: str, version: int = 1, streams: int = 1) -> bytes:
+    """A coordinator's state with its enumerator's: as many streams of one cluster, whose partition 0 is assigned.
+
+    Since version 2 a cluster has where to begin, as a serialized object, and where to end, here without one.
+    """
+    bounds = b"\1" + i32(3) + b"any" + b"\0" if version > 1 else b""
+    stream = utf("stream") + i32(1) + utf(cluster) + i32(1) + utf(topic) + utf("kafka:9092") + bounds
+    kafka = i32(1) + utf(topic) + i32(0, 0) + b"\1"
+    clusters = i32(1) + utf(cluster) + i32(len(kafka)) + kafka
+    return i32(1) + versioned(version, i32(streams) + streams * stream + i32(2) + clusters)
+
+
 def consumer_element(topic: str, partition: int, last: int, class_id: int = 0x57) -> bytes:
     """A `Tuple2<KafkaTopicPartition, Long>`, the first by Kryo 2.24."""
     cached = (31 * java_string_hash(topic) + partition + (1 << 31)) % (1 << 32) - (1 << 31)

@@ -13,11 +13,13 @@ from enum import StrEnum
 
 from rescale.errors import SnapshotError
 from rescale.flink.kafka.consumer import OFFSETS_STATE, read_consumer_element
+from rescale.flink.kafka.dynamic_source import is_dynamic_enumerator, is_dynamic_split
 from rescale.flink.kafka.position import Position, owner
 from rescale.flink.kafka.source import (
     READER_STATE,
     Enumerator,
     UnknownVersionError,
+    Versioned,
     read_enumerator,
     read_reader_element,
     read_split,
@@ -36,12 +38,15 @@ STATE_LIMIT = 16 << 20
 
 _AT_ONCE = 32
 
+_DYNAMIC = "it is a DynamicKafkaSource, which keeps them by cluster in a form of its own"
+
 
 class KafkaKind(StrEnum):
-    """The connector's class."""
+    """The connector's class. What a `DynamicKafkaSource` holds is never read."""
 
     SOURCE = "KafkaSource"
     CONSUMER = "FlinkKafkaConsumer"
+    DYNAMIC = "DynamicKafkaSource"
 
 
 @dataclass(frozen=True)
@@ -117,14 +122,17 @@ def _of_consumer(snapshot: Snapshot, operator: Operator) -> KafkaOffsets:
 def _of_source(snapshot: Snapshot, operator: Operator) -> KafkaOffsets | None:
     """None for a source of another kind: only its bytes tell, the enumerator's first, then the first split's."""
     enumerator, unread_enumerator = None, None
-    if operator.entry.coordinator is not None:
+    coordinator = operator.entry.coordinator.data if operator.entry.coordinator is not None else None
+    if coordinator is not None:
         try:
-            enumerator = read_enumerator(operator.entry.coordinator.data)
+            enumerator = read_enumerator(coordinator)
         except UnknownVersionError as error:
             unread_enumerator = str(error)
         except SnapshotError:
+            if is_dynamic_enumerator(coordinator) or _begins_with(snapshot, operator, is_dynamic_split):
+                return KafkaOffsets(operator, KafkaKind.DYNAMIC, unread=_DYNAMIC)
             return None
-    if (enumerator is None or not enumerator.known) and not _begins_with_a_split(snapshot, operator):
+    if (enumerator is None or not enumerator.known) and not _begins_with(snapshot, operator, _is_split):
         return None
     offsets = KafkaOffsets(operator, KafkaKind.SOURCE, enumerator=enumerator, unread_enumerator=unread_enumerator)
     try:
@@ -138,15 +146,21 @@ def _read_split(element: bytes) -> Position:
     return read_split(read_reader_element(element))
 
 
-def _begins_with_a_split(snapshot: Snapshot, operator: Operator) -> bool:
-    """Whether the first element that the readers hold is a Kafka partition's."""
+def _begins_with(snapshot: Snapshot, operator: Operator, is_one: Callable[[Versioned], bool]) -> bool:
+    """Whether the first split that the readers hold is such a one."""
     for stream, state in _states(operator, READER_STATE):
         try:
-            _read_split(_contents(snapshot, stream, state.elements[:1])[0])
-        except (SnapshotError, UnknownVersionError, _UnreadError):
+            return is_one(read_reader_element(_contents(snapshot, stream, state.elements[:1])[0]))
+        except (SnapshotError, _UnreadError):
             return False
-        return True
     return False
+
+
+def _is_split(split: Versioned) -> bool:
+    try:
+        return bool(read_split(split))
+    except (SnapshotError, UnknownVersionError):
+        return False
 
 
 class _UnreadError(Exception):

@@ -76,13 +76,18 @@ def read_split(split: Versioned) -> Position:
     return position
 
 
-def read_enumerator(coordinator: bytes) -> Enumerator:
-    """From the coordinator's state; `SnapshotError` if it is no Kafka enumerator's; `UnknownVersionError`."""
+def read_coordinator(coordinator: bytes) -> Versioned:
+    """The state of the enumerator of any FLIP-27 source; `SnapshotError`, `UnknownVersionError`."""
     reader = ByteReader(coordinator)
     version = reader.i32()
     if version != _COORDINATOR_VERSION:
         raise UnknownVersionError("SourceCoordinatorSerdeUtils", version)
-    state = _versioned(reader)
+    return _versioned(reader)
+
+
+def read_enumerator(coordinator: bytes) -> Enumerator:
+    """From the coordinator's state; `SnapshotError` if it is no Kafka enumerator's; `UnknownVersionError`."""
+    state = read_coordinator(coordinator)
     if state.version not in _ENUMERATOR_VERSIONS:
         raise UnknownVersionError("KafkaSourceEnumStateSerializer", state.version)
     reader = ByteReader(state.data)

@@ -1,0 +1,55 @@
+"""How the states of a `DynamicKafkaSource` are told from those of all other sources; its offsets are not read.
+
+It reads topics of several Kafka clusters that may come and go. A split (`DynamicKafkaSourceSplitSerializer`) is one of
+a `KafkaSource` with the name of its cluster in front. The enumerator's state (`DynamicKafkaSourceEnumStateSerializer`)
+lists streams with their clusters and topics, then the state of a `KafkaSource`'s enumerator for each cluster.
+"""
+
+from __future__ import annotations
+
+from rescale.errors import SnapshotError
+from rescale.flink.binary import ByteReader
+from rescale.flink.kafka.source import UnknownVersionError, Versioned, read_coordinator, read_split
+
+_SPLIT_VERSION = 1
+_ENUMERATOR_VERSIONS = (1, 2)
+
+
+def is_dynamic_split(split: Versioned) -> bool:
+    reader = ByteReader(split.data)
+    try:
+        reader.utf()
+        kafka = Versioned(reader.i32(), reader.raw(reader.remaining))
+        return split.version == _SPLIT_VERSION and bool(read_split(kafka))
+    except (SnapshotError, UnknownVersionError):
+        return False
+
+
+def is_dynamic_enumerator(coordinator: bytes) -> bool:
+    """Whether the coordinator's state is that of such a source which knows a stream."""
+    try:
+        state = read_coordinator(coordinator)
+        reader = ByteReader(state.data)
+        streams = reader.count(6)
+        for _ in range(streams):
+            _skip_stream(reader, state.version)
+        reader.i32()  # the version of the enumerators' states
+        for _ in range(reader.count(6)):
+            reader.utf()
+            reader.blob()
+    except (SnapshotError, UnknownVersionError):
+        return False
+    return state.version in _ENUMERATOR_VERSIONS and streams > 0 and not reader.remaining
+
+
+def _skip_stream(reader: ByteReader, version: int) -> None:
+    """A stream's name; of each cluster name, topics and address, and since version 2 what bounds it, if anything."""
+    reader.utf()
+    for _ in range(reader.count(8)):
+        reader.utf()
+        for _ in range(reader.count(2)):
+            reader.utf()
+        reader.utf()
+        for _ in range(2 if version > 1 else 0):
+            if reader.boolean():
+                reader.blob()
