@@ -20,7 +20,7 @@ MB = 1_000_000
 CORES = 2
 """Of the machine where Spark runs: with more of them moving and comparing take so many times less."""
 
-START_SECONDS = 8.0
+START_SECONDS = 6.0
 """Until the process of a step has begun to work."""
 
 STEPS = 3
