@@ -16,6 +16,9 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 
 from rescale.errors import RequestError
 
+DRIVER_POD = "RESCALE_DRIVER_POD"
+"""Variable with the path of a pod's template: where it is set, the steps that move or read state are pods."""
+
 _VARIABLE_OF_EXTRA = {
     "aws_access_key_id": "AWS_ACCESS_KEY_ID",
     "aws_secret_access_key": "AWS_SECRET_ACCESS_KEY",
@@ -58,7 +61,16 @@ def aws_variables(connection_id: str) -> dict[str, str]:
 
 @contextmanager
 def storage_access(connection_id: str | None) -> Iterator[None]:
-    """In the block, this process and those that it starts have the access of the connection (None: their own)."""
+    """In the block, this process and those that it starts have the access of the connection (None: their own).
+
+    `RequestError` for a connection where steps are pods: it would end in the worker, and they might see another store.
+    """
+    if connection_id and DRIVER_POD in os.environ:
+        raise RequestError(
+            f"the connection {connection_id!r} does not reach the pods that steps run in",
+            advice="leave the field empty, and give workers and pods the same access: a Secret that the chart's value "
+            "s3.secret names, or service accounts with a role (workload identity)",
+        )
     before = dict(os.environ)
     os.environ.update(aws_variables(connection_id) if connection_id else {})
     try:

@@ -75,7 +75,7 @@ def _shape_fields() -> Form:
             type=["null", "string"],
             title="Connection",
             description_md="The id of an Airflow connection of type aws that gives access to S3. "
-            "Empty: what the worker has in its own environment.",
+            "Empty, as it must be where steps are pods: what the worker has in its own environment.",
         ),
         "operators": Param(
             {},

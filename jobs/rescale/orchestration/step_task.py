@@ -12,12 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 from rescale.claim import load_plan
+from rescale.orchestration.access import DRIVER_POD
 from rescale.orchestration.rescale_task import Summary, rescale_task
 from rescale.planning.plan import Plan
 from rescale.process import Step, run_step
-
-DRIVER_POD = "RESCALE_DRIVER_POD"
-"""Variable with the path of a pod's template."""
 
 log = logging.getLogger(__name__)
 
