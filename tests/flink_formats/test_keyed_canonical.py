@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rescale.errors import SnapshotError
-from rescale.flink.keyed.canonical import END_OF_GROUP, FLAG, StateIdTranslator
+from rescale.flink.keyed.canonical import StateIdTranslator
+from rescale.flink.keyed.framing import END_OF_GROUP, FLAG
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.snappy import FramedDecompressor
 from support.snapshots import Keyed, keyed_streams

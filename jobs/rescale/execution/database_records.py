@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from rescale.execution.rekeying.arena import scratch_directory
+from rescale.execution.scratch import scratch_directory
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.records import Records

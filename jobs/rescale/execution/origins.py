@@ -11,8 +11,9 @@ from rescale.execution.database_records import DatabaseRecords
 from rescale.execution.group_records import GroupRecords, check_accounted
 from rescale.execution.spans import group_runs
 from rescale.execution.timer_records import TimerRecords
+from rescale.flink.keyed.framing import ID_SIZE
 from rescale.flink.keyed.header import KeyedHeader, is_compressed
-from rescale.flink.keyed.records import ID_SIZE, RecordReader
+from rescale.flink.keyed.records import RecordReader
 from rescale.flink.keyed.timer_reader import TimerReader
 from rescale.planning.locate import Extent
 from rescale.planning.snapshot import Database, KeyedStream

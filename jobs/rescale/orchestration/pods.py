@@ -22,8 +22,7 @@ from rescale.claim import DOCUMENT_LIMIT, load_plan
 from rescale.errors import RescaleError, StoreError
 from rescale.orchestration.access import storage_access
 from rescale.orchestration.attempts import ATTEMPTS, ended_by_our_errors
-from rescale.orchestration.rescale_task import Summary
-from rescale.orchestration.step_task import Answer
+from rescale.orchestration.rescale_task import Answer, Summary
 from rescale.process import Step
 from rescale.storage.store import open_store
 

@@ -12,11 +12,15 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from rescale.orchestration.access import storage_access
 from rescale.orchestration.attempts import ATTEMPTS, ended_by_our_errors
+from rescale.planning.plan import Plan
 
 log = logging.getLogger(__name__)
 
 Summary = dict[str, Any]
 """What goes from task to task, through Airflow's database: at most 8 KiB."""
+
+Answer = Callable[[Plan, Summary], Summary]
+"""From a plan and a step's result document to what the task gives."""
 
 
 def skip_task(reason: str) -> NoReturn:

@@ -13,14 +13,10 @@ from typing import Any
 
 from rescale.claim import load_plan
 from rescale.orchestration.access import DRIVER_POD
-from rescale.orchestration.rescale_task import Summary, rescale_task
-from rescale.planning.plan import Plan
+from rescale.orchestration.rescale_task import Answer, Summary, rescale_task
 from rescale.process import Step, run_step
 
 log = logging.getLogger(__name__)
-
-Answer = Callable[[Plan, Summary], Summary]
-"""From a plan and a step's result document to what the task gives."""
 
 
 def step_task(

@@ -14,7 +14,7 @@ import numpy as np
 
 from rescale.errors import SnapshotError
 from rescale.flink.key_groups import KeyGroupRange
-from rescale.flink.keyed.record_walk import END_OF_GROUP
+from rescale.flink.keyed.framing import END_OF_GROUP
 from rescale.flink.keyed.records import Records, prefix_size
 from rescale.rocksdb.database import Database, RowIterator
 from rescale.rocksdb.scan import buffer_for_row

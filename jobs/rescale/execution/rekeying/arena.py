@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rescale.errors import StoreError
+from rescale.execution.scratch import scratch_directory
 
 MEMORY = 128 * 1024 * 1024
 
@@ -61,8 +62,3 @@ class Arena:
         for place, start, size in zip(places.tolist(), starts.tolist(), sizes.tolist(), strict=True):
             os.preadv(self._scratch.fileno(), [loaded[start : start + size]], place)
         return np.frombuffer(loaded, np.uint8), starts
-
-
-def scratch_directory() -> str:
-    """Where Spark keeps what it shuffles; else the system's place for temporary files."""
-    return os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or tempfile.gettempdir()

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rescale.flink.compiled import compiled
-from rescale.flink.keyed.records import FLAG
+from rescale.flink.keyed.framing import FLAG
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]

@@ -6,12 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rescale.flink.compiled import Long, compiled
-from rescale.flink.keyed.records import FLAG
+from rescale.flink.keyed.framing import END_OF_GROUP, FLAG
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 
-END_OF_GROUP = 0xFFFF
 NO_STATE = -1
 """The walk stands before a key group."""
 

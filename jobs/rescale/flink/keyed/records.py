@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.keyed.framing import FLAG, ID_SIZE
 
 BUFFER_SIZE = 32 * 1024 * 1024
 RECORDS_AT_ONCE = 1 << 18
@@ -25,9 +26,6 @@ LARGEST_RECORD = 1 << 30
 MOST_UNKNOWN_STATES = 64
 """Where a serializer that is not known hides how many states there are."""
 
-ID_SIZE = 2
-FLAG = 0x80
-"""Of the first byte of a key."""
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
