@@ -16,6 +16,7 @@ from rescale.planning.opening import open_snapshot
 from rescale.process import Step
 from support.diffing import diff
 from support.needs import need
+from support.readme import fields
 from support.snapshots import directory
 
 A, OTHER, SAME = (directory(f"1.20-{kind}") for kind in ("canonical-hashmap", "canonical-rocksdb", "clicks"))
@@ -45,6 +46,7 @@ def test_equal_snapshots(capsys: Captured) -> None:
     assert main(["diff", SAME, SAME, "--output", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["equal"], document["a"], document["b"]) == (True, SAME, SAME)
+    assert document.keys() == fields("diff")
 
 
 @pytest.mark.usefixtures("in_this_process")

@@ -10,8 +10,10 @@ import pytest
 
 from rescale.claim import claim, store_plan
 from rescale.cli.main import main
+from rescale.errors import RescaleError
 from rescale.planning.planner import make_plan
 from rescale.planning.request import make_request
+from support.readme import fields
 from support.snapshots import directory, opened, uids
 
 SOURCE = directory("1.20-heap-native")
@@ -29,6 +31,7 @@ def test_inspect_answers_in_json_and_in_text(capsys: Captured) -> None:
     code, document = answer(capsys, "inspect", SOURCE)
     assert code == 0
     assert document["snapshot"] == SOURCE
+    assert document.keys() == fields("inspect")
     assert main(["inspect", SOURCE]) == 0
     text = capsys.readouterr().out
     assert text.startswith(SOURCE)
@@ -54,7 +57,23 @@ def test_plan_writes_nothing(capsys: Captured, tmp_path: Path) -> None:
     code, document = answer(capsys, "plan", SOURCE, "--target", str(target), "--parallelism", "3")
     assert code == 0
     assert document["target"] == str(target)
+    assert document.keys() == fields("plan")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_keys_of_a_shape(capsys: Captured) -> None:
+    words = ["virtual-keys", "--max-parallelism", "128", "--parallelism", "2"]
+    code, document = answer(capsys, *words)
+    assert code == 0
+    assert document.keys() == fields("virtual-keys")
+    assert answer(capsys, *words, "--key-type", "int")[1]["keys"] == {"int": document["keys"]["int"]}
+    assert main(words) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert rows[0] == ["subtask", *document["keys"]]
+    assert [list(map(int, row[1:])) for row in rows[2:]] == list(
+        map(list, zip(*document["keys"].values(), strict=True))
+    )
+    assert answer(capsys, *words[:-1], "129")[0] == 2
 
 
 def test_discard_removes_what_a_run_left(capsys: Captured, tmp_path: Path) -> None:
@@ -67,6 +86,7 @@ def test_discard_removes_what_a_run_left(capsys: Captured, tmp_path: Path) -> No
     assert {Path(uri).name for uri in document["removed"]} == {"claim", f"plan-{plan.digest}.json"}
     assert list(tmp_path.iterdir()) == []
     assert answer(capsys, "discard", str(target)) == (0, {"removed": [], "left": []})
+    assert document.keys() == fields("discard")
 
 
 def test_discard_leaves_a_published_target_alone(capsys: Captured, tmp_path: Path) -> None:
@@ -86,6 +106,7 @@ def test_damage_is_told_with_its_place(capsys: Captured, tmp_path: Path) -> None
     assert (code, document["exit_code"], document["error"]) == (3, 3, "SnapshotError")
     assert document["path"] == str(tmp_path / "_metadata")
     assert 0 < document["offset"] <= 100
+    assert {"error", "what", "exit_code", *RescaleError.DETAILS} == fields("an error") >= document.keys()
     assert main(["inspect", damaged(tmp_path)]) == 3
     captured = capsys.readouterr()
     assert captured.out == ""

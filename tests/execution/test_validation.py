@@ -29,6 +29,7 @@ from rescale.publish import publish
 from support import snapshots
 from support.pipeline import move, plan_rescale, shared_spark
 from support.planting import Place, Result
+from support.readme import fields
 
 ResultOf = Callable[[str], Result]
 
@@ -468,6 +469,7 @@ def test_a_published_result_is_validated_without_its_plan(tmp_path: Path) -> Non
     publish(plan)
     again = validate_published(plan.source, str(target), [], [], shared_spark())
     assert again["candidate_sha256"] == certificate["candidate_sha256"]
+    assert again.keys() == certificate.keys() == fields("validate")
     assert again["operators"] == certificate["operators"]
     moved = tmp_path / "moved"
     target.rename(moved)

@@ -107,6 +107,11 @@ def test_elements_and_bytes_of_all_subtasks_are_added_up() -> None:
     ]
 
 
+def test_what_every_subtask_holds_alike_are_copies() -> None:
+    states = operator_of(shown("2-clicks"), "revenue")["states"]
+    assert [state["content"] for state in states if state["type"] == "BROADCAST"] == ["4 copies, 292 bytes"]
+
+
 @pytest.mark.parametrize(
     ("name", "label", "remark"),
     [

@@ -8,6 +8,7 @@ from rescale.planning.planner import make_plan
 from rescale.planning.request import make_request
 from rescale.publish import Published
 from rescale.report.outcome import certificate_text, outcome, outcome_text
+from support.readme import fields
 from support.snapshots import directory, opened
 
 
@@ -16,6 +17,7 @@ def test_the_outcome_says_where_and_how_to_start(already: bool, said: str) -> No
     plan = make_plan(opened("2-source"), make_request(directory("2-source"), "/target", ["3"]))
     document = outcome(plan, Published("/target", "ab" * 32, already))
     assert document["plan"] == plan.digest
+    assert document.keys() == fields("run")
     assert document["metadata_sha256"] == "ab" * 32
     text = outcome_text(document)
     assert text.splitlines()[0].startswith(f"/target {said}: ")

@@ -27,7 +27,7 @@ def test_totals_the_largest_operators_and_all_warnings() -> None:
     assert table.count("4 → 6") == 10
     assert "clicks-per-user" in table
     assert all(f"* {warning}" in text for warning in plan.warnings)
-    assert "the job is down for about" in text
+    assert "the job is down while" in text
     assert plan.start.command in text
 
 

@@ -41,7 +41,7 @@ def test_a_person_sees_what_moves_where() -> None:
     assert "2 → 5" in rows["lists"]
     assert "relocate" in rows["states"]
     assert "64-127" in text
-    assert "note: only the parallelism changes" in text
+    assert "warning: only the parallelism changes" in text
 
 
 def test_an_operator_that_stays_has_no_arrow() -> None:

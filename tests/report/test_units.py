@@ -25,3 +25,4 @@ def test_bytes(size: int, text: str) -> None:
 
 def test_nouns() -> None:
     assert [counted(n, "file") for n in (0, 1, 2, 1234)] == ["0 files", "1 file", "2 files", "1,234 files"]
+    assert [counted(n, "copy", "copies") for n in (1, 2)] == ["1 copy", "2 copies"]

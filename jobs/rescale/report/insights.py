@@ -34,10 +34,12 @@ def insight_document(insight: Insight) -> dict[str, Any]:
 
 
 def restores_table(document: dict[str, Any]) -> Table:
-    """What Flink itself would do at restore, a row for each shape."""
+    """What Flink itself would do at restore, a row for each shape; of databases, where there are any."""
     headers = ("parallelism", "Flink reads", "record by record", "slowest subtask reads", "databases", "takes")
     rows = [_restore_row(restore) for restore in document["restores"] if restore["operators"]]
-    return Table("What Flink itself would do at restore", headers, rows)
+    filled = [i for i in range(len(headers)) if any(row[i] for row in rows)]
+    kept = [tuple(row[i] for i in filled) for row in rows]
+    return Table("What Flink itself would do at restore", tuple(headers[i] for i in filled), kept)
 
 
 def _restore_row(restore: dict[str, Any]) -> tuple[str, ...]:
@@ -235,13 +237,12 @@ def duration_sentences(document: dict[str, Any]) -> Iterator[str]:
     times = document["durations"]
     if times is None:
         return
-    down = duration(times["run"] + times["restore"])
     yield (
-        f"estimated, with Spark on two cores: this run takes about {duration(times['run'])}, then Flink restores in "
-        f"{duration(times['restore'])}; the job is down for about {down}"
+        "estimated, with Spark on two cores: the job is down while this run goes on, for about "
+        f"{duration(times['run'])}, and while Flink restores, for about {duration(times['restore'])}"
     )
     if times["flink"] is not None:
-        yield f"Flink's own rescale, without this run: down for about {duration(times['flink'])}"
+        yield f"Flink's own rescale, without this run: the job is down for about {duration(times['flink'])}"
 
 
 def sentences(document: dict[str, Any]) -> list[str]:

@@ -169,11 +169,12 @@ def _states(operator: Operator) -> list[dict[str, Any]]:
     result = list(states.values())
     for (name, mode), count in elements.items():
         size = sizes[name, mode]
+        number = counted(count, "copy", "copies") if mode == "BROADCAST" else counted(count, "element")
         result.append(
             {
                 "name": name,
                 "type": mode,
-                "content": f"{counted(count, 'element')}, {human_bytes(size)}",
+                "content": f"{number}, {human_bytes(size)}",
                 "bytes": size,
             }
         )

@@ -65,7 +65,7 @@ def plan_text(summary: dict[str, Any]) -> str:
     lines += [f"\n{kind}: {_WORK[kind]}" for kind in sorted(kinds)]
     lines += kafka_text(summary["kafka"])
     lines += insight_lines(summary["insight"])
-    lines += [f"\nnote: {warning}" for warning in summary["warnings"]]
+    lines += [f"\nwarning: {warning}" for warning in summary["warnings"]]
     return "\n".join(lines)
 
 

@@ -12,9 +12,9 @@ def human_bytes(size: float) -> str:
     return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.3g} {unit}"
 
 
-def counted(number: int, noun: str) -> str:
-    """`1 operator`, `2 operators`."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """`1 operator`, `2 operators`; with a `plural` that needs more than an s, `2 copies`."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def duration(seconds: float) -> str:
