@@ -37,7 +37,7 @@ RUN = (Step.RESHUFFLE, Step.REDISTRIBUTE, Step.VALIDATE)
 
 
 def run_step(step: Step, result_uri: str, arguments: Sequence[str]) -> dict[str, Any]:
-    """Runs a step's process to its end and returns its result document.
+    """Runs a step's process to its end and returns its result document, without the status.
 
     Raises the error that the step ended with, or `StoreError` when it died without saying why. When this process
     is interrupted, the step's processes (Spark's among them) are ended too.
@@ -62,7 +62,7 @@ def run_step(step: Step, result_uri: str, arguments: Sequence[str]) -> dict[str,
             advice="look at its output above (out of memory?), then run the same command again: it resumes",
         )
     document: dict[str, Any] = msgspec.json.decode(store.read_all(result_uri, DOCUMENT_LIMIT)[0])
-    if document["status"] != "done":
+    if document.pop("status") != "done":
         raise RescaleError.from_json(document)
     return document
 
