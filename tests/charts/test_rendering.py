@@ -9,7 +9,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from support.helm import CHART, KUBERNETES_VERSION, WAYS, Manifest, helm, one, pod_specs, rendered
+from support.helm import CHART, CHARTS, KUBERNETES_VERSION, WAYS, Manifest, helm, one, pod_specs, rendered
 from support.needs import need
 
 VERSIONS = ("1.31", "1.34", "1.37")
@@ -167,21 +167,47 @@ def test_sqlite_lies_in_the_pod_unless_a_claim_is_named() -> None:
     assert home("--set", "airflow.database.claim=kept") == claim
 
 
-def test_the_values_for_the_chart_of_airflow_load_the_dags_and_the_pod(
-    all_manifests: dict[str, list[Manifest]],
-) -> None:
-    data = one(all_manifests["existing-airflow"], "ConfigMap", "-airflow")["data"]
-    values = yaml.safe_load(data["airflow-values.yaml"])
+def test_the_values_for_the_chart_of_airflow_load_the_dags_and_the_pod_and_give_access() -> None:
+    way = ("--values", str(CHART / "ways/existing-airflow.yaml"), "--set", "s3.region=us-east-1")
+    described = one(rendered(*way), "ConfigMap", "-airflow")
+    assert described["metadata"]["namespace"] == "airflow", "Airflow's pods mount it"
+    driver = yaml.safe_load(described["data"]["driver.yaml"])
+    assert driver["metadata"]["namespace"] == "flink"
+    values = yaml.safe_load(described["data"]["airflow-values.yaml"])
     (mount,) = values["volumeMounts"]
-    assert values["env"] == [{"name": "RESCALE_DRIVER_POD", "value": f"{mount['mountPath']}/driver.yaml"}]
-    assert values["volumes"] == [{"name": "rescale", "configMap": {"name": "clicks-rescale-airflow"}}]
+    assert values["volumes"] == [{"name": mount["name"], "configMap": {"name": "clicks-rescale-airflow"}}]
+    pod, *access = values["env"]
+    assert pod == {"name": "RESCALE_DRIVER_POD", "value": f"{mount['mountPath']}/driver.yaml"}
+    (container,) = driver["spec"]["containers"]
+    assert access == [one for one in container["env"] if one["name"].startswith("AWS_")] != []
+    assert yaml.safe_load(values["extraEnvFrom"]) == container["envFrom"]
     paths = [bundle["kwargs"].get("path") for bundle in values["dagProcessor"]["dagBundleConfigList"]]
     assert paths == [None, "/opt/rescale/share/rescale/dags"]
+    assert f"COPY dags {paths[1]}\n" in (CHARTS / "images/existing-airflow/Dockerfile").read_text()
+
+
+def test_the_pod_is_described_where_an_airflow_runs() -> None:
+    own = ("--set", "airflow.enabled=true", "--set", "airflow.secret=s")
+    theirs = (
+        "--set",
+        "existingAirflow.serviceAccounts[0].name=a",
+        "--set",
+        "existingAirflow.serviceAccounts[1].name=b",
+    )
+
+    def namespaces(*words: str) -> list[str]:
+        found = [m for m in rendered(*words) if m["kind"] == "ConfigMap" and m["metadata"]["name"].endswith("-airflow")]
+        return [m["metadata"]["namespace"] for m in found]
+
+    assert namespaces(*own) == namespaces(*theirs) == namespaces(*own, *theirs) == ["flink"]
+    elsewhere = ("--set", "existingAirflow.serviceAccounts[1].namespace=airflow")
+    assert namespaces(*theirs, *elsewhere) == ["flink", "airflow"]
 
 
 def test_windows_are_a_file_of_airflow(all_manifests: dict[str, list[Manifest]]) -> None:
-    data = one(all_manifests["everything"], "ConfigMap", "-airflow")["data"]
-    assert yaml.safe_load(data["windows.yaml"]) == yaml.safe_load(WINDOWS)["windows"]
+    described = [m for m in all_manifests["everything"] if m["metadata"]["name"] == "clicks-rescale-airflow"]
+    for manifest in (m for m in described if m["kind"] == "ConfigMap"):
+        assert yaml.safe_load(manifest["data"]["windows.yaml"]) == yaml.safe_load(WINDOWS)["windows"]
     spec = one(all_manifests["everything"], "Deployment", "-airflow")["spec"]["template"]["spec"]
     for container in spec["containers"]:
         assert {"name": "RESCALE_WINDOWS", "value": "/etc/rescale/airflow/windows.yaml"} in container["env"]

@@ -20,6 +20,7 @@ from rescale.orchestration.flink.rest import Taking
 from rescale.orchestration.flink.stopping import JobBefore
 from support.deferring import run_operator
 from support.flink_operator import FlinkNamespace, flink_namespace
+from support.helm import CHART, helm
 from support.needs import need, need_kubernetes
 
 MAXIMUM = "pipeline.max-parallelism"
@@ -159,3 +160,24 @@ def test_what_cannot_be_patched_is_refused_with_the_reason(
     assert "give the service account the right to patch flinkdeployments" in str(caught.value)
     with pytest.raises(RequestError, match="there is no connection 'nobody'"):
         read_deployment(msgspec.structs.replace(where, connection="nobody"))
+
+
+def test_with_the_charts_role_jobs_are_handed_over_in_the_namespaces_that_it_names_and_nowhere_else(
+    space: FlinkNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need("helm", "the chart is installed")
+    space.create_account("airflow-worker")
+    named = ["existingAirflow.serviceAccounts[0].name=airflow-worker", f"handover.namespaces={{{space.name}}}"]
+    values = [word for value in named for word in ("--set", value)]
+    done = helm("install", "rescale", str(CHART), "--namespace", space.name, *values)
+    assert done.returncode == 0, done.stderr
+    connection = {"conn_type": "kubernetes", "extra": {"kube_config": space.kubeconfig_of("airflow-worker")}}
+    monkeypatch.setenv("AIRFLOW_CONN_OF_THE_CHART", json.dumps(connection))
+    where = msgspec.structs.replace(space.deploy(JOB, OPTIONS), connection="of_the_chart")
+    wanted = Wanted("s3://bucket/result", 3, "256")
+    assert redeploy(where, wanted) == 1
+    with flink_namespace() as elsewhere:
+        other = msgspec.structs.replace(elsewhere.deploy(JOB, OPTIONS), connection="of_the_chart")
+        with pytest.raises(RequestError, match="refuses to get"):
+            redeploy(other, wanted)
+    assert helm("uninstall", "rescale", "--namespace", space.name).returncode == 0

@@ -75,15 +75,24 @@ class FlinkNamespace:
 
     def kubeconfig(self, verbs: list[str]) -> dict[str, Any]:
         """Access for a service account that may do no more than this to FlinkDeployments in the namespace."""
-        core, rbac, name = client.CoreV1Api(self.api), client.RbacAuthorizationV1Api(self.api), f"sa-{uuid4().hex[:8]}"
+        rbac, name = client.RbacAuthorizationV1Api(self.api), f"sa-{uuid4().hex[:8]}"
         meta = {"name": name}
-        core.create_namespaced_service_account(self.name, {"metadata": meta})
+        self.create_account(name)
         rules = [{"apiGroups": [_KIND[0]], "resources": [_PLURAL], "verbs": verbs}]
         rbac.create_namespaced_role(self.name, {"metadata": meta, "rules": rules})
         role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}
         subject = {"kind": "ServiceAccount", "name": name, "namespace": self.name}
         rbac.create_namespaced_role_binding(self.name, {"metadata": meta, "roleRef": role, "subjects": [subject]})
-        token = core.create_namespaced_service_account_token(name, self.name, {"spec": {"expirationSeconds": 3600}})
+        return self.kubeconfig_of(name)
+
+    def create_account(self, name: str) -> None:
+        """A service account without rights."""
+        client.CoreV1Api(self.api).create_namespaced_service_account(self.name, {"metadata": {"name": name}})
+
+    def kubeconfig_of(self, account: str) -> dict[str, Any]:
+        """Access with the rights of a service account of the namespace."""
+        request = {"spec": {"expirationSeconds": 3600}}
+        token = client.CoreV1Api(self.api).create_namespaced_service_account_token(account, self.name, request)
         configuration = self.api.configuration
         cluster = {"server": configuration.host, "certificate-authority": configuration.ssl_ca_cert}
         return {

@@ -28,6 +28,16 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- if or .Values.airflow.enabled .Values.existingAirflow.serviceAccounts }}yes{{ end }}
 {{- end }}
 
+{{/* The namespaces in which an Airflow runs, as JSON: its pods can mount what lies there. */}}
+{{- define "rescale.airflow.namespaces" -}}
+{{- $namespaces := list }}
+{{- if .Values.airflow.enabled }}{{ $namespaces = append $namespaces .Release.Namespace }}{{ end }}
+{{- range .Values.existingAirflow.serviceAccounts }}
+{{- $namespaces = append $namespaces (.namespace | default $.Release.Namespace) }}
+{{- end }}
+{{- uniq $namespaces | toJson }}
+{{- end }}
+
 {{/* The service accounts of Airflow, as subjects of a binding. */}}
 {{- define "rescale.airflow.subjects" -}}
 {{- if .Values.airflow.enabled }}
