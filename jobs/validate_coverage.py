@@ -9,6 +9,7 @@ from rescale.claim import load_plan
 from rescale.execution.job import add_plan, job_parser, run_job
 from rescale.execution.session import spark_context
 from rescale.execution.steps import validate_coverage, validate_published
+from rescale.planning.discovery import find_metadata
 from rescale.storage.locations import normalise
 
 
@@ -24,13 +25,17 @@ def main() -> int:
         parser.error("give either --plan, or --source and --target")
 
     def body() -> dict[str, Any]:
-        plan = load_plan(normalise(arguments.plan)) if arguments.plan else None
-        work = 2 * plan.bytes_moved if plan else None  # what was moved is read, and what came of it
-        with spark_context("rescale: validate coverage", arguments.master, work) as spark:
-            if plan:
+        name = "rescale: validate coverage"
+        if arguments.plan:
+            plan = load_plan(normalise(arguments.plan))
+            work = 2 * plan.bytes_moved  # what was moved is read, and what came of it
+            with spark_context(name, arguments.master, work) as spark:
                 return validate_coverage(plan, spark)
-            source, target = normalise(arguments.source), normalise(arguments.target)
-            prefixes = [*map(normalise, arguments.allow_prefix)]
+        source, target = normalise(arguments.source), normalise(arguments.target)
+        for uri in (source, target):
+            find_metadata(uri)  # `RequestError` if there is none
+        prefixes = [*map(normalise, arguments.allow_prefix)]
+        with spark_context(name, arguments.master) as spark:
             return validate_published(source, target, prefixes, arguments.key_hash, spark)
 
     return run_job(arguments, body)

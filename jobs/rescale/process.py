@@ -12,12 +12,13 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
+from importlib.util import find_spec
 from typing import Any
 
 import msgspec
 
 from rescale.claim import DOCUMENT_LIMIT
-from rescale.errors import RescaleError, StoreError
+from rescale.errors import RequestError, RescaleError, StoreError
 from rescale.storage.store import open_store
 
 _GRACE_SECONDS = 20
@@ -42,6 +43,12 @@ def run_step(step: Step, result_uri: str, arguments: Sequence[str]) -> dict[str,
     Raises the error that the step ended with, or `StoreError` when it died without saying why. When this process
     is interrupted, the step's processes (Spark's among them) are ended too.
     """
+    if find_spec("pyspark") is None:
+        raise RequestError(
+            "moving and comparing state needs more of the package than is installed",
+            found="no pyspark",
+            advice='pip install "rescale[spark]"; in a checkout: uv sync --all-extras',
+        )
     store = open_store(result_uri)
     store.delete([result_uri])
     process = subprocess.Popen(

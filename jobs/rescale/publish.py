@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rescale.claim import DOCUMENT_LIMIT, check_claim, claimed_by, load_plan, planned_names
 from rescale.errors import IntegrityError, RequestError
-from rescale.planning.places import Places, beside, claim_place
+from rescale.planning.places import Places, beside, claim_place, is_document
 from rescale.planning.plan import Plan
 from rescale.storage.locations import join, name
 from rescale.storage.store import open_store
@@ -87,7 +87,8 @@ def discard(target: str) -> Discarded:
             advice="if you want it gone, delete the directory yourself",
         )
     digest = claimed_by(target)
-    documents = [entry.uri for entry in store.list(beside(target))]
+    lying_beside = [entry.uri for entry in store.list(beside(target))]
+    documents = [uri for uri in lying_beside if is_document(target, uri)]
     if digest is None:
         if there and not documents:
             raise RequestError("nothing of ours lies here", path=target, found=f"{len(there)} files, none claimed")
@@ -101,8 +102,8 @@ def discard(target: str) -> Discarded:
     others = [uri for uri in documents if uri != claim_uri and uri not in plans]
     for batch in (ours, others, [claim_uri], plans):
         store.delete(batch)
-    left = tuple(uri for uri in there if uri not in ours)
-    return Discarded((*ours, *documents), left)
+    removed = (*ours, *documents)
+    return Discarded(removed, tuple(sorted({*there, *lying_beside} - {*removed})))
 
 
 def _certificate(plan: Plan) -> dict[str, str]:

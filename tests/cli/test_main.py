@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +93,15 @@ def test_discard_removes_what_a_run_left(capsys: Captured, tmp_path: Path) -> No
     assert document.keys() == fields("discard")
 
 
+def test_discard_leaves_what_no_run_puts_beside_a_target(capsys: Captured, tmp_path: Path) -> None:
+    savepoint = tmp_path / "target.rescale"
+    shutil.copytree(SOURCE, savepoint)
+    before = sorted(savepoint.iterdir())
+    code, document = answer(capsys, "discard", str(tmp_path / "target"))
+    assert (code, document) == (0, {"removed": [], "left": [str(path) for path in before]})
+    assert sorted(savepoint.iterdir()) == before
+
+
 def test_discard_leaves_a_published_target_alone(capsys: Captured, tmp_path: Path) -> None:
     (tmp_path / "_metadata").write_bytes(b"published")
     code, document = answer(capsys, "discard", str(tmp_path))
@@ -137,7 +150,16 @@ def test_every_error_has_its_code_and_is_json_if_asked_for(
 
 
 @pytest.mark.parametrize(
-    "words", [[], ["inspect"], ["plan", "/a"], ["dance"], ["inspect", "/a", "--loud"], ["discard", "/a", "/b"]]
+    "words",
+    [
+        [],
+        ["inspect"],
+        ["plan", "/a"],
+        ["dance"],
+        ["inspect", "/a", "--loud"],
+        ["discard", "/a", "/b"],
+        ["inspect", "/a", "--out", "json"],
+    ],
 )
 def test_words_that_are_not_understood_are_a_request_error(capsys: Captured, words: list[str]) -> None:
     code, document = answer(capsys, *words)
@@ -152,6 +174,18 @@ def test_the_form_of_errors_is_known_before_the_words_are_parsed(capsys: Capture
     assert json.loads(capsys.readouterr().out)["error"] == "RequestError"
     assert main(["inspect", "/a", "--output", "xml"]) == 2
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("words", [["inspect", SOURCE, "--output", "json"], ["inspect", "/nowhere", "--output=json"]])
+def test_a_reader_that_goes_away_ends_it_without_a_word(words: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    rescale = [sys.executable, "-m", "rescale.cli.main", *words]
+    for stderr in (subprocess.PIPE, writing):
+        done = subprocess.run(rescale, stdout=writing, stderr=stderr, check=False)
+        assert done.returncode == 1
+        assert not done.stderr
+    os.close(writing)
 
 
 @pytest.mark.parametrize("command", ["inspect", "plan", "run", "validate", "diff", "discard"])

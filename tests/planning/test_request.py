@@ -8,7 +8,7 @@ import pytest
 
 from rescale.errors import RequestError
 from rescale.flink.operator_id import operator_id_of_uid
-from rescale.planning.request import make_request, parse_numbers, read_uids
+from rescale.planning.request import make_request, parse_key_hashes, parse_numbers, read_uids
 
 
 def test_places_get_their_one_spelling() -> None:
@@ -36,6 +36,14 @@ def test_the_target_lies_apart_from_the_source(source: str, target: str) -> None
         make_request(source, target)
 
 
+def test_the_target_lies_apart_from_the_source_behind_symbolic_links_too(tmp_path: Path) -> None:
+    (tmp_path / "source").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "source")
+    for source, target in (("source", "link/t"), ("link", "source/t"), ("source", "link")):
+        with pytest.raises(RequestError, match="must not lie inside the source"):
+            make_request(str(tmp_path / source), str(tmp_path / target))
+
+
 def test_a_name_that_only_begins_alike_is_apart() -> None:
     assert make_request("/a/b", "/a/b-rescaled").target == "/a/b-rescaled"
 
@@ -50,6 +58,12 @@ def test_parallelism_is_for_all_or_for_one() -> None:
 def test_a_word_that_is_no_parallelism_is_named(word: str) -> None:
     with pytest.raises(RequestError, match="not a parallelism"):
         parse_numbers([word], "parallelism")
+
+
+@pytest.mark.parametrize("word", ["", "counts=", "nonsense", "counts=objects hash"])
+def test_a_word_that_is_no_hash_of_keys_is_named(word: str) -> None:
+    with pytest.raises(RequestError, match="not a hash of keys"):
+        parse_key_hashes([word])
 
 
 @pytest.mark.parametrize(("words", "whose"), [(["2", "3"], "all operators"), (["a=2", "a=2"], "operator 'a'")])

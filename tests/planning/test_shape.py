@@ -99,3 +99,18 @@ def test_a_maximum_of_one_is_for_those_alone_that_have_it() -> None:
     with pytest.raises(RequestError, match="max parallelism 1 is for ever") as caught:
         maxima({"": 1}, for_all=1)
     assert caught.value.operator == "counts"
+
+
+def test_a_name_that_two_operators_have_is_refused() -> None:
+    both = (operator("one", label="the map"), operator("other", label="the map"))
+    with pytest.raises(RequestError, match="'the map' is the name of 2 operators") as caught:
+        new_shapes(both, Request("/s", "/t", {"the map": 2}))
+    assert operator_id_of_uid("other") in str(caught.value.found)
+    chosen = new_shapes(both, Request("/s", "/t", {"other": 7}))
+    assert [shape.parallelism for shape in chosen.values()] == [2, 7]
+
+
+def test_an_operator_that_is_named_in_two_ways_is_refused() -> None:
+    with pytest.raises(RequestError, match="the same operator is named twice") as caught:
+        new_shapes(OPERATORS, Request("/s", "/t", {"counts": 2, operator_id_of_uid("counts"): 3}))
+    assert caught.value.operator == "counts"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from rescale.errors import RequestError
 from rescale.planning.prepare import Prepared, prepare
@@ -13,7 +13,10 @@ from rescale.storage.locations import normalise
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are `RequestError`s, so that they can be answered in JSON too."""
+    """A parser whose errors are `RequestError`s, so that they can be answered in JSON too; nothing is abbreviated."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(allow_abbrev=False, **arguments)
 
     def error(self, message: str) -> NoReturn:
         raise RequestError(message, advice=f"see {self.prog} --help")

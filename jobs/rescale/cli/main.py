@@ -55,22 +55,27 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    words = sys.argv[1:] if words is None else words
+    try:
+        code = _answered(sys.argv[1:] if words is None else words)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader of our output went away
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        return 1
+    return code
+
+
+def _answered(words: Sequence[str]) -> int:
     output = Output("json" if _asks_for_json(words) else "text")
     try:
         arguments = parser().parse_args(words)
-        code = int(arguments.execute(arguments, output) or 0)
-        sys.stdout.flush()
+        return int(arguments.execute(arguments, output) or 0)
     except RescaleError as error:
         output.error(error)
         return error.exit_code
     except KeyboardInterrupt:
-        output.say("interrupted; the same command resumes")
+        output.say("interrupted; the same command takes it up again")
         return 130
-    except BrokenPipeError:  # the reader of our output went away
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    return code
 
 
 def _asks_for_json(words: Sequence[str]) -> bool:

@@ -1,7 +1,8 @@
 """What the mains in `jobs/` share: arguments, the result document, the exit code.
 
 A job is a process: `JOB --result URI`, most with `--plan URI`. Whatever happens, it leaves a result document and exits
-with the code of the error; a final error prints its sentence and no traceback.
+with the code of the error. An error is told once, without a traceback: by the process that started this one, which has
+it from the document, or here if nobody is attached.
 """
 
 from __future__ import annotations
@@ -43,20 +44,30 @@ def run_job(arguments: argparse.Namespace, body: Callable[[], dict[str, Any]]) -
     """Runs `body`, writes what it returns (or the error that it raises) to `--result`; returns the exit code."""
     if arguments.attached:
         threading.Thread(target=_end_with_standard_input, daemon=True).start()
-    result_uri = arguments.result
+    failure: RescaleError | None = None
     try:
-        result_uri = normalise(result_uri)
-        document = {"status": "done", **body()}
-        code = 0
-    except RescaleError as error:
-        print(f"error: {error}", file=sys.stderr)
-        document, code = {"status": "failed", **error.to_json()}, error.exit_code
-    try:
+        result_uri = normalise(arguments.result)
+        document, failure = _outcome(body)
         open_store(result_uri).put(result_uri, msgspec.json.encode(document))
     except RescaleError as error:
+        _tell(failure)
         print(f"error: the result document could not be written: {error}", file=sys.stderr)
-        return code or error.exit_code
-    return code
+        return (failure or error).exit_code
+    if not arguments.attached:
+        _tell(failure)
+    return 0 if failure is None else failure.exit_code
+
+
+def _outcome(body: Callable[[], dict[str, Any]]) -> tuple[dict[str, Any], RescaleError | None]:
+    try:
+        return {"status": "done", **body()}, None
+    except RescaleError as error:
+        return {"status": "failed", **error.to_json()}, error
+
+
+def _tell(failure: RescaleError | None) -> None:
+    if failure is not None:
+        print(f"error: {failure}", file=sys.stderr)
 
 
 def _end_with_standard_input() -> None:

@@ -11,14 +11,20 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import as_file, files
+from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
 
+from rescale.errors import RequestError, StoreError
 from rescale.execution.executors import Executors, executors_for
+
+_JAVA = "a JDK 17 or newer"
 
 _LOCAL = re.compile(r"local(\[[\d*]+\])?")
 
@@ -36,12 +42,14 @@ def spark_context(name: str, master: str | None, work: int | None = None) -> Ite
 
     `master` None leaves it to `spark-submit` and its configuration.
     """
+    _check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = (
         SparkConf()
         .setAppName(name)
         .set("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
         .set("spark.python.unix.domain.socket.enabled", "true")
+        .set("spark.python.daemon.module", "rescale.execution.worker_daemon")
         .set("spark.ui.showConsoleProgress", "false")
     )
     for variable, size in _MALLOC.items():
@@ -58,15 +66,33 @@ def spark_context(name: str, master: str | None, work: int | None = None) -> Ite
                     "spark.driver.extraJavaOptions",
                     f"-Dlog4j2.configurationFile={logging.as_uri()} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
                 )
-        if master is None or not _LOCAL.match(master):
-            conf.set("spark.driver.defaultJavaOptions", f"-Dlog4j2.configurationFile={logging.as_uri()}")
-            conf = _with_executors(conf, work)
-        context = SparkContext(conf=conf)
+        try:
+            if master is None or not _LOCAL.match(master):
+                conf.set("spark.driver.defaultJavaOptions", f"-Dlog4j2.configurationFile={logging.as_uri()}")
+                conf = _with_executors(conf, work)
+            context = SparkContext(conf=conf)
+        except PySparkRuntimeError as error:
+            raise StoreError(
+                "Spark does not start", found=error, advice=f"look at the output above; Spark needs {_JAVA}"
+            ) from None
     context.setLogLevel("ERROR")
     try:
         yield context
     finally:
         context.stop()
+
+
+def _check_java() -> None:
+    """`RequestError` if there is no Java where Spark looks for it (its script `spark-class`)."""
+    home = os.environ.get("JAVA_HOME")
+    program = str(Path(home, "bin", "java")) if home else "java"
+    if shutil.which(program) is None:
+        raise RequestError(
+            f"Spark needs {_JAVA}",
+            expected="bin/java in JAVA_HOME, or java on the path where JAVA_HOME is not set",
+            found=f"no {program}",
+            advice="Debian: apt install openjdk-17-jdk-headless",
+        )
 
 
 def _with_executors(ours: SparkConf, work: int | None) -> SparkConf:

@@ -5,9 +5,14 @@ Flink deletes a claimed savepoint directory non-recursively, so the target must 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from rescale.storage.locations import join
+
+_DOCUMENT = re.compile(
+    r"claim|candidate|certificate\.json|plan-[0-9a-f]{64}\.(json|md)|(half|result)-\w+\.json|staging/.+|\..+\.tmp"
+)
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,11 @@ class Places:
 def beside(target: str) -> str:
     """Our own directory, beside the target."""
     return target + ".rescale"
+
+
+def is_document(target: str, uri: str) -> bool:
+    """Whether a file in our own directory is one that a run puts there; what a killed one left half written is, too."""
+    return _DOCUMENT.fullmatch(uri.removeprefix(f"{beside(target)}/")) is not None
 
 
 def claim_place(target: str) -> str:

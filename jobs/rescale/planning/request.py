@@ -10,7 +10,8 @@ from pathlib import Path
 from rescale.errors import RequestError
 from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
-from rescale.storage.locations import contains, normalise, parent
+from rescale.flink.serializers.formulas import KNOWN, parse_formula
+from rescale.storage.locations import contains, normalise, parent, real
 
 
 class Format(StrEnum):
@@ -61,7 +62,8 @@ def make_request(
             advice="name a directory that does not exist yet",
         )
     snapshot = source.removesuffix("/_metadata")
-    if contains(snapshot, target) or contains(target, snapshot):
+    real_snapshot, real_target = real(snapshot), real(target)
+    if contains(real_snapshot, real_target) or contains(real_target, real_snapshot):
         raise RequestError(
             "the target must not lie inside the source, nor around it",
             path=target,
@@ -101,8 +103,11 @@ def parse_key_hashes(words: Iterable[str]) -> dict[str, str]:
     names: dict[str, str] = {}
     for word in words:
         operator, _, name = word.rpartition("=")
-        if not name:
-            raise RequestError(f"not a hash of keys: {word!r}", expected="NAME or UID=NAME, or module:function")
+        if ":" not in name and name != KNOWN and parse_formula(name) is None:
+            raise RequestError(
+                f"not a hash of keys: {word!r}",
+                expected="HASH or UID=HASH, where HASH is a formula such as objects-hash(a,b), or module:function",
+            )
         _refuse_twice(names, operator, "hash of keys", word)
         names[operator] = name
     return names
@@ -119,7 +124,8 @@ def read_uids(path: str) -> tuple[tuple[str, str], ...]:
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeError) as error:
-        raise RequestError(f"the list of uids cannot be read: {error}", path=path) from None
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise RequestError(f"the list of uids cannot be read: {reason}", path=path) from None
     return parse_uids(lines)
 
 

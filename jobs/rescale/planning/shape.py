@@ -57,7 +57,17 @@ def new_shapes(operators: Sequence[Operator], request: Request) -> dict[str, Sha
 def by_operator(operators: Sequence[Operator], words: Mapping[str, T]) -> dict[str, T]:
     """What a request says of single operators, by operator id; `RequestError` names one that is not there."""
     by_id = {operator.entry.operator_id: operator for operator in operators}
-    return {_find(by_id, selector): value for selector, value in words.items() if selector}
+    selected: dict[str, str] = {}
+    for selector in filter(None, words):
+        operator_id = _find(by_id, selector)
+        if operator_id in selected:
+            raise RequestError(
+                "the same operator is named twice",
+                operator=by_id[operator_id].label,
+                found=f"{selected[operator_id]!r} and {selector!r}",
+            )
+        selected[operator_id] = selector
+    return {operator_id: words[selector] for operator_id, selector in selected.items()}
 
 
 def _above_maximum(operator: Operator, wanted: int, maximum: int) -> RequestError:
@@ -82,8 +92,14 @@ def _above_maximum(operator: Operator, wanted: int, maximum: int) -> RequestErro
 
 def _find(by_id: dict[str, Operator], selector: str) -> str:
     """The operator id that a uid, a name given by `--uids`, or an operator id stands for."""
-    ids = [operator_id for operator_id, operator in by_id.items() if operator.label == selector]
-    ids += [selector.lower()] if is_operator_id(selector) else []
+    named = [operator_id for operator_id, operator in by_id.items() if operator.label == selector]
+    if len(named) > 1:
+        raise RequestError(
+            f"{selector!r} is the name of {len(named)} operators",
+            found=", ".join(sorted(named)),
+            advice="name one by its operator id",
+        )
+    ids = [*named, *([selector.lower()] if is_operator_id(selector) else [])]
     ids += [operator_id_of_uid(selector)]
     for operator_id in ids:
         if operator_id in by_id:

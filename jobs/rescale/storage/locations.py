@@ -2,11 +2,12 @@
 
 Flink and people write the same place in several ways (`file:///a`, `s3a://b/k`, trailing slashes, `..`); one
 spelling of each makes places comparable. As in Flink's `Path`, slashes in a row are one, and a percent sign is a
-percent sign: nothing is decoded. Symbolic links are left alone.
+percent sign: nothing is decoded. Symbolic links are left alone; only `real` follows them.
 """
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 from pathlib import Path
@@ -67,6 +68,11 @@ def split_s3(uri: str) -> tuple[str, str]:
 def contains(directory: str, uri: str) -> bool:
     """Whether `uri` is `directory` or lies below it, by whole path components."""
     return uri == directory or uri.startswith(directory.rstrip("/") + "/")
+
+
+def real(uri: str) -> str:
+    """The same place where no symbolic link is on the way, to see whether it lies in another one."""
+    return uri if is_s3(uri) else os.path.realpath(uri)
 
 
 def _clean(path: str) -> str:

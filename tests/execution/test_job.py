@@ -1,0 +1,68 @@
+"""How a job's process ends: with a result document, and with an error told once."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rescale.errors import IntegrityError, RequestError
+from rescale.execution.job import run_job
+from rescale.execution.session import spark_context
+
+Captured = pytest.CaptureFixture[str]
+
+
+def arguments(result: Path | str, *, attached: bool) -> argparse.Namespace:
+    return argparse.Namespace(result=str(result), attached=attached)
+
+
+def failing() -> dict[str, Any]:
+    raise IntegrityError("a record is missing", state="counts")
+
+
+@pytest.fixture(autouse=True)
+def _nobody_at_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rescale.execution.job._end_with_standard_input", lambda: None)
+
+
+@pytest.mark.parametrize("attached", [True, False])
+def test_what_was_done_is_in_the_document(attached: bool, tmp_path: Path, capsys: Captured) -> None:
+    result = tmp_path / "result.json"
+    assert run_job(arguments(result, attached=attached), lambda: {"bytes": 1}) == 0
+    assert json.loads(result.read_text()) == {"status": "done", "bytes": 1}
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("attached", [True, False])
+def test_an_error_is_told_by_whoever_started_the_job(attached: bool, tmp_path: Path, capsys: Captured) -> None:
+    result = tmp_path / "result.json"
+    assert run_job(arguments(result, attached=attached), failing) == 4
+    assert json.loads(result.read_text())["what"] == "a record is missing"
+    assert capsys.readouterr().err == ("" if attached else "error: a record is missing\n  state: counts\n")
+
+
+@pytest.mark.parametrize("attached", [True, False])
+@pytest.mark.parametrize("result", ["/dev/null/result.json", "http://host/result.json"])
+def test_without_a_document_all_errors_are_told(result: str, attached: bool, capsys: Captured) -> None:
+    assert run_job(arguments(result, attached=attached), dict) == 2
+    assert "the result document could not be written" in capsys.readouterr().err
+    if result.startswith("/"):
+        assert run_job(arguments(result, attached=attached), failing) == 4
+        assert capsys.readouterr().err.count("error: ") == 2
+
+
+@pytest.mark.parametrize(("home", "missing"), [("/nowhere", "/nowhere/bin/java"), (None, "java")])
+def test_a_machine_without_java_is_told_what_it_needs(
+    home: str | None, missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    if home is not None:
+        monkeypatch.setenv("JAVA_HOME", home)
+    with pytest.raises(RequestError, match="Spark needs a JDK 17") as caught, spark_context("a test", "local"):
+        pass
+    assert caught.value.found == f"no {missing}"
