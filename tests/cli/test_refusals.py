@@ -308,4 +308,4 @@ def test_another_shape_of_rocksdb_directories(
     capsys: Captured, source: Path, shape: tuple[str, ...], tmp_path: Path
 ) -> None:
     error = refusal(capsys, source, tmp_path / "target", *shape)
-    assert error["advice"] == "ask for --format canonical, which every state backend restores"
+    assert error["advice"] == "ask for --format canonical, which every state backend but ForSt restores"

@@ -66,6 +66,8 @@ def test_keys_picked_by_hand() -> None:
     assert "(pending)" in ways
     (good,) = said(replace(NOTHING, hand_picked_keys=(replace(PICKED, idle=(), crowded=()),)))
     assert "good for this shape only" in good
+    (sure, _) = said(replace(NOTHING, hand_picked_keys=(replace(PICKED, chance=1e-9),)))
+    assert "by chance in less than 0.1% of cases" in sure
 
 
 def test_a_union_list_that_grows_and_one_that_is_large() -> None:

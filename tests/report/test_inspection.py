@@ -196,7 +196,10 @@ def test_databases_of_other_subtasks_are_said(tmp_path: Path) -> None:
 def test_files_that_are_gone_are_named() -> None:
     streams = tuple(own_stream(i, 2, 128, Framing.HEAP) for i in range(2))
     gone = inspection(snapshot(operator("counts", keyed=streams), missing=("/source/2",)))
-    assert gone["warnings"] == ["a file that the snapshot refers to is gone: /source/2"]
+    assert gone["warnings"] == ["files that the snapshot refers to are gone: /source/2"]
+    many = inspection(snapshot(operator("counts", keyed=streams), missing=tuple(f"/source/{i}" for i in range(2000))))
+    assert many["warnings"][0].endswith("/source/3, /source/4 and 1,995 more")
+    assert len(many["missing"]) == 2000
 
 
 def test_bytes_are_those_of_the_files() -> None:

@@ -76,8 +76,8 @@ def add_shape(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=[one.value for one in Format],
         default=Format.KEEP.value,
-        help="the kind of keyed state in the result: the source's, or canonical, which every state backend restores "
-        "(default: %(default)s; RocksDB's own kind can be kept in its own shape only)",
+        help="the kind of keyed state in the result: the source's, or canonical, which every state backend but ForSt "
+        "restores (default: %(default)s; RocksDB's own kind can be kept in its own shape only)",
     )
     add_key_hash(parser)
 

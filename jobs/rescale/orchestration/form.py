@@ -117,7 +117,7 @@ def _shape_fields() -> Form:
             enum=[one.value for one in Format],
             values_display={
                 Format.KEEP.value: "keep: as in the source",
-                Format.CANONICAL.value: "canonical: restored by every state backend",
+                Format.CANONICAL.value: "canonical: restored by every state backend but ForSt",
             },
             title="Kind of the result",
             section=_HOW,

@@ -25,7 +25,7 @@ def copied_databases(
             operator=operator.label,
             expected=f"parallelism {entry.parallelism} and max parallelism {entry.max_parallelism}",
             found=f"parallelism {shape.parallelism} and max parallelism {shape.max_parallelism}",
-            advice="ask for --format canonical, which every state backend restores",
+            advice="ask for --format canonical, which every state backend but ForSt restores",
         )
     databases = tuple(NewDatabase(d.subtask, d.key_groups.first, len(d.key_groups)) for d in operator.databases)
     return databases, [stream for database in operator.databases for stream in _streams(database, inline)]

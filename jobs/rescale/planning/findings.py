@@ -11,18 +11,26 @@ from rescale.planning.locate import is_checkpoint_directory
 from rescale.planning.losses import lost_timers, mislaid_files
 from rescale.planning.snapshot import Database, KeyedStream, Operator, Snapshot
 
+_MOST_NAMED = 5
+
 
 def findings(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = ()) -> list[str]:
     """One sentence for each finding, worst first; `kafka` are the offsets that were read, if they were."""
     return [
         *mislaid_files(snapshot),
-        *(f"a file that the snapshot refers to is gone: {uri}" for uri in snapshot.missing),
+        *_gone(snapshot.missing),
         *lost_timers(snapshot),
         *(sentence for operator in snapshot.operators for sentence in _layout(operator)),
         *map(str, stopped_consumers(snapshot)),
         *map(str, audit(kafka)),
         *_ownership(snapshot),
     ]
+
+
+def _gone(missing: Sequence[str]) -> Iterator[str]:
+    if missing:
+        more = f" and {len(missing) - _MOST_NAMED:,} more" if len(missing) > _MOST_NAMED else ""
+        yield f"files that the snapshot refers to are gone: {', '.join(missing[:_MOST_NAMED])}{more}"
 
 
 def _layout(operator: Operator) -> Iterator[str]:

@@ -21,7 +21,7 @@ class Format(StrEnum):
     """The source's."""
 
     CANONICAL = "canonical"
-    """The one that every state backend restores."""
+    """The one that every state backend but ForSt restores."""
 
 
 @dataclass(frozen=True)

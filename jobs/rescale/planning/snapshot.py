@@ -272,6 +272,6 @@ class Snapshot:
                 path=self.metadata_uri,
                 expected=f"{len(self.files) - 1} files of state",
                 found=f"{len(self.missing)} missing, such as {self.missing[0]}",
-                advice="take another snapshot, for Flink cannot restore this one either; rescale inspect says which "
-                "files these are, and how it came about where that is known",
+                advice="take another snapshot, for Flink cannot restore this one either; rescale inspect says how "
+                "it came about where that is known, and with --output json which files these are",
             )

@@ -191,13 +191,17 @@ def hand_picked_sentences(document: dict[str, Any]) -> Iterator[str]:
     """Keys that stand for subtasks: what becomes of them, and what to do."""
     for found in document["hand_picked_keys"]:
         keys = _some([key["key"] for key in found["keys"]])
-        surely = "the smallest that do" if found["smallest"] else f"by chance in {found['chance']:.1%} of cases"
+        surely = "the smallest that do" if found["smallest"] else f"by chance in {_percent(found['chance'])} of cases"
         yield (
             f"{found['label']}: its {counted(len(found['keys']), 'key')} ({keys}; {surely}) are one for each of "
             f"{found['parallelism']} subtasks, as if picked by hand so that keyBy addresses subtasks. " + _fate(found)
         )
         if found["idle"] or found["crowded"]:
             yield f"{found['label']}: {_ways(found)}"
+
+
+def _percent(part: float) -> str:
+    return f"{part:.1%}" if part >= 0.001 else "less than 0.1%"
 
 
 def _fate(found: dict[str, Any]) -> str:

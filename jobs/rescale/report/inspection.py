@@ -41,6 +41,7 @@ def inspection(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = ()) -> dict[s
         "taken": snapshot.taken.isoformat(sep=" ", timespec="seconds") if snapshot.taken else None,
         "files": len(snapshot.files) - 1,
         "bytes": snapshot.bytes,
+        "missing": list(snapshot.missing),
         "operators": [_operator(operator) for operator in snapshot.operators],
         "kafka": [kafka_document(offsets) for offsets in kafka],
         "warnings": [

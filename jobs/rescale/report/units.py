@@ -6,10 +6,10 @@ from __future__ import annotations
 def human_bytes(size: float) -> str:
     """Decimal units, three digits: `1.23 MB`."""
     for unit in ("bytes", "KB", "MB", "GB", "TB"):
-        if abs(size) < 1000 or unit == "TB":
+        if abs(size) < 999.5 or unit == "TB":
             break
         size /= 1000
-    return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.3g} {unit}"
+    return f"{size:.0f} {unit}" if unit == "bytes" else f"{_rounded(size, 3)} {unit}"
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
@@ -21,7 +21,12 @@ def duration(seconds: float) -> str:
     """One unit, two digits: `40 s`, `3 min`, `2.5 h`."""
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
-    return f"{seconds / 60:.2g} min" if seconds < 90 * 60 else f"{seconds / 3600:.2g} h"
+    return f"{_rounded(seconds / 60, 2)} min" if seconds < 90 * 60 else f"{_rounded(seconds / 3600, 2)} h"
+
+
+def _rounded(number: float, digits: int) -> str:
+    """To so many digits, but never to tens: `1.2`, `12`, `1,234`."""
+    return f"{number:.{digits}g}" if abs(number) < 10**digits - 0.5 else f"{number:,.0f}"
 
 
 def arrow(old: int, new: int) -> str:
