@@ -83,6 +83,7 @@ def test_empty_lines_are_no_values() -> None:
         {"max_parallelism": -1},
         {"format": "native"},
         {"approval_minutes": 0},
+        {"approval_minutes": 1e12},
         {"key_hashes": ["visits="]},
         {"allowed_prefixes": ["shared"]},
         {"operator_names": [1]},

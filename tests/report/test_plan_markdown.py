@@ -27,6 +27,8 @@ def test_totals_the_largest_operators_and_all_warnings() -> None:
     assert table.count("4 → 6") == 10
     assert "clicks-per-user" in table
     assert all(f"* {warning}" in text for warning in plan.warnings)
+    assert "* relocate: the max parallelism stays" in text
+    assert "* worst ÷ mean: the keyed state of the fullest subtask" in text
     assert "the job is down while" in text
     assert plan.start.command in text
 

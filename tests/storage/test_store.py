@@ -52,8 +52,10 @@ def test_a_file_that_changed_is_not_read(store: Store, home: str) -> None:
     store.put(uri, b"after!")
     if pin and pin.mtime_ns:
         os.utime(uri, ns=(0, pin.mtime_ns + 1))
-    with pytest.raises(SnapshotError, match="has changed"):
+    with pytest.raises(SnapshotError, match="has changed") as changed:
         store.read(uri, 0, 6, pin)
+    assert all((told or "").startswith("6 bytes, ") for told in (changed.value.expected, changed.value.found))
+    assert changed.value.expected != changed.value.found
     with pytest.raises(SnapshotError, match="has changed"):
         store.read_all(uri, 6, pin)
     store.put(uri, b"cut")

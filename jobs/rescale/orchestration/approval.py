@@ -51,9 +51,9 @@ class PlanApproval(ApprovalOperator):
             return self._go_on(context, approved=True)
         if (given := _given_answer(context)) is not None:
             return self._take(context, given.chosen_options, given.responded_by_user)
-        with ended_by_our_errors(), storage_access(params["connection"]):
-            self.body = _question(load_plan(planned["plan"]).places)
         self.response_timeout = self._patience(params["approval_minutes"])
+        with ended_by_our_errors(), storage_access(params["connection"]):
+            self.body = _question(load_plan(planned["plan"]).places, datetime.now(UTC) + self.response_timeout)
         return super().execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
@@ -93,6 +93,9 @@ def _given_answer(context: Context) -> HITLDetailResponse | None:
     return given if given.response_received else None
 
 
-def _question(places: Places) -> str:
+def _question(places: Places, until: datetime) -> str:
     page, _ = open_store(places.plan_page).read_all(places.plan_page, DOCUMENT_LIMIT)
-    return f"{page.decode()}\nThe whole plan: `{places.plan}`"
+    return (
+        f"{page.decode()}\nThe whole plan: `{places.plan}`\n\n"
+        f"Without an answer until {until:%Y-%m-%d %H:%M} UTC the plan counts as rejected."
+    )

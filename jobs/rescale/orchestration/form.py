@@ -25,7 +25,8 @@ _RANGE: dict[str, Any] = {"exclusiveMinimum": 0, "exclusiveMaximum": UPPER_BOUND
 _KEY_HASH = "^(.+=)?[^=]+$"
 _EMPTY_OR = "^$|"
 
-_OPERATORS, _HOW, _STORAGE = "Single operators", "How", "Storage"
+_OPERATORS, _RESULT, _STORAGE = "Single operators", "Result and approval", "Storage"
+_YEAR_MINUTES = 366 * 24 * 60
 
 Form = dict[str, Param]
 
@@ -120,7 +121,7 @@ def _shape_fields() -> Form:
                 Format.CANONICAL.value: "canonical: restored by every state backend but ForSt",
             },
             title="Kind of the result",
-            section=_HOW,
+            section=_RESULT,
             description_md="RocksDB's own kind can be kept only where no parallelism changes.",
         ),
     }
@@ -132,7 +133,7 @@ def _approval_fields() -> Form:
             False,
             type="boolean",
             title="Ask before anything moves",
-            section=_HOW,
+            section=_RESULT,
             description_md="The run waits until somebody has read and approved the plan. Rejecting it ends the run and "
             "removes what was staged.",
         ),
@@ -140,8 +141,9 @@ def _approval_fields() -> Form:
             120,
             type="number",
             exclusiveMinimum=0,
+            exclusiveMaximum=_YEAR_MINUTES,
             title="Minutes to approve in",
-            section=_HOW,
+            section=_RESULT,
             description_md="After that the plan counts as rejected.",
         ),
     }

@@ -9,10 +9,12 @@ from tabulate import tabulate
 
 from rescale.report.insights import restores_table, sentences
 from rescale.report.kafka import kafka_line
-from rescale.report.planned import OPERATOR_HEADERS, operator_row
+from rescale.report.planned import OPERATOR_HEADERS, operator_row, work_lines
 from rescale.report.units import counted, human_bytes
 
 _LARGEST = 10
+
+_EVENNESS = "worst ÷ mean: the keyed state of the fullest subtask, in times of the mean, before → after"
 
 
 def plan_markdown(summary: dict[str, Any]) -> str:
@@ -29,6 +31,8 @@ def plan_markdown(summary: dict[str, Any]) -> str:
         f"### {title}",
         _table(OPERATOR_HEADERS, [operator_row(operator) for operator in operators[:_LARGEST]]),
     ]
+    if meanings := work_lines(summary):
+        blocks.append("\n".join(f"* {line}" for line in (*meanings, _EVENNESS)))
     blocks += _listed("Kafka sources", [kafka_line(source) for source in summary["kafka"]])
     restores = restores_table(summary["insight"])
     if restores.rows:

@@ -61,8 +61,7 @@ def plan_text(summary: dict[str, Any]) -> str:
             "",
             tabulate(shares, headers=("operator", "new subtask", "key groups", "state"), disable_numparse=True),
         ]
-    kinds = {operator["work"] for operator in summary["operators"] if operator["keyed_bytes"]}
-    lines += [f"\n{kind}: {_WORK[kind]}" for kind in sorted(kinds)]
+    lines += [f"\n{line}" for line in work_lines(summary)]
     lines += kafka_text(summary["kafka"])
     lines += insight_lines(summary["insight"])
     lines += [f"\nwarning: {warning}" for warning in summary["warnings"]]
@@ -84,6 +83,12 @@ def operator_row(operator: dict[str, Any]) -> tuple[str, ...]:
         f"{operator['evenness']:.2f} → {operator['new_evenness']:.2f}" if keyed else "",
         human_bytes(operator["operator_bytes"]) if operator["operator_bytes"] else "",
     )
+
+
+def work_lines(summary: dict[str, Any]) -> list[str]:
+    """What each class of work that a summary names means."""
+    kinds = {operator["work"] for operator in summary["operators"] if operator["keyed_bytes"]}
+    return [f"{kind}: {_WORK[kind]}" for kind in sorted(kinds)]
 
 
 _WORK = {

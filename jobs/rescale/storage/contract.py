@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Protocol
 
 
@@ -19,6 +19,13 @@ class Pin:
     size: int
     etag: str | None = None
     mtime_ns: int | None = None
+
+    def __str__(self) -> str:
+        version = "" if self.etag is None else f", ETag {self.etag}"
+        if self.mtime_ns is not None:
+            seconds, rest = divmod(self.mtime_ns, 10**9)
+            version = f", written {datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}.{rest:09} UTC"
+        return f"{self.size:,} bytes{version}"
 
 
 @dataclass(frozen=True)
