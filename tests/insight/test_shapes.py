@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from rescale.insight.key_group_sizes import KeyGroupSizes, evenness
-from rescale.insight.shapes import ShapeAdvice, hot_key_groups, shape_advice
+from rescale.insight.shapes import ShapeAdvice, evenness_at, hot_key_groups, shape_advice
 
 
 def advice(parallelism: int, sizes: list[int], *others: int) -> ShapeAdvice:
-    return shape_advice("id", "counts", parallelism, others, KeyGroupSizes(tuple(sizes), exact=True), ())
+    return shape_advice("id", "counts", parallelism, others, KeyGroupSizes(tuple(sizes), exact=True), 1.0, ())
 
 
 def test_worst_by_mean() -> None:
@@ -17,6 +17,7 @@ def test_worst_by_mean() -> None:
     assert evenness([30, 0, 0]) == 3.0
     assert evenness([3, 1]) == 1.5
     assert evenness([0, 0]) == evenness([]) == 1.0
+    assert evenness_at([1, 2, 3, 4], 2) == 1.4
 
 
 @pytest.mark.parametrize(
@@ -32,7 +33,8 @@ def test_the_divisor_next_to_the_asked_parallelism_is_recommended(
 
 def test_what_does_not_divide_lets_capacity_wait() -> None:
     found = advice(100, [10] * 128)
-    (asked,) = [candidate for candidate in found.candidates if candidate.parallelism == 100]
+    asked = found.asked
+    assert asked.parallelism == 100
     assert (asked.least_key_groups, asked.most_key_groups) == (1, 2)
     assert asked.evenness == pytest.approx(20 * 100 / 1280)
     assert found.idle == pytest.approx(1 - 1.28 / 2)

@@ -44,6 +44,19 @@ def test_a_person_sees_what_moves_where() -> None:
     assert "warning: only the parallelism changes" in text
 
 
+@pytest.mark.parametrize("shape", [{}, {"max_parallelism": ["256"]}])
+def test_both_tables_say_the_same_of_evenness(shape: dict[str, list[str]]) -> None:
+    taken = opened("1.20-clicks")
+    plan = make_plan(taken, make_request(directory("1.20-clicks"), "/target", ["3"], **shape), {})
+    summary = plan_summary(plan, taken)
+    planned = {one["operator_id"]: one for one in summary["operators"]}
+    for advised in summary["insight"]["shapes"]:
+        at = {candidate["parallelism"]: candidate["evenness"] for candidate in advised["candidates"]}
+        one = planned[advised["operator_id"]]
+        assert one["new_evenness"] == at[3]
+        assert one["evenness"] == (advised["now"] if shape else at[4]) > 1.2
+
+
 def test_an_operator_that_stays_has_no_arrow() -> None:
     text = plan_text(plan_summary(plan_of("2-lazy"), opened("2-lazy")))
     assert "3 →" not in text.split("Flink reads")[0]

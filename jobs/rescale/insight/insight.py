@@ -11,7 +11,7 @@ from rescale.insight.durations import Durations, durations, restore_seconds
 from rescale.insight.flink_restore import OperatorRestore, flink_restore
 from rescale.insight.hand_picked_keys import HandPickedKeys, hand_picked_keys
 from rescale.insight.key_group_sizes import KeyGroupSizes, key_group_sizes
-from rescale.insight.shapes import ShapeAdvice, hot_key_groups, shape_advice
+from rescale.insight.shapes import ShapeAdvice, evenness_at, hot_key_groups, shape_advice
 from rescale.insight.unions import UnionList, union_lists
 from rescale.planning.plan import OperatorPlan, Plan
 from rescale.planning.shape import Shape
@@ -106,6 +106,7 @@ def _advice(operator: Operator, parallelism: int, new_sizes: KeyGroupSizes | Non
         parallelism,
         [operator.entry.parallelism, *(scale.of(operator) for scale in SCALES)],
         new_sizes or sizes,
+        evenness_at(sizes.sizes, operator.entry.parallelism),
         hot_key_groups(sizes.sizes, parallelism),
     )
 

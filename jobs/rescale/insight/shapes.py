@@ -45,7 +45,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class ShapeAdvice:
-    """For one operator at a `parallelism` and `max_parallelism`.
+    """For one operator at a `parallelism` and `max_parallelism`; `now` is worst ÷ mean of the snapshot as it is.
 
     `idle` is the part of all subtasks' capacity that waits for those with most key groups. `lower` and `upper` are the
     parallelisms on both sides that divide the max parallelism (both are the asked one if that does); `recommended` is
@@ -57,6 +57,7 @@ class ShapeAdvice:
     label: str
     parallelism: int
     max_parallelism: int
+    now: float
     idle: float
     lower: int
     upper: int
@@ -66,6 +67,11 @@ class ShapeAdvice:
     hot: tuple[HotKeyGroup, ...]
     exact: bool
 
+    @property
+    def asked(self) -> Candidate:
+        """The parallelism that the advice is for."""
+        return next(candidate for candidate in self.candidates if candidate.parallelism == self.parallelism)
+
 
 def shape_advice(
     operator_id: str,
@@ -73,6 +79,7 @@ def shape_advice(
     parallelism: int,
     others: Iterable[int],
     key_groups: KeyGroupSizes,
+    now: float,
     hot: Iterable[HotKeyGroup],
 ) -> ShapeAdvice:
     """Advice for a shape of `parallelism` and as many key groups as have sizes; `others` are compared with it."""
@@ -87,6 +94,7 @@ def shape_advice(
         label,
         parallelism,
         maximum,
+        now,
         idle=1 - maximum / parallelism / -(-maximum // parallelism),
         lower=lower,
         upper=upper,
@@ -101,9 +109,18 @@ def shape_advice(
 def _candidate(ends: Sequence[int], parallelism: int) -> Candidate:
     """`ends` are the sums of the bytes of all key groups before each, and of all."""
     maximum = len(ends) - 1
+    return Candidate(parallelism, _evenness(ends, parallelism), maximum // parallelism, -(-maximum // parallelism))
+
+
+def _evenness(ends: Sequence[int], parallelism: int) -> float:
+    maximum = len(ends) - 1
     ranges = (key_group_range(maximum, parallelism, subtask) for subtask in range(parallelism))
-    per_subtask = [ends[own.last + 1] - ends[own.first] for own in ranges]
-    return Candidate(parallelism, evenness(per_subtask), maximum // parallelism, -(-maximum // parallelism))
+    return evenness([ends[own.last + 1] - ends[own.first] for own in ranges])
+
+
+def evenness_at(sizes: Sequence[int], parallelism: int) -> float:
+    """Worst ÷ mean of the subtasks' bytes, if key groups have these sizes."""
+    return _evenness(list(accumulate(sizes, initial=0)), parallelism)
 
 
 def hot_key_groups(sizes: Sequence[int], parallelism: int) -> list[HotKeyGroup]:

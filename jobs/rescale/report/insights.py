@@ -122,11 +122,6 @@ def shapes_table(document: dict[str, Any]) -> Table:
     return Table("How evenly bytes would lie", headers, rows)
 
 
-def _evenness(shape: dict[str, Any]) -> str:
-    values = ", ".join(f"{c['parallelism']}: {c['evenness']:.2f}" for c in shape["candidates"])
-    return values if shape["exact"] else f"≈ {values}"
-
-
 def _worst_first(document: dict[str, Any]) -> list[dict[str, Any]]:
     return sorted(document["shapes"], key=lambda shape: -_asked(shape)["evenness"])
 

@@ -9,7 +9,7 @@ from tabulate import tabulate
 
 from rescale.flink.serializers.formulas import KNOWN
 from rescale.insight.insight import plan_insight
-from rescale.insight.key_group_sizes import evenness
+from rescale.insight.shapes import ShapeAdvice
 from rescale.planning.kafka import KafkaOffsets
 from rescale.planning.plan import OperatorPlan, Plan, Slot, WorkClass
 from rescale.planning.snapshot import Snapshot
@@ -24,6 +24,8 @@ def plan_summary(plan: Plan, snapshot: Snapshot, kafka: Sequence[KafkaOffsets] =
     `kafka` are the offsets of its Kafka sources.
     """
     taken = snapshot.taken
+    insight = plan_insight(plan, snapshot)
+    shapes = {shape.operator_id: shape for shape in insight.shapes}
     parallelism = {operator.operator_id: operator.new_parallelism for operator in plan.operators}
     return {
         "plan": plan.digest,
@@ -31,11 +33,11 @@ def plan_summary(plan: Plan, snapshot: Snapshot, kafka: Sequence[KafkaOffsets] =
         "taken": taken.isoformat(sep=" ", timespec="seconds") if taken else None,
         "target": plan.target,
         "bytes_moved": plan.bytes_moved,
-        "operators": [_operator(operator) for operator in plan.operators],
+        "operators": [_operator(operator, shapes.get(operator.operator_id)) for operator in plan.operators],
         "kafka": [kafka_document(offsets, parallelism[offsets.operator.entry.operator_id]) for offsets in kafka],
         "warnings": list(plan.warnings),
         "start": plan.start.command,
-        "insight": insight_document(plan_insight(plan, snapshot)),
+        "insight": insight_document(insight),
     }
 
 
@@ -110,7 +112,8 @@ _MOST_SUBTASKS = 16
 """Subtasks of an operator that the text shows; the JSON has all."""
 
 
-def _operator(operator: OperatorPlan) -> dict[str, Any]:
+def _operator(operator: OperatorPlan, shape: ShapeAdvice | None) -> dict[str, Any]:
+    """`shape` is there if it has keyed state, and can have several subtasks."""
     return {
         "operator_id": operator.operator_id,
         "label": operator.label,
@@ -122,8 +125,8 @@ def _operator(operator: OperatorPlan) -> dict[str, Any]:
         "key_hash": operator.rekeying.key_hash if operator.rekeying is not None else None,
         "keyed_bytes": operator.bytes_of(Slot.KEYED, Slot.RAW_KEYED),
         "operator_bytes": operator.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR),
-        "evenness": evenness(operator.old_keyed_bytes),
-        "new_evenness": evenness(operator.new_keyed_bytes),
+        "evenness": shape.now if shape else 1.0,
+        "new_evenness": shape.asked.evenness if shape else 1.0,
         "states": list(operator.states),
         "subtasks": _subtasks(operator),
     }
