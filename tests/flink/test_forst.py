@@ -1,0 +1,27 @@
+"""ForSt keeps states of the older API in files that nobody can tell from RocksDB's: they are taken alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flink.cases import everything
+from flink.harness import Flink, FlinkError
+from rescale.planning.opening import open_snapshot
+from support.pipeline import execute_without_spark, plan_rescale
+
+JOB = everything(3).with_(backend="forst")
+
+
+def test_flink_goes_on_from_state_of_forst(flink_2: Flink, tmp_path: Path) -> None:
+    source = flink_2.snapshot(JOB, tmp_path / "source", "native")
+    assert {kind for o in open_snapshot(str(source)).operators for kind in o.kinds} == {"RocksDB directories"}
+    copy, canonical = tmp_path / "copy", tmp_path / "canonical"
+    execute_without_spark(plan_rescale(str(source), str(copy)))
+    execute_without_spark(plan_rescale(str(source), str(canonical), ["4"], max_parallelism=["256"], format="canonical"))
+    assert flink_2.restore(copy, JOB, JOB.with_(parallelism=2), again="native").ok
+    rescaled = JOB.with_(parallelism=4, max_parallelism=256)
+    assert flink_2.restore(canonical, JOB, rescaled.with_(backend="rocksdb"), again="canonical").ok
+    with pytest.raises(FlinkError, match="Not support restoring"):
+        flink_2.restore(canonical, JOB, rescaled)
