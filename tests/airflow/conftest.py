@@ -1,4 +1,4 @@
-"""One Airflow for all: its four components as processes on this machine, and savepoints for it to rescale."""
+"""One Airflow for all: its four components as processes on this machine, and savepoints and jobs for it to rescale."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from rescale.demo.airflow_home import AirflowHome
+from flink.distribution import LINES
+from rescale.demo.airflow_home import CONNECTION_ID, AirflowHome
 from rescale.demo.ui import components
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
@@ -22,6 +23,7 @@ from support import airflow_policies
 from support.airflow_server import AirflowServer
 from support.needs import need
 from support.s3 import S3Server
+from support.session_cluster import SessionCluster, session_cluster
 from support.snapshots import directory
 from support.watching import Watch
 
@@ -47,6 +49,24 @@ broken:
   source: {folder}/savepoints
   target: {folder}/rescaled/{{window}}-{{date}}
   parallelism: 0
+clicks-out: &out
+  schedule: "0 5 1 1 *"
+  timezone: Europe/Berlin
+  closes: "04:59"
+  flink: session
+  job: clicks
+  savepoints: s3://windows/savepoints
+  taking: stop
+  target: s3://windows/rescaled/{{window}}-{{date}}-{{time}}
+  parallelism: 2
+  connection: {connection}
+  hand_over: jar
+  jar: counts.jar
+  entry_class: Counts
+  arguments: ["0", clicks]
+clicks-back:
+  <<: *out
+  parallelism: 1
 """
 
 
@@ -62,7 +82,7 @@ def airflow(s3: S3Server) -> Iterator[AirflowServer]:
     }
     with tempfile.TemporaryDirectory(prefix="airflow-") as folder, Watch() as watch:
         windows = Path(folder) / "windows.yaml"
-        windows.write_text(WINDOWS.format(folder=folder))
+        windows.write_text(WINDOWS.format(folder=folder, connection=CONNECTION_ID))
         options = {
             **_OPTIONS,
             **watch.environment,
@@ -77,6 +97,15 @@ def airflow(s3: S3Server) -> Iterator[AirflowServer]:
         shutil.copyfile(airflow_policies.__file__, policies)
         with components(home):
             yield AirflowServer(home, watch, secret)
+
+
+@pytest.fixture(scope="session")
+def cluster(s3: S3Server) -> Iterator[SessionCluster]:
+    """For jobs of a real Flink, which has access to S3."""
+    need("javac", "the job of these tests is compiled for real Flink (a JDK 17)")
+    need("mvn", "Flink's S3 file system comes from Maven")
+    with session_cluster(list(LINES.values())[-1], s3) as running:
+        yield running
 
 
 def broken(connection: dict[str, object]) -> str:

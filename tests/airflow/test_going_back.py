@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import pytest
 
-from flink.distribution import LINES
+from rescale.demo.airflow_home import CONNECTION_ID
+from rescale.storage.locations import contains, normalise
 from support.airflow_server import AirflowServer, Run
-from support.needs import need
-from support.session_cluster import SessionCluster, session_cluster
+from support.s3 import S3Server
+from support.session_cluster import SessionCluster
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -38,20 +38,14 @@ TOKEN = "planted-token-of-flink"
 
 
 class Story(NamedTuple):
-    """A run, and the job that it found."""
+    """A run, the job that it found, and the directory below which the job's savepoint goes."""
 
     run: Run
     job_id: str
+    savepoints: str
 
 
 Stories = dict[str, Story]
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[SessionCluster]:
-    need("javac", "the job of these tests is compiled for real Flink (a JDK 17)")
-    with session_cluster(list(LINES.values())[-1]) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")
@@ -67,18 +61,27 @@ def connection(airflow: AirflowServer, cluster: SessionCluster) -> str:
 
 @pytest.fixture(scope="module")
 def stories(
-    airflow: AirflowServer, cluster: SessionCluster, connection: str, tmp_path_factory: pytest.TempPathFactory
+    airflow: AirflowServer,
+    cluster: SessionCluster,
+    connection: str,
+    s3: S3Server,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Stories:
     """Runs with a job each, all at once. `fails-T-` makes the task T fail."""
-    targets = tmp_path_factory.mktemp("targets")
+    s3.create_bucket("going-back")
+    places = {
+        "here": {"savepoints": str(cluster.folder / "savepoints"), "target": str(tmp_path_factory.mktemp("targets"))},
+        "s3": {"savepoints": "s3://going-back/savepoints", "target": "s3://going-back", "connection": CONNECTION_ID},
+    }
 
-    def begin(name: str, **conf: Any) -> Story:
+    def begin(name: str, where: str = "here", **conf: Any) -> Story:
         job_id = cluster.run(1)
+        places_of_it = places[where]
         form = {
             "flink": cluster.address,
             "job": job_id,
-            "savepoints": str(cluster.folder / "savepoints"),
-            "target": str(targets / name),
+            **places_of_it,
+            "target": f"{places_of_it['target']}/{name}",
             "parallelism": 2,
             "taking": "stop",
             "hand_over": "jar",
@@ -86,17 +89,20 @@ def stories(
             "entry_class": "Counts",
         }
         run = airflow.trigger_dag(DAG_ID, {**form, **conf}, dag_run_id=f"fails-{name}-{job_id}")
-        return Story(run, job_id)
+        return Story(run, job_id, places_of_it["savepoints"])
 
     refused = begin("refused", hand_over="print", jar=None)
     rejected, cancelled = (begin(name, require_approval=True) for name in ("rejected", "cancelled"))
-    others = {name: begin(name, taking="cancel" if name == "plan" else "stop") for name in FAILING}
+    others = {
+        name: begin(name, "s3" if name == "validate" else "here", taking="cancel" if name == "plan" else "stop")
+        for name in FAILING
+    }
     nothing = begin("nothing", flink=connection)
     return {"refused": refused, "rejected": rejected, "cancelled": cancelled, "nothing": nothing, **others}
 
 
 def test_what_goes_right_ends_at_the_new_shape(stories: Stories, cluster: SessionCluster) -> None:
-    run, job_id = stories["nothing"]
+    run, job_id, _ = stories["nothing"]
     assert run.end(_PATIENCE_SECONDS) == "success", run.states()
     assert (run.states()["go_back"], run.states()["end"]) == ("skipped", "success")
     handed_over = run.xcom("hand_over")
@@ -115,11 +121,8 @@ def test_a_token_of_flink_is_nowhere_to_be_seen(stories: Stories) -> None:
 def is_back(story: Story, cluster: SessionCluster) -> bool:
     """Whether the job of a story was started again from its savepoint at its old shape."""
     back = story.run.xcom("go_back")
-    own = cluster.folder / "savepoints"
     job = cluster.job(back["job"])
-    return (job.runs, job.parallelism) == (True, 1) and Path(
-        back["restored_from"].removeprefix("file:")
-    ).is_relative_to(own)
+    return (job.runs, job.parallelism) == (True, 1) and contains(story.savepoints, normalise(back["restored_from"]))
 
 
 @pytest.mark.parametrize("task_id", FAILING)
@@ -155,7 +158,7 @@ def test_a_run_that_is_cancelled_takes_the_job_back(stories: Stories, cluster: S
 
 
 def test_nothing_is_stopped_that_could_not_be_started_again(stories: Stories, cluster: SessionCluster) -> None:
-    run, job_id = stories["refused"]
+    run, job_id, _ = stories["refused"]
     assert run.end(_PATIENCE_SECONDS) == "failed"
     assert run.states()["look_at_job"] == "failed"
     assert "nothing could start the job again" in run.told("look_at_job")

@@ -23,14 +23,7 @@ from support.s3 import S3Server
 def flink_with_s3(request: pytest.FixtureRequest, s3: S3Server) -> Iterator[Flink]:
     need("javac", "real Flink is driven by Java that is compiled for it (a JDK 17)")
     need("mvn", "Flink's S3 file system comes from Maven")
-    options = {
-        "s3.endpoint": s3.endpoint,
-        "s3.path.style.access": "true",
-        "s3.access-key": s3.environment["AWS_ACCESS_KEY_ID"],
-        "s3.secret-key": s3.environment["AWS_SECRET_ACCESS_KEY"],
-        "s3.endpoint.region": s3.environment["AWS_DEFAULT_REGION"],
-    }
-    with Flink(request.param, options) as flink:
+    with Flink(request.param, s3.flink_options) as flink:
         yield flink
 
 

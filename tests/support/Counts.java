@@ -9,16 +9,24 @@ import org.apache.flink.util.Collector;
 /**
  * Counts numbers by their remainder, slowly and for ever: a job with keyed state and a source's splits.
  *
- * <p>Argument: a max parallelism that the code sets, which no configuration overrides; 0 or none for the usual.
+ * <p>The numbers of a split come in order, and a key has those of one split. If the job was first started with 1, 2, 5 or
+ * 10 subtasks, a split begins where a block does, and every number tells what its key has counted before: the job fails
+ * if anything was lost, or is read twice.
+ *
+ * <p>Arguments: a max parallelism that the code sets, which no configuration overrides (0 or none for the usual), and
+ * the job's name.
  */
 public final class Counts {
+    private static final long KEYS = 100;
+    private static final long BLOCK = 100_000_000L;
+
     public static void main(String[] arguments) throws Exception {
         StreamExecutionEnvironment environment = StreamExecutionEnvironment.getExecutionEnvironment();
         if (arguments.length > 0 && !arguments[0].equals("0")) {
             environment.setMaxParallelism(Integer.parseInt(arguments[0]));
         }
         environment
-                .fromSequence(0, 1_000_000_000L)
+                .fromSequence(0, 10 * BLOCK - 1)
                 .uid("numbers")
                 .map(number -> {
                     Thread.sleep(5);
@@ -26,12 +34,12 @@ public final class Counts {
                 })
                 .returns(Long.class)
                 .uid("slow")
-                .keyBy(number -> number % 100)
+                .keyBy(number -> number / BLOCK * KEYS + number % KEYS)
                 .process(new Count())
                 .uid("counts")
                 .sinkTo(new DiscardingSink<>())
                 .uid("nowhere");
-        environment.execute("counts");
+        environment.execute(arguments.length > 1 ? arguments[1] : "counts");
     }
 
     private static final class Count extends KeyedProcessFunction<Long, Long, Long> {
@@ -45,6 +53,9 @@ public final class Counts {
         @Override
         public void processElement(Long number, Context context, Collector<Long> out) throws Exception {
             long before = count.value() == null ? 0 : count.value();
+            if (before != number % BLOCK / KEYS) {
+                throw new IllegalStateException("before " + number + " its key had counted " + before);
+            }
             count.update(before + 1);
             out.collect(before + 1);
         }

@@ -29,6 +29,17 @@ class S3Server:
             "AWS_DEFAULT_REGION": "us-east-1",
         }
 
+    @property
+    def flink_options(self) -> dict[str, str]:
+        """What Flink's S3 file system must be told to use it."""
+        return {
+            "s3.endpoint": self.endpoint,
+            "s3.path.style.access": "true",
+            "s3.access-key": self.environment["AWS_ACCESS_KEY_ID"],
+            "s3.secret-key": self.environment["AWS_SECRET_ACCESS_KEY"],
+            "s3.endpoint.region": self.environment["AWS_DEFAULT_REGION"],
+        }
+
     def create_bucket(self, bucket: str) -> None:
         client = boto3.client(
             "s3",

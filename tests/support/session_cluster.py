@@ -1,4 +1,7 @@
-"""A session cluster of a real Flink: a JobManager with its REST API and a TaskManager, two JVMs on this machine."""
+"""A session cluster of a real Flink: a JobManager with its REST API and a TaskManager, two JVMs on this machine.
+
+Given an S3 server, both have Flink's S3 file system as a plugin, and access to the server.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,12 @@ from uuid import uuid4
 
 import httpx
 
-from flink.distribution import flink_home, logging_configuration
+from flink.distribution import flink_home, logging_configuration, s3_file_system
 from flink.harness import jvm_options
 from rescale.flink.start import Start
 from rescale.orchestration.flink.job import Job
 from rescale.orchestration.flink.rest import Flink
-from support.s3 import free_port
+from support.s3 import S3Server, free_port
 
 _JOB = Path(__file__).parent / "Counts.java"
 _SLOTS = 16
@@ -62,11 +65,11 @@ class SessionCluster:
     def open(self) -> Flink:
         return Flink(self.address)
 
-    def run(self, parallelism: int) -> str:
+    def run(self, parallelism: int, *arguments: str) -> str:
         """Starts the job, and waits until all of it runs; returns its id."""
         job_id = uuid4().hex
         with self.open() as flink:
-            flink.run_jar(self.jar, job_id, Start("", parallelism, None), "Counts", (), {})
+            flink.run_jar(self.jar, job_id, Start("", parallelism, None), "Counts", arguments, {})
         wait_until(lambda: self.job(job_id).runs, "the job to run")
         return job_id
 
@@ -76,10 +79,15 @@ class SessionCluster:
         assert job is not None
         return job
 
-    def alive(self) -> set[str]:
-        """The ids of the jobs that have not ended."""
+    def alive(self, name: str | None = None) -> set[str]:
+        """The ids of the jobs (of this name) that have not ended."""
         with self.open() as flink:
-            return {line.job_id for line in flink.jobs() if not line.ended}
+            return {line.job_id for line in flink.jobs() if not line.ended and name in (None, line.name)}
+
+    def counts(self, job_id: str) -> bool:
+        """Whether a job has read something since its start, and what it had counted was right."""
+        vertices = httpx.get(f"{self.address}/jobs/{job_id}").json()["vertices"]
+        return any(vertex["metrics"]["read-records"] for vertex in vertices) and self.job(job_id).runs
 
     def clear(self) -> None:
         """Ends all jobs."""
@@ -90,12 +98,17 @@ class SessionCluster:
 
 
 @contextmanager
-def session_cluster(version: str) -> Iterator[SessionCluster]:
+def session_cluster(version: str, s3: S3Server | None = None) -> Iterator[SessionCluster]:
     """A running cluster of a release; it ends with the block."""
     with TemporaryDirectory(prefix=f"flink-{version}-") as scratch:
         folder = Path(scratch)
         rest, rpc = free_port(), free_port()
         options = {**_CONFIGURATION, "jobmanager.rpc.port": str(rpc), "rest.port": str(rest), "io.tmp.dirs": scratch}
+        if s3 is not None:
+            options |= s3.flink_options
+            plugin = folder / "plugins" / "s3"
+            plugin.mkdir(parents=True)
+            (plugin / "s3.jar").symlink_to(s3_file_system(version))
         (folder / "config.yaml").write_text("".join(f"{name}: {value}\n" for name, value in options.items()))
         entrypoint = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
         runner = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
@@ -117,8 +130,10 @@ def wait_until(holds: Callable[[], bool], what: str, seconds: float = 60) -> Non
 def _jvm(version: str, main: str, folder: Path) -> Iterator[None]:
     jars = os.pathsep.join(map(str, flink_home(version)))
     command = ["java", "-Xmx400m", *jvm_options(), f"-Dlog4j.configurationFile={logging_configuration()}"]
+    command += ["-cp", jars, main, "--configDir", str(folder)]
+    environment = {**os.environ, "FLINK_PLUGINS_DIR": str(folder / "plugins")}
     with (folder / f"{main.rpartition('.')[2]}.log").open("wb") as log:
-        process = subprocess.Popen([*command, "-cp", jars, main, "--configDir", str(folder)], stdout=log, stderr=log)
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         try:
             yield
         finally:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import tempfile
+from pathlib import Path
 
 from rescale.cli.arguments import add_key_hash, add_master, add_source
 from rescale.cli.output import Output
-from rescale.cli.reading_step import run_reading_step
-from rescale.process import Step
+from rescale.process import Step, run_step
 from rescale.report.outcome import certificate_text
 from rescale.storage.locations import normalise
 
@@ -24,7 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
     words = ["--source", normalise(arguments.source), "--target", normalise(arguments.target)]
+    for prefix in arguments.allow_prefix:
+        words += ["--allow-prefix", prefix]
     for key_hash in arguments.key_hash:
         words += ["--key-hash", key_hash]
-    certificate = run_reading_step(Step.VALIDATE, words, arguments)
+    with tempfile.TemporaryDirectory() as directory:
+        result = str(Path(directory, "result.json"))
+        certificate = run_step(Step.VALIDATE, result, [*words, "--master", arguments.master])
     output.answer(certificate, lambda: certificate_text(certificate))

@@ -8,13 +8,15 @@ import pytest
 
 from flink.distribution import LINES
 from support.needs import need
+from support.s3 import S3Server
 from support.session_cluster import SessionCluster, session_cluster
 
 
 @pytest.fixture(scope="module", params=list(LINES))
-def running(request: pytest.FixtureRequest) -> Iterator[SessionCluster]:
+def running(request: pytest.FixtureRequest, s3: S3Server) -> Iterator[SessionCluster]:
     need("javac", "the job of these tests is compiled for real Flink (a JDK 17)")
-    with session_cluster(LINES[request.param]) as cluster:
+    need("mvn", "Flink's S3 file system comes from Maven")
+    with session_cluster(LINES[request.param], s3) as cluster:
         yield cluster
 
 

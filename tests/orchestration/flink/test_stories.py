@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import uuid
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from rescale.errors import RequestError
+from rescale.errors import RequestError, StoreError
 from rescale.flink.start import Start
 from rescale.orchestration.attempts import TaskEnded
 from rescale.orchestration.flink.kinds import Print, RunJar
 from rescale.orchestration.flink.operators import GoBack, HandOverJob, TakeSavepoint
-from rescale.orchestration.flink.rest import Taking
+from rescale.orchestration.flink.rest import Flink, Taking
 from rescale.orchestration.flink.stopping import JobBefore, look_at_job
 from support.deferring import run_operator
 from support.pipeline import execute_without_spark, plan_rescale
+from support.s3 import S3Server
 from support.session_cluster import SessionCluster, wait_until
 
 pytestmark = pytest.mark.timeout(300)
@@ -26,26 +29,25 @@ def jar_of(cluster: SessionCluster, *arguments: str) -> RunJar:
     return RunJar(cluster.address, "counts.jar", "Counts", arguments)
 
 
-def look(cluster: SessionCluster, taking: Taking, *arguments: str) -> JobBefore:
-    return look_at_job(
-        cluster.address, "counts", taking, str(cluster.folder / "savepoints"), jar_of(cluster, *arguments)
-    )
+def look(cluster: SessionCluster, taking: Taking, *arguments: str, savepoints: str | None = None) -> JobBefore:
+    directory = savepoints or str(cluster.folder / "savepoints")
+    return look_at_job(cluster.address, "counts", taking, directory, jar_of(cluster, *arguments))
 
 
 def take(before: JobBefore, run_id: str) -> Any:
     return run_operator(TakeSavepoint(task_id="take", before=msgspec.to_builtins(before)), run_id)
 
 
-def hand_over(before: JobBefore, start: Start, run_id: str) -> Any:
-    operator = HandOverJob(task_id="hand_over", start=start._asdict(), before=msgspec.to_builtins(before))
-    return run_operator(operator, run_id)
+def hand_over(before: JobBefore, start: Start, run_id: str, parallelism: int | None = None) -> Any:
+    known = {"before": msgspec.to_builtins(before), "parallelism": parallelism}
+    return run_operator(HandOverJob(task_id="hand_over", start=start._asdict(), **known), run_id)
 
 
 def back(before: JobBefore, taken: Any, run_id: str) -> Any:
     return run_operator(GoBack(task_id="back", before=msgspec.to_builtins(before), taken=taken), run_id)
 
 
-def rescaled(source: str, target: Path) -> Start:
+def rescaled(source: str, target: Path | str) -> Start:
     plan = plan_rescale(source, str(target), ["3"], max_parallelism=["256"])
     execute_without_spark(plan)
     return plan.start
@@ -85,6 +87,22 @@ def test_a_stopped_job_runs_at_its_new_shape_from_the_result(cluster: SessionClu
     assert shapes(cluster, started["job"]) == {(3, 256)}
     assert hand_over(before, start, "story") == started, "a retry finds it"
     assert cluster.alive() == {started["job"]}
+
+
+def test_a_job_is_stopped_into_s3_and_runs_from_s3_again(cluster: SessionCluster, s3: S3Server) -> None:
+    cluster.run(1)
+    bucket = f"jobs-{uuid.uuid4().hex[:12]}"
+    s3.create_bucket(bucket)
+    before = look(cluster, Taking.STOP, savepoints=f"s3a://{bucket}/savepoints")
+    taken = take(before, "s3")
+    assert taken["savepoint"].startswith(f"s3://{bucket}/savepoints/rescale-")
+    start = rescaled(taken["savepoint"], f"s3://{bucket}/result")
+    started = hand_over(before, start._replace(parallelism=4), "s3", parallelism=3)  # the job's, not the largest
+    assert (started["restored_from"], shapes(cluster, started["job"])) == (f"s3://{bucket}/result", {(3, 256)})
+    wait_until(lambda: cluster.counts(started["job"]), "the job to count on")
+    old = back(before, taken, "s3")
+    assert (old["restored_from"], shapes(cluster, old["job"])) == (taken["savepoint"], {(1, 128)})
+    wait_until(lambda: cluster.counts(old["job"]), "the job to count on")
 
 
 def test_a_hand_over_that_fails_goes_back_to_the_source(cluster: SessionCluster, tmp_path: Path) -> None:
@@ -131,6 +149,20 @@ def test_a_savepoint_that_cannot_be_written_leaves_the_job_and_the_next_try_take
     assert back(before, None, "blocked")["went_back"] is False
     blocked.unlink()
     assert take(before, "blocked")["state"] == "FINISHED"
+
+
+def test_a_job_that_restarts_is_worth_another_look_and_one_that_has_ended_is_not(
+    cluster: SessionCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = cluster.run(1)
+    job = cluster.job(job_id)
+    with monkeypatch.context() as patched:
+        patched.setattr(Flink, "job", lambda *_: replace(job, state="RESTARTING"))
+        with pytest.raises(StoreError, match="the job does not run just now"):
+            look(cluster, Taking.STOP)
+    cluster.clear()
+    with pytest.raises(RequestError, match=r"(?s)the job does not run.*CANCELED.*by its name"):
+        look_at_job(cluster.address, job_id, Taking.STOP, str(cluster.folder), jar_of(cluster))
 
 
 def test_what_would_fail_later_is_refused_before_anything_is_stopped(cluster: SessionCluster) -> None:

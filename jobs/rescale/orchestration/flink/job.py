@@ -27,12 +27,18 @@ class JobLine(NamedTuple):
 
 
 class Vertex(NamedTuple):
-    """Chained operators; `tasks` counts the subtasks by state (`JobVertexDetailsInfo`)."""
+    """Chained operators, and the id of the first; `tasks` counts the subtasks by state (`JobVertexDetailsInfo`)."""
 
+    operator_id: str
     name: str
     parallelism: int
     max_parallelism: int
     tasks: Mapping[str, int]
+
+    @property
+    def partially_finished(self) -> bool:
+        """Whether some subtasks, but not all, have come to their end."""
+        return 0 < self.tasks.get("FINISHED", 0) < self.parallelism
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,7 @@ class Job:
     @staticmethod
     def from_json(document: Mapping[str, Any]) -> Job:
         vertices = [
-            Vertex(vertex["name"], vertex["parallelism"], vertex["maxParallelism"], vertex["tasks"])
+            Vertex(vertex["id"], vertex["name"], vertex["parallelism"], vertex["maxParallelism"], vertex["tasks"])
             for vertex in document["vertices"]
         ]
         return Job(document["jid"], document["name"], document["state"], tuple(vertices))

@@ -85,20 +85,25 @@ class HandOverJob(_Waiting):
     """Starts the job from the result, or shows the command that does: what Flink or its operator says of the new job.
 
     `start` is the document of a `Start`; `before` that of a `JobBefore` if the run has taken the savepoint, which says
-    how the job is handed over: else `hand_over` does, a document as `hand_over_of` takes.
+    how the job is handed over: else `hand_over` does, a document as `hand_over_of` takes. `parallelism` is the job's
+    own, if that is known: a plan knows those of operators only, and takes the largest.
     """
 
-    template_fields: Sequence[str] = ("start", "before", "hand_over")
+    template_fields: Sequence[str] = ("start", "before", "hand_over", "parallelism")
 
-    def __init__(self, *, start: Any, before: Any = None, hand_over: Any = None, **arguments: Any) -> None:
+    def __init__(
+        self, *, start: Any, before: Any = None, hand_over: Any = None, parallelism: Any = None, **arguments: Any
+    ) -> None:
         super().__init__(**arguments)
         self.start = start
         self.before = before
         self.hand_over = hand_over
+        self.parallelism = parallelism
 
     def execute(self, context: Context) -> Answer:
         with ended_by_our_errors():
             start = Start(**self.start)
+            start = start._replace(parallelism=self.parallelism or start.parallelism)
             self.log.info("start the job: %s", start.command)
             before = job_before_of(self.before) if self.before else None
             hand_over = before.hand_over if before is not None else hand_over_of(self.hand_over)

@@ -6,6 +6,7 @@ task may help; any other error says that there will be no answer.
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import msgspec
@@ -18,6 +19,8 @@ from rescale.orchestration.flink.rest import Flink, Taking
 from rescale.storage.locations import contains, normalise
 
 Answer = dict[str, Any]
+
+log = logging.getLogger(__name__)
 
 
 class SavepointTaken(msgspec.Struct, frozen=True, tag=True):
@@ -109,6 +112,8 @@ class JobRuns(msgspec.Struct, frozen=True, tag=True):
                     advice="if it sets its max parallelism itself, take that out of its code or configuration",
                 )
             if not job.runs:
+                if (why := flink.why_failed(self.job_id)) is not None:
+                    log.warning("the job is %s: %s", job.state, why)
                 return None
             return {
                 "job": job.job_id,

@@ -90,6 +90,8 @@ class Flink:
     def trigger_savepoint(self, job_id: str, trigger_id: str, directory: str, taking: Taking) -> None:
         """Begins a canonical savepoint below `directory`; one that was begun with this trigger id stays the only one.
 
+        Every shape can be had from a canonical one, and nothing is left out of it; of RocksDB a native one lacks timers
+        on the heap (`RocksDBKeyedStateBackend.requiresLegacySynchronousTimerSnapshots`).
         `SavepointTriggerHandler` and `StopWithSavepointHandler` take the id in the request.
         """
         if taking is Taking.STOP:

@@ -7,6 +7,7 @@ at the old shape, once nothing runs that was started from the result.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +23,8 @@ from rescale.orchestration.flink.questions import Answer, DeploymentRuns, Questi
 from rescale.orchestration.flink.rest import Flink, Taking
 from rescale.orchestration.flink.starting import check_hand_over, running_job, start_job, withdraw_job
 from rescale.storage.locations import join, normalise
+
+log = logging.getLogger(__name__)
 
 
 class JobBefore(msgspec.Struct, frozen=True):
@@ -58,7 +61,7 @@ def job_before_of(document: Mapping[str, Any]) -> JobBefore:
 
 
 def look_at_job(flink: str, job: str, taking: Taking, directory: str, hand_over: HandOver) -> JobBefore:
-    """The job with this id or name, which must run; `RequestError` if it could not be started again.
+    """The job with this id or name; `RequestError` if it has ended, or could not be started again.
 
     `flink` is an address or the id of an Airflow connection.
     """
@@ -73,10 +76,16 @@ def look_at_job(flink: str, job: str, taking: Taking, directory: str, hand_over:
     with open_flink(flink) as cluster:
         job_id = _find(cluster, job)
         found = cluster.job(job_id)
-        if found is None or found.state != "RUNNING":
+        if found is None or found.ended:
             raise RequestError(
-                "the job does not run", path=cluster.address, expected="RUNNING", found=found.state if found else None
+                "the job does not run",
+                path=cluster.address,
+                expected="a job that runs",
+                found=f"{job}: {found.state}" if found else job,
+                advice="name it by its name: a job has another id whenever it is started",
             )
+        if found.state != "RUNNING":
+            raise StoreError("the job does not run just now", path=cluster.address, found=found.state)
         parallelism = cluster.default_parallelism(job_id) or found.parallelism
     before = JobBefore(flink, job_id, found.name, taking, normalise(directory), parallelism, hand_over)
     if not isinstance(hand_over, PatchDeployment):
@@ -164,12 +173,15 @@ def go_back(before: JobBefore, run: str, savepoint: str | None) -> Question | An
             "the job has ended, and no savepoint of this run is known",
             path=before.own_directory(run),
             found=f"{before.name} ({before.job_id})",
-            advice="start it from its last checkpoint, or from the savepoint if there is one in this directory",
+            advice="if another run has stopped it, that one starts it; else start it from its last checkpoint, or from "
+            "the savepoint if there is one in this directory",
         )
     if isinstance(before.hand_over, PatchDeployment) and before.deployment is not None:
         wanted = Wanted(savepoint, before.deployment.parallelism, before.deployment.max_parallelism)
         return DeploymentRuns(before.hand_over, redeploy(before.hand_over, wanted))
-    return start_job(before.hand_over, Start(savepoint, before.parallelism, None), *_back(run, before))
+    start = Start(savepoint, before.parallelism, None)
+    log.info("start the job: %s", start.command)
+    return start_job(before.hand_over, start, *_back(run, before))
 
 
 def _seed(run: str, before: JobBefore | None) -> tuple[str, ...]:

@@ -50,19 +50,21 @@ def _job_fields() -> Form:
             minLength=1,
             title="Flink",
             description_md="The address of its REST API, such as `http://jobmanager:8081`, or the id of an Airflow "
-            "connection of type http, which may hold a login or a token.",
+            "connection of type http, which may hold a login and a password; a password alone is a token.",
         ),
         "job": Param(
             type="string",
             minLength=1,
             title="Job",
-            description_md="The id of a running job, or its name if only one that runs has it.",
+            description_md="The name of a running job if no other that runs has it, or its id, which is another one "
+            "after every start.",
         ),
         "savepoints": Param(
             type="string",
             pattern=PLACE,
             title="Savepoints",
-            description_md="The directory below which Flink puts the savepoint of the run.",
+            description_md="The directory below which Flink puts the savepoint of the run, a canonical one. Flink and "
+            "workers must reach it.",
         ),
         "taking": Param(
             Taking.RUN_ON.value,
@@ -86,14 +88,16 @@ def _starting_fields() -> Form:
             values_display={one.value: shown for one, shown in _KIND_SHOWN.items()},
             title="Hand over",
             section=_STARTING,
-            description_md="How the job is started from the result, and started again if there is none.",
+            description_md="How the job is started from the result, and started again if there is none. A parallelism "
+            "of single operators must stand in the job's code.",
         ),
         "jar": Param(
             None,
             type=["null", "string"],
             title="Jar",
             section=_STARTING,
-            description_md="To run a jar: the id or the file name of one that was uploaded to Flink.",
+            description_md="To run a jar: the file name of one that was uploaded to Flink (of several the last one is "
+            "taken), or its id. Without a `web.upload.dir` that stays, it goes with the JobManager.",
         ),
         "entry_class": Param(
             None,

@@ -15,6 +15,9 @@ from rescale.orchestration.flink.operators import HandOverJob, TakeSavepoint
 from rescale.orchestration.graph import rescale_graph
 from rescale.orchestration.job.tasks import GO_BACK, HAND_OVER, TAKE, GoBackIfNeeded, end, look
 
+_RETRIES_TO_GO_BACK = 14
+"""Most of an hour: until then no job runs."""
+
 
 def job_graph(known: Any = None, target: str | None = None, closes: str | None = None) -> Any:
     """From the look at the job to the job that runs from the result; returns the task that has handed it over.
@@ -40,6 +43,7 @@ def job_graph(known: Any = None, target: str | None = None, closes: str | None =
             hand_over=looked["hand_over"],
             start=published["starting"],
             before=looked["before"],
+            parallelism=looked["parallelism"],
         )
         gone_back = GoBackIfNeeded(
             task_id=GO_BACK,
@@ -47,6 +51,7 @@ def job_graph(known: Any = None, target: str | None = None, closes: str | None =
             doc_md="Starts a job that was stopped again from its savepoint, at its old shape, if anything failed.",
             before=looked["before"],
             taken=taken.output,
+            retries=_RETRIES_TO_GO_BACK,
         )
         ended = end(looked["before"])
     chain(taken, first)

@@ -10,13 +10,16 @@ from airflow.sdk import Context
 
 from rescale.errors import RequestError, RescaleError
 from rescale.orchestration.approval import APPROVED
+from rescale.orchestration.flink.access import open_flink
 from rescale.orchestration.flink.operators import GoBack
 from rescale.orchestration.flink.questions import Answer
 from rescale.orchestration.flink.rest import Taking
 from rescale.orchestration.flink.stopping import look_at_job
 from rescale.orchestration.form import refuse_unknown_fields, request_of
 from rescale.orchestration.job.form import hand_over_of, taking_of
+from rescale.orchestration.job.shape import check_shape, has_shape
 from rescale.orchestration.rescale_task import Summary, rescale_task, skip_task
+from rescale.planning.request import Request
 from rescale.storage.locations import join, normalise
 from rescale.storage.store import open_store
 
@@ -41,15 +44,32 @@ def _look(known: Mapping[str, Any] | None, params: Any = None, dag: Any = None) 
     request = request_of(params, {"source": join(savepoints, "savepoint"), **(known or {})})
     hand_over = hand_over_of(params)
     taking = taking_of(params, hand_over)
-    if taking is not Taking.RUN_ON and open_store(request.target).list(request.target):
+    before = look_at_job(params["flink"], params["job"], taking, savepoints, hand_over)
+    with open_flink(before.flink) as flink:
+        job = flink.job(before.job_id)
+    if job is not None:
+        check_shape(job, request)
+    if taking is not Taking.RUN_ON:
+        if job is not None and has_shape(job, request):
+            skip_task(f"nothing to do: the job {job.name!r} ({job.job_id}) has the shape already that is asked for")
+        _check_places(request)
+    return {
+        "before": msgspec.to_builtins(before),
+        "hand_over": msgspec.to_builtins(hand_over),
+        "parallelism": request.parallelism.get("", before.parallelism),
+    }
+
+
+def _check_places(request: Request) -> None:
+    """The job is stopped only where its savepoint can be read, and the result written."""
+    open_store(request.source).list(request.source)
+    if open_store(request.target).list(request.target):
         raise RequestError(
             "the target is occupied",
             path=request.target,
             expected="an empty or absent directory: the job is stopped only where the result can be written",
-            advice="name another target",
+            advice="name another target, or remove what an unpublished run left there: rescale discard TARGET",
         )
-    before = look_at_job(params["flink"], params["job"], taking, savepoints, hand_over)
-    return {"before": msgspec.to_builtins(before), "hand_over": msgspec.to_builtins(hand_over)}
 
 
 def _end(before: Mapping[str, Any], params: Any = None, ti: Any = None) -> Summary:  # noqa: ARG001

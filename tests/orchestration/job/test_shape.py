@@ -1,0 +1,83 @@
+"""A job that has the shape already that is asked for is left alone, and one that it cannot have is refused early."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from rescale.errors import RequestError, UnsupportedError
+from rescale.flink.operator_id import operator_id_of_uid
+from rescale.orchestration.flink.job import Job, Vertex
+from rescale.orchestration.job.shape import check_shape, has_shape
+from rescale.planning.request import Request, make_request, parse_uids
+
+SOURCE, VISITS, ALL = operator_id_of_uid("source"), operator_id_of_uid("visits"), "0" * 32
+
+JOB = Job(
+    "1" * 32,
+    "clicks",
+    "RUNNING",
+    (
+        Vertex(SOURCE, "Source", 4, 128, {"RUNNING": 4}),
+        Vertex(VISITS, "visits -> sink", 8, 128, {"RUNNING": 8}),
+        Vertex(ALL, "windowAll", 1, 1, {"RUNNING": 1}),
+    ),
+)
+
+
+def asked(parallelism: Sequence[str] = (), maximum: Sequence[str] = (), names: Sequence[str] = ()) -> Request:
+    return make_request("/a", "/b", parallelism, uids=parse_uids(names), max_parallelism=maximum)
+
+
+@pytest.mark.parametrize(
+    ("request_", "has"),
+    [
+        (asked(), False),  # no shape: a copy is asked for
+        (asked(["4", "visits=8"]), True),
+        (asked(["4", f"{VISITS}=8"]), True),
+        (asked(["4", "the visits=8"], names=[f"{VISITS} the visits"]), True),
+        (asked(["source=4"]), True),
+        (asked([], ["128"]), True),
+        (asked(["4", "visits=8"], ["128"]), True),
+        (asked(["4"]), False),
+        (asked(["4", "visits=4"]), False),
+        (asked(["4", "visits=8"], ["256"]), False),
+        (asked(["4", "visits=8"], ["source=256"]), False),
+        (asked(["4", "visits=8", "sink=8"]), False),  # chained: nobody can tell
+    ],
+    ids=lambda value: f"{value.parallelism}{value.max_parallelism}" if isinstance(value, Request) else None,
+)
+def test_a_shape_is_compared_with_every_vertex(request_: Request, has: bool) -> None:
+    assert has_shape(JOB, request_) is has
+    check_shape(JOB, request_)
+
+
+@pytest.mark.parametrize(
+    ("request_", "operator", "most"),
+    [
+        (asked(["200"]), "Source", 128),
+        (asked(["visits=129"]), "visits -> sink", 128),
+        (asked([], ["6"]), "visits -> sink", 6),
+        (asked(["200", "visits=8", "source=4"], ["visits=4"]), "visits -> sink", 4),
+    ],
+)
+def test_a_parallelism_above_the_maximum_is_refused(request_: Request, operator: str, most: int) -> None:
+    with pytest.raises(RequestError, match="above the job's max parallelism") as caught:
+        check_shape(JOB, request_)
+    assert (caught.value.operator, caught.value.expected) == (operator, f"at most {most}")
+
+
+def test_a_parallelism_above_the_maximum_is_none_with_another_maximum() -> None:
+    check_shape(JOB, asked(["200"], ["1000"]))
+
+
+def test_where_some_subtasks_have_finished_the_parallelism_stays() -> None:
+    source = JOB.vertices[0]
+    job = replace(JOB, vertices=(source._replace(tasks={"RUNNING": 1, "FINISHED": 3}), *JOB.vertices[1:]))
+    check_shape(job, asked(["visits=4"]))
+    with pytest.raises(UnsupportedError, match="some subtasks of this operator have finished") as caught:
+        check_shape(job, asked(["8"]))
+    assert caught.value.operator == "Source"
+    check_shape(replace(JOB, vertices=(source._replace(tasks={"FINISHED": 4}),)), asked(["8"]))
