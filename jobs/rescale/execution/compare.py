@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rescale.errors import IntegrityError, RescaleError, SnapshotError
+from rescale.execution.chunks import runs
 from rescale.execution.coverage import FilePair, GroupPair
-from rescale.execution.digests import MODULUS, digest, read_chunks, run_digests
+from rescale.execution.digests import MODULUS, digest, digest_pair, read_chunks, run_digests
 from rescale.execution.rewrite import decompressed, translated
 from rescale.execution.spans import span
 from rescale.flink.metadata.handles import DistributionMode
@@ -98,8 +99,9 @@ class Comparer:
         return Tally(check.operator, check.slot, True, 0, "", None, len(check.pairs), size, total % MODULUS)
 
     def _file(self, check: FileCheck) -> Tally:
-        expected = digest(read_chunks(self.source, check.pair.source))
-        found = digest(self._result_chunks(check.pair.result))
+        expected, found = digest_pair(
+            read_chunks(self.source, check.pair.source), self._result_chunks(check.pair.result)
+        )
         if expected != found:
             raise IntegrityError(
                 f"the file {check.pair.name} of a RocksDB directory is not the source's; nothing was published",
@@ -113,22 +115,20 @@ class Comparer:
         """(expected, found) of every key group."""
         first = pairs[0]
         if first.source is None:
-            yield digest([first.filler]), digest(self._result_chunks(first.result))
+            yield digest_pair([first.filler], self._result_chunks(first.result))
         elif first.table is not None:
             source = read_chunks(self.source, first.source)
             if first.compressed:
                 source = decompressed(source)
-            found = digest(self._result_chunks(first.result, compressed=first.compressed))
-            yield digest(translated(source, first.table)), found
+            found = self._result_chunks(first.result, compressed=first.compressed)
+            yield digest_pair(translated(source, first.table), found)
         else:
             sources = [pair.source for pair in pairs if pair.source is not None]
-            yield from zip(
-                run_digests(read_chunks(self.source, span(sources)), [extent.length for extent in sources]),
-                run_digests(
-                    self._result_chunks(span([pair.result for pair in pairs])),
-                    [pair.result.length for pair in pairs],
-                ),
-                strict=True,
+            results = [pair.result for pair in pairs]
+            yield from map(
+                digest_pair,
+                runs(read_chunks(self.source, span(sources)), [extent.length for extent in sources]),
+                runs(self._result_chunks(span(results)), [extent.length for extent in results]),
             )
 
     def _elements(self, check: ElementCheck) -> Tally:
