@@ -1,6 +1,7 @@
 """Makes the pictures in the README: `python tests/airflow/make_screenshots.py`, with a JDK and Debian's chromium.
 
-They show what `rescale demo --ui` starts: the trigger form, filled in, and the graph of the run that came of it.
+They show what `rescale demo --ui` starts: the trigger form, filled in, the question that comes of it, and the graph
+of the run once it was answered.
 """
 
 from __future__ import annotations
@@ -26,14 +27,22 @@ def main() -> None:
         upload_savepoint()
         home = AirflowHome(Path(scratch, "airflow"), server.connection)
         home.migrate()
-        with components(home), browser(1100, 1330) as driver:
+        with components(home), browser(1100, 1420) as driver:
             pages = Pages(driver, home.url, DAG_ID)
             pages.log_in(USER, home.password)
             pages.open_form()
+            pages.open_section("Result and approval")
+            pages.switch_on("require_approval")
+            pages.open_section("Run Parameters")
             pages.fill(source=SOURCE, target=join(TARGETS, "clicks-6"), parallelism=6, connection=CONNECTION_ID)
             driver.save_screenshot(str(folder / "form.png"))
             pages.trigger()
-            pages.wait_for_the_run()
+            run_id = pages.wait_for_the_run()
+            pages.wait_for_question(300)
+            pages.question_of(run_id, "approve")
+            driver.save_screenshot(str(folder / "approval.png"))
+            pages.answer("Approve")
+            pages.open_run(run_id)
             pages.wait_for_state("Success", 300)
             driver.set_window_size(1500, 760)
             pages.show_graph()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rescale.demo.airflow_home import USER
 from support.airflow_server import AirflowServer, Run, request
 from support.snapshots import directory
 
@@ -48,6 +49,7 @@ def test_a_rejected_plan_ends_the_run_and_leaves_nothing(asked: Asked) -> None:
     run.question()
     run.answer("Reject")
     assert run.end() == "success", run.states()
+    assert f"rejected by {USER}" in log(run)
     assert run.states() == {
         "inspect": "success",
         "plan": "success",

@@ -1,16 +1,21 @@
-"""What a person sees in the browser: a form that refuses, a run that succeeds, a run that is cancelled."""
+"""What a person sees in the browser: a form that refuses, a run that succeeds, is cancelled, or waits for an answer."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from rescale.demo.airflow_home import DAG_ID, USER
+from rescale.planning.opening import open_snapshot
+from rescale.report.inspection import inspection
 from rescale.storage.store import open_store
-from support.airflow_server import PATIENCE_SECONDS, AirflowServer, request, wait_for
+from support.airflow_server import PATIENCE_SECONDS, AirflowServer, Run, request, wait_for
 from support.browser import Pages, browser
+from support.edited import relocated
 from support.needs import need
 from support.snapshots import directory
 
@@ -80,14 +85,55 @@ def test_a_run_is_cancelled_on_the_way(pages: Pages, airflow: AirflowServer, tmp
     assert not Path(target, "_metadata").exists()
 
 
-def test_a_plan_is_read_and_approved(pages: Pages, airflow: AirflowServer, tmp_path: Path) -> None:
-    target = str(tmp_path / "rescaled")
-    run = airflow.trigger(**request(directory("2-clicks"), target, parallelism=3, require_approval=True))
+def test_operators_of_a_checkpoint_of_rocksdb_get_their_own_shape_once_the_plan_is_approved(
+    pages: Pages, airflow: AirflowServer, tmp_path: Path
+) -> None:
+    source, target = relocated("2-rocksdb-incremental", tmp_path / "job"), str(tmp_path / "rescaled")
+    pages.open_form()
+    pages.fill(**request(str(source), target))
+    pages.open_section("Result and approval")
+    pages.choose("format", "canonical")
+    pages.switch_on("require_approval")
+    pages.open_section("Single operators")
+    pages.paste("operators", '{"clicks-per-user": {"parallelism": 0}}')
+    pages.trigger()
+    sentence = pages.refusal().splitlines()[1]
+    assert sentence == "Invalid input for param operators: 0 is less than or equal to the minimum of 0"
+    pages.paste("operators", '{"clicks-per-user": {"parallelism": 3, "max_parallelism": 64}}')
+    pages.trigger()
+    pages.wait_for_the_run()
+    run = airflow.run_to(target)
     run.question()
     question = pages.question_of(run.run_id, "approve")
-    assert "visits" in question
-    assert "4 → 3" in question
+    assert "clicks-per-user 2 → 3 16 → 64 rehash" in question
+    assert "shards 2 16" in question
     assert f"{target}.rescale/plan-" in question
     pages.answer("Approve")
-    assert run.end() == "success"
-    assert Path(target, "_metadata").exists()
+    pages.open_run(run.run_id)
+    pages.wait_for_state("Success", PATIENCE_SECONDS)
+    result = open_snapshot(target)
+    shapes = {one.label: (one.entry.parallelism, one.entry.max_parallelism) for one in result.operators}
+    assert (shapes["clicks-per-user"], shapes["shards"]) == ((3, 64), (2, 16))
+    assert inspection(result)["kind"] == "canonical savepoint (canonical keyed state)"
+    certificate = json.loads(Path(f"{target}.rescale/certificate.json").read_bytes())
+    assert certificate["verdict"] == "complete"
+    assert certificate["candidate_sha256"] == hashlib.sha256(Path(target, "_metadata").read_bytes()).hexdigest()
+
+
+def test_a_plan_is_rejected_and_another_one_finds_nobody(pages: Pages, airflow: AirflowServer, tmp_path: Path) -> None:
+    def asked(name: str, minutes: float) -> Run:
+        conf = request(directory("2-clicks"), str(tmp_path / name), parallelism=3, require_approval=True)
+        return airflow.trigger(**conf, approval_minutes=minutes)
+
+    late, rejected = asked("late", 0.01), asked("rejected", 60)
+    rejected.question()
+    assert "visits 4 → 3" in pages.question_of(rejected.run_id, "approve")
+    pages.answer("Reject")
+    for run, told in ((rejected, f"rejected by {USER}"), (late, "nobody answered in time, so the plan is rejected")):
+        pages.open_run(run.run_id)
+        pages.wait_for_state("Success", PATIENCE_SECONDS)
+        assert told in pages.log_of(run.run_id, "approve", told)
+        assert "removed 3 files" in pages.log_of(run.run_id, "discard", "removed")
+    assert "Without an answer until" in pages.question_of(late.run_id, "approve")
+    assert not pages.can_be_answered
+    assert list(tmp_path.iterdir()) == []

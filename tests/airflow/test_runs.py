@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -126,7 +127,13 @@ FINAL: dict[str, tuple[dict[str, Any], str, str]] = {
     "field": ({"paralelism": 3}, "inspect", "the form has no such field"),
     "connection": ({"connection": "nobody"}, "inspect", "there is no connection 'nobody'"),
     "no snapshot": ({"source": "/nothing/there"}, "inspect", "there is no snapshot"),
-    "damage": ({"source": "DAMAGED"}, "inspect", "a count that cannot be"),
+    "damage": ({"source": "CUT"}, "inspect", "a count that cannot be"),
+    "damage in a step": (
+        {"source": "TORN", "max_parallelism": 1000},
+        "reshuffle_keyed_state",
+        "a key group ends inside a record",
+    ),
+    "kind": ({"source": directory("2-rocksdb-native"), "parallelism": 3}, "plan", "RocksDB directories are copied as"),
     "unsupported": ({"source": directory("1.20-unaligned")}, "plan", "an unaligned checkpoint with records in flight"),
 }
 """What is wrong, the task that finds it, and how its sentence begins."""
@@ -135,13 +142,16 @@ FINAL: dict[str, tuple[dict[str, Any], str, str]] = {
 @pytest.fixture(scope="module")
 def failed(airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
     """A run for each of `FINAL`, all at once."""
-    damaged, target = tmp_path_factory.mktemp("damaged"), tmp_path_factory.mktemp("targets") / "rescaled"
-    (damaged / "_metadata").write_bytes((Path(directory("2-clicks")) / "_metadata").read_bytes()[:100])
+    folder = tmp_path_factory.mktemp("damaged")
+    damaged = {name: shutil.copytree(directory("2-clicks"), folder / name) for name in ("CUT", "TORN")}
+    metadata = damaged["CUT"] / "_metadata"
+    metadata.write_bytes(metadata.read_bytes()[:100])
+    state = max(damaged["TORN"].glob("[!_]*"), key=lambda file: file.stat().st_size)
+    state.write_bytes(state.read_bytes()[:-2] + b"\0\0")
     runs = {}
     for name, (wrong, _, _) in FINAL.items():
-        conf = {**request(directory("2-clicks"), str(target)), **wrong}
-        source = str(damaged) if conf["source"] == "DAMAGED" else conf["source"]
-        runs[name] = airflow.trigger(**{**conf, "source": source})
+        conf = {**request(directory("2-clicks"), str(folder / "rescaled" / name)), **wrong}
+        runs[name] = airflow.trigger(**{**conf, "source": str(damaged.get(conf["source"], conf["source"]))})
     for run in runs.values():
         assert run.end() == "failed"
     return runs
@@ -154,6 +164,7 @@ def test_a_final_error_fails_at_once_with_its_sentence(failed: dict[str, Run], n
     assert (task["state"], task["try_number"]) == ("failed", 1)
     log = json.dumps(run.log(task_id))
     assert any(line.startswith(sentence) for line in errors(run, task_id)), errors(run, task_id)
+    assert run.told(task_id).count(sentence) == 1
     assert "Traceback" not in log
     assert "error_detail" not in log
 

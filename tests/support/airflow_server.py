@@ -18,7 +18,8 @@ from support.watching import Watch
 PATIENCE_SECONDS = 200
 
 _ENDED = ("success", "failed")
-_SECONDS_TO_READ = 5
+SECONDS_TO_READ = 5
+"""A task that goes on before the scheduler has seen its worker leave is taken for lost by it, and asks again."""
 
 T = TypeVar("T")
 
@@ -132,10 +133,8 @@ class Run:
         return document
 
     def answer(self, option: str, task_id: str = "approve") -> None:
-        """Like a person, a while after the question: of a task that goes on before the scheduler has seen its worker
-        leave, it believes that it was lost, and asks again.
-        """
-        time.sleep(_SECONDS_TO_READ)
+        """Like a person, a while after the question."""
+        time.sleep(SECONDS_TO_READ)
         document = {"chosen_options": [option], "params_input": {}}
         status, told = self.airflow.api("PATCH", f"{self._path}/taskInstances/{task_id}/-1/hitlDetails", document)
         assert status == 200, told

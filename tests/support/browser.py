@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
-from selenium.webdriver import Chrome, ChromeOptions, Keys
+from selenium.webdriver import ActionChains, Chrome, ChromeOptions, Keys
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
-from selenium.webdriver.support.expected_conditions import element_to_be_clickable, visibility_of_element_located
+from selenium.webdriver.support.expected_conditions import (
+    element_to_be_clickable,
+    presence_of_element_located,
+    visibility_of_element_located,
+)
 from selenium.webdriver.support.wait import WebDriverWait
 
+from support.airflow_server import SECONDS_TO_READ
+
 _PATIENCE_SECONDS = 30
+
+_PASTE = """
+const clipboardData = new DataTransfer();
+clipboardData.setData("text/plain", arguments[1]);
+arguments[0].dispatchEvent(new ClipboardEvent("paste", {clipboardData, bubbles: true, cancelable: true}));
+"""
 
 
 class Pages:
@@ -46,6 +59,28 @@ class Pages:
             self.driver.execute_cdp_cmd("Input.insertText", {"text": str(value)})
             field.send_keys(Keys.TAB)
 
+    def open_section(self, title: str) -> None:
+        """Another part of the form; what is open is closed."""
+        self._press(f"//*[@role='dialog']//button[normalize-space()='{title}']", By.XPATH)
+
+    def choose(self, name: str, value: str) -> None:
+        """One of the values of a list."""
+        self._see(f"#element_{name} [role=combobox]").send_keys(value, Keys.ENTER)
+
+    def switch_on(self, name: str) -> None:
+        switch = self._see(f"[name=element_{name}]")
+        switch.send_keys(Keys.SPACE)
+        WebDriverWait(self.driver, _PATIENCE_SECONDS).until(lambda _: switch.is_selected())
+
+    def paste(self, name: str, text: str) -> None:
+        """Puts a text in the place of what is in an editor."""
+        self._see(f"#element_{name} .view-line")
+        there = presence_of_element_located((By.CSS_SELECTOR, f"#element_{name} [role=textbox]"))  # it has no width
+        editor = WebDriverWait(self.driver, _PATIENCE_SECONDS).until(there)
+        self.driver.execute_script("arguments[0].focus()", editor)
+        ActionChains(self.driver).key_down(Keys.CONTROL).send_keys("a").key_up(Keys.CONTROL).perform()
+        self.driver.execute_script(_PASTE, editor, text)
+
     @property
     def can_be_triggered(self) -> bool:
         return self._trigger_button().is_enabled()
@@ -58,15 +93,21 @@ class Pages:
         """What the form says to values that are not taken."""
         return self._see("[data-testid=error-alert]").text
 
-    def wait_for_the_run(self) -> None:
-        """Until the page of the run that was triggered is there."""
+    def wait_for_the_run(self) -> str:
+        """Until the page of the run that was triggered is there; returns the run's id."""
         WebDriverWait(self.driver, _PATIENCE_SECONDS).until(lambda driver: "/runs/" in driver.current_url)
+        return unquote(self.driver.current_url.partition("/runs/")[2].partition("?")[0])
 
     def wait_for_state(self, state: str, seconds: float) -> None:
         """Until the page of a run shows that it is in this state."""
         of_the_run = "@data-testid='state-badge' and not(ancestor::table)"  # in tables are those of tasks
         badge = (By.XPATH, f"//*[{of_the_run} and contains(., '{state}')]")
         WebDriverWait(self.driver, seconds).until(visibility_of_element_located(badge))
+
+    def wait_for_question(self, seconds: float) -> None:
+        """Until the page of a run shows that one of its tasks waits for an answer."""
+        badge = (By.XPATH, "//table//*[@data-testid='state-badge' and contains(., 'Awaiting Input')]")
+        WebDriverWait(self.driver, seconds).until(presence_of_element_located(badge))
 
     def mark_as_failed(self) -> None:
         """Cancels the run whose page is shown."""
@@ -81,14 +122,24 @@ class Pages:
         return found.text
 
     def question_of(self, run_id: str, task_id: str) -> str:
-        """What a person is asked by a task, as it is shown."""
+        """What a person is or was asked by a task, as it is shown."""
         self.driver.get(f"{self._dag}/runs/{quote(run_id)}/tasks/{task_id}/required_actions")
         self._see("[data-testid^=hitl-option-]")
         return self._see("main, #root", By.CSS_SELECTOR).text
 
+    @property
+    def can_be_answered(self) -> bool:
+        """Whether the question that is shown still waits for an answer."""
+        return self._see("[data-testid^=hitl-option-]").is_enabled()
+
     def answer(self, option: str) -> None:
-        """Presses the button below a question."""
+        """Presses the button below a question once it was read, and waits until the answer was taken."""
+        time.sleep(SECONDS_TO_READ)
         self._press(f"[data-testid='hitl-option-{option}']")
+        WebDriverWait(self.driver, _PATIENCE_SECONDS).until(lambda _: not self.can_be_answered)
+
+    def open_run(self, run_id: str) -> None:
+        self.driver.get(f"{self._dag}/runs/{quote(run_id)}")
 
     def show_graph(self) -> None:
         self._press("[aria-label^='Show Graph']")
@@ -100,8 +151,8 @@ class Pages:
     def _see(self, selector: str, by: str = By.CSS_SELECTOR) -> WebElement:
         return WebDriverWait(self.driver, _PATIENCE_SECONDS).until(visibility_of_element_located((by, selector)))
 
-    def _press(self, selector: str) -> None:
-        ready = element_to_be_clickable((By.CSS_SELECTOR, selector))
+    def _press(self, selector: str, by: str = By.CSS_SELECTOR) -> None:
+        ready = element_to_be_clickable((by, selector))
         WebDriverWait(self.driver, _PATIENCE_SECONDS).until(ready).click()
 
 

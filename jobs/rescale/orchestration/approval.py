@@ -2,7 +2,8 @@
 
 Airflow parks the asking task without a worker (`TaskAwaitingInput`). An answer that does not come in time counts as
 *Reject*: the scheduler gives the operator's default as the answer. What was staged is removed by a task of its own, so
-that trouble with the store does not ask the question again.
+that trouble with the store does not ask the question again. A try that is lost takes its answer along: the next one
+asks again.
 """
 
 from __future__ import annotations
@@ -13,9 +14,6 @@ from typing import Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator, HITLOperator
 from airflow.sdk import Context
-from airflow.sdk.api.datamodels._generated import HITLDetailResponse
-from airflow.sdk.exceptions import AirflowRuntimeError
-from airflow.sdk.execution_time.hitl import get_hitl_detail_content_detail
 
 from rescale.claim import DOCUMENT_LIMIT, load_plan
 from rescale.orchestration.access import storage_access
@@ -49,8 +47,6 @@ class PlanApproval(ApprovalOperator):
         if not params["require_approval"] or planned["published"]:
             log.info("nobody has to approve the plan")
             return self._go_on(context, approved=True)
-        if (given := _given_answer(context)) is not None:
-            return self._take(context, given.chosen_options, given.responded_by_user)
         self.response_timeout = self._patience(params["approval_minutes"])
         with ended_by_our_errors(), storage_access(params["connection"]):
             self.body = _question(load_plan(planned["plan"]).places, datetime.now(UTC) + self.response_timeout)
@@ -58,14 +54,11 @@ class PlanApproval(ApprovalOperator):
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         answer = HITLOperator.execute_complete(self, context, event)
-        self._take(context, answer["chosen_options"], answer["responded_by_user"])
-
-    def _take(self, context: Context, options: list[str] | None, user: Any) -> None:
-        approved = options == [self.APPROVE]
-        if user is None:
+        approved = answer["chosen_options"] == [self.APPROVE]
+        if (user := answer["responded_by_user"]) is None:
             log.warning("nobody answered in time, so the plan is rejected")
         else:
-            log.info("%s by %s", "approved" if approved else "rejected", user)
+            log.info("%s by %s", "approved" if approved else "rejected", user["name"])
         self._go_on(context, approved=approved)
 
     def _patience(self, minutes: float) -> timedelta:
@@ -79,18 +72,6 @@ class PlanApproval(ApprovalOperator):
         context["ti"].xcom_push(APPROVED, approved)
         tasks = self.get_direct_relatives(upstream=False)
         self.skip(context["ti"], [task for task in tasks if (task.task_id == self.on_reject) == approved])
-
-
-def _given_answer(context: Context) -> HITLDetailResponse | None:
-    """The answer that an earlier try got: the scheduler may lose a task that is answered as soon as it asks."""
-    task = context["ti"]
-    if task.try_number == 1:
-        return None
-    try:
-        given = get_hitl_detail_content_detail(task.id)
-    except AirflowRuntimeError:  # it did not come to ask
-        return None
-    return given if given.response_received else None
 
 
 def _question(places: Places, until: datetime) -> str:
