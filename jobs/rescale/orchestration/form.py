@@ -120,7 +120,7 @@ def _shape_fields() -> Form:
                 Format.KEEP.value: "keep: as in the source",
                 Format.CANONICAL.value: "canonical: restored by every state backend but ForSt",
             },
-            title="Kind of the result",
+            title="Format of the result",
             section=_RESULT,
             description_md="RocksDB's own kind can be kept only where no parallelism changes.",
         ),
@@ -160,9 +160,9 @@ def _storage_fields() -> Form:
         "accept_unconditional_publish": Param(
             False,
             type="boolean",
-            title="The store does not honour put-if-absent",
+            title="Publish without put-if-absent",
             section=_STORAGE,
-            description_md="Go on nevertheless; see to it that no other run has this target.",
+            description_md="For a store that does not honour it; see to it that no other run has this target.",
         ),
     }
 
