@@ -147,7 +147,7 @@ def _refuse_unsupported(operator: Operator, shape: Shape, *, by_record: bool) ->
     foreign = [s for header in operator.keyed_headers if header for s in header.states if s.kind in _NOT_READ]
     if foreign:
         raise UnsupportedError(
-            "keyed state of the ForSt state backend is not read",
+            "keyed state that ForSt holds for the asynchronous API is not read",
             operator=operator.label,
             state=foreign[0].name,
             found=f"{foreign[0].kind.name} in its description",

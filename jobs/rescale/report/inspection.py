@@ -11,6 +11,7 @@ from tabulate import tabulate
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.serializers.reading import type_name
+from rescale.flink.state_meta_info import StateKind
 from rescale.insight.insight import snapshot_insight
 from rescale.planning.findings import findings
 from rescale.planning.kafka import KafkaOffsets
@@ -96,15 +97,21 @@ def inspection_text(document: dict[str, Any]) -> str:
 def _kind(snapshot: Snapshot) -> str:
     others = {type(other.handle).__name__ for o in snapshot.operators for other in o.other_keyed}
     framings = {stream.framing for o in snapshot.operators for stream in o.keyed}
-    rocksdb = {"RocksDB" for o in snapshot.operators if o.databases}
+    databases = {"ForSt" if _is_forst(snapshot) else "RocksDB" for o in snapshot.operators if o.databases}
     keyed = sorted(
-        [*(framing.value for framing in framings), *rocksdb, *(_OTHER_KINDS.get(name, name) for name in others)]
+        [*(framing.value for framing in framings), *databases, *(_OTHER_KINDS.get(name, name) for name in others)]
     )
     content = f"{', '.join(keyed)} keyed state" if keyed else "no keyed state"
     if snapshot.type is not SnapshotType.UNKNOWN:
         return f"{_KINDS[snapshot.type]} ({content})"
     # Before version 4 the metadata does not say: only checkpoints lie in such directories.
     return f"{'checkpoint' if is_checkpoint_directory(snapshot.directory) else 'savepoint'} ({content})"
+
+
+def _is_forst(snapshot: Snapshot) -> bool:
+    """Whether there are states that only ForSt writes; those of the older API it writes as RocksDB does."""
+    headers = [header for operator in snapshot.operators for header in _headers(operator)]
+    return any(state.kind is StateKind.KEY_VALUE_V2 for header in headers for state in header.states)
 
 
 _KINDS = {
