@@ -8,9 +8,14 @@ from pathlib import PurePath
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
 from support.s3 import S3Server, s3_server
+
+# An example may take long on a machine that has other work, and code may be compiled in the middle of one.
+settings.register_profile("rescale", deadline=None)
+settings.load_profile("rescale")
 
 
 class Together(LoadScopeScheduling):

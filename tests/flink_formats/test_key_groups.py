@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from rescale.flink.key_groups import (
     KeyGroupRange,
-    default_max_parallelism,
     key_group_of_hash,
     key_group_range,
     murmur,
@@ -48,11 +47,6 @@ def test_murmur_as_flink_mixes(code: int, mixed: int, of_128: int, of_1000: int)
 def test_ranges(max_parallelism: int, parallelism: int, ranges: list[tuple[int, int]]) -> None:
     found = [key_group_range(max_parallelism, parallelism, i) for i in range(parallelism)]
     assert found == [KeyGroupRange(*bounds) for bounds in ranges]
-
-
-@pytest.mark.parametrize(("parallelism", "expected"), [(1, 128), (85, 128), (86, 256), (200, 512), (30000, 32768)])
-def test_default_max_parallelism(parallelism: int, expected: int) -> None:
-    assert default_max_parallelism(parallelism) == expected
 
 
 @given(st.integers(1, 2000).flatmap(lambda m: st.tuples(st.just(m), st.integers(1, m))))

@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import chain
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rescale.errors import SnapshotError
@@ -65,11 +65,8 @@ keys = st.builds(lambda first, rest: bytes((first,)) + rest, st.integers(0, FLAG
 records = st.lists(st.tuples(st.integers(0, 4), keys, st.binary(max_size=12)), min_size=1, max_size=20)
 tables = st.lists(st.integers(0, END_OF_GROUP - 1), min_size=5, max_size=5).map(tuple)
 chunk_sizes = st.lists(st.integers(0, 9), max_size=60)
-no_deadline = settings(deadline=None)
-"""The walker may be compiled in the middle of an example."""
 
 
-@no_deadline
 @given(records, tables, chunk_sizes)
 def test_only_the_ids_change(records: list[Record], table: tuple[int, ...], sizes: list[int]) -> None:
     group = written(records)
@@ -79,7 +76,6 @@ def test_only_the_ids_change(records: list[Record], table: tuple[int, ...], size
     assert read(result) == [(table[state], key, value) for state, key, value in records]
 
 
-@no_deadline
 @given(records, st.permutations(range(5)).map(tuple))
 def test_byte_by_byte_it_is_the_same(records: list[Record], table: tuple[int, ...]) -> None:
     group = written(records)
@@ -87,7 +83,6 @@ def test_byte_by_byte_it_is_the_same(records: list[Record], table: tuple[int, ..
     assert translated(group, table, [1] * len(group)) == expected
 
 
-@no_deadline
 @given(records, st.data())
 def test_a_cut_group_is_refused(records: list[Record], data: st.DataObject) -> None:
     group = written(records)
@@ -96,7 +91,6 @@ def test_a_cut_group_is_refused(records: list[Record], data: st.DataObject) -> N
         translated(group[:end], (0, 1, 2, 3, 4), [])
 
 
-@no_deadline
 @given(records, chunk_sizes, st.data())
 def test_damage_is_an_error_of_ours_or_keeps_the_size(
     records: list[Record], sizes: list[int], data: st.DataObject

@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rescale.errors import SnapshotError, UnsupportedError
@@ -28,8 +28,6 @@ STATES = 4
 Found = list[tuple[int, Record]]
 Groups = dict[int, list[Record]]
 
-no_deadline = settings(deadline=None)
-"""The walk may be compiled in the middle of an example."""
 
 records = st.builds(Record, st.integers(0, STATES - 1), st.binary(max_size=9), st.binary(max_size=12))
 maxima = st.sampled_from([1, 128, 129, 32768])
@@ -87,7 +85,6 @@ def expected(groups: Groups) -> Found:
     return [(group, record) for group, some in groups.items() for record in some]
 
 
-@no_deadline
 @given(runs(), st.lists(st.integers(0, 40), min_size=1, max_size=6), st.integers(1, 60), st.integers(1, 9))
 def test_all_records_are_found(run: tuple[int, Groups], sizes: list[int], buffer: int, at_once: int) -> None:
     max_parallelism, groups = run
@@ -112,7 +109,6 @@ def test_a_record_just_as_large_as_the_buffer(max_parallelism: int) -> None:
             assert seen == expected(groups)
 
 
-@no_deadline
 @given(runs(), st.integers(1, 60))
 def test_starts_need_be_known_only_when_their_groups_begin(run: tuple[int, Groups], buffer: int) -> None:
     """As with compressed key groups, whose lengths show as they are read."""
@@ -129,7 +125,6 @@ def test_starts_need_be_known_only_when_their_groups_begin(run: tuple[int, Group
         assert found(RecordReader(max_parallelism, STATES), list(groups), starts, chunks()) == expected(groups)
 
 
-@no_deadline
 @given(runs(), st.integers(1, 5))
 def test_what_is_found_makes_up_all_bytes(run: tuple[int, Groups], at_once: int) -> None:
     max_parallelism, groups = run
@@ -142,7 +137,6 @@ def test_what_is_found_makes_up_all_bytes(run: tuple[int, Groups], at_once: int)
     assert sum(sizes) + ID_SIZE * len(groups) == sum(map(len, data))
 
 
-@no_deadline
 @given(runs(), st.data(), st.integers(1, 60), st.integers(1, 4))
 def test_cut_anywhere_it_is_an_error_behind_all_whole_records(
     run: tuple[int, Groups], data: st.DataObject, buffer: int, at_once: int
@@ -171,7 +165,6 @@ def test_cut_anywhere_it_is_an_error_behind_all_whole_records(
     assert seen[: len(ends)] == ends
 
 
-@no_deadline
 @given(runs(), st.data(), st.integers(1, 60))
 def test_damage_is_an_error_of_ours_or_other_records(run: tuple[int, Groups], data: st.DataObject, buffer: int) -> None:
     max_parallelism, groups = run

@@ -33,6 +33,7 @@ def test_the_summary_is_json_and_adds_up(name: str) -> None:
 def test_a_person_sees_what_moves_where() -> None:
     plan = plan_of("2-lazy", "2", "lists=5")
     text = plan_text(plan_summary(plan, opened("2-lazy")))
+    assert text.endswith(f"\nafterwards the job starts with: {plan.start.command}")
     assert text.startswith(f"plan {plan.digest[:8]}: 9 operators, ")
     assert f"from {directory('2-lazy')}" in text
     assert "to   /target" in text

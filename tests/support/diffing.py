@@ -1,4 +1,4 @@
-"""Two snapshots compared in this process, and records of a result changed."""
+"""Results and their sources compared in this process, and records of a result changed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from contextlib import ExitStack
 from typing import Any
 from unittest.mock import patch
 
-from rescale.execution.diff.found import SnapshotDiff
+from rescale.execution.diff.found import SnapshotDiff, StateDiff
 from rescale.execution.diff.snapshots import diff_snapshots
 from rescale.planning.plan import Slot
 from rescale.planning.snapshot import KeyedStream, Snapshot
+from support import snapshots
 from support.canonical import Record, read_group, write_group
 from support.planting import Result
 
@@ -25,6 +26,27 @@ def diff(a: Snapshot, b: Snapshot) -> SnapshotDiff:
         for module in _MODULES:
             patches.enter_context(patch(f"rescale.execution.diff.{module}.run_units", run_units))
         return diff_snapshots(a, b, None)  # type: ignore[arg-type]
+
+
+def against_source(result: Result, name: str) -> SnapshotDiff:
+    """What the source has is A's, what the result has is B's; the other way round the same is found."""
+    source, target = snapshots.opened(name), result.opened()
+    found, mirrored = diff(source, target), diff(target, source)
+    assert [(state.state, state.a, state.b) for state in unlike(found)] == [
+        (state.state, state.b, state.a) for state in unlike(mirrored)
+    ]
+    return found
+
+
+def unlike(found: SnapshotDiff) -> list[StateDiff]:
+    return [state for operator in found.operators for state in operator.states if not state.equal]
+
+
+def the_only(found: SnapshotDiff) -> StateDiff:
+    assert not found.equal
+    assert not any(operator.differences for operator in found.operators)
+    (state,) = unlike(found)
+    return state
 
 
 def edit_records(
@@ -52,3 +74,11 @@ def edit_records(
             result.write_groups(place, groups)
     assert found, f"no record of {state}"
     return found
+
+
+def first(change: Callable[[Record], list[Record]]) -> Callable[[list[Record]], list[Record]]:
+    return lambda records: [*change(records[0]), *records[1:]]
+
+
+def with_other_value(record: Record) -> list[Record]:
+    return [record._replace(value=record.value[:-1] + bytes([record.value[-1] ^ 1]))]

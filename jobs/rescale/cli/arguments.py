@@ -56,15 +56,20 @@ def add_shape(parser: argparse.ArgumentParser) -> None:
         required=True,
         help="where the result goes: a directory that does not exist yet",
     )
-    parser.add_argument(
+    shape = parser.add_argument_group(
+        "the new shape",
+        "A number such as 6 is for all operators, visits=12 for the one that has the uid visits. Without any the "
+        "shape stays, and the result is a self-contained copy.",
+    )
+    shape.add_argument(
         "--parallelism",
         metavar="[UID=]N",
         action="append",
         default=[],
         help="the new parallelism: N for every operator whose parallelism may change, UID=N for one (repeatable; uid "
-        "or operator id). Without any new number: the same shape, a self-contained copy",
+        "or operator id)",
     )
-    parser.add_argument(
+    shape.add_argument(
         "--max-parallelism",
         metavar="[UID=]M",
         action="append",
@@ -72,7 +77,7 @@ def add_shape(parser: argparse.ArgumentParser) -> None:
         help="the new max parallelism (number of key groups): M for every operator, UID=M for one (repeatable). A "
         "divisor of the old one works for every type of key; for others the keys are hashed anew",
     )
-    parser.add_argument(
+    shape.add_argument(
         "--format",
         choices=[one.value for one in Format],
         default=Format.KEEP.value,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
-from pathlib import Path
 
 from rescale.cli.arguments import add_allow_prefix, add_master
 from rescale.cli.output import Output
+from rescale.cli.reading_step import run_reading_step
 from rescale.errors import IntegrityError
-from rescale.process import Step, run_step
+from rescale.process import Step
 from rescale.report.difference import difference_text
 from rescale.storage.locations import normalise
 
@@ -29,10 +28,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:
     words = ["--a", normalise(arguments.a), "--b", normalise(arguments.b)]
-    for prefix in arguments.allow_prefix:
-        words += ["--allow-prefix", prefix]
-    with tempfile.TemporaryDirectory() as directory:
-        result = str(Path(directory, "result.json"))
-        document = run_step(Step.DIFF, result, [*words, "--master", arguments.master])
+    document = run_reading_step(Step.DIFF, words, arguments)
     output.answer(document, lambda: difference_text(document))
     return 0 if document["equal"] else IntegrityError.exit_code

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
-from pathlib import Path
 
 from rescale.cli.arguments import add_key_hash, add_master, add_source
 from rescale.cli.output import Output
-from rescale.process import Step, run_step
+from rescale.cli.reading_step import run_reading_step
+from rescale.process import Step
 from rescale.report.outcome import certificate_text
 from rescale.storage.locations import normalise
 
@@ -25,11 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
     words = ["--source", normalise(arguments.source), "--target", normalise(arguments.target)]
-    for prefix in arguments.allow_prefix:
-        words += ["--allow-prefix", prefix]
     for key_hash in arguments.key_hash:
         words += ["--key-hash", key_hash]
-    with tempfile.TemporaryDirectory() as directory:
-        result = str(Path(directory, "result.json"))
-        certificate = run_step(Step.VALIDATE, result, [*words, "--master", arguments.master])
+    certificate = run_reading_step(Step.VALIDATE, words, arguments)
     output.answer(certificate, lambda: certificate_text(certificate))

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import mmh3
 
-LOWER_BOUND_MAX_PARALLELISM = 1 << 7
 UPPER_BOUND_MAX_PARALLELISM = 1 << 15
 
 
@@ -56,10 +55,3 @@ def key_group_range(max_parallelism: int, parallelism: int, subtask: int) -> Key
 def subtask_of_key_group(max_parallelism: int, parallelism: int, key_group: int) -> int:
     """The subtask that owns `key_group` (`computeOperatorIndexForKeyGroup`)."""
     return key_group * parallelism // max_parallelism
-
-
-def default_max_parallelism(parallelism: int) -> int:
-    """The max parallelism that Flink takes when the user sets none (`computeDefaultMaxParallelism`)."""
-    wanted = parallelism + parallelism // 2
-    power = 1 << (wanted - 1).bit_length()
-    return min(max(power, LOWER_BOUND_MAX_PARALLELISM), UPPER_BOUND_MAX_PARALLELISM)

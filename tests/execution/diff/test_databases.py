@@ -12,13 +12,12 @@ from unittest.mock import patch
 import pytest
 
 from rescale.errors import SnapshotError, UnsupportedError
-from rescale.execution.diff.found import SnapshotDiff, StateDiff
 from rescale.planning.opening import open_snapshot
 from rescale.planning.snapshot import Operator, Snapshot
 from support import snapshots
 from support.canonical import Record
 from support.databases import with_canonical
-from support.diffing import diff, edit_records
+from support.diffing import diff, edit_records, unlike
 from support.pipeline import execute_without_spark, plan_rescale
 from support.planting import Result
 
@@ -32,10 +31,6 @@ CHURN = "2-rocksdb-2to3"
 
 def twin_of(name: str) -> Snapshot:
     return open_snapshot(str(snapshots.FIXTURES / name / "canonical"))
-
-
-def unlike(found: SnapshotDiff) -> list[StateDiff]:
-    return [state for operator in found.operators for state in operator.states if not state.equal]
 
 
 def rescaled(name: str, folder: Path, **wanted: list[str] | str) -> Result:

@@ -1,0 +1,24 @@
+"""A result that may be spoilt: a copy of one that is finished, which each folder has its own of."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from support.planting import Result
+
+
+@pytest.fixture
+def result_of(finished: Callable[[str], Result], tmp_path: Path) -> Callable[[str], Result]:
+    """Gives a copy of the finished result of that name."""
+
+    def copy(name: str) -> Result:
+        original = finished(name)
+        shutil.copytree(original.target, tmp_path / "target")
+        shutil.copy(original.candidate, tmp_path / "candidate")
+        return Result(original.source, tmp_path / "target", tmp_path / "candidate")
+
+    return copy

@@ -1,0 +1,83 @@
+"""States that are described in other ways, or not in one that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from rescale.errors import UnsupportedError
+from rescale.execution.diff.found import Difference
+from rescale.planning.snapshot import KeyedStream, Operator, Snapshot
+from support import snapshots
+from support.diffing import diff, edit_records, first, the_only, with_other_value
+from support.planting import Result
+
+CANONICAL = "2-canonical-rocksdb"
+HEAP = "2-heap-native"
+
+
+def with_operators(snapshot: Snapshot, change: Callable[[Operator], Operator]) -> Snapshot:
+    return replace(snapshot, operators=tuple(map(change, snapshot.operators)))
+
+
+def test_another_type_of_a_state_is_a_difference() -> None:
+    a = snapshots.opened(CANONICAL)
+
+    def renamed(stream: KeyedStream) -> KeyedStream:
+        assert stream.parsed is not None
+        states = tuple(
+            replace(info, options=(("KEYED_STATE_TYPE", "REDUCING"),)) if info.name == "last" else info
+            for info in stream.parsed.states
+        )
+        return replace(stream, parsed=replace(stream.parsed, states=states))
+
+    b = with_operators(a, lambda operator: replace(operator, keyed=tuple(map(renamed, operator.keyed))))
+    found = the_only(diff(a, b))
+    assert found.differences == (Difference("other type", {}, "VALUE Long", "REDUCING Long"),)
+
+
+def unread(stream: KeyedStream) -> KeyedStream:
+    return replace(stream, parsed=None)
+
+
+def without_headers(snapshot: Snapshot) -> Snapshot:
+    """As if the serializers of keyed state were not known."""
+    return with_operators(snapshot, lambda operator: replace(operator, keyed=tuple(map(unread, operator.keyed))))
+
+
+def test_states_whose_serializers_are_not_known_are_compared_by_number(result_of: Callable[[str], Result]) -> None:
+    result = result_of("2-clicks")
+    a = without_headers(snapshots.opened("2-clicks"))
+    assert diff(a, without_headers(result.opened())).equal
+    state = next(
+        info.name
+        for one in a.operators
+        for stream in snapshots.operator_of("2-clicks", one.label).keyed
+        if stream.parsed
+        for info in stream.parsed.states
+        if info.state_type == "VALUE"
+    )
+    (record, *_) = edit_records(result, state, first(with_other_value))
+    found = the_only(diff(a, without_headers(result.opened())))
+    assert found.state.startswith("state ")
+    assert found.differences[0].item == {"key_bytes": f"0x{record.key.hex()}"}
+
+
+def test_with_other_headers_they_cannot_be() -> None:
+    snapshot = without_headers(snapshots.opened("2-lazy"))
+    with pytest.raises(UnsupportedError, match="a serializer that is not known hides how"):
+        diff(snapshot, snapshot)
+
+
+def test_heap_state_in_another_order_is_refused() -> None:
+    a = snapshots.opened(HEAP)
+
+    def turned(stream: KeyedStream) -> KeyedStream:
+        assert stream.parsed is not None
+        return replace(stream, parsed=replace(stream.parsed, states=stream.parsed.states[::-1]))
+
+    b = with_operators(a, lambda operator: replace(operator, keyed=tuple(map(turned, operator.keyed))))
+    with pytest.raises(UnsupportedError, match="heap framing does not tell where a state begins"):
+        diff(a, b)

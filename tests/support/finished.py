@@ -1,0 +1,60 @@
+"""Finished results that faults are planted in, and the kinds of state that are there to be spoilt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from rescale.errors import IntegrityError
+from rescale.planning.plan import Slot
+from support import snapshots
+from support.pipeline import execute_without_spark, plan_rescale
+from support.planting import Place, Result
+
+ResultOf = Callable[[str], Result]
+
+CANONICAL, HEAP, RAW, LAZY = "1.20-canonical-rocksdb", "2-heap-native", "2-raw", "2-lazy"
+COMPRESSED, HEAP_COMPRESSED, LAZY_COMPRESSED = (
+    "2-canonical-compressed",
+    "1.20-heap-native-compressed",
+    "2-lazy-compressed",
+)
+SOURCE = "2-source"
+
+PARALLELISM = {LAZY: "2", LAZY_COMPRESSED: "1"}
+"""Where streams with different headers come together, so that state ids are translated; 4 elsewhere."""
+
+KEYED = {
+    CANONICAL: Slot.KEYED,
+    HEAP: Slot.KEYED,
+    RAW: Slot.RAW_KEYED,
+    LAZY: Slot.KEYED,
+    COMPRESSED: Slot.KEYED,
+    HEAP_COMPRESSED: Slot.KEYED,
+    LAZY_COMPRESSED: Slot.KEYED,
+}
+ELEMENTS = {CANONICAL: Slot.OPERATOR, RAW: Slot.RAW_OPERATOR, COMPRESSED: Slot.OPERATOR, SOURCE: Slot.OPERATOR}
+
+
+def rescaled(name: str, folder: Path, parallelism: str = "4") -> Result:
+    """The published result of a snapshot at another parallelism, all of its state in files."""
+    with patch("rescale.planning.streams.INLINE_LIMIT", 0):
+        plan = plan_rescale(snapshots.directory(name), str(folder / "target"), [parallelism])
+    execute_without_spark(plan)
+    return Result(plan.source, folder / "target", Path(plan.places.candidate))
+
+
+def assert_found(result: Result) -> IntegrityError:
+    with pytest.raises(IntegrityError) as caught:
+        result.validate()
+    assert caught.value.exit_code == 4
+    return caught.value
+
+
+def keyed_place(result: Result, slot: Slot) -> Place:
+    """The largest keyed stream with two key groups or more."""
+    places = [place for place in result.places(slot) if sum(map(bool, result.groups(place))) > 1]
+    return max(places, key=lambda place: place.stream.extent.length)
