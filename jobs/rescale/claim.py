@@ -19,25 +19,21 @@ DOCUMENT_LIMIT = 1 << 30
 """Largest document of our own that is read, in bytes."""
 
 
-def store_plan(plan: Plan) -> None:
-    """Puts the plan where the steps and people find it."""
-    uri = plan.places.plan
-    open_store(uri).put(uri, plan_to_json(plan))
-
-
 def load_plan(uri: str) -> Plan:
     document, _ = open_store(uri).read_all(uri, DOCUMENT_LIMIT)
     return plan_from_json(document, uri)
 
 
 def claim(plan: Plan, *, accept_unconditional: bool = False) -> None:
-    """Takes the target for this plan, or finds it taken by it already.
+    """Stores the plan beside its target and takes the target for it, or finds it taken by it already.
 
     `RequestError` if the target holds anything that is not this plan's; `UnsupportedError` if the store ignores
     conditions, unless that is accepted.
     """
     store = open_store(plan.target)
     _refuse_foreign_files(plan, store)
+    _refuse_another(plan, claimed_by(plan.target) or plan.digest)
+    store.put(plan.places.plan, plan_to_json(plan))
     document = json.dumps({"plan": plan.digest, "source": plan.source}, indent=1).encode()
     if accept_unconditional:
         if store.stat(plan.places.claim) is None:
@@ -55,7 +51,10 @@ def claim(plan: Plan, *, accept_unconditional: bool = False) -> None:
 
 def check_claim(plan: Plan) -> None:
     """`RequestError` unless this plan holds the claim."""
-    holder = claimed_by(plan.target)
+    _refuse_another(plan, claimed_by(plan.target))
+
+
+def _refuse_another(plan: Plan, holder: str | None) -> None:
     if holder != plan.digest:
         raise RequestError(
             "the target is claimed by another plan" if holder else "the target is not claimed",
@@ -88,6 +87,8 @@ def planned_names(plan: Plan) -> set[str]:
 
 def _refuse_foreign_files(plan: Plan, store: Store) -> None:
     ours = planned_names(plan) | {"_metadata"}
+    if store.stat(plan.target) is not None:
+        raise RequestError("the target is a file", path=plan.target, advice="name a directory that does not exist yet")
     entries = store.list(plan.target)
     foreign = [entry.uri for entry in entries if name(entry.uri) not in ours]
     if any(name(entry.uri) == "_metadata" for entry in entries) and claimed_by(plan.target) != plan.digest:
@@ -97,6 +98,6 @@ def _refuse_foreign_files(plan: Plan, store: Store) -> None:
             "the target is occupied",
             path=plan.target,
             expected="an empty or absent directory",
-            found=f"{len(foreign)} other files, such as {min(foreign)}",
+            found=f"other files ({len(foreign)}), such as {min(foreign)}",
             advice=f"name another target, or remove what an unpublished run left: rescale discard {plan.target}",
         )

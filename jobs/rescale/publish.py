@@ -94,7 +94,7 @@ def discard(target: str) -> Discarded:
             raise RequestError("nothing of ours lies here", path=target, found=f"{len(there)} files, none claimed")
         ours = []
     else:
-        planned = planned_names(load_plan(Places(target, digest).plan))
+        planned = planned_names(load_plan(Places(target, digest).plan)) if there else set()
         ours = [uri for uri in there if name(uri) in planned]
     store.abort_parts(target)
     claim_uri = claim_place(target)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rescale.claim import claim, store_plan
+from rescale.claim import claim
 from rescale.cli.main import main
 from rescale.errors import RescaleError
 from rescale.planning.planner import make_plan
@@ -83,7 +83,6 @@ def test_keys_of_a_shape(capsys: Captured) -> None:
 def test_discard_removes_what_a_run_left(capsys: Captured, tmp_path: Path) -> None:
     target = tmp_path / "target"
     plan = make_plan(opened("2-source"), make_request(directory("2-source"), str(target)))
-    store_plan(plan)
     claim(plan)
     code, document = answer(capsys, "discard", str(target))
     assert code == 0
@@ -91,6 +90,25 @@ def test_discard_removes_what_a_run_left(capsys: Captured, tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
     assert answer(capsys, "discard", str(target)) == (0, {"removed": [], "left": []})
     assert document.keys() == fields("discard")
+
+
+def test_a_target_that_is_refused_stays_as_it_is(capsys: Captured, tmp_path: Path) -> None:
+    """Not even a plan is put beside it."""
+    published, file = tmp_path / "published", tmp_path / "file"
+    shutil.copytree(SOURCE, published)
+    file.write_text("x")
+    for target, what in ((published, "the target is occupied"), (file, "the target is a file")):
+        code, document = answer(capsys, "run", SOURCE, "--target", str(target))
+        assert (code, document["what"]) == (2, what)
+    assert sorted(tmp_path.iterdir()) == [file, published]
+
+
+def test_a_claim_without_its_plan_can_be_discarded(capsys: Captured, tmp_path: Path) -> None:
+    plan = make_plan(opened("2-source"), make_request(directory("2-source"), str(tmp_path / "target")))
+    claim(plan)
+    Path(plan.places.plan).unlink()
+    assert answer(capsys, "discard", str(tmp_path / "target"))[0] == 0
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_discard_leaves_what_no_run_puts_beside_a_target(capsys: Captured, tmp_path: Path) -> None:

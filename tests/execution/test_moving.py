@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from big_savepoint import write_savepoint
-from rescale.claim import claim, store_plan
+from rescale.claim import claim
 from rescale.errors import SnapshotError, StoreError
 from rescale.execution.dispatch import run_units
 from rescale.execution.progress import Progress
@@ -173,7 +173,6 @@ def test_a_source_that_changes_after_planning_stops_the_run(
         before = plan.files[2].pin.mtime_ns
         assert before is not None
         os.utime(changed, ns=(before, before + 1))
-    store_plan(plan)
     claim(plan)
     with pytest.raises(SnapshotError) as caught:
         reshuffle_keyed_state(plan, shared_spark())

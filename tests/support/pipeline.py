@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 from pyspark import SparkContext
 
-from rescale.claim import claim, store_plan
+from rescale.claim import claim
 from rescale.execution.session import spark_context
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.planning.plan import Plan
@@ -109,7 +109,6 @@ def execute(plan: Plan) -> Published:
 
 def execute_without_spark(plan: Plan, *, cores: int = 2, order: Random | None = None) -> Published:
     with without_spark(order):
-        store_plan(plan)
         claim(plan)
         for step in (reshuffle_keyed_state, redistribute_operator_state, validate_coverage):
             step(plan, OneProcess(cores))
@@ -118,7 +117,6 @@ def execute_without_spark(plan: Plan, *, cores: int = 2, order: Random | None = 
 
 def move(plan: Plan, spark: SparkContext | OneProcess | None = None) -> None:
     """Claim and both moving steps: what `validate` finds. They share the session, unless another one is given."""
-    store_plan(plan)
     claim(plan)
     for step in (reshuffle_keyed_state, redistribute_operator_state):
         step(plan, spark or shared_spark())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from rescale.claim import claim, store_plan
+from rescale.claim import claim
 from rescale.cli.arguments import add_master, add_shape, add_source, add_uids, prepared
 from rescale.cli.output import Output
 from rescale.process import RUN, run_step
@@ -33,7 +33,6 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     accept = arguments.accept_unconditional_publish
     output.say(plan_text(plan_summary(plan, snapshot, kafka)))
     if not is_published(plan):
-        store_plan(plan)
         claim(plan, accept_unconditional=accept)
         for step in RUN:
             run_step(

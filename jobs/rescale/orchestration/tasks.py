@@ -12,7 +12,7 @@ from typing import Any
 
 from airflow.sdk import Asset
 
-from rescale.claim import DOCUMENT_LIMIT, claim, load_plan, store_plan
+from rescale.claim import DOCUMENT_LIMIT, claim, load_plan
 from rescale.errors import UnsupportedError
 from rescale.orchestration.form import lines_of, refuse_unknown_fields, request_of
 from rescale.orchestration.rescale_task import Summary, rescale_task
@@ -61,9 +61,8 @@ def _plan(known: Known, params: Any = None) -> Summary:
     log.info("%s", plan_text(shown))
     published = is_published(plan)
     if not published:
-        store_plan(plan)
-        open_store(plan.target).put(plan.places.plan_page, plan_markdown(shown).encode())
         claim(plan, accept_unconditional=params["accept_unconditional_publish"])
+        open_store(plan.target).put(plan.places.plan_page, plan_markdown(shown).encode())
     return plan_summary(plan, published=published)
 
 

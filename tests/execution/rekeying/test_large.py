@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from big_savepoint import write_savepoint
-from rescale.claim import claim, store_plan
+from rescale.claim import claim
 from rescale.execution.rekeying import lanes
 from rescale.execution.steps import reshuffle_keyed_state
 from rescale.flink.key_groups import key_group_of_hash
@@ -129,7 +129,6 @@ def test_spark_and_s3_too(bucket: str, tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("maximum", ["1000", "64"])
 def test_every_byte_of_the_source_is_read_once(source: str, maximum: str, tmp_path: Path, calls: Faults) -> None:
     plan = plan_rescale(source, str(tmp_path / "target"), ["3"], max_parallelism=[maximum])
-    store_plan(plan)
     claim(plan)
     Path(calls.log).write_text("")
     with without_spark():

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from big_savepoint import write_savepoint
-from rescale.claim import claim, store_plan
+from rescale.claim import claim
 from rescale.errors import IntegrityError, StoreError
 from rescale.execution.rekeying import streams
 from rescale.execution.rekeying.gather import Gather
@@ -125,7 +125,6 @@ def test_a_final_error_of_who_writes_arrives_as_itself(plan: Plan, monkeypatch: 
         return Gather(plan, {**works, max(works): [*others, last._replace(size=last.size + 1)]}, *more)
 
     monkeypatch.setattr(streams, "Gather", make)
-    store_plan(plan)
     claim(plan)
     with pytest.raises(IntegrityError, match="not as long as its records were counted") as caught:
         reshuffle_keyed_state(plan, shared_spark())
@@ -138,7 +137,6 @@ def run(source: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, li
     """The process of the step over a plan: the plan, the calls to stores, and what Spark says of each task."""
     home = tmp_path_factory.mktemp("metrics")
     plan = plan_rescale(source, str(home / "target"), ["3"], max_parallelism=["1000"])
-    store_plan(plan)
     claim(plan)
     log, events, hook = Faults(str(home / "calls")), home / "events", home / "hook"
     events.mkdir()

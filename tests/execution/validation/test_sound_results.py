@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rescale.claim import claim, store_plan
+from rescale.claim import claim
 from rescale.errors import IntegrityError
 from rescale.execution.steps import validate_coverage, validate_published
 from rescale.publish import publish
@@ -45,7 +45,6 @@ def test_a_published_result_is_validated_without_its_plan(tmp_path: Path) -> Non
 
 def test_a_missing_half_is_found(tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory("2-windows"), str(tmp_path / "target"), ["3"])
-    store_plan(plan)
     claim(plan)
     with pytest.raises(IntegrityError, match="half was not written"):
         validate_coverage(plan, shared_spark())
