@@ -104,7 +104,7 @@ class UnsupportedError(RescaleError):
 
 
 class IntegrityError(RescaleError):
-    """The result does not add up; nothing was published."""
+    """The result does not add up; a run publishes nothing then."""
 
     exit_code = 4
 

@@ -28,7 +28,7 @@ def build_candidate(source: Metadata, plan: Plan, halves: Sequence[Half]) -> byt
     if handles.keys() != planned:
         odd = min(handles.keys() ^ planned)
         raise IntegrityError(
-            "the halves do not hold the planned streams; nothing was published",
+            "the halves do not hold the planned streams",
             operator=odd[0],
             expected=f"{len(planned)} streams",
             found=f"{len(handles)}, differing in the {odd[1]} stream of subtask {odd[2]}",

@@ -86,7 +86,7 @@ class Comparer:
         for pair, (expected, found) in zip(check.pairs, self._group_digests(check.pairs), strict=True):
             if expected != found:
                 raise IntegrityError(
-                    f"key group {pair.key_group} of the result is not the source's; nothing was published",
+                    f"key group {pair.key_group} of the result is not the source's",
                     path=self.result[pair.result.file][0],
                     offset=pair.result.start,
                     operator=check.label,
@@ -104,7 +104,7 @@ class Comparer:
         )
         if expected != found:
             raise IntegrityError(
-                f"the file {check.pair.name} of a RocksDB directory is not the source's; nothing was published",
+                f"the file {check.pair.name} of a RocksDB directory is not the source's",
                 path=self.result[check.pair.result.file][0],
                 expected=f"digest {expected:032x}",
                 found=f"digest {found:032x}",
@@ -154,7 +154,7 @@ class Comparer:
             yield from decompressed(chunks) if compressed else chunks
         except SnapshotError as error:
             raise IntegrityError(
-                f"the result cannot be read back: {error.what}; nothing was published",
+                f"the result cannot be read back: {error.what}",
                 path=error.path or self.result[extent.file][0],
                 offset=extent.start,
                 found=error.found,

@@ -59,7 +59,7 @@ class RecordComparer:
             if not check.in_result:
                 raise error.located(operator=check.label) from None
             raise IntegrityError(
-                f"the result cannot be read back: {error.what}; nothing was published",
+                f"the result cannot be read back: {error.what}",
                 path=error.path,
                 offset=error.offset,
                 operator=check.label,

@@ -39,9 +39,9 @@ def record_proof(
         if expected != found:
             same = expected[:2] == found[:2]
             raise IntegrityError(
-                "records lie in key groups where they do not belong; nothing was published"
+                "records lie in key groups where they do not belong"
                 if same
-                else "records were lost, doubled or changed; nothing was published",
+                else "records were lost, doubled or changed",
                 operator=operator.label,
                 state=state,
                 expected=f"{expected.records} records with digest {expected.digest:032x}",

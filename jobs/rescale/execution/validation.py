@@ -56,7 +56,7 @@ def open_result(candidate_uri: str, target: str) -> Snapshot:
         return open_candidate(candidate_uri, target)
     except (SnapshotError, UnsupportedError) as error:
         raise IntegrityError(
-            f"the result does not read as a snapshot: {error.what}; nothing was published",
+            f"the result does not read as a snapshot: {error.what}",
             **{detail: getattr(error, detail) for detail in error.DETAILS},
         ) from None
 
@@ -200,7 +200,7 @@ def _compare_bags(operator: Operator, tallies: Iterable[Tally]) -> None:
     for state, (expected, found) in bags.items():
         if expected != found:
             raise IntegrityError(
-                "elements of operator state were lost, doubled or changed; nothing was published",
+                "elements of operator state were lost, doubled or changed",
                 operator=operator.label,
                 state=state,
                 expected=f"{expected[0]} elements with digest {expected[1]:032x}",
@@ -223,7 +223,7 @@ def _compare_broadcasts(old: Operator, new: Operator, slot: Slot, tallies: Itera
         source, result = copies[state, False], copies[state, True]
         if result.keys() != wanted:
             raise IntegrityError(
-                "a broadcast state is missing in a subtask; nothing was published",
+                "a broadcast state is missing in a subtask",
                 operator=old.label,
                 state=state,
                 expected=f"a copy in {len(wanted)} subtasks",
@@ -232,7 +232,7 @@ def _compare_broadcasts(old: Operator, new: Operator, slot: Slot, tallies: Itera
         for subtask, found in result.items():
             if found not in source.values():
                 raise IntegrityError(
-                    "a copy of a broadcast state is none of the source's; nothing was published",
+                    "a copy of a broadcast state is none of the source's",
                     operator=old.label,
                     state=state,
                     found=f"another one in subtask {subtask}",

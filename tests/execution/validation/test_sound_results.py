@@ -39,12 +39,13 @@ def test_a_published_result_is_validated_without_its_plan(tmp_path: Path) -> Non
     assert validate_published(plan.source, str(moved), [], [], shared_spark())["operators"] == certificate["operators"]
     metadata = moved / "_metadata"
     metadata.write_bytes(metadata.read_bytes().replace(b"\0\0\0\x03", b"\0\0\0\x02", 1))
-    with pytest.raises(IntegrityError):
+    with pytest.raises(IntegrityError) as caught:
         validate_published(plan.source, str(moved), [], [], shared_spark())
+    assert "nothing was published" not in str(caught.value)
 
 
 def test_a_missing_half_is_found(tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory("2-windows"), str(tmp_path / "target"), ["3"])
     claim(plan)
-    with pytest.raises(IntegrityError, match="half was not written"):
+    with pytest.raises(IntegrityError, match="half was not written; nothing was published"):
         validate_coverage(plan, shared_spark())

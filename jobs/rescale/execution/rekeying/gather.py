@@ -82,7 +82,7 @@ class Gather:
                 sink.write(window)
             if sink.size != work.size:
                 raise IntegrityError(
-                    "a run of key groups is not as long as its records were counted; nothing was published",
+                    "a run of key groups is not as long as its records were counted",
                     expected=f"{work.size} bytes in key groups {work.lane.first} to {work.lane.last}",
                     found=sink.size,
                 )

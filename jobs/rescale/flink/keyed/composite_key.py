@@ -77,7 +77,7 @@ class CompositeKeys:
         key = records.data[records.starts[index] : records.limits[index]]
         shown = key[:_MOST_KEY_BYTES_SHOWN].tobytes().hex() + ("…" if len(key) > _MOST_KEY_BYTES_SHOWN else "")
         return IntegrityError(
-            f"{what}: key bytes {shown} in key group {records.groups[index]}; nothing was published",
+            f"{what}: key bytes {shown} in key group {records.groups[index]}",
             state=self._names[records.states[index]],
             found=found,
             **details,  # type: ignore[arg-type]
