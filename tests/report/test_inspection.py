@@ -14,7 +14,7 @@ from rescale.flink.metadata.handles import DistributionMode, IncrementalHandle, 
 from rescale.planning.opening import open_snapshot
 from rescale.report.inspection import inspection, inspection_text
 from support.edited import edit_databases, relocated
-from support.snapshots import FIXTURES, names, opened
+from support.snapshots import FIXTURES, directory, names, opened, uids
 from support.synthetic import element_stream, operator, own_stream, snapshot
 
 
@@ -64,6 +64,12 @@ def test_it_says_what_kind_of_snapshot_and_who_wrote_it(name: str, kind: str, wr
     document = shown(name)
     assert (document["kind"], document["written_by"]) == (kind, written_by)
     assert f"{kind}, written by {written_by}, checkpoint " in inspection_text(document)
+
+
+@pytest.mark.parametrize(("known", "said"), [((), True), (uids("1.20-clicks"), False)])
+def test_operators_without_names_can_be_given_some(known: tuple[tuple[str, str], ...], said: bool) -> None:
+    text = inspection_text(inspection(open_snapshot(directory("1.20-clicks"), uids=known)))
+    assert ("list their uids" in text) == said
 
 
 def test_keyed_states_have_their_types() -> None:

@@ -30,6 +30,11 @@ _WRITTEN_BY = {
     6: "Flink 2.1 or newer",
 }
 
+_WITHOUT_NAMES = (
+    "Flink 1.x stores no names of operators, only ids: list their uids, in a file for --uids or in the form, and they "
+    "are shown by these. A request may name them by uid in any case."
+)
+
 
 def inspection(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = ()) -> dict[str, Any]:
     metadata = snapshot.metadata
@@ -83,6 +88,8 @@ def inspection_text(document: dict[str, Any]) -> str:
         for operator in document["operators"]
         for state in operator["states"]
     ]
+    if states and all(operator["label"] == operator["operator_id"] for operator in document["operators"]):
+        lines += ["", _WITHOUT_NAMES]
     if states:
         lines += [
             "",
