@@ -150,6 +150,8 @@ def test_damage_is_told_with_its_place(capsys: Captured, tmp_path: Path) -> None
     [
         (["inspect", "/nothing/there"], 2, "RequestError"),
         (["inspect", "ftp://host/save"], 2, "RequestError"),
+        (["inspect", "/save\udcff"], 2, "RequestError"),
+        (["plan", SOURCE, "--target", "/t\udcff"], 2, "RequestError"),
         (["inspect", SOURCE, "--uids", "/nothing/there"], 2, "RequestError"),
         (["plan", SOURCE, "--target", f"{SOURCE}/inside"], 2, "RequestError"),
         (["plan", SOURCE, "--target", "/t", "--parallelism", "129"], 2, "RequestError"),
@@ -192,6 +194,14 @@ def test_the_form_of_errors_is_known_before_the_words_are_parsed(capsys: Capture
     assert json.loads(capsys.readouterr().out)["error"] == "RequestError"
     assert main(["inspect", "/a", "--output", "xml"]) == 2
     assert capsys.readouterr().out == ""
+
+
+def test_an_output_that_knows_few_signs_gets_those() -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    rescale = [sys.executable, "-m", "rescale.cli.main", "plan", SOURCE, "--target", "/t", "--parallelism", "5"]
+    done = subprocess.run(rescale, env=environment, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert b"\\u2192" in done.stdout
 
 
 @pytest.mark.parametrize("words", [["inspect", SOURCE, "--output", "json"], ["inspect", "/nowhere", "--output=json"]])

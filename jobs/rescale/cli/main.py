@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
+from io import TextIOWrapper
 from itertools import pairwise
 
 from rescale.cli import demo, diff, discard, inspect, plan, run, validate, virtual_keys
@@ -55,6 +56,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(words: Sequence[str] | None = None) -> int:
+    if isinstance(sys.stdout, TextIOWrapper):  # it may not know the signs of tables, such as an arrow
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = _answered(sys.argv[1:] if words is None else words)
         sys.stdout.flush()

@@ -22,6 +22,8 @@ _S3_PREFIX = "s3://"
 
 def normalise(text: str) -> str:
     """The one spelling of a local path, a `file:` URI or an `s3://`, `s3a://`, `s3p://` URI."""
+    if not _is_text(text):
+        raise RequestError("the name of a place is not UTF-8", path=ascii(text), advice="give it another name")
     match = _SCHEME.fullmatch(text)
     if match is None and text:
         return _clean(posixpath.join(Path.cwd().as_posix(), text))
@@ -73,6 +75,15 @@ def contains(directory: str, uri: str) -> bool:
 def real(uri: str) -> str:
     """The same place where no symbolic link is on the way, to see whether it lies in another one."""
     return uri if is_s3(uri) else os.path.realpath(uri)
+
+
+def _is_text(name: str) -> bool:
+    """Whether it can be written down: Python stands in for bytes of file names that are not UTF-8."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _clean(path: str) -> str:
