@@ -24,7 +24,7 @@ from tabulate import tabulate
 from big_databases import write_databases
 from big_savepoint import write_savepoint
 from processes import Cost, cost, peak_memory
-from rescale.claim import claim, store_plan
+from rescale.claim import claim
 from rescale.execution.database_records import database_of_snapshot
 from rescale.execution.session import spark_context
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
@@ -95,7 +95,6 @@ def measure(home: Path) -> None:
                 target = home / f"target-{turn}-{maximum}"
                 shape = ([str(PARALLELISM)], (), (), [maximum])
                 plan = prepare(make_request(str(source), str(target), *shape, format=Format.CANONICAL)).plan
-                store_plan(plan)
                 claim(plan)
                 costs[f"{way}, reshuffle"] = cost(partial(reshuffle_keyed_state, plan, spark))
                 redistribute_operator_state(plan, spark)

@@ -17,7 +17,7 @@ from tabulate import tabulate
 
 from big_savepoint import write_savepoint
 from processes import Cost, cost, peak_memory
-from rescale.claim import claim, store_plan
+from rescale.claim import claim
 from rescale.execution.session import spark_context
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.planning.prepare import prepare
@@ -54,7 +54,6 @@ def measure(home: Path, max_parallelism: int) -> None:
             target = home / f"target-{turn}"
             request = make_request(str(source), str(target), [str(PARALLELISM)], max_parallelism=[str(max_parallelism)])
             plan = prepare(request).plan
-            store_plan(plan)
             claim(plan)
             costs["plain copy"] = cost(lambda: shutil.copytree(source, home / "copy"))
             costs["reshuffle"] = cost(lambda plan=plan: reshuffle_keyed_state(plan, spark))

@@ -21,7 +21,7 @@ from tabulate import tabulate
 
 from big_savepoint import write_savepoint
 from processes import peak_memory
-from rescale.claim import claim, store_plan
+from rescale.claim import claim
 from rescale.execution.digests import digest
 from rescale.execution.session import spark_context
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
@@ -77,7 +77,6 @@ def measure(home: Path, size: int) -> None:
             copy.mkdir()
             request = make_request(str(source), str(target), ["6"])
             plan = make_plan(open_snapshot(request.source), request)
-            store_plan(plan)
             claim(plan)
             pairs = [(path, copy / path.name) for path in files]
             seconds["plain copy"] = timed(lambda pairs=pairs: list(pool.map(copy_file, pairs)))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rescale.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
@@ -89,7 +89,6 @@ def keys_of_records(draw: st.DrawFn) -> tuple[JavaType, list[Record], list[objec
     return key_type, found, values
 
 
-@settings(deadline=None)
 @given(keys_of_records())
 def test_keys_hash_as_the_values_that_they_were_built_of(drawn: tuple[JavaType, list[Record], list[object]]) -> None:
     key_type, found, values = drawn
@@ -97,7 +96,6 @@ def test_keys_hash_as_the_values_that_they_were_built_of(drawn: tuple[JavaType, 
     assert keys.hash(in_a_buffer(found, range(len(found)))).tolist() == list(map(key_type.code, values))
 
 
-@settings(deadline=None)
 @given(keys_of_records(), st.data())
 def test_a_function_is_given_the_keys_alone(
     drawn: tuple[JavaType, list[Record], list[object]], data: st.DataObject

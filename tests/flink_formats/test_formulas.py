@@ -132,7 +132,7 @@ def own_hashes(draw: st.DrawFn) -> tuple[JavaType, str]:
 
 
 @given(data=st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_formulas_as_the_slow_twin_folds(data: st.DataObject) -> None:
     java_type, formula = data.draw(own_hashes())
     assert str(parse_formula(formula)) == formula
@@ -142,7 +142,7 @@ def test_formulas_as_the_slow_twin_folds(data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_case_classes_as_the_slow_twin_folds(data: st.DataObject) -> None:
     java_type = CaseClass(data.draw(st.lists(st.sampled_from([INTEGER, LONG, TEXT, BOOLEAN]), min_size=1, max_size=3)))
     values = data.draw(st.lists(java_type.values, max_size=4))

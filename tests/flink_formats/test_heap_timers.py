@@ -62,7 +62,7 @@ def read(reader: TimerReader, groups: dict[int, bytes], chunk: int = 1 << 20) ->
 
 
 @given(st.lists(st.sets(st.sampled_from(list(NAMESPACES))), max_size=4), st.integers(1, 400), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_timers_are_records(named: list[set[str]], chunk: int, data: st.DataObject) -> None:
     """In any chunks, and in batches that are too small for more than some; a service need not be in every group."""
     blocks = [[data.draw(services(name)) for name in sorted(names)] for names in named]

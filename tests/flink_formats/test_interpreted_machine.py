@@ -87,7 +87,7 @@ def walked(module: ModuleType, step: Step, keys: list[bytes]) -> list[list[int]]
 
 
 @given(data=st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_ends_hashes_and_damage_are_the_same(data: st.DataObject) -> None:
     java_type: JavaType = data.draw(st.sampled_from([*LEAVES, *NESTED]))
     keys = [java_type.write(value) for value in data.draw(st.lists(java_type.values, min_size=1, max_size=3))]

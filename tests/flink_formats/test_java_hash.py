@@ -137,7 +137,7 @@ def check_against_the_slow_twin(java_type: JavaType, values: list[object]) -> No
 
 @pytest.mark.parametrize("name", LEAVES)
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_simple_keys_as_the_slow_twin_sees_them(name: str, data: st.DataObject) -> None:
     leaf = LEAVES[name]
     values = leaf.values | st.none() if leaf.has_null else leaf.values
@@ -145,14 +145,14 @@ def test_simple_keys_as_the_slow_twin_sees_them(name: str, data: st.DataObject) 
 
 
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_nested_keys_as_the_slow_twin_sees_them(data: st.DataObject) -> None:
     java_type = data.draw(TYPES)
     check_against_the_slow_twin(java_type, data.draw(st.lists(java_type.values, max_size=4)))
 
 
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_no_damage_is_read_beyond_the_limit(data: st.DataObject) -> None:
     """A key cut anywhere, a byte changed: fine or wrong, but never past its limit, and no harm to the next key."""
     java_type = data.draw(TYPES)

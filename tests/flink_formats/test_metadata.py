@@ -30,7 +30,7 @@ from support.metadata_samples import OPERATOR_ID, file, operator
 
 
 @given(strategies.metadata())
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(suppress_health_check=[HealthCheck.too_slow])
 def test_what_was_written_is_read(metadata: Metadata) -> None:
     data = write_metadata(metadata)
     assert read_metadata(data, "_metadata") == metadata
@@ -45,13 +45,11 @@ def test_every_version_has_a_round_trip(version: int) -> None:
 
 
 @given(strategies.keyed_handles | st.none())
-@settings(deadline=None)
 def test_a_keyed_handle_stands_alone(handle: object) -> None:
     assert read_keyed_handle(write_keyed_handle(handle)) == handle
 
 
 @given(strategies.operator_handles | st.none())
-@settings(deadline=None)
 def test_an_operator_handle_stands_alone(handle: object) -> None:
     assert read_operator_handle(write_operator_handle(handle)) == handle
 

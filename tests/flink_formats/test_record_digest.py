@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import mmh3
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rescale.flink.keyed.record_digest import MODULUS, RecordDigester, StateDigest, key_digests, record_digests
@@ -19,7 +19,6 @@ IS_MAP = (False, True, False)
 Placed = tuple[Record, int]
 """A record and its key group."""
 
-no_deadline = settings(deadline=None)
 values = st.one_of(st.binary(max_size=40), st.binary(max_size=9).map(lambda rest: b"\1" + rest))
 placed = st.tuples(
     st.builds(Record, st.integers(0, len(IS_MAP) - 1), st.binary(max_size=40), values), st.integers(0, 32767)
@@ -53,19 +52,16 @@ def found(records: Sequence[Placed], at_once: int = 1000) -> list[StateDigest]:
     return digester.digests()
 
 
-@no_deadline
 @given(st.lists(placed, max_size=20), st.integers(1, 20))
 def test_sums_of_murmur(records: list[Placed], at_once: int) -> None:
     assert found(records, at_once) == expected(records)
 
 
-@no_deadline
 @given(st.lists(placed, max_size=9), st.data())
 def test_order_does_not_matter(records: list[Placed], data: st.DataObject) -> None:
     assert found(data.draw(st.permutations(records)), 3) == found(records)
 
 
-@no_deadline
 @given(st.lists(placed, max_size=9), st.lists(placed, max_size=9))
 def test_digests_of_parts_add_up(one: list[Placed], other: list[Placed]) -> None:
     parts = zip(found(one), found(other), strict=True)
@@ -122,7 +118,6 @@ def test_a_null_of_a_map_counts_as_its_flag_alone() -> None:
     assert found([(short[0]._replace(state=0), 0)]) != found([(long[0]._replace(state=0), 0)]), "of a map only"
 
 
-@no_deadline
 @given(st.lists(placed, max_size=20))
 def test_single_records_and_their_keys_have_digests_too(records: list[Placed]) -> None:
     batch = in_a_buffer([record for record, _ in records], [group for _, group in records])

@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rescale.errors import StoreError
@@ -25,7 +25,6 @@ from support.canonical import Record, write_group
 from support.composite import in_a_buffer
 
 OPERATOR = 3
-no_deadline = settings(deadline=None)
 
 
 class Work(NamedTuple):
@@ -85,7 +84,6 @@ def lanes_of(work: Work) -> list[tuple[int, int]]:
     )
 
 
-@no_deadline
 @given(works())
 def test_batches_are_sorted_into_blocks(work: Work) -> None:
     sorter = BlockSorter(work.max_parallelism, work.states)
@@ -101,7 +99,6 @@ def test_batches_are_sorted_into_blocks(work: Work) -> None:
         assert index["last"].tolist() == lasts
 
 
-@no_deadline
 @given(works(), st.integers(1, 60))
 def test_rows_hold_blocks_of_one_lane_and_are_small(work: Work, size: int) -> None:
     with small(size, 1000, 1000):
@@ -124,7 +121,6 @@ def test_rows_hold_blocks_of_one_lane_and_are_small(work: Work, size: int) -> No
             assert seen[number, i] == [(slot, block(some, work.max_parallelism)) for slot, some in slots]
 
 
-@no_deadline
 @given(works(), st.data(), st.integers(1, 60), st.integers(1, 60), st.sampled_from([0, 1, 50, 1 << 16]))
 def test_key_groups_come_out_whatever_the_order(
     work: Work, data: st.DataObject, row_size: int, window: int, memory: int

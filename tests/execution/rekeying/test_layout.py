@@ -143,7 +143,7 @@ MIB = 1 << 20
 large = st.lists(st.integers(0, 1 << 36), min_size=2, max_size=20)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(large, st.integers(1, 1000), st.booleans())
 def test_s3_gets_no_more_parts_than_it_takes(sizes: list[int], times: int, shuffled: bool) -> None:
     """Lanes of all sizes, tens of thousands of them."""

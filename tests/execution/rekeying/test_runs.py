@@ -111,7 +111,7 @@ def ways(draw: st.DrawFn, scale: int) -> dict[str, int]:
     return {knob: draw(few.get(knob, st.integers(scale // 500, scale))) for knob in chosen}
 
 
-@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     snapshot=st.sampled_from(["2-lazy", "2-lazy-compressed", "1.20-clicks"]),
     values=ways(5000),

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rescale.errors import IntegrityError, RescaleError, SnapshotError
@@ -70,7 +70,6 @@ def test_an_error_comes_before_all_else_and_always_the_same() -> None:
         assert told.to_json() == other.to_json()
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(st.integers(-3, 3) | st.integers(-(1 << 31), (1 << 31) - 1)), max_size=5))
 def test_different_hashes_are_counted_once(batches: list[list[int]]) -> None:
     counter = KeyCounter()
@@ -94,7 +93,6 @@ def of_key(number: int) -> Record:
     return Record(0, number.to_bytes(8, "big", signed=True) + b"\0", b"")
 
 
-@settings(deadline=None)
 @given(numbers, st.sampled_from([(128, 1000), (128, 64), (1000, 128), (10, 97), (4096, 32768), (1, 7), (7, 1)]))
 def test_records_go_where_flink_will_look_for_their_keys(keys: list[int], maxima: tuple[int, int]) -> None:
     old, new = maxima
