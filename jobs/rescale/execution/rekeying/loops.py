@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from rescale.flink.compiled import compiled
+from rescale.flink.compiled import Bytes, compiled, copy_bytes
 from rescale.flink.keyed.framing import FLAG
 
-Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 
 
@@ -46,10 +45,7 @@ def sort_records(
         if prefix == 2:
             out[at + 4] = groups[i] >> 8
         out[at + 3 + prefix] = groups[i] & 0xFF
-        at += 4 + prefix
-        end = at + ends[i] - starts[i]
-        out[at:end] = data[starts[i] : ends[i]]
-        places[slots[i]] = end
+        places[slots[i]] = copy_bytes(data, starts[i], ends[i], out, at + 4 + prefix)
 
 
 @compiled
@@ -66,8 +62,7 @@ def frame_blocks(
         if first_ids[i] >= 0:
             out[at], out[at + 1] = first_ids[i] >> 8, first_ids[i] & 0xFF
             at += 2
-        end = at + sizes[i]
-        out[at:end] = data[starts[i] : starts[i] + sizes[i]]
+        end = copy_bytes(data, starts[i], starts[i] + sizes[i], out, np.int64(at))
         if marks[i] >= 0:
             out[at + lasts[i] + 4] |= FLAG
             out[end], out[end + 1] = marks[i] >> 8, marks[i] & 0xFF

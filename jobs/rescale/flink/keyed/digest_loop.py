@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from rescale.flink.compiled import Long, compiled
+from rescale.flink.compiled import Bytes, Long, compiled, copy_bytes
 
-Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
@@ -88,8 +87,7 @@ def digest_records(
             end = begin + 1
         size = 4 + key + end - begin
         message[0], message[1], message[2], message[3] = key >> 24 & 0xFF, key >> 16 & 0xFF, key >> 8 & 0xFF, key & 0xFF
-        message[4 : 4 + key] = data[starts[i] : limits[i]]
-        message[4 + key : size] = data[begin:end]
+        copy_bytes(data, begin, end, message, copy_bytes(data, starts[i], limits[i], message, np.int64(4)))
         message[size : (size + 15) // 16 * 16] = 0
         low, high = _murmur(words, size)
         counts[states[i]] += 1
