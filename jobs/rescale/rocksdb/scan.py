@@ -18,14 +18,14 @@ from rescale.rocksdb.database import Database
 
 
 class RowReader:
-    """Reads rows in batches. Reuse its buffers by reading many states and databases with it."""
+    """Reads rows in batches of `times` the usual size. Reuse its buffers for many states and databases."""
 
-    def __init__(self, max_parallelism: int) -> None:
+    def __init__(self, max_parallelism: int, *, times: int = 1) -> None:
         self._prefix = prefix_size(max_parallelism)
-        self._buffer = np.empty(BUFFER_SIZE, np.uint8)
+        self._buffer = np.empty(times * BUFFER_SIZE, np.uint8)
         self._length = np.empty(1, np.int64)
-        self._columns = [np.empty(RECORDS_AT_ONCE, np.int64) for _ in range(4)]
-        self._states = np.empty(RECORDS_AT_ONCE, np.int64)
+        self._columns = [np.empty(times * RECORDS_AT_ONCE, np.int64) for _ in range(4)]
+        self._states = np.empty(times * RECORDS_AT_ONCE, np.int64)
 
     def read(self, database: Database, state: str, state_id: int, key_groups: KeyGroupRange) -> Iterator[Records]:
         """All rows of `state` in these key groups, in the order of their keys; the records have the id `state_id`.

@@ -29,6 +29,7 @@ KNOBS = {
     "UNIT_SIZE": "rescale.execution.rekeying.units.UNIT_SIZE",
     "BUFFER_SIZE": "rescale.flink.keyed.records.BUFFER_SIZE",
     "RECORDS_AT_ONCE": "rescale.flink.keyed.records.RECORDS_AT_ONCE",
+    "BATCHES": "rescale.execution.rekeying.spread.BATCHES",
     "ROW_SIZE": "rescale.execution.rekeying.blocks.ROW_SIZE",
     "WINDOW": "rescale.execution.rekeying.framing.WINDOW",
     "MEMORY": "rescale.execution.rekeying.arena.MEMORY",
@@ -106,7 +107,11 @@ def test_spark_and_a_loop_write_the_same(maximum: str, large: str, tmp_path: Pat
 @st.composite
 def ways(draw: st.DrawFn, scale: int) -> dict[str, int]:
     """Values of some knobs; the smallest would only take long."""
-    few = {"RECORDS_AT_ONCE": st.integers(1, 1000), "BUFFER_SIZE": st.integers(scale // 1000, scale)}
+    few = {
+        "RECORDS_AT_ONCE": st.integers(1, 1000),
+        "BUFFER_SIZE": st.integers(scale // 1000, scale),
+        "BATCHES": st.integers(1, 10),
+    }
     chosen = draw(st.sets(st.sampled_from(WORK), min_size=1))
     return {knob: draw(few.get(knob, st.integers(scale // 500, scale))) for knob in chosen}
 
@@ -153,8 +158,8 @@ def first_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[
     "values",
     [
         {"LANE_SIZE": 300_000, "UNIT_SIZE": 500_000},
-        {"BUFFER_SIZE": 9_000, "ROW_SIZE": 30_000, "WINDOW": 25_000},
-        {"MEMORY": 0, "RECORDS_AT_ONCE": 7},
+        {"BUFFER_SIZE": 9_000, "BATCHES": 1, "ROW_SIZE": 30_000, "WINDOW": 25_000},
+        {"MEMORY": 0, "RECORDS_AT_ONCE": 7, "BATCHES": 1},
     ],
 )
 @pytest.mark.parametrize("cores", [1, 5])

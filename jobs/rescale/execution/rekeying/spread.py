@@ -27,6 +27,9 @@ from rescale.planning.streams import extent_of
 from rescale.rocksdb.advice import CANONICAL
 from rescale.rocksdb.scan import RowReader
 
+BATCHES = 8
+"""As many as are read, sorted and sent at once."""
+
 Longs = npt.NDArray[np.int64]
 
 
@@ -111,7 +114,7 @@ class _OperatorSpread:
             if header is None:
                 raise UnsupportedError("a serializer is not known that hides the names of the states", advice=CANONICAL)
             named = [(name, extent_of(piece)) for name, piece in database.files]
-            self._rows = self._rows or RowReader(self._operator.max_parallelism)
+            self._rows = self._rows or RowReader(self._operator.max_parallelism, times=BATCHES)
             table = id_table(self._operator, database.ids, self._source.number_of_states)
             return table, DatabaseRecords(self._rows, self._plan.files, named, header, database.key_groups)
         source = rekeying.sources[unit.source - len(rekeying.databases)]
@@ -132,13 +135,15 @@ class _OperatorSpread:
         if piece not in self._timer_readers:
             header = read_header(self._plan, piece)
             assert header is not None
-            self._timer_readers = {piece: TimerReader(header, self._operator.max_parallelism)}
+            self._timer_readers = {piece: TimerReader(header, self._operator.max_parallelism, times=BATCHES)}
         return self._timer_readers[piece]
 
     def _reader(self, number_of_states: int | None) -> RecordReader:
         """The same one for many units, for its buffers' sake."""
         if number_of_states not in self._readers:
-            self._readers = {number_of_states: RecordReader(self._operator.max_parallelism, number_of_states)}
+            self._readers = {
+                number_of_states: RecordReader(self._operator.max_parallelism, number_of_states, times=BATCHES)
+            }
         return self._readers[number_of_states]
 
     def receipt(self) -> Receipt:

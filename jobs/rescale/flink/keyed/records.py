@@ -18,8 +18,11 @@ import numpy.typing as npt
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.keyed.framing import FLAG, ID_SIZE
 
-BUFFER_SIZE = 32 * 1024 * 1024
-RECORDS_AT_ONCE = 1 << 18
+BUFFER_SIZE = 4 * 1024 * 1024
+RECORDS_AT_ONCE = 1 << 15
+"""Bytes and records that a batch has at most: so few that they stay in a processor's cache, where one loop after the
+other finds them. Who sorts batches wants a multiple, for the sake of longer runs."""
+
 LARGEST_RECORD = 1 << 30
 """A record is held in memory as a whole, several times over."""
 
@@ -76,15 +79,17 @@ class RecordReader:
     """Finds the records of consecutive key groups, group i being `key_groups[i]` and beginning at `group_starts[i]`.
 
     The starts count from the first chunk on, and need be known only when a group's first chunk is given. The number of
-    states is None where it is not known. Reuse a reader's buffers by reading many runs of groups with it.
+    states is None where it is not known. Batches have `times` the usual size. Reuse a reader's buffers by reading many
+    runs of groups with it.
     """
 
-    def __init__(self, max_parallelism: int, number_of_states: int | None) -> None:
+    def __init__(self, max_parallelism: int, number_of_states: int | None, *, times: int = 1) -> None:
         self._prefix = prefix_size(max_parallelism)
         self._states = MOST_UNKNOWN_STATES if number_of_states is None else number_of_states
         self._states_are_known = number_of_states is not None
-        self._buffer = np.empty(BUFFER_SIZE, np.uint8)
-        self._columns = [np.empty(RECORDS_AT_ONCE, np.int64) for _ in range(5)]
+        self._buffer = np.empty(times * BUFFER_SIZE, np.uint8)
+        self._at_once = times * RECORDS_AT_ONCE
+        self._columns = [np.empty(self._at_once, np.int64) for _ in range(5)]
 
     def read(
         self, key_groups: Longs, group_starts: Longs, chunks: Iterable[bytes | memoryview], *, whole: bool = True
@@ -106,8 +111,8 @@ class RecordReader:
                 if chunk is not None and filled < len(self._buffer):
                     break
                 begin = needs = 0
-                count = RECORDS_AT_ONCE
-                while count == RECORDS_AT_ONCE:
+                count = self._at_once
+                while count == self._at_once:
                     data = self._buffer[begin:filled]
                     count, walked, wrong, needs = record_walk.walk_records(
                         data, origin, key_groups, group_starts, self._prefix, self._states, place, *self._columns

@@ -18,13 +18,17 @@ _BESIDE_TIMER = 8
 
 
 class TimerReader:
-    """Reads the timers of key groups; the ids of states are those of `header`, which `timer_header` made."""
+    """Reads the timers of key groups; the ids of states are those of `header`, which `timer_header` made.
 
-    def __init__(self, header: KeyedHeader, max_parallelism: int) -> None:
+    Batches have `times` the usual size.
+    """
+
+    def __init__(self, header: KeyedHeader, max_parallelism: int, *, times: int = 1) -> None:
         self._services = {service.name: (2 * i, service) for i, service in enumerate(services_of(header))}
         self._prefix = prefix_size(max_parallelism)
-        self._out = np.empty(BUFFER_SIZE, np.uint8)
-        self._columns = [np.empty(RECORDS_AT_ONCE, np.int64) for _ in range(5)]
+        self._out = np.empty(times * BUFFER_SIZE, np.uint8)
+        self._at_once = times * RECORDS_AT_ONCE
+        self._columns = [np.empty(self._at_once, np.int64) for _ in range(5)]
         self._count = self._filled = 0
 
     def read(self, key_groups: Iterable[tuple[int, Iterable[bytes | memoryview]]]) -> Iterator[Records]:
@@ -72,9 +76,9 @@ class TimerReader:
         starts, limits, ends, states, groups = self._columns
         program, left = service.program, block.number()
         while left:
-            if self._count == RECORDS_AT_ONCE:
+            if self._count == self._at_once:
                 yield from self._batch()
-            places, wrong = walk_row(program, block.bytes, block.at, min(left, RECORDS_AT_ONCE - self._count))
+            places, wrong = walk_row(program, block.bytes, block.at, min(left, self._at_once - self._count))
             if not len(places):
                 if not block.fill():
                     raise block.error(f"holds a timer that cannot be read: {wrong}")
