@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -16,27 +19,43 @@ from rescale.storage.store import open_store
 from support.airflow_server import AirflowServer, Run, request
 from support.cluster import Namespace, wait_for
 from support.helm import CHART
-from support.s3 import S3Server
 from support.watching import Watch
 
 pytestmark = pytest.mark.timeout(1200)
 
 RELEASE = "rescale"
 SECRET = "rescale-airflow"
+CLAIM = "airflow"
 
 
 @pytest.fixture(scope="module")
-def airflow(space: Namespace, cluster_s3: S3Server) -> Iterator[AirflowServer]:  # noqa: ARG001
+def airflow(space: Namespace, savepoint: str) -> Iterator[AirflowServer]:
     password = secrets.token_urlsafe(9)
     keys = {"secret": secrets.token_hex(), "passwords.json": json.dumps({"admin": password})}
     words = [f"--from-literal={key}={value}" for key, value in keys.items()]
     space.kubectl("create", "secret", "generic", SECRET, *words)
-    space.install(RELEASE, "--values", str(CHART / "ways/all-in-one.yaml"), "--set", f"airflow.secret={SECRET}")
+    settings = ["--set", f"airflow.secret={SECRET}", "--set", f"airflow.database.claim={CLAIM}"]
+    settings += ["--set-json", f"windows={json.dumps(windows(savepoint))}"]
+    with space.claim(CLAIM):
+        space.install(RELEASE, "--values", str(CHART / "ways/all-in-one.yaml"), *settings)
+        with reached(space, password) as server:
+            wait_for(lambda: server.api("GET", "/dags/rescale_savepoint")[0] == 200, "the DAG")
+            yield server
+
+
+def windows(savepoint: str) -> dict[str, dict[str, object]]:
+    """A window that opens when a test says so, and one with a mistake."""
+    clock = {"schedule": "0 0 1 1 *", "timezone": "UTC", "closes": f"{datetime.now(UTC) - timedelta(hours=1):%H:%M}"}
+    places = {"source": savepoint, "target": f"{savepoint}-{{window}}-{{date}}"}
+    return {"yearly": {**clock, **places, "parallelism": 2}, "wrong": {**clock, **places, "paralelism": 2}}
+
+
+@contextmanager
+def reached(space: Namespace, password: str) -> Iterator[AirflowServer]:
+    """Airflow's pod, when it is ready."""
     space.kubectl("rollout", "status", f"deployment/{RELEASE}-airflow", "--timeout=300s")
     with space.forward(f"{RELEASE}-airflow", 8080) as port:
-        server = AirflowServer(AirflowHome(Path(), "", port=port, password=password), Watch(), password)
-        wait_for(lambda: server.api("GET", "/dags/rescale_savepoint")[0] == 200, "the DAG")
-        yield server
+        yield AirflowServer(AirflowHome(Path(), "", port=port, password=password), Watch(), password)
 
 
 def trigger(airflow: AirflowServer, source: str, target: str, **shape: int) -> Run:
@@ -103,6 +122,35 @@ def test_a_run_that_is_cancelled_leaves_no_pod(airflow: AirflowServer, space: Na
     run.cancel()
     wait_for(lambda: not space.pods("driver") and not space.pods("executor"), "all pods to be gone")
     assert open_store(target).stat(f"{target}/_metadata") is None
+
+
+def test_a_connection_is_refused_that_would_not_reach_the_pods(airflow: AirflowServer, savepoint: str) -> None:
+    run = airflow.trigger(**request(savepoint, f"{savepoint}-never", connection="mine", parallelism=2))
+    assert end(run) == "failed"
+    assert run.task("inspect")["try_number"] == 1
+    told = [line["event"] for line in run.log("inspect") if line.get("level") == "error"]
+    assert any("'mine' does not reach the pods" in line for line in told), told
+
+
+def test_a_window_publishes_though_airflows_pod_is_replaced_which_remembers_all_runs(
+    airflow: AirflowServer, space: Namespace, savepoint: str
+) -> None:
+    wait_for(lambda: airflow.api("GET", "/dags/rescale_yearly")[0] == 200, "the window's DAG")
+    (error,) = wait_for(lambda: airflow.api("GET", "/importErrors")[1]["import_errors"], "the import error")
+    assert "paralelism" in error["stack_trace"]
+    assert airflow.api("GET", "/dags/rescale_wrong")[0] == 404
+    before = airflow.api("GET", "/dags/rescale_savepoint/dagRuns")[1]["total_entries"]
+    run = airflow.trigger_dag("rescale_yearly", {})
+    wait_for(lambda: reshuffling(space), "an executor")
+    (pod,) = space.running("airflow")
+    space.kubectl("delete", "pod", pod)
+    with reached(space, airflow.home.password) as again:
+        run = replace(run, airflow=again)
+        assert end(run) == "success"
+        target = run.xcom("open_window")["target"]
+        assert again.api("GET", "/dags/rescale_savepoint/dagRuns")[1]["total_entries"] == before
+    assert target.startswith(f"{savepoint}-yearly-")
+    assert open_store(target).stat(f"{target}/_metadata") is not None
 
 
 def test_uninstalled_nothing_is_left(airflow: AirflowServer, space: Namespace) -> None:  # noqa: ARG001

@@ -44,6 +44,39 @@ spec: {selector: {app: s3}, ports: [{port: 5000}]}
 """
 
 
+_CLAIM = """
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: VOLUME}
+spec:
+  capacity: {storage: 1Gi}
+  accessModes: [ReadWriteOnce]
+  claimRef: {name: CLAIM, namespace: NAMESPACE}
+  hostPath: {path: /tmp/VOLUME}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: CLAIM}
+spec: {accessModes: [ReadWriteOnce], storageClassName: "", volumeName: VOLUME, resources: {requests: {storage: 1Gi}}}
+"""
+
+_ON_THE_NODE = """
+apiVersion: v1
+kind: Pod
+metadata: {name: on-the-node}
+spec:
+  restartPolicy: Never
+  containers:
+    - name: shell
+      image: IMAGE
+      imagePullPolicy: IfNotPresent
+      command: [sh, -ec, COMMAND]
+      securityContext: {runAsUser: 0}
+      volumeMounts: [{name: host, mountPath: /host}]
+  volumes: [{name: host, hostPath: {path: /tmp}}]
+"""
+
+
 def need_cluster() -> None:
     """Skips the test without a cluster and images for it: that is nothing to install."""
     need_kubernetes("the chart is installed on it")
@@ -114,6 +147,26 @@ class Namespace:
         finally:
             process.terminate()
             process.wait(20)
+
+    @contextmanager
+    def claim(self, name: str) -> Iterator[None]:
+        """A claim of a folder of the cluster's one node, which any user may write to."""
+        volume = f"{self.name}-{name}"
+        manifests = _CLAIM.replace("VOLUME", volume).replace("CLAIM", name).replace("NAMESPACE", self.name)
+        self._on_the_node(f"mkdir -m 0777 /host/{volume}")
+        self.kubectl("apply", "--filename", "-", stdin=manifests)
+        try:
+            yield
+        finally:
+            self.kubectl("delete", "--wait=false", "--filename", "-", stdin=manifests)
+            self._on_the_node(f"rm -r /host/{volume}")
+
+    def _on_the_node(self, command: str) -> None:
+        """Runs a shell's command as root, with the node's /tmp as /host."""
+        pod = _ON_THE_NODE.replace("IMAGE", os.environ[IMAGES["s3"]]).replace("COMMAND", command)
+        self.kubectl("apply", "--filename", "-", stdin=pod)
+        self.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/on-the-node", "--timeout=60s")
+        self.kubectl("delete", "--filename", "-", stdin=pod)
 
     @contextmanager
     def s3(self) -> Iterator[S3Server]:
