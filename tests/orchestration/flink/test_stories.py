@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 from rescale.errors import RequestError, StoreError
 from rescale.flink.start import Start
 from rescale.orchestration.attempts import TaskEnded
+from rescale.orchestration.flink.job import JobLine
 from rescale.orchestration.flink.kinds import Print, RunJar
 from rescale.orchestration.flink.operators import GoBack, HandOverJob, TakeSavepoint
 from rescale.orchestration.flink.rest import Flink, Taking
@@ -105,6 +105,19 @@ def test_a_job_is_stopped_into_s3_and_runs_from_s3_again(cluster: SessionCluster
     wait_until(lambda: cluster.counts(old["job"]), "the job to count on")
 
 
+def test_of_two_runs_that_would_stop_a_job_one_has_it(cluster: SessionCluster, tmp_path: Path) -> None:
+    cluster.run(2)
+    before = look(cluster, Taking.STOP)
+    taken = take(before, "first")
+    with pytest.raises(TaskEnded, match=r"(?s)the job has ended, and there is no savepoint of it.*another run"):
+        take(before, "second")
+    with pytest.raises(TaskEnded, match=r"(?s)the job has ended, and no savepoint of this run.*another run"):
+        back(before, None, "second")
+    assert cluster.alive() == set()
+    started = hand_over(before, rescaled(taken["savepoint"], tmp_path / "result"), "first")
+    assert cluster.alive() == {started["job"]}
+
+
 def test_a_hand_over_that_fails_goes_back_to_the_source(cluster: SessionCluster, tmp_path: Path) -> None:
     cluster.run(2)
     before = look(cluster, Taking.CANCEL, "128")  # a maximum in the code, which no configuration overrides
@@ -155,9 +168,8 @@ def test_a_job_that_restarts_is_worth_another_look_and_one_that_has_ended_is_not
     cluster: SessionCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job_id = cluster.run(1)
-    job = cluster.job(job_id)
     with monkeypatch.context() as patched:
-        patched.setattr(Flink, "job", lambda *_: replace(job, state="RESTARTING"))
+        patched.setattr(Flink, "jobs", lambda *_: [JobLine(job_id, "counts", "RESTARTING")])
         with pytest.raises(StoreError, match="the job does not run just now"):
             look(cluster, Taking.STOP)
     cluster.clear()

@@ -66,7 +66,7 @@ class SavepointTaken(msgspec.Struct, frozen=True, tag=True):
                     path=self.directory,
                     expected=f"a savepoint of job {self.job_id}",
                     found=job.state if job is not None else "a job that Flink does not know",
-                    advice="start the job again from its last checkpoint",
+                    advice="if another run has stopped it, that one starts it; else start it from its last checkpoint",
                 )
             return {"savepoint": normalise(location), "job": self.job_id, "state": job.state if job else None}
 

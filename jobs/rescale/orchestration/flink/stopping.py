@@ -18,6 +18,7 @@ from rescale.flink.start import Start
 from rescale.orchestration.flink.access import open_flink
 from rescale.orchestration.flink.deployment import Wanted, read_deployment, redeploy
 from rescale.orchestration.flink.ids import ids
+from rescale.orchestration.flink.job import JobLine
 from rescale.orchestration.flink.kinds import HandOver, PatchDeployment, Print
 from rescale.orchestration.flink.questions import Answer, DeploymentRuns, Question, SavepointTaken, savepoint_below
 from rescale.orchestration.flink.rest import Flink, Taking
@@ -74,28 +75,28 @@ def look_at_job(flink: str, job: str, taking: Taking, directory: str, hand_over:
         )
     check_hand_over(hand_over)
     with open_flink(flink) as cluster:
-        job_id = _find(cluster, job)
-        found = cluster.job(job_id)
-        if found is None or found.ended:
+        line = _find(cluster, job)
+        if line.ended:
             raise RequestError(
                 "the job does not run",
                 path=cluster.address,
                 expected="a job that runs",
-                found=f"{job}: {found.state}" if found else job,
+                found=f"{job}: {line.state}",
                 advice="name it by its name: a job has another id whenever it is started",
             )
-        if found.state != "RUNNING":
-            raise StoreError("the job does not run just now", path=cluster.address, found=found.state)
-        parallelism = cluster.default_parallelism(job_id) or found.parallelism
-    before = JobBefore(flink, job_id, found.name, taking, normalise(directory), parallelism, hand_over)
+        found = cluster.job(line.job_id)
+        if found is None or line.state != "RUNNING":
+            raise StoreError("the job does not run just now", path=cluster.address, found=line.state)
+        parallelism = cluster.default_parallelism(line.job_id) or found.parallelism
+    before = JobBefore(flink, line.job_id, line.name, taking, normalise(directory), parallelism, hand_over)
     if not isinstance(hand_over, PatchDeployment):
         return before
     deployment = read_deployment(hand_over)
-    if deployment.job_id not in (None, job_id):
+    if deployment.job_id not in (None, line.job_id):
         raise RequestError(
             "the job is not that of the FlinkDeployment",
             path=f"{hand_over.namespace}/{hand_over.name}",
-            expected=f"job {job_id}",
+            expected=f"job {line.job_id}",
             found=deployment.job_id,
         )
     return msgspec.structs.replace(before, deployment=deployment.fields, nonce=deployment.nonce)
@@ -192,13 +193,17 @@ def _back(run: str, before: JobBefore) -> tuple[str, ...]:
     return ("back", *_seed(run, before))
 
 
-def _find(flink: Flink, job: str) -> str:
-    """The id of a job that is named by its id, or by its name if only one that runs has it."""
+def _find(flink: Flink, job: str) -> JobLine:
+    """A job that is named by its id, or by its name if only one that runs has it.
+
+    In the overview states are of now; details of a job may be seconds old (`web.refresh-interval`).
+    """
     jobs = flink.jobs()
-    if any(line.job_id == job for line in jobs):
-        return job
+    for line in jobs:
+        if line.job_id == job:
+            return line
     alive = [line for line in jobs if not line.ended]
-    named = [line.job_id for line in alive if line.name == job]
+    named = [line for line in alive if line.name == job]
     if len(named) != 1:
         raise RequestError(
             "there are several jobs of this name" if named else "there is no such job",
