@@ -26,8 +26,8 @@ The source is never modified. A run that was interrupted is resumed by the same 
 what it left instead.
 
 Exit codes: 0 done; 2 the request makes no sense, or the target is taken; 3 the snapshot is damaged, has changed or
-is not supported; 4 the result does not add up (nothing was published), or two snapshots differ; 1 anything else,
-worth another try.
+is not supported; 4 the result does not add up (a run publishes nothing then), or two snapshots differ; 1 anything
+else, worth another try.
 
 S3 is configured by the standard variables: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, AWS_REGION.
 """
