@@ -51,6 +51,7 @@ _CONFIGURATION = {
     "taskmanager.memory.managed.size": "32mb",
     "taskmanager.memory.segment-size": "4kb",
     "heartbeat.timeout": "600000",
+    "metrics.fetcher.update-interval": "1000",
 }
 
 
