@@ -29,6 +29,8 @@ def test_places_get_their_one_spelling() -> None:
         ("s3://b/k", "s3a://b/k/"),
         ("s3://b/k/s", "s3://b/k"),
         ("/a/b", "/a/c/../b"),
+        ("/a/b.rescale", "/a/b"),
+        ("/a/b.rescale/c", "/a/b"),
     ],
 )
 def test_the_target_lies_apart_from_the_source(source: str, target: str) -> None:

@@ -11,6 +11,7 @@ from rescale.errors import RequestError
 from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
 from rescale.flink.serializers.formulas import KNOWN, parse_formula
+from rescale.planning.places import beside
 from rescale.storage.locations import contains, normalise, parent, real
 
 
@@ -62,12 +63,12 @@ def make_request(
             advice="name a directory that does not exist yet",
         )
     snapshot = source.removesuffix("/_metadata")
-    real_snapshot, real_target = real(snapshot), real(target)
-    if contains(real_snapshot, real_target) or contains(real_target, real_snapshot):
+    ours = [real(target), real(beside(target))]
+    if any(contains(real(snapshot), place) or contains(place, real(snapshot)) for place in ours):
         raise RequestError(
             "the target must not lie inside the source, nor around it",
             path=target,
-            expected=f"a directory apart from {snapshot}",
+            expected=f"{target} and {beside(target)} apart from {snapshot}",
             advice="name another target directory",
         )
     return Request(
