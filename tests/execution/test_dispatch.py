@@ -1,11 +1,14 @@
-"""How units of work become those of tasks."""
+"""How units of work become those of tasks, and what the driver does itself."""
 
 from __future__ import annotations
 
+from threading import Barrier
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rescale.execution.dispatch import SLICE_BYTES, SLICE_UNITS, slices_of
+from rescale.execution.dispatch import SLICE_BYTES, SLICE_UNITS, side_by_side, slices_of
 
 
 @given(st.lists(st.integers(0, 2 * SLICE_BYTES), min_size=1), st.integers(1, 20))
@@ -15,3 +18,16 @@ def test_a_task_has_few_bytes_at_once_or_one_unit(weights: list[int], parallelis
     assert [unit for some in slices for _, unit in some] == list(range(len(weights)))
     assert all(len(some) == 1 or sum(weight for weight, _ in some) <= SLICE_BYTES for some in slices)
     assert all(len(some) <= SLICE_UNITS for some in slices)
+
+
+def test_what_waits_does_so_side_by_side_and_is_given_in_order() -> None:
+    met = Barrier(2, timeout=60)
+
+    def work(item: int) -> int:
+        if item in (0, 3):
+            met.wait()
+        return item * item
+
+    assert side_by_side(work, range(5)) == [0, 1, 4, 9, 16]
+    with pytest.raises(ZeroDivisionError):
+        side_by_side(lambda item: 1 // item, range(5))

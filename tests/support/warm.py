@@ -56,6 +56,7 @@ def _run(words: list[str], faults: Faults, part_size: int, environment: dict[str
         without_spark(),
         patch("rescale.planning.planner.PART_SIZE", part_size),
         patch("rescale.planning.streams.INLINE_LIMIT", 0),
+        patch("rescale.execution.dispatch._CALLS_AT_ONCE", 1),  # always in the same order
         patch("rescale.cli.run.run_step", _run_step),
     ):
         sys.exit(main(words))

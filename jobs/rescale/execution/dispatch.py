@@ -24,6 +24,8 @@ SLICE_BYTES = 256 * 1024 * 1024
 SLICE_UNITS = 64
 _UNITS_AT_ONCE = 4
 """Units of a slice under way at once: small ones are mostly waiting for the store. Each holds at most a part."""
+_CALLS_AT_ONCE = 16
+"""Of the driver's to the store."""
 _POLL_SECONDS = 1.0
 
 U = TypeVar("U")
@@ -64,6 +66,12 @@ def run_units(
     if errors:
         raise min(errors, key=str)
     return [result for result, _ in rows if result is not None]
+
+
+def side_by_side(work: Callable[[U], R], items: Iterable[U]) -> list[R]:
+    """`work(item)` for every item, in their order: for what the driver does, which is mostly waiting for the store."""
+    with ThreadPoolExecutor(_CALLS_AT_ONCE) as pool:
+        return list(pool.map(work, items))
 
 
 @contextmanager

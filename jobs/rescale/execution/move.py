@@ -96,3 +96,11 @@ class Mover:
 
 def stream_uri(plan: Plan, operator: OperatorPlan, stream: NewStream) -> str:
     return plan.places.stream(plan.file_name(operator, stream))
+
+
+def begun_in_parts(plan: Plan, operator: OperatorPlan, stream: NewStream) -> str:
+    """The token of a stream's upload, begun in place of what an earlier try began."""
+    uri = stream_uri(plan, operator, stream)
+    store = open_store(uri)
+    store.abort_parts(uri)
+    return store.begin_parts(uri, plan.places.staging)

@@ -7,15 +7,15 @@ claim say so) and whole (files appear at once), so it is not written again.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from functools import partial
 
 from pyspark import SparkContext
 
 from rescale.claim import check_claim
-from rescale.execution.dispatch import run_units
+from rescale.execution.dispatch import run_units, side_by_side
 from rescale.execution.halves import Half, WrittenHandle, files_of_half, read_half, write_half
 from rescale.execution.handles import WrittenStream, written_database, written_handle
-from rescale.execution.move import Moved, Mover, Unit, stream_uri
+from rescale.execution.move import Moved, Mover, Unit, begun_in_parts, stream_uri
 from rescale.execution.progress import Progress
 from rescale.execution.rekeying.streams import rekey_streams
 from rescale.planning.plan import NewStream, OperatorPlan, Plan, Slot
@@ -50,16 +50,19 @@ def _copied(
         for j, stream in enumerate(operator.streams)
         if stream.slot in slots and not stream.rekeyed
     ]
-    units = [unit for i, j in mine for unit in _units(plan, i, j, there)]
+    units = [unit for some in side_by_side(partial(_units, plan, there), mine) for unit in some]
     progress = Progress(step, sum(unit.length for unit in units))
     moved: dict[tuple[int, int], list[Moved]] = defaultdict(list)
     for row in run_units(spark, Mover(plan), [(unit.length, unit) for unit in units], progress):
         moved[row.operator, row.stream].append(row)
     tokens = {(unit.operator, unit.stream): unit.token for unit in units}
-    written = [
-        (i, _completed(plan, plan.operators[i], plan.operators[i].streams[j], moved[i, j], tokens.get((i, j), "")))
-        for i, j in mine
-    ]
+
+    def completed(place: tuple[int, int]) -> tuple[int, WrittenStream]:
+        i, j = place
+        operator = plan.operators[i]
+        return i, _completed(plan, operator, operator.streams[j], moved[place], tokens.get(place, ""))
+
+    written = side_by_side(completed, mine)
     handles = [written_handle(plan, plan.operators[i], stream) for i, stream in written if not stream.stream.local_name]
     for i, operator in enumerate(plan.operators):
         for database in operator.databases if Slot.KEYED in slots else ():
@@ -72,20 +75,20 @@ def _copied(
     return handles
 
 
-def _units(plan: Plan, i: int, j: int, there: dict[str, int]) -> Iterator[Unit]:
+def _units(plan: Plan, there: dict[str, int], place: tuple[int, int]) -> list[Unit]:
+    i, j = place
     operator, stream = plan.operators[i], plan.operators[i].streams[j]
     uri = stream_uri(plan, operator, stream)
     if not stream.rewritten and there.get(name(uri)) == stream.size:
-        return
+        return []
     part_size = _part_size(plan, stream)
     if stream.inline or stream.rewritten or stream.checked or stream.size <= part_size:
-        yield Unit(i, j, 0, 0, stream.size)
-        return
-    store = open_store(uri)
-    store.abort_parts(uri)  # what an earlier try began
-    token = store.begin_parts(uri, plan.places.staging)
-    for number, start in enumerate(range(0, stream.size, part_size), 1):
-        yield Unit(i, j, number, start, min(part_size, stream.size - start), token)
+        return [Unit(i, j, 0, 0, stream.size)]
+    token = begun_in_parts(plan, operator, stream)
+    return [
+        Unit(i, j, number, start, min(part_size, stream.size - start), token)
+        for number, start in enumerate(range(0, stream.size, part_size), 1)
+    ]
 
 
 def _part_size(plan: Plan, stream: NewStream) -> int:

@@ -13,10 +13,10 @@ from functools import partial
 from pyspark import SparkContext
 
 from rescale.errors import RescaleError, SnapshotError, StoreError
-from rescale.execution.dispatch import run_units
+from rescale.execution.dispatch import run_units, side_by_side
 from rescale.execution.halves import WrittenHandle
 from rescale.execution.handles import WrittenStream, written_handle
-from rescale.execution.move import stream_uri
+from rescale.execution.move import begun_in_parts, stream_uri
 from rescale.execution.progress import Progress
 from rescale.execution.rekeying.gather import Gather, Written
 from rescale.execution.rekeying.lanes import Lane, plan_lanes
@@ -110,7 +110,7 @@ def _lay_out(plan: Plan, streams: list[_Stream], there: dict[str, int]) -> None:
     """Decides what each lane writes."""
     planned = (stream for operator in plan.operators for stream in operator.streams if stream.inline)
     inline = InlineBudget(spent=sum(stream.size for stream in planned))
-    store = open_store(plan.target)
+    in_parts: list[tuple[_Stream, str, list[tuple[Lane, int]]]] = []
     for stream in streams:
         uri = stream_uri(plan, plan.operators[stream.operator], stream.stream)
         is_inline = not stream.stream.compressed and inline.takes(stream.size)
@@ -126,9 +126,13 @@ def _lay_out(plan: Plan, streams: list[_Stream], there: dict[str, int]) -> None:
                 for i, (lane, size) in enumerate(lanes)
             ]
             continue
-        store.abort_parts(uri)  # what an earlier try began
-        stream.token = store.begin_parts(uri, plan.places.staging)
-        parts = stream_parts(plan, stream.number, name(uri), stream.token, lanes, store.smallest_part)
+        in_parts.append((stream, name(uri), lanes))
+    begun = side_by_side(
+        lambda one: begun_in_parts(plan, plan.operators[one.operator], one.stream), [one for one, _, _ in in_parts]
+    )
+    smallest = open_store(plan.target).smallest_part
+    for (stream, file_name, lanes), stream.token in zip(in_parts, begun, strict=True):
+        parts = stream_parts(plan, stream.number, file_name, stream.token, lanes, smallest)
         stream.works, stream.merges = list(parts.works), list(parts.merges)
 
 
@@ -148,13 +152,16 @@ def _merge(plan: Plan, spark: SparkContext, streams: list[_Stream]) -> None:
     by_place = {(stream.operator, stream.number): stream for stream in streams}
     for merge, receipt in run_units(spark, partial(_merged, plan), merges, Progress("join small parts", len(merges))):
         by_place[merge.operator, merge.stream].receipts[merge.part] = receipt
-    for stream in streams:
-        if stream.token:
-            uri = stream_uri(plan, plan.operators[stream.operator], stream.stream)
-            store.complete_parts(uri, stream.token, [stream.receipts[i] for i in sorted(stream.receipts)], stream.size)
+    side_by_side(partial(_complete, plan), [stream for stream in streams if stream.token])
     names = tuple(name(stream_uri(plan, plan.operators[stream.operator], stream.stream)) for stream in streams)
     staged = [entry.uri for entry in store.list(plan.places.staging)]
     store.delete([uri for uri in staged if name(uri).startswith(names)])  # what an earlier try left, too
+
+
+def _complete(plan: Plan, stream: _Stream) -> None:
+    uri = stream_uri(plan, plan.operators[stream.operator], stream.stream)
+    receipts = [stream.receipts[i] for i in sorted(stream.receipts)]
+    open_store(uri).complete_parts(uri, stream.token, receipts, stream.size)
 
 
 def _merged(plan: Plan, merge: Merge) -> tuple[Merge, str]:
