@@ -1,6 +1,6 @@
 """The daemon that forks Spark's Python workers: PySpark's own, but for two things.
 
-PySpark's collects garbage after every task. In all that is loaded that takes 20 ms, a fifth of what it takes to copy
+PySpark's collects garbage after every task. In all that is loaded that takes 20 ms, a fifth of a task that compares
 256 MB; so what there is when a task begins counts as permanent.
 
 At the end of a session the JVM closes the sockets of idle workers and then ends the daemon, which ends them
