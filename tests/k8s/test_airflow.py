@@ -41,6 +41,7 @@ def airflow(space: Namespace, savepoint: str) -> Iterator[AirflowServer]:
         with reached(space, password) as server:
             wait_for(lambda: server.api("GET", "/dags/rescale_savepoint")[0] == 200, "the DAG")
             yield server
+        space.uninstall(RELEASE)
 
 
 def windows(savepoint: str) -> dict[str, dict[str, object]]:

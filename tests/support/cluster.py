@@ -129,7 +129,8 @@ class Namespace:
         assert done.returncode == 0, done.stderr
 
     def uninstall(self, release: str) -> None:
-        done = helm("uninstall", release, "--namespace", self.name, "--wait")
+        """Uninstalls a release, unless that was done already."""
+        done = helm("uninstall", release, "--namespace", self.name, "--wait", "--ignore-not-found")
         assert done.returncode == 0, done.stderr
 
     @contextmanager
