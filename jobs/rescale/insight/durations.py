@@ -33,13 +33,13 @@ class Rates(NamedTuple):
     compare: int
 
 
-WHOLE_KEY_GROUPS = Rates(500 * MB, 500 * MB)
+WHOLE_KEY_GROUPS = Rates(700 * MB, 1000 * MB)
 """And elements of operator state (`benchmarks/relocate.py`)."""
 
-RECORDS = Rates(95 * MB, 335 * MB)
+RECORDS = Rates(130 * MB, 650 * MB)
 """Of key-group streams, to another max parallelism (`benchmarks/rehash.py`)."""
 
-ROWS_IN_ORDER, ROWS = Rates(400 * MB, 240 * MB), Rates(75 * MB, 240 * MB)
+ROWS_IN_ORDER, ROWS = Rates(500 * MB, 450 * MB), Rates(125 * MB, 450 * MB)
 """Of databases, where the max parallelism stays and where it does not (`benchmarks/kinds.py`)."""
 
 S3_CONNECTION = 85 * MB
