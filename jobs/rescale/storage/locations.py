@@ -33,7 +33,7 @@ def normalise(text: str) -> str:
     if scheme in _S3_SCHEMES and rest.startswith("//"):
         bucket, _, key = rest[2:].partition("/")
         if bucket:
-            return f"{_S3_PREFIX}{bucket}{_clean(f'/{key}')}".rstrip("/")
+            return _s3(bucket, key)
     raise RequestError(
         f"not a place that can be read: {text!r}",
         expected="a local path, file:/path, or s3://bucket/key (s3a:// and s3p:// too)",
@@ -45,7 +45,7 @@ def join(directory: str, relative: str) -> str:
     """`relative` (which may hold `..`) inside `directory`."""
     if is_s3(directory):
         bucket, key = split_s3(directory)
-        return normalise(f"{_S3_PREFIX}{bucket}/{key}/{relative}")
+        return _s3(bucket, f"{key}/{relative}")
     return _clean(f"{directory}/{relative}")
 
 
@@ -84,6 +84,10 @@ def _is_text(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _s3(bucket: str, key: str) -> str:
+    return f"{_S3_PREFIX}{bucket}{_clean(f'/{key}')}".rstrip("/")
 
 
 def _clean(path: str) -> str:
