@@ -5,11 +5,14 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
@@ -21,6 +24,9 @@ final class Topics {
     /** The first has three partitions, each next one two more. */
     private static final List<String> NAMES =
             List.of("orders", "a-topic-with-so-long-a-name-that-it-is-written-another-way-than-a-shorter-one");
+
+    private static final int SEND_MILLISECONDS = 20_000;
+    private static final int MOST_TRIES = 3;
 
     private Topics() {}
 
@@ -46,22 +52,55 @@ final class Topics {
             if (phase == 0 || phase == 2) {
                 create(job, phase);
             }
-            try (KafkaProducer<String, String> producer =
-                    new KafkaProducer<>(properties(job), new StringSerializer(), new StringSerializer())) {
-                List<String> topics = names(job);
-                for (int i = 0; i < topics.size(); i++) {
-                    for (int partition = 0; partition < partitions(i, phase); partition++) {
-                        for (long number = before(phase, partition); number < before(phase + 1, partition); number++) {
-                            String value = topics.get(i) + "/" + partition + "/" + number;
-                            producer.send(new ProducerRecord<>(topics.get(i), partition, null, value));
-                        }
-                    }
+            List<ProducerRecord<String, String>> records = records(job, phase);
+            for (int tries = 0; !records.isEmpty(); tries++) {
+                if (tries == MOST_TRIES) {
+                    throw new IllegalStateException(records.size() + " records are not taken");
                 }
-                producer.flush();
+                records = refused(job, records);
             }
         } catch (Exception error) {
             throw new IllegalStateException("the topics cannot be filled", error);
         }
+    }
+
+    private static List<ProducerRecord<String, String>> records(Job job, long phase) {
+        List<ProducerRecord<String, String>> records = new ArrayList<>();
+        List<String> topics = names(job);
+        for (int i = 0; i < topics.size(); i++) {
+            for (int partition = 0; partition < partitions(i, phase); partition++) {
+                for (long number = before(phase, partition); number < before(phase + 1, partition); number++) {
+                    String value = topics.get(i) + "/" + partition + "/" + number;
+                    records.add(new ProducerRecord<>(topics.get(i), partition, null, value));
+                }
+            }
+        }
+        return records;
+    }
+
+    /** Sends records, and returns those that the broker did not take: it may not be ready for a topic yet. */
+    private static List<ProducerRecord<String, String>> refused(
+            Job job, List<ProducerRecord<String, String>> records) throws InterruptedException {
+        Properties properties = properties(job);
+        properties.put("max.block.ms", SEND_MILLISECONDS);
+        properties.put("delivery.timeout.ms", SEND_MILLISECONDS);
+        properties.put("request.timeout.ms", SEND_MILLISECONDS / 2);
+        List<Future<RecordMetadata>> sent = new ArrayList<>();
+        try (KafkaProducer<String, String> producer =
+                new KafkaProducer<>(properties, new StringSerializer(), new StringSerializer())) {
+            for (ProducerRecord<String, String> record : records) {
+                sent.add(producer.send(record));
+            }
+        }
+        List<ProducerRecord<String, String>> refused = new ArrayList<>();
+        for (int i = 0; i < sent.size(); i++) {
+            try {
+                sent.get(i).get();
+            } catch (ExecutionException notTaken) {
+                refused.add(records.get(i));
+            }
+        }
+        return refused;
     }
 
     private static void create(Job job, long phase) throws Exception {
