@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from rescale.execution.group_records import GroupRecords
+from rescale.execution.sources.group_records import GroupRecords
 from rescale.flink.key_groups import key_group_range
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.records import RecordReader, prefix_size
@@ -13,8 +13,8 @@ from rescale.flink.metadata.handles import IncrementalHandle, LocalFile, Relativ
 from rescale.flink.metadata.model import Metadata, OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.metadata.writer import write_metadata
-from rescale.planning.opening import open_snapshot
-from rescale.planning.snapshot import KeyedStream
+from rescale.snapshot.model import KeyedStream
+from rescale.snapshot.opening import open_snapshot
 from rescale.storage.store import Pin
 from support.rocksdb_writer import Writer, written
 

@@ -24,13 +24,13 @@ from tabulate import tabulate
 from big_databases import write_databases
 from big_savepoint import write_savepoint
 from processes import Cost, cost, peak_memory
-from rescale.claim import claim
-from rescale.execution.database_records import database_of_snapshot
-from rescale.execution.session import spark_context
+from rescale.execution.sources.database_records import database_of_snapshot
+from rescale.execution.spark.session import spark_context
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
-from rescale.planning.opening import open_snapshot
 from rescale.planning.prepare import prepare
 from rescale.planning.request import Format, make_request
+from rescale.snapshot.opening import open_snapshot
+from rescale.target.claim import claim
 
 PROCESSES = 2
 PARALLELISM = 6

@@ -17,11 +17,11 @@ from tabulate import tabulate
 
 from big_savepoint import write_savepoint
 from processes import Cost, cost, peak_memory
-from rescale.claim import claim
-from rescale.execution.session import spark_context
+from rescale.execution.spark.session import spark_context
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.planning.prepare import prepare
 from rescale.planning.request import make_request
+from rescale.target.claim import claim
 
 PROCESSES = 2
 PARALLELISM = 6

@@ -21,13 +21,13 @@ from tabulate import tabulate
 
 from big_savepoint import write_savepoint
 from processes import peak_memory
-from rescale.claim import claim
-from rescale.execution.digests import digest
-from rescale.execution.session import spark_context
+from rescale.execution.spark.session import spark_context
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
-from rescale.planning.opening import open_snapshot
+from rescale.execution.validation.digests import digest
 from rescale.planning.planner import make_plan
 from rescale.planning.request import make_request
+from rescale.snapshot.opening import open_snapshot
+from rescale.target.claim import claim
 
 PROCESSES = 2
 CHUNK = 4 * 1024 * 1024

@@ -7,8 +7,8 @@ from typing import Any
 
 from rescale.execution.diff.snapshots import diff_snapshots
 from rescale.execution.job import job_parser, run_job
-from rescale.execution.session import spark_context
-from rescale.planning.opening import open_snapshot
+from rescale.execution.spark.session import spark_context
+from rescale.snapshot.opening import open_snapshot
 from rescale.storage.locations import normalise
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from rescale.claim import load_plan
 from rescale.execution.job import add_plan, job_parser, run_job
-from rescale.execution.session import spark_context
+from rescale.execution.spark.session import spark_context
 from rescale.execution.steps import OPERATOR_SLOTS, redistribute_operator_state
 from rescale.storage.locations import normalise
+from rescale.target.claim import load_plan
 
 
 def main() -> int:

@@ -17,9 +17,9 @@ from typing import Any
 
 import msgspec
 
-from rescale.claim import DOCUMENT_LIMIT
 from rescale.errors import RequestError, RescaleError, StoreError
 from rescale.storage.store import open_store
+from rescale.target.claim import DOCUMENT_LIMIT
 
 _GRACE_SECONDS = 20
 

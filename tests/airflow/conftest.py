@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from flink.distribution import LINES
+from oracle.distribution import LINES
 from rescale.demo.airflow_home import CONNECTION_ID, AirflowHome
 from rescale.demo.ui import components
 from rescale.storage.locations import join

@@ -12,8 +12,8 @@ from unittest.mock import patch
 import pytest
 
 from rescale.cli.main import main
-from rescale.planning.opening import open_snapshot
 from rescale.process import Step
+from rescale.snapshot.opening import open_snapshot
 from support.diffing import diff
 from support.needs import need
 from support.readme import fields

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from rescale.claim import claim
 from rescale.cli.main import main
 from rescale.errors import RescaleError
 from rescale.planning.planner import make_plan
 from rescale.planning.request import make_request
+from rescale.target.claim import claim
 from support.readme import fields
 from support.snapshots import directory, opened, uids
 

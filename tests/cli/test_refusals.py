@@ -22,8 +22,8 @@ from rescale.flink.metadata.handles import (
 )
 from rescale.flink.metadata.model import OperatorState, Subtask
 from rescale.flink.state_meta_info import StateKind
-from rescale.planning.opening import open_snapshot
 from rescale.rocksdb.log_framing import read_log
+from rescale.snapshot.opening import open_snapshot
 from support import edited, snapshots
 from support.databases import databases
 from support.manifests import log, new_file, number, text, varint

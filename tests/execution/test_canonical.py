@@ -11,7 +11,7 @@ import pytest
 from rescale.errors import IntegrityError, RescaleError, SnapshotError, UnsupportedError
 from rescale.execution.diff.snapshots import diff_snapshots
 from rescale.execution.steps import validate_published
-from rescale.planning.opening import open_snapshot
+from rescale.snapshot.opening import open_snapshot
 from support import snapshots
 from support.pipeline import execute, execute_without_spark, plan_rescale, shared_spark, without_spark
 

@@ -8,7 +8,7 @@ import pytest
 
 from rescale.errors import IntegrityError
 from rescale.execution.steps import validate_published
-from rescale.planning.opening import open_snapshot
+from rescale.snapshot.opening import open_snapshot
 from rescale.storage.store import open_store
 from support import snapshots
 from support.pipeline import execute, execute_without_spark, plan_rescale, without_spark

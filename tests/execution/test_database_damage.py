@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from rescale.errors import RescaleError
-from rescale.planning.opening import open_snapshot
 from rescale.planning.plan import Plan
+from rescale.snapshot.opening import open_snapshot
 from support import warm
 from support.edited import edit, edit_files, relocated
 from support.faults import Faults

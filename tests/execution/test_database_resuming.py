@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rescale.flink.metadata.model import OperatorState, Subtask, SubtaskState
-from rescale.planning.opening import open_snapshot
+from rescale.snapshot.opening import open_snapshot
 from support import warm
 from support.edited import edit, relocated
 from support.faults import WRITES, Faults, Kind

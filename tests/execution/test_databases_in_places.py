@@ -14,8 +14,8 @@ import pytest
 from rescale.errors import RescaleError, SnapshotError
 from rescale.execution.steps import validate_published
 from rescale.flink.metadata.handles import FileStream, RelativeFileStream, SegmentStream
-from rescale.planning.opening import open_snapshot
 from rescale.planning.plan import Plan
+from rescale.snapshot.opening import open_snapshot
 from rescale.storage.locations import contains, join
 from rescale.storage.store import open_store
 from support.edited import edit, relocated, repointed, with_streams

@@ -11,7 +11,7 @@ import pytest
 
 from rescale.errors import IntegrityError, RequestError
 from rescale.execution.job import run_job
-from rescale.execution.session import spark_context
+from rescale.execution.spark.session import spark_context
 
 Captured = pytest.CaptureFixture[str]
 

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from big_savepoint import write_savepoint
-from rescale.claim import claim
 from rescale.errors import SnapshotError, StoreError
-from rescale.execution.dispatch import run_units
-from rescale.execution.progress import Progress
+from rescale.execution.spark.dispatch import run_units
+from rescale.execution.spark.progress import Progress
 from rescale.execution.steps import reshuffle_keyed_state, validate_coverage, validate_published
 from rescale.planning.plan import Plan
 from rescale.storage import store as stores
 from rescale.storage.locations import join, name
 from rescale.storage.store import open_store
+from rescale.target.claim import claim
 from support import snapshots
 from support.faults import WRITES, Faults, FaultyStore
 from support.pipeline import execute, execute_without_spark, move, plan_rescale, shared_spark

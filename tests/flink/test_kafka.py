@@ -1,120 +1,135 @@
-"""Jobs that read from a real Kafka, rescaled from 2 to 3 and back: every record arrives exactly once.
-
-The job's first start reads one phase of records from the topics, each later one what was written meanwhile. What we say
-of a snapshot is compared with what Kafka and Flink did: the next record of each partition is the number of records that
-it had, and a job's first readers are those that the enumerator chose. A partition appears before the last start: it is
-read from its earliest record, by the subtask that its name says, though the job is told to begin with the latest.
-"""
+"""Kafka offsets in the bytes of each version of the connectors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from flink.distribution import KAFKA_CONNECTORS, LINES
-from flink.harness import Flink, Job
-from rescale.flink.kafka.position import owner
-from rescale.planning.findings import findings
-from rescale.planning.kafka import KafkaKind, KafkaOffsets, kafka_offsets, missing_offsets
-from rescale.planning.kafka_audit import audit
-from rescale.planning.opening import open_snapshot
-from support.kafka_broker import running_broker
-from support.kafka_topics import late_partition, records, totals
-from support.needs import need
-from support.pipeline import rescale_snapshot
+from rescale.errors import SnapshotError
+from rescale.flink.kafka.consumer import read_consumer_element
+from rescale.flink.kafka.position import Position, Start, TopicPartition, owner
+from rescale.flink.kafka.source import Enumerator, UnknownVersionError, read_enumerator, read_reader_element, read_split
+from support.kafka_bytes import NO_STOP, consumer_element, enumerator, reader_element, split, versioned
+from support.snapshot_bytes import i32, utf
 
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[str]:
-    need("mvn", "a Kafka broker and the connectors come from Maven")
-    with running_broker() as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def kafka_1_20() -> Iterator[Flink]:
-    need("mvn", "a Kafka broker and the connectors come from Maven")
-    with Flink(LINES["1.20"], kafka=KAFKA_CONNECTORS["1.20"]) as flink:
-        yield flink
-
-
-@pytest.fixture(scope="module")
-def kafka_2() -> Iterator[Flink]:
-    need("mvn", "a Kafka broker and the connectors come from Maven")
-    with Flink(LINES["2"], kafka=KAFKA_CONNECTORS["2"]) as flink:
-        yield flink
-
-
-def offsets_of(path: Path) -> KafkaOffsets:
-    (offsets,) = kafka_offsets(open_snapshot(str(path)))
-    return offsets
+ORDERS = [TopicPartition("orders", partition) for partition in range(3)]
 
 
 @pytest.mark.parametrize(
-    ("line", "scenario", "kind", "seed"),
+    ("topic", "parallelism", "owners"),
     [
-        ("kafka_1_20", "kafka.NewSource", KafkaKind.SOURCE, 1),
-        ("kafka_2", "kafka.NewSource", KafkaKind.SOURCE, 2),
-        ("kafka_1_20", "kafka.OldConsumer", KafkaKind.CONSUMER, 3),
+        ("orders", 3, [0, 1, 2, 0, 1, 2]),
+        ("orders", 4, [3, 0, 1, 2, 3, 0]),
+        ("clicks", 4, [1, 2, 3, 0, 1, 2]),
+        ("events", 3, [2, 0, 1, 2, 0, 1]),
     ],
 )
-def test_every_record_is_read_once(
-    request: pytest.FixtureRequest, broker: str, tmp_path: Path, line: str, scenario: str, kind: KafkaKind, seed: int
-) -> None:
-    flink: Flink = request.getfixturevalue(line)
-    job = Job(scenario, 2, {"seed": seed}, max_parallelism=128, configuration={"kafka": broker})
-    taken = flink.collect(job, tmp_path / "first", len(records(seed, 0)))
-    assert sorted(taken.results) == records(seed, 0)
-    offsets = offsets_of(taken.path)
-    assert offsets.holders(2) == tuple(owner(*position.partition, 2) for position in offsets.held)
-    for phase, parallelism in ((1, 3), (2, 2)):
-        offsets = offsets_of(taken.path)
-        assert (offsets.kind, offsets.unread, list(audit([offsets]))) == (kind, None, [])
-        assert {str(position.partition): position.next for position in offsets.held} == totals(seed, phase)
-        dealt = dict(zip(offsets.held, offsets.holders(parallelism), strict=True))
-        target = tmp_path / f"rescaled-{parallelism}"
-        rescale_snapshot(str(taken.path), str(target), parallelism=[str(parallelism)])
-        next_job = job.with_(parallelism=parallelism, parameters={"seed": seed, "phase": phase})
-        expected = records(seed, phase)
-        taken = flink.collect(next_job, tmp_path / f"phase-{phase}", len(expected), restored=target)
-        assert sorted(taken.results) == expected
-        after = offsets_of(taken.path)
-        held = {position.partition: subtask for position, subtask in zip(after.held, after.stored_by, strict=True)}
-        expected_holders = {position.partition: subtask for position, subtask in dealt.items()}
-        if phase == 2:
-            late = late_partition(seed)
-            expected_holders[late] = owner(*late, parallelism)
-        assert held == expected_holders
-    assert {str(position.partition): position.next for position in offsets_of(taken.path).held} == totals(seed, 3)
+def test_a_topic_begins_somewhere_and_goes_around(topic: str, parallelism: int, owners: list[int]) -> None:
+    assert [owner(topic, partition, parallelism) for partition in range(6)] == owners
 
 
-def test_what_stop_with_savepoint_makes_of_the_old_consumer(kafka_1_20: Flink, broker: str, tmp_path: Path) -> None:
-    job = Job("kafka.OldConsumer", 2, {"seed": 4}, max_parallelism=128, configuration={"kafka": broker})
-    taken = kafka_1_20.collect(job, tmp_path / "first", len(records(4, 0)), kinds=["stop"])
-    snapshot = open_snapshot(str(taken.path))
-    assert len(missing_offsets(snapshot)) == 1
-    assert any("[kafka-offsets-missing]" in sentence for sentence in findings(snapshot))
-    target = tmp_path / "rescaled"
-    rescale_snapshot(str(taken.path), str(target), parallelism=["3"])
-    again = job.with_(parallelism=3, parameters={"seed": 4, "phase": 1})
-    everything = sorted([*records(4, 0), *records(4, 1)])
-    assert sorted(kafka_1_20.collect(again, tmp_path / "again", len(everything), restored=target).results) == everything
+@pytest.mark.parametrize(
+    ("offset", "stop", "position"),
+    [
+        (41, NO_STOP, (41, None)),
+        (0, 90, (0, 90)),
+        (-1, NO_STOP, (Start.LATEST, None)),
+        (-2, -1, (Start.EARLIEST, Start.LATEST)),
+        (-3, NO_STOP, (Start.COMMITTED, None)),
+        (NO_STOP, NO_STOP, (Start.UNSET, None)),
+    ],
+)
+def test_a_split(offset: int, stop: int, position: tuple[int | Start, int | Start | None]) -> None:
+    element = reader_element("orders", 2, offset, stop)
+    assert read_split(read_reader_element(element)) == Position(ORDERS[2], *position)
 
 
-@pytest.mark.parametrize(("line", "seed"), [("kafka_1_20", 5), ("kafka_2", 6)])
-def test_a_source_of_several_clusters_is_moved_and_said_not_to_be_read(
-    request: pytest.FixtureRequest, broker: str, tmp_path: Path, line: str, seed: int
-) -> None:
-    flink: Flink = request.getfixturevalue(line)
-    job = Job("kafka.ClusterSource", 2, {"seed": seed}, max_parallelism=128, configuration={"kafka": broker})
-    taken = flink.collect(job, tmp_path / "first", len(records(seed, 0)))
-    offsets = offsets_of(taken.path)
-    assert offsets.kind is KafkaKind.DYNAMIC
-    assert [finding.name for finding in audit([offsets])] == ["kafka-not-read"]
-    target = tmp_path / "rescaled"
-    rescale_snapshot(str(taken.path), str(target), parallelism=["3"])
-    again = job.with_(parallelism=3, parameters={"seed": seed, "phase": 1})
-    expected = records(seed, 1)
-    assert sorted(flink.collect(again, tmp_path / "again", len(expected), restored=target).results) == expected
+def test_an_enumerator_of_each_version() -> None:
+    splits = [split("orders", partition, 7 * partition) for partition in range(3)]
+    names = [utf("orders") + i32(partition) for partition in range(3)]
+    sized = [i32(len(one)) + one for one in splits]
+    by_subtask = i32(0, 2, 0, 2) + sized[0] + sized[2] + i32(1, 1) + sized[1]
+    whole = [
+        (by_subtask, Enumerator((ORDERS[0], ORDERS[2], ORDERS[1]), ())),
+        (i32(3) + b"".join(names), Enumerator(tuple(ORDERS), ())),
+        (
+            i32(3) + names[0] + i32(0) + names[1] + i32(1) + names[2] + i32(0) + b"\1",
+            Enumerator((ORDERS[0], ORDERS[2]), (Position(ORDERS[1], Start.UNSET),)),
+        ),
+        (
+            i32(3, 0) + sized[0] + i32(0) + sized[1] + i32(1) + sized[2] + i32(0) + b"\0",
+            Enumerator((ORDERS[0], ORDERS[2]), (Position(ORDERS[1], 7),)),
+        ),
+    ]
+    for version, (state, expected) in enumerate(whole):
+        found = read_enumerator(i32(1) + versioned(version, state))
+        assert found == expected
+        assert found.known == set(ORDERS)
+        for longer in (state + b"\0", state[:-1]):
+            with pytest.raises(SnapshotError):
+                read_enumerator(i32(1) + versioned(version, longer))
+
+
+def test_versions_that_are_not_known_are_said() -> None:
+    with pytest.raises(UnknownVersionError, match="version 4 of KafkaSourceEnumStateSerializer"):
+        read_enumerator(i32(1) + versioned(4, b""))
+    with pytest.raises(UnknownVersionError, match="version 0 of SourceCoordinatorSerdeUtils"):
+        read_enumerator(i32(0) + versioned(2, b""))
+    with pytest.raises(UnknownVersionError, match="version 1 of KafkaPartitionSplitSerializer"):
+        read_split(read_reader_element(reader_element("orders", 0, 5, version=1)))
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        enumerator([("orders", 0, 2)]),
+        enumerator([("orders", -1, 0)]),
+        enumerator([("or/ders", 0, 0)]),
+        enumerator([("o" * 250, 0, 0)]),
+        enumerator([("orders", 0, 0)]) + b"\0",
+        i32(1) + versioned(2, i32(2**31 - 1)),
+    ],
+)
+def test_what_no_enumerator_of_kafka_writes_is_not_one(damaged: bytes) -> None:
+    with pytest.raises(SnapshotError):
+        read_enumerator(damaged)
+
+
+def test_an_element_of_the_old_consumer() -> None:
+    written = bytes.fromhex("57 01 89 99 98 ff 08 00 01 6f 72 64 65 72 f3 00 00 00 00 07 5b cd 15")
+    assert written == consumer_element("orders", 0, 123456789)
+    assert read_consumer_element(written) == Position(ORDERS[0], 123456790)
+
+
+@pytest.mark.parametrize("topic", ["x", "ab", "a" * 62, "b" * 63, "c" * 64, "d" * 130, "e" * 249, "clicks.v2_eu-1"])
+@pytest.mark.parametrize("partition", [0, 1, 63, 64, 8191, 100_000])
+def test_topics_of_any_length(topic: str, partition: int) -> None:
+    position = read_consumer_element(consumer_element(topic, partition, 5))
+    assert position == Position(TopicPartition(topic, partition), 6)
+
+
+@pytest.mark.parametrize(
+    ("last", "following"),
+    [
+        (-1, 0),
+        (-915623761776, Start.UNSET),
+        (-915623761775, Start.EARLIEST),
+        (-915623761774, Start.LATEST),
+        (-915623761773, Start.COMMITTED),
+    ],
+)
+def test_the_old_consumer_keeps_the_last_offset_that_it_emitted(last: int, following: int | Start) -> None:
+    assert read_consumer_element(consumer_element("orders", 1, last)).next == following
+
+
+def test_damaged_elements_are_not_guessed() -> None:
+    for element, read in (
+        (reader_element("orders", 3, 700), lambda data: read_split(read_reader_element(data))),
+        (consumer_element("orders", 3, 700), read_consumer_element),
+    ):
+        for length in range(len(element)):
+            with pytest.raises(SnapshotError):
+                read(element[:length])
+        with pytest.raises(SnapshotError):
+            read(element + b"\0")
+    with pytest.raises(SnapshotError, match="its hash is wrong"):
+        read_consumer_element(consumer_element("orders", 3, 700).replace(b"rder", b"rdar"))

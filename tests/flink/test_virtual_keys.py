@@ -1,17 +1,27 @@
-"""Virtual keys lie where Flink puts them."""
+"""A key for every subtask: each is there, in its place, and the smallest."""
 
 from __future__ import annotations
 
 import pytest
 
-from flink.harness import Flink
+from rescale.flink.key_groups import key_group_of_hash, key_group_range
 from rescale.flink.virtual_keys import HASHES, virtual_keys
 
 
 @pytest.mark.parametrize("key_type", HASHES)
-def test_flink_sends_each_to_its_subtask(flink: Flink, key_type: str) -> None:
-    for max_parallelism, parallelism in ((128, 5), (1000, 64), (32768, 100)):
-        codes = [HASHES[key_type](key) for key in virtual_keys(key_type, max_parallelism, parallelism)]
-        groups = flink.key_groups(hashes=[(code, max_parallelism) for code in codes])["groups"]
-        owners = flink.key_groups(owners=[(max_parallelism, parallelism, group) for group in groups])["owners"]
-        assert owners == list(range(parallelism))
+@pytest.mark.parametrize(("max_parallelism", "parallelism"), [(128, 1), (128, 3), (128, 128), (1000, 7), (10, 4)])
+def test_each_subtask_has_the_smallest(key_type: str, max_parallelism: int, parallelism: int) -> None:
+    keys = virtual_keys(key_type, max_parallelism, parallelism)
+    assert len(keys) == parallelism
+    for subtask, key in enumerate(keys):
+        own = key_group_range(max_parallelism, parallelism, subtask)
+        there = [key_group_of_hash(HASHES[key_type](value), max_parallelism) in own for value in range(key + 1)]
+        assert there.index(True) == key
+
+
+def test_a_number_and_its_text_lie_elsewhere() -> None:
+    assert virtual_keys("int", 128, 4) != virtual_keys("string", 128, 4)
+
+
+def test_int_and_long_agree_on_small_numbers() -> None:
+    assert virtual_keys("int", 1000, 50) == virtual_keys("long", 1000, 50)

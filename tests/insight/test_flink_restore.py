@@ -1,4 +1,4 @@
-"""What Flink would do at restore; that it does just that is shown in `tests/flink/test_own_restore.py`."""
+"""What Flink would do at restore; that it does just that is shown in `tests/oracle/test_own_restore.py`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.insight.flink_restore import OperatorRestore, best_base, flink_restore
 from rescale.insight.key_group_sizes import key_group_sizes
-from rescale.planning.snapshot import LiveTable
 from rescale.rocksdb.version_edit import LiveFile
+from rescale.snapshot.model import LiveTable
 from support.snapshots import names, opened
 from support.synthetic import GROUP_SIZE, database, operator, own_stream
 

@@ -1,4 +1,4 @@
-"""Keys that were picked by hand are told from others; real jobs are in `tests/flink/test_hand_picked_keys.py`."""
+"""Keys that were picked by hand are told from others; real jobs are in `tests/oracle/test_hand_picked_keys.py`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rescale.insight import lone_keys
 from rescale.insight.hand_picked_keys import HandPickedKeys, hand_picked_keys
 from rescale.insight.insight import snapshot_insight
 from rescale.planning.shape import Shape
-from rescale.planning.snapshot import Snapshot
+from rescale.snapshot.model import Snapshot
 from rescale.storage.store import Pin
 from support.canonical import Record, write_group
 from support.snapshot_bytes import INT, keyed_header, keyed_state
@@ -106,7 +106,7 @@ def test_a_second_key_in_a_subtask_ends_the_suspicion(tmp_path: Path) -> None:
 
 def test_what_gives_no_suspicion_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lone_keys, "open_store", None)
-    monkeypatch.setattr("rescale.planning.key_sample.open_store", None)
+    monkeypatch.setattr("rescale.snapshot.key_sample.open_store", None)
     assert found(tmp_path, range(500), 4, Shape(4, MAXIMUM)) is None
     assert found(tmp_path, [], 4, Shape(4, MAXIMUM)) is None
 

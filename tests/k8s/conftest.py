@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from flink.distribution import LINES
-from flink.harness import Flink
 from k8s.savepoints import JOB
+from oracle.distribution import LINES
+from oracle.harness import Flink
 from rescale.storage import store as stores
 from rescale.storage.locations import join
 from rescale.storage.store import open_store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from flink.harness import Job
+from oracle.harness import Job
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from flink.harness import Flink
 from k8s.savepoints import JOB, download
+from oracle.harness import Flink
 from rescale.demo.airflow_home import AirflowHome
 from rescale.storage.store import open_store
 from support.airflow_server import AirflowServer, Run, request

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from flink.harness import Flink
 from k8s.savepoints import JOB, download
+from oracle.harness import Flink
 from rescale.storage.store import open_store
 from support.cluster import Namespace, wait_for
 from support.helm import CHART, helm

@@ -14,8 +14,8 @@ from rescale.errors import UnsupportedError
 from rescale.orchestration.attempts import TaskEnded
 from rescale.orchestration.form import rescale_form
 from rescale.orchestration.tasks import inspect
-from rescale.planning.kafka import missing_offsets
-from rescale.planning.opening import open_snapshot
+from rescale.snapshot.kafka.offsets import missing_offsets
+from rescale.snapshot.opening import open_snapshot
 
 _FOLDER = Path(__file__).parent.parent / "fixtures" / "kafka"
 SOURCE = next(str(_FOLDER / one.name / "snapshot") for one in KAFKA_FIXTURES if one.kinds == ("stop",))

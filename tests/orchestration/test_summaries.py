@@ -11,8 +11,8 @@ from rescale.flink.metadata.handles import DistributionMode
 from rescale.orchestration.summaries import LIMIT, certificate_summary, plan_summary, snapshot_summary
 from rescale.planning.planner import make_plan
 from rescale.planning.request import make_request
-from rescale.planning.snapshot import Operator, Snapshot
 from rescale.report.inspection import inspection
+from rescale.snapshot.model import Operator, Snapshot
 from support.synthetic import element_stream, operator, own_stream, snapshot
 
 OPERATORS = 50

@@ -9,10 +9,10 @@ import pytest
 from rescale.errors import SnapshotError
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.composite_key import key_leads
-from rescale.planning import table_sizes
-from rescale.planning.database_inventory import with_tables
-from rescale.planning.key_sample import SAMPLE_SIZE, KeySample, sample_keys
-from rescale.planning.snapshot import Operator, Snapshot
+from rescale.snapshot.databases import table_sizes
+from rescale.snapshot.databases.inventory import with_tables
+from rescale.snapshot.key_sample import SAMPLE_SIZE, KeySample, sample_keys
+from rescale.snapshot.model import Operator, Snapshot
 from support import snapshots
 from support.composite import keyed, timer, timers
 from support.databases import canonical_rows, with_canonical

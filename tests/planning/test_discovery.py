@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rescale.errors import RequestError
-from rescale.planning.discovery import find_metadata
+from rescale.snapshot.discovery import find_metadata
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from support.s3 import S3Server

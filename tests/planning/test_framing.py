@@ -13,8 +13,8 @@ import pytest
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import HandleTag
 from rescale.flink.snappy import plain_stream
-from rescale.planning import stream_reader
-from rescale.planning.opening import open_snapshot
+from rescale.snapshot import stream_reader
+from rescale.snapshot.opening import open_snapshot
 from support import written
 from support.canonical import Record, write_group
 from support.snapshot_bytes import keyed_header, keyed_state

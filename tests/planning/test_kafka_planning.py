@@ -12,17 +12,17 @@ import pytest
 
 from rescale.flink.kafka.position import Start, owner
 from rescale.flink.metadata.handles import DistributionMode, InlineStream
-from rescale.planning.findings import findings
-from rescale.planning.kafka import KafkaKind, KafkaOffsets, kafka_offsets, missing_offsets
-from rescale.planning.kafka_audit import audit, spread
-from rescale.planning.locate import Extent
 from rescale.planning.planner import make_plan
 from rescale.planning.request import make_request
-from rescale.planning.snapshot import ElementState, ElementStream, Snapshot
 from rescale.report.inspection import inspection, inspection_text
 from rescale.report.kafka import kafka_line
 from rescale.report.plan_markdown import plan_markdown
 from rescale.report.planned import plan_summary, plan_text
+from rescale.snapshot.findings import findings
+from rescale.snapshot.kafka.audit import audit, spread
+from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets, missing_offsets
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import ElementState, ElementStream, Snapshot
 from support.kafka_bytes import (
     NO_STOP,
     consumer_element,
@@ -229,7 +229,7 @@ def test_what_is_not_read_is_said() -> None:
     assert names(unknown_enumerator) == ["kafka-not-read"]
     damaged = source([[reader_element("orders", 0, 5), b"damaged"]], assigned("orders", 1))
     assert names(damaged) == ["kafka-not-read"]
-    with patch("rescale.planning.kafka.STATE_LIMIT", 20):
+    with patch("rescale.snapshot.kafka.offsets.STATE_LIMIT", 20):
         assert "no more than 20 are read" in (only(consumer([consumer_element("orders", 0, 5)])).unread or "")
     assert inspection(damaged, kafka_offsets(damaged))["kafka"][0]["not_read"]
 

@@ -12,11 +12,11 @@ from rescale.flink.keyed.composite_key import key_leads
 from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.snappy import FramedDecompressor, plain_stream
-from rescale.planning import key_sample
-from rescale.planning.key_sample import SAMPLE_SIZE, KeySample, sample_keys
-from rescale.planning.locate import Extent
-from rescale.planning.opening import open_snapshot
-from rescale.planning.snapshot import KeyedStream, Operator, Snapshot
+from rescale.snapshot import key_sample
+from rescale.snapshot.key_sample import SAMPLE_SIZE, KeySample, sample_keys
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import KeyedStream, Operator, Snapshot
+from rescale.snapshot.opening import open_snapshot
 from rescale.storage.store import Pin
 from support.canonical import Record, read_group, write_group
 from support.composite import keyed, timer, timers

@@ -13,12 +13,12 @@ from rescale.flink.key_groups import key_group_range
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from rescale.flink.keyed.heap import empty_group
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.planning.findings import findings
 from rescale.planning.keyed import KeyedPlanner
 from rescale.planning.plan import NewStream, Piece, Slot
 from rescale.planning.shape import Shape
-from rescale.planning.snapshot import KeyedStream, Operator
 from rescale.planning.streams import InlineBudget, Literals, split
+from rescale.snapshot.findings import findings
+from rescale.snapshot.model import KeyedStream, Operator
 from support.snapshot_bytes import keyed_header, keyed_state
 from support.snapshots import names, opened
 from support.synthetic import GROUP_SIZE, keyed_stream, operator, own_stream, snapshot

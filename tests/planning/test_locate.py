@@ -14,7 +14,7 @@ from rescale.flink.metadata.handles import (
     SegmentStream,
     Stream,
 )
-from rescale.planning.locate import Extent, Locator
+from rescale.snapshot.locate import Extent, Locator
 
 
 def locator(directory: str = "/save/one", *allow: str) -> Locator:

@@ -10,7 +10,7 @@ from rescale.flink.metadata.handles import ChangelogDelta, ChangelogHandle, InMe
 from rescale.flink.metadata.model import OperatorState, SubtaskState
 from rescale.flink.metadata.reader import read_metadata
 from rescale.flink.metadata.writer import write_metadata
-from rescale.planning.opening import open_snapshot
+from rescale.snapshot.opening import open_snapshot
 from support import snapshots
 
 HEAP = "2-heap-native"

@@ -12,10 +12,10 @@ from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import DistributionMode
-from rescale.planning.opening import open_snapshot
 from rescale.planning.plan import FORMAT, META_STREAM, NewStream, Piece, Plan, Slot, plan_from_json, plan_to_json
 from rescale.planning.planner import make_plan
 from rescale.planning.request import make_request
+from rescale.snapshot.opening import open_snapshot
 from support.snapshot_bytes import keyed_header, keyed_state
 from support.snapshots import directory, names, opened, with_databases
 from support.synthetic import element_stream, operator, own_stream, snapshot

@@ -9,11 +9,11 @@ import pytest
 
 from rescale.errors import SnapshotError
 from rescale.flink.key_groups import KeyGroupRange
-from rescale.planning import table_sizes
-from rescale.planning.database_inventory import with_tables
-from rescale.planning.opening import open_snapshot
-from rescale.planning.snapshot import Snapshot
-from rescale.planning.table_sizes import with_key_group_sizes
+from rescale.snapshot.databases import table_sizes
+from rescale.snapshot.databases.inventory import with_tables
+from rescale.snapshot.databases.table_sizes import with_key_group_sizes
+from rescale.snapshot.model import Snapshot
+from rescale.snapshot.opening import open_snapshot
 from support import snapshots
 from support.composite import keyed
 from support.pipeline import plan_rescale

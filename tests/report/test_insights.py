@@ -10,8 +10,8 @@ from rescale.insight.insight import Insight, plan_insight, snapshot_insight
 from rescale.insight.unions import UnionList
 from rescale.planning.planner import make_plan
 from rescale.planning.request import make_request
-from rescale.planning.snapshot import Snapshot
 from rescale.report.insights import insight_document, restores_table, sentences, shapes_table
+from rescale.snapshot.model import Snapshot
 from support.synthetic import database, keyed_stream, operator, own_stream, snapshot
 
 NOTHING = Insight((), (), (), ())

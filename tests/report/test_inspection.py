@@ -11,8 +11,8 @@ import pytest
 
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import DistributionMode, IncrementalHandle, RelativeFileStream
-from rescale.planning.opening import open_snapshot
 from rescale.report.inspection import inspection, inspection_text
+from rescale.snapshot.opening import open_snapshot
 from support.edited import edit_databases, relocated
 from support.snapshots import FIXTURES, directory, names, opened, uids
 from support.synthetic import element_stream, operator, own_stream, snapshot

@@ -6,8 +6,8 @@ import pytest
 
 from rescale.planning.planner import make_plan
 from rescale.planning.request import make_request
-from rescale.publish import Published
 from rescale.report.outcome import certificate_text, outcome, outcome_text
+from rescale.target.publish import Published
 from support.readme import fields
 from support.snapshots import directory, opened
 

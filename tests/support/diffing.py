@@ -10,7 +10,7 @@ from unittest.mock import patch
 from rescale.execution.diff.found import SnapshotDiff, StateDiff
 from rescale.execution.diff.snapshots import diff_snapshots
 from rescale.planning.plan import Slot
-from rescale.planning.snapshot import KeyedStream, Snapshot
+from rescale.snapshot.model import KeyedStream, Snapshot
 from support import snapshots
 from support.canonical import Record, read_group, write_group
 from support.planting import Result

@@ -19,7 +19,7 @@ import yaml
 from kubernetes import client
 from kubernetes.config import kube_config
 
-from flink.distribution import maven_jar
+from oracle.distribution import maven_jar
 from rescale.orchestration.flink.kinds import PatchDeployment
 
 _VERSION = "1.10.0"

@@ -13,13 +13,13 @@ from unittest.mock import patch
 
 from pyspark import SparkContext
 
-from rescale.claim import claim
-from rescale.execution.session import spark_context
+from rescale.execution.spark.session import spark_context
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.planning.plan import Plan
 from rescale.planning.prepare import prepare
 from rescale.planning.request import Format, make_request
-from rescale.publish import Published, publish
+from rescale.target.claim import claim
+from rescale.target.publish import Published, publish
 from support.needs import need
 
 
@@ -79,7 +79,7 @@ def without_spark(order: Random | None = None) -> Iterator[None]:
 
     with (
         patch("rescale.execution.moving.run_units", run_units),
-        patch("rescale.execution.validation.run_units", run_units),
+        patch("rescale.execution.validation.validation.run_units", run_units),
         patch("rescale.execution.rekeying.streams.run_units", run_units),
         patch("rescale.execution.rekeying.unshuffled.run_units", run_units),
         patch("rescale.execution.rekeying.streams.Shuffle", LoopShuffle),

@@ -12,15 +12,15 @@ from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-from rescale.execution.validation import OperatorProof, open_result, validate_result
+from rescale.execution.validation.validation import OperatorProof, open_result, validate_result
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import KeyGroupsHandle, OperatorHandle, OperatorStateOffsets, RelativeFileStream
 from rescale.flink.metadata.model import Metadata, OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.writer import write_metadata
-from rescale.planning.locate import Extent
-from rescale.planning.opening import open_candidate, open_snapshot
 from rescale.planning.plan import Slot
-from rescale.planning.snapshot import ElementStream, KeyedStream, Operator, Snapshot
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import ElementStream, KeyedStream, Operator, Snapshot
+from rescale.snapshot.opening import open_candidate, open_snapshot
 from support.pipeline import without_spark
 
 _FIELDS = {

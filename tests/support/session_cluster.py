@@ -17,8 +17,8 @@ from uuid import uuid4
 
 import httpx
 
-from flink.distribution import flink_home, logging_configuration, s3_file_system
-from flink.harness import jvm_options
+from oracle.distribution import flink_home, logging_configuration, s3_file_system
+from oracle.harness import jvm_options
 from rescale.flink.start import Start
 from rescale.orchestration.flink.job import Job
 from rescale.orchestration.flink.rest import Flink

@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from rescale.planning.locate import Extent
-from rescale.planning.opening import open_snapshot
-from rescale.planning.snapshot import ElementStream, KeyedStream, Operator, Snapshot
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import ElementStream, KeyedStream, Operator, Snapshot
+from rescale.snapshot.opening import open_snapshot
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 

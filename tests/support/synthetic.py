@@ -10,8 +10,8 @@ from rescale.flink.metadata.model import Metadata, OperatorState, Subtask, Subta
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.flink.operator_state import OperatorStateHeader, write_operator_state_header
-from rescale.planning.locate import Extent
-from rescale.planning.snapshot import (
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import (
     Database,
     DatabaseFile,
     ElementState,

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from rescale.claim import load_plan
 from rescale.cli.main import main
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.process import Step
+from rescale.target.claim import load_plan
 from support.faults import Faults, install
 from support.pipeline import OneProcess, without_spark
 
@@ -56,7 +56,7 @@ def _run(words: list[str], faults: Faults, part_size: int, environment: dict[str
         without_spark(),
         patch("rescale.planning.planner.PART_SIZE", part_size),
         patch("rescale.planning.streams.INLINE_LIMIT", 0),
-        patch("rescale.execution.dispatch._CALLS_AT_ONCE", 1),  # always in the same order
+        patch("rescale.execution.spark.dispatch._CALLS_AT_ONCE", 1),  # always in the same order
         patch("rescale.cli.run.run_step", _run_step),
     ):
         sys.exit(main(words))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 from rescale.cli.output import Output
-from rescale.publish import discard
 from rescale.report.units import counted
 from rescale.storage.locations import normalise
+from rescale.target.publish import discard
 
 SUMMARY = "remove what an unpublished run left"
 DESCRIPTION = "Removes files and claim of a run that did not publish. Never touches a published result, or other files."

@@ -6,9 +6,9 @@ import argparse
 
 from rescale.cli.arguments import add_source, add_uids, prefixes_of, uids_of
 from rescale.cli.output import Output
-from rescale.planning.kafka import kafka_offsets
-from rescale.planning.opening import open_snapshot
 from rescale.report.inspection import inspection, inspection_text
+from rescale.snapshot.kafka.offsets import kafka_offsets
+from rescale.snapshot.opening import open_snapshot
 from rescale.storage.locations import normalise
 
 SUMMARY = "what is in a snapshot"

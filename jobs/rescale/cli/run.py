@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from rescale.claim import claim
 from rescale.cli.arguments import add_master, add_shape, add_source, add_uids, prepared
 from rescale.cli.output import Output
 from rescale.process import RUN, run_step
-from rescale.publish import is_published, publish
 from rescale.report.outcome import outcome, outcome_text
 from rescale.report.planned import plan_summary, plan_text
+from rescale.target.claim import claim
+from rescale.target.publish import is_published, publish
 
 SUMMARY = "plan, move, validate, publish"
 DESCRIPTION = "Rescales a snapshot: nothing is visible to Flink in the target before everything was validated."

@@ -6,8 +6,8 @@ from collections import Counter
 
 from tabulate import tabulate
 
-from rescale.planning.snapshot import ElementStream, KeyedStream, Operator, Snapshot
 from rescale.report.units import counted, human_bytes
+from rescale.snapshot.model import ElementStream, KeyedStream, Operator, Snapshot
 
 
 def before_and_after(before: Snapshot, after: Snapshot) -> str:

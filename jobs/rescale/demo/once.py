@@ -10,17 +10,17 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from rescale.claim import DOCUMENT_LIMIT
 from rescale.demo.airflow_home import CONNECTION_ID, DAG_ID, AirflowHome
 from rescale.demo.before_and_after import before_and_after
 from rescale.demo.flink import restore_in_flink
 from rescale.demo.processes import failure, interrupted_once, running
 from rescale.demo.s3_server import SOURCE, TARGETS, s3_server, upload_savepoint
-from rescale.planning.opening import open_snapshot
 from rescale.planning.places import certificate_place
 from rescale.report.units import counted, human_bytes
+from rescale.snapshot.opening import open_snapshot
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
+from rescale.target.claim import DOCUMENT_LIMIT
 
 PARALLELISM = 6
 """The savepoint has 4."""

@@ -11,16 +11,16 @@ from functools import partial
 
 from pyspark import SparkContext
 
-from rescale.claim import check_claim
-from rescale.execution.dispatch import run_units, side_by_side
-from rescale.execution.halves import Half, WrittenHandle, files_of_half, read_half, write_half
-from rescale.execution.handles import WrittenStream, written_database, written_handle
-from rescale.execution.move import Moved, Mover, Unit, begun_in_parts, stream_uri
-from rescale.execution.progress import Progress
 from rescale.execution.rekeying.streams import rekey_streams
+from rescale.execution.spark.dispatch import run_units, side_by_side
+from rescale.execution.spark.progress import Progress
+from rescale.execution.writers.handles import WrittenStream, written_database, written_handle
+from rescale.execution.writers.move import Moved, Mover, Unit, begun_in_parts, stream_uri
 from rescale.planning.plan import NewStream, OperatorPlan, Plan, Slot
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
+from rescale.target.claim import check_claim
+from rescale.target.halves import Half, WrittenHandle, files_of_half, read_half, write_half
 
 _S3_MOST_PARTS = 10_000
 

@@ -9,21 +9,21 @@ from typing import Any
 
 from pyspark import SparkContext
 
-from rescale.claim import DOCUMENT_LIMIT, check_claim
 from rescale.errors import IntegrityError, SnapshotError
-from rescale.execution.candidate import build_candidate
-from rescale.execution.certificate import certificate_of, write_certificate
-from rescale.execution.halves import read_half
 from rescale.execution.moving import move_streams
-from rescale.execution.validation import open_result, validate_result
-from rescale.planning.database_inventory import with_tables
+from rescale.execution.validation.certificate import certificate_of, write_certificate
+from rescale.execution.validation.validation import open_result, validate_result
 from rescale.planning.key_hashes import choose_key_hashes
-from rescale.planning.opening import open_candidate, open_snapshot
 from rescale.planning.plan import Plan, Slot
 from rescale.planning.request import parse_key_hashes
-from rescale.planning.snapshot import Snapshot
+from rescale.snapshot.databases.inventory import with_tables
+from rescale.snapshot.model import Snapshot
+from rescale.snapshot.opening import open_candidate, open_snapshot
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
+from rescale.target.candidate import build_candidate
+from rescale.target.claim import DOCUMENT_LIMIT, check_claim
+from rescale.target.halves import read_half
 
 KEYED_HALF, OPERATOR_HALF = "keyed", "operator"
 KEYED_SLOTS, OPERATOR_SLOTS = (Slot.KEYED, Slot.RAW_KEYED), (Slot.OPERATOR, Slot.RAW_OPERATOR)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rescale.errors import SnapshotError, UnsupportedError
-from rescale.planning.database_inventory import with_tables
-from rescale.planning.snapshot import Snapshot
+from rescale.snapshot.databases.inventory import with_tables
+from rescale.snapshot.model import Snapshot
 
 
 def looked_through(snapshot: Snapshot) -> Snapshot:
@@ -12,7 +12,7 @@ def looked_through(snapshot: Snapshot) -> Snapshot:
     databases = [database for operator in snapshot.operators for database in operator.databases]
     if not databases or any(database.measured for database in databases):
         return snapshot
-    from rescale.planning.table_sizes import with_key_group_sizes  # brings numpy, which few snapshots need
+    from rescale.snapshot.databases.table_sizes import with_key_group_sizes  # brings numpy, which few snapshots need
 
     try:
         return with_key_group_sizes(with_tables(snapshot))

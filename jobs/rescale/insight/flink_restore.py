@@ -25,7 +25,7 @@ from typing import TypeVar
 
 from rescale.flink.key_groups import KeyGroupRange, key_group_range, subtask_of_key_group
 from rescale.insight.key_group_sizes import key_group_sizes
-from rescale.planning.snapshot import Database, KeyedStream, Operator
+from rescale.snapshot.model import Database, KeyedStream, Operator
 
 Holder = TypeVar("Holder", KeyedStream, Database)
 

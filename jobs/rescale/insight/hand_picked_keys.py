@@ -22,7 +22,7 @@ from rescale.flink.virtual_keys import virtual_keys
 from rescale.insight.lone_keys import LoneKey, lone_keys
 from rescale.planning.plan import WorkClass, work_class
 from rescale.planning.shape import Shape
-from rescale.planning.snapshot import Operator, Snapshot
+from rescale.snapshot.model import Operator, Snapshot
 
 _LEAST_SUBTASKS = 0.75
 """Part of the subtasks that must have their key."""

@@ -15,7 +15,7 @@ from rescale.insight.shapes import ShapeAdvice, evenness_at, hot_key_groups, sha
 from rescale.insight.unions import UnionList, union_lists
 from rescale.planning.plan import OperatorPlan, Plan
 from rescale.planning.shape import Shape
-from rescale.planning.snapshot import Operator, Snapshot
+from rescale.snapshot.model import Operator, Snapshot
 from rescale.storage.locations import is_s3
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rescale.planning.snapshot import Operator
+from rescale.snapshot.model import Operator
 
 
 class KeyGroupSizes(NamedTuple):

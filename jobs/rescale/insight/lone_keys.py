@@ -18,8 +18,8 @@ from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.shown import shown
 from rescale.flink.state_meta_info import StateKind
-from rescale.planning.locate import Extent
-from rescale.planning.snapshot import Database, KeyedStream, Operator, Snapshot
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import Database, KeyedStream, Operator, Snapshot
 from rescale.storage.store import open_store
 
 MOST_SUBTASKS = 256
@@ -85,7 +85,7 @@ def _keys_of_group(
     snapshot: Snapshot, operator: Operator, stream: KeyedStream, key_group: int, extent: Extent
 ) -> set[_Key]:
     """From the beginning of a key group."""
-    from rescale.planning.key_sample import keys_of_group  # brings numpy, which few snapshots need
+    from rescale.snapshot.key_sample import keys_of_group  # brings numpy, which few snapshots need
 
     header = stream.parsed
     assert header is not None  # or nobody would ask

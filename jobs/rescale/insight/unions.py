@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rescale.flink.metadata.handles import DistributionMode
-from rescale.planning.snapshot import ElementState, Operator, Snapshot
+from rescale.snapshot.model import ElementState, Operator, Snapshot
 from rescale.storage.store import open_store
 
 MOST_BYTES_READ = 16 * 1024 * 1024

@@ -15,11 +15,11 @@ from typing import Any
 from airflow.providers.standard.operators.hitl import ApprovalOperator, HITLOperator
 from airflow.sdk import Context
 
-from rescale.claim import DOCUMENT_LIMIT, load_plan
 from rescale.orchestration.access import storage_access
 from rescale.orchestration.attempts import ATTEMPTS, ended_by_our_errors
 from rescale.planning.places import Places
 from rescale.storage.store import open_store
+from rescale.target.claim import DOCUMENT_LIMIT, load_plan
 
 log = logging.getLogger(__name__)
 

@@ -18,13 +18,13 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowException
 from kubernetes.client import V1Pod
 
-from rescale.claim import DOCUMENT_LIMIT, load_plan
 from rescale.errors import RescaleError, StoreError
 from rescale.orchestration.access import storage_access
 from rescale.orchestration.attempts import ATTEMPTS, ended_by_our_errors
 from rescale.orchestration.rescale_task import Answer, Summary
 from rescale.process import Step
 from rescale.storage.store import open_store
+from rescale.target.claim import DOCUMENT_LIMIT, load_plan
 
 CONTAINER = "driver"
 """The name of the template's container."""

@@ -11,10 +11,10 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from rescale.claim import load_plan
 from rescale.orchestration.access import DRIVER_POD
 from rescale.orchestration.rescale_task import Answer, Summary, rescale_task
 from rescale.process import Step, run_step
+from rescale.target.claim import load_plan
 
 log = logging.getLogger(__name__)
 

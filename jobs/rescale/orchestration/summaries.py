@@ -11,8 +11,8 @@ from typing import Any
 
 from rescale.insight.key_group_sizes import evenness
 from rescale.planning.plan import OperatorPlan, Plan, Slot
-from rescale.planning.snapshot import Operator, Snapshot
 from rescale.report.kafka import kafka_line
+from rescale.snapshot.model import Operator, Snapshot
 
 LIMIT = 8 * 1024
 """Largest summary, in bytes of JSON."""

@@ -12,27 +12,27 @@ from typing import Any
 
 from airflow.sdk import Asset
 
-from rescale.claim import DOCUMENT_LIMIT, claim, load_plan
 from rescale.errors import UnsupportedError
 from rescale.orchestration.form import lines_of, refuse_unknown_fields, request_of
 from rescale.orchestration.rescale_task import Summary, rescale_task
 from rescale.orchestration.step_task import step_task
 from rescale.orchestration.summaries import certificate_summary, plan_summary, snapshot_summary
-from rescale.planning.kafka import kafka_offsets
-from rescale.planning.kafka_audit import stopped_consumers
-from rescale.planning.opening import open_snapshot
 from rescale.planning.plan import Plan
 from rescale.planning.prepare import prepare
-from rescale.planning.snapshot import Snapshot
 from rescale.process import Step
-from rescale.publish import discard, is_published, publish
 from rescale.report.inspection import inspection, inspection_text
 from rescale.report.outcome import outcome
 from rescale.report.plan_markdown import plan_markdown
 from rescale.report.planned import plan_summary as detailed_summary
 from rescale.report.planned import plan_text
 from rescale.report.units import counted
+from rescale.snapshot.kafka.audit import stopped_consumers
+from rescale.snapshot.kafka.offsets import kafka_offsets
+from rescale.snapshot.model import Snapshot
+from rescale.snapshot.opening import open_snapshot
 from rescale.storage.store import open_store
+from rescale.target.claim import DOCUMENT_LIMIT, claim, load_plan
+from rescale.target.publish import discard, is_published, publish
 
 RESCALED_SAVEPOINT = Asset(name="rescaled_savepoint", uri="rescale://published", group="rescale")
 """Gets an event with every publication; its extra says where the result and its certificate lie, and its shape."""

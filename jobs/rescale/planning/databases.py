@@ -10,8 +10,8 @@ from rescale.errors import UnsupportedError
 from rescale.flink.metadata.handles import HandleTag
 from rescale.planning.plan import META_STREAM, NewDatabase, NewStream, Slot
 from rescale.planning.shape import Shape
-from rescale.planning.snapshot import Database, Operator
 from rescale.planning.streams import InlineBudget, piece_of
+from rescale.snapshot.model import Database, Operator
 
 
 def copied_databases(

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from rescale.errors import UnsupportedError
 from rescale.flink.operator_state import merge_operator_state_headers, write_operator_state_header
 from rescale.flink.redistribution import StateLayout, StateShare, redistribute
-from rescale.planning.locate import Extent
 from rescale.planning.plan import NewStream, Piece, Slot, StateElements
-from rescale.planning.snapshot import ElementStream, Operator
 from rescale.planning.streams import InlineBudget, Literals, joined, piece_of
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import ElementStream, Operator
 
 
 def plan_elements(

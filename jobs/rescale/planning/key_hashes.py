@@ -12,10 +12,10 @@ from rescale.errors import RescaleError, UnsupportedError
 from rescale.flink.key_function import names_function
 from rescale.flink.key_hash import choose_hash, known_hash, named_hash
 from rescale.flink.serializers.program import DIVISORS_ADVICE
-from rescale.planning.key_sample import sample_keys
 from rescale.planning.plan import WorkClass, work_class
 from rescale.planning.shape import by_operator
-from rescale.planning.snapshot import Operator, Snapshot
+from rescale.snapshot.key_sample import sample_keys
+from rescale.snapshot.model import Operator, Snapshot
 
 
 def choose_key_hashes(snapshot: Snapshot, maxima: Mapping[str, int], wanted: Mapping[str, str]) -> dict[str, str]:

@@ -18,8 +18,8 @@ from rescale.flink.metadata.handles import HandleTag
 from rescale.planning.keyed_headers import NO_HEADER, HeaderPlanner
 from rescale.planning.plan import NewStream, RekeyedDatabase, RekeyedSource, Rekeying, Slot
 from rescale.planning.shape import Shape
-from rescale.planning.snapshot import Database, KeyedStream, Operator
 from rescale.planning.streams import InlineBudget, Literals, joined, piece_of
+from rescale.snapshot.model import Database, KeyedStream, Operator
 
 Holder = TypeVar("Holder", KeyedStream, KeyedStream | Database)
 """Of the state of some key groups."""

@@ -15,9 +15,9 @@ from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, write_k
 from rescale.flink.keyed.heap_timers import timer_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.planning.plan import Piece
-from rescale.planning.snapshot import Database, KeyedStream
 from rescale.planning.streams import Literals, piece_of
 from rescale.rocksdb.advice import CANONICAL
+from rescale.snapshot.model import Database, KeyedStream
 
 
 @dataclass(frozen=True)

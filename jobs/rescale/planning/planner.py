@@ -10,16 +10,16 @@ from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.state_meta_info import StateKind
 from rescale.planning.databases import copied_databases
 from rescale.planning.elements import plan_elements
-from rescale.planning.findings import findings
-from rescale.planning.kafka import KafkaOffsets
 from rescale.planning.keyed import KeyedPlanner
 from rescale.planning.plan import FORMAT, NewDatabase, OperatorPlan, Plan, Rekeying, SourceFile, WorkClass, work_class
 from rescale.planning.remarks import remarks
 from rescale.planning.request import Format, Request
 from rescale.planning.shape import Shape, new_shapes
-from rescale.planning.snapshot import Operator, Snapshot
 from rescale.planning.streams import InlineBudget, Literals
 from rescale.rocksdb.advice import CANONICAL
+from rescale.snapshot.findings import findings
+from rescale.snapshot.kafka.offsets import KafkaOffsets
+from rescale.snapshot.model import Operator, Snapshot
 
 PART_SIZE = 16 * 1024 * 1024
 CHUNK_SIZE = 4 * 1024 * 1024

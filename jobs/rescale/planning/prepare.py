@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rescale.planning.database_inventory import with_tables
-from rescale.planning.kafka import KafkaOffsets, kafka_offsets
-from rescale.planning.opening import open_snapshot
 from rescale.planning.plan import Plan
 from rescale.planning.planner import make_plan
 from rescale.planning.request import Format, Request
 from rescale.planning.shape import new_shapes
-from rescale.planning.snapshot import Snapshot
+from rescale.snapshot.databases.inventory import with_tables
+from rescale.snapshot.kafka.offsets import KafkaOffsets, kafka_offsets
+from rescale.snapshot.model import Snapshot
+from rescale.snapshot.opening import open_snapshot
 
 
 class Prepared(NamedTuple):
@@ -29,7 +29,7 @@ def prepare(request: Request) -> Prepared:
     key_hashes: dict[str, str] = {}
     by_record = request.format is Format.CANONICAL
     if by_record and any(operator.databases for operator in snapshot.operators):
-        from rescale.planning.table_sizes import with_key_group_sizes  # brings numpy, which few requests need
+        from rescale.snapshot.databases.table_sizes import with_key_group_sizes  # brings numpy, which few requests need
 
         snapshot = with_key_group_sizes(with_tables(snapshot))
     rekeyed = any(shapes[o.entry.operator_id].max_parallelism != o.entry.max_parallelism for o in snapshot.operators)

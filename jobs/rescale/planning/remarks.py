@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from rescale.flink.key_groups import key_group_range
-from rescale.planning.discovery import METADATA
-from rescale.planning.kafka import KafkaOffsets
-from rescale.planning.kafka_audit import discovery, spread
 from rescale.planning.request import Request
 from rescale.planning.shape import Shape
-from rescale.planning.snapshot import Operator, Snapshot
+from rescale.snapshot.discovery import METADATA
+from rescale.snapshot.kafka.audit import discovery, spread
+from rescale.snapshot.kafka.offsets import KafkaOffsets
+from rescale.snapshot.model import Operator, Snapshot
 from rescale.storage.locations import name
 
 

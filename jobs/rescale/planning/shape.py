@@ -14,7 +14,7 @@ from rescale.errors import RequestError
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
 from rescale.planning.advice import good_max_parallelism
 from rescale.planning.request import Request
-from rescale.planning.snapshot import Operator
+from rescale.snapshot.model import Operator
 
 T = TypeVar("T")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rescale.planning.locate import Extent
 from rescale.planning.plan import Piece
+from rescale.snapshot.locate import Extent
 
 INLINE_LIMIT = 20 * 1024
 """Largest stream in bytes that may lie in `_metadata` itself (Flink's default `data-inline-threshold`)."""

@@ -13,14 +13,14 @@ from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.serializers.reading import type_name
 from rescale.flink.state_meta_info import StateKind
 from rescale.insight.insight import snapshot_insight
-from rescale.planning.findings import findings
-from rescale.planning.kafka import KafkaOffsets
-from rescale.planning.kafka_audit import spread
-from rescale.planning.locate import is_checkpoint_directory
-from rescale.planning.snapshot import Operator, Snapshot
 from rescale.report.insights import insight_document, insight_lines
 from rescale.report.kafka import kafka_document, kafka_text
 from rescale.report.units import counted, human_bytes
+from rescale.snapshot.findings import findings
+from rescale.snapshot.kafka.audit import spread
+from rescale.snapshot.kafka.offsets import KafkaOffsets
+from rescale.snapshot.locate import is_checkpoint_directory
+from rescale.snapshot.model import Operator, Snapshot
 
 _WRITTEN_BY = {
     2: "Flink 1.3 to 1.10",

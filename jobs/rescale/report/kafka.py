@@ -7,9 +7,9 @@ from typing import Any
 from tabulate import tabulate
 
 from rescale.flink.kafka.position import Position
-from rescale.planning.kafka import KafkaOffsets
-from rescale.planning.kafka_audit import audit, per_subtask, spread
 from rescale.report.units import counted
+from rescale.snapshot.kafka.audit import audit, per_subtask, spread
+from rescale.snapshot.kafka.offsets import KafkaOffsets
 
 _MOST_SUBTASKS = 8
 """Subtasks whose numbers the text shows; the JSON has all."""

@@ -7,8 +7,8 @@ from typing import Any
 from tabulate import tabulate
 
 from rescale.planning.plan import Plan
-from rescale.publish import Published
 from rescale.report.units import counted, human_bytes
+from rescale.target.publish import Published
 
 
 def outcome(plan: Plan, published: Published) -> dict[str, Any]:

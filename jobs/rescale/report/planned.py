@@ -10,12 +10,12 @@ from tabulate import tabulate
 from rescale.flink.serializers.formulas import KNOWN
 from rescale.insight.insight import plan_insight
 from rescale.insight.shapes import ShapeAdvice
-from rescale.planning.kafka import KafkaOffsets
 from rescale.planning.plan import OperatorPlan, Plan, Slot, WorkClass
-from rescale.planning.snapshot import Snapshot
 from rescale.report.insights import insight_document, insight_lines
 from rescale.report.kafka import kafka_document, kafka_text
 from rescale.report.units import arrow, counted, human_bytes
+from rescale.snapshot.kafka.offsets import KafkaOffsets
+from rescale.snapshot.model import Snapshot
 
 
 def plan_summary(plan: Plan, snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = ()) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from unittest.mock import patch
 import pytest
 
 from rescale.errors import SnapshotError, UnsupportedError
-from rescale.planning.opening import open_snapshot
-from rescale.planning.snapshot import Operator, Snapshot
+from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.opening import open_snapshot
 from support import snapshots
 from support.canonical import Record
 from support.databases import with_canonical

@@ -9,7 +9,7 @@ import pytest
 
 from rescale.errors import UnsupportedError
 from rescale.execution.diff.found import Difference
-from rescale.planning.snapshot import KeyedStream, Operator, Snapshot
+from rescale.snapshot.model import KeyedStream, Operator, Snapshot
 from support import snapshots
 from support.diffing import diff, edit_records, first, the_only, with_other_value
 from support.planting import Result

@@ -10,8 +10,8 @@ import pytest
 
 from rescale.errors import RescaleError
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.planning.opening import open_snapshot
 from rescale.planning.plan import Plan
+from rescale.snapshot.opening import open_snapshot
 from support import snapshots
 from support.pipeline import execute_without_spark, plan_rescale
 

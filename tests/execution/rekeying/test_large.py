@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from big_savepoint import write_savepoint
-from rescale.claim import claim
 from rescale.execution.rekeying import lanes
 from rescale.execution.steps import reshuffle_keyed_state
 from rescale.flink.key_groups import key_group_of_hash
-from rescale.planning.opening import open_snapshot
 from rescale.planning.plan import Plan, RekeyedSource
+from rescale.snapshot.opening import open_snapshot
 from rescale.storage import store as stores
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
+from rescale.target.claim import claim
 from support import written
 from support.canonical import Record
 from support.composite import keyed

@@ -14,9 +14,9 @@ from rescale.flink.key_groups import key_group_of_hash
 from rescale.flink.keyed import composite_key
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.operator_id import operator_id_of_uid
-from rescale.planning.opening import open_snapshot
 from rescale.planning.plan import Plan
-from rescale.planning.snapshot import Snapshot
+from rescale.snapshot.model import Snapshot
+from rescale.snapshot.opening import open_snapshot
 from support import snapshots
 from support.canonical import Record, read_group, write_group
 from support.java_values import HASHABLE_LEAVES, Pojo

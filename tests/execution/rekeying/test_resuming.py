@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rescale.claim import load_plan
 from rescale.storage.store import open_store
+from rescale.target.claim import load_plan
 from support import snapshots, warm
 from support.faults import Kind
 from support.rekeyed import assert_rekeyed

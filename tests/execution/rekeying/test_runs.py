@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from big_savepoint import write_savepoint
 from rescale.execution.steps import validate_published
-from rescale.planning.opening import open_snapshot
 from rescale.planning.plan import Plan
+from rescale.snapshot.opening import open_snapshot
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
 from support import snapshots

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from big_savepoint import write_savepoint
-from rescale.claim import claim
 from rescale.errors import IntegrityError, StoreError
 from rescale.execution.rekeying import streams
 from rescale.execution.rekeying.gather import Gather
 from rescale.execution.rekeying.spread import Spread
 from rescale.execution.steps import reshuffle_keyed_state
 from rescale.planning.plan import Plan
+from rescale.target.claim import claim
 from support.faults import Faults
 from support.pipeline import execute, plan_rescale, shared_spark
 from support.rekeyed import assert_rekeyed

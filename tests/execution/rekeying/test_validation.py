@@ -18,8 +18,8 @@ from rescale.flink.keyed.header import read_keyed_header, write_keyed_header
 from rescale.flink.metadata.handles import KeyGroupsHandle
 from rescale.flink.snappy import FramedCompressor, FramedDecompressor
 from rescale.planning.plan import Slot
-from rescale.planning.snapshot import KeyedStream
-from rescale.publish import publish
+from rescale.snapshot.model import KeyedStream
+from rescale.target.publish import publish
 from support import snapshots
 from support.canonical import Record, read_group, write_group
 from support.pipeline import OneProcess, move, plan_rescale, without_spark

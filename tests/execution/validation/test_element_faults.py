@@ -9,7 +9,7 @@ import pytest
 
 from rescale.flink.metadata.handles import DistributionMode, OperatorHandle
 from rescale.planning.plan import Slot
-from rescale.planning.snapshot import ElementStream
+from rescale.snapshot.model import ElementStream
 from support.finished import CANONICAL, COMPRESSED, ELEMENTS, RAW, SOURCE, ResultOf, assert_found
 from support.planting import Place, Result
 

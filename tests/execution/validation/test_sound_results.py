@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from rescale.claim import claim
 from rescale.errors import IntegrityError
 from rescale.execution.steps import validate_coverage, validate_published
-from rescale.publish import publish
+from rescale.target.claim import claim
+from rescale.target.publish import publish
 from support import snapshots
 from support.finished import HEAP, KEYED, SOURCE, ResultOf
 from support.pipeline import move, plan_rescale, shared_spark

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from flink.distribution import LINES
+from oracle.distribution import LINES
 from support.needs import need
 from support.s3 import S3Server
 from support.session_cluster import SessionCluster, session_cluster

@@ -11,15 +11,15 @@ from rescale.execution.diff.digests import Files
 from rescale.execution.diff.first_look import is_deflated
 from rescale.execution.diff.found import Side
 from rescale.execution.diff.items import Item
-from rescale.execution.digests import read_chunks
+from rescale.execution.validation.digests import read_chunks
 from rescale.flink.binary import ByteReader
 from rescale.flink.operator_state import OperatorStateHeader
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.shown import shown, shown_bytes
 from rescale.flink.serializers.steps import Step
 from rescale.flink.snappy import FramedDecompressor
-from rescale.planning.snapshot import ElementStream
 from rescale.report.units import counted
+from rescale.snapshot.model import ElementStream
 
 _LARGEST_IN_WORDS = 4096
 _BYTES_SHOWN = 32

@@ -13,12 +13,12 @@ from typing import NamedTuple
 from rescale.errors import SnapshotError
 from rescale.execution.diff.digests import Files
 from rescale.execution.diff.found import Side
-from rescale.execution.digests import MODULUS, digest, read_chunks
-from rescale.execution.rewrite import decompressed
+from rescale.execution.validation.digests import MODULUS, digest, read_chunks
+from rescale.execution.writers.rewrite import decompressed
 from rescale.flink.binary import ByteReader
 from rescale.flink.serializers.shown import shown
 from rescale.flink.serializers.steps import Step
-from rescale.planning.locate import Extent
+from rescale.snapshot.locate import Extent
 
 LARGEST_COPY = 64 * 1024 * 1024
 """Bytes of a copy that is looked at by entry: it is held in memory."""

@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rescale.errors import RescaleError, SnapshotError
-from rescale.execution.chunks import runs
 from rescale.execution.diff.found import Side
-from rescale.execution.digests import digest, read_chunks
-from rescale.execution.group_records import states_of
-from rescale.execution.origins import Origin, check_all_read
-from rescale.execution.rewrite import WRONG_OFFSETS_ADVICE, decompressed
-from rescale.execution.spans import span
+from rescale.execution.sources.chunks import runs
+from rescale.execution.sources.group_records import states_of
+from rescale.execution.sources.origins import Origin, check_all_read
+from rescale.execution.sources.spans import span
+from rescale.execution.validation.digests import digest, read_chunks
+from rescale.execution.writers.rewrite import WRONG_OFFSETS_ADVICE, decompressed
 from rescale.flink.keyed.record_digest import RecordDigester, StateDigest
 from rescale.flink.keyed.records import framed_size
-from rescale.planning.locate import Extent
+from rescale.snapshot.locate import Extent
 from rescale.storage.store import Pin
 
 Files = Sequence[tuple[str, Pin]]

@@ -9,22 +9,22 @@ from typing import NamedTuple
 
 from pyspark import SparkContext
 
-from rescale.execution.coverage import groups_of
 from rescale.execution.diff.digests import Digester, ExtentDigests, ExtentUnit, Files, RecordUnit
 from rescale.execution.diff.found import Side
 from rescale.execution.diff.items import Item, Items
 from rescale.execution.diff.pairs import OperatorPair
-from rescale.execution.dispatch import run_units
-from rescale.execution.origins import origins_of
-from rescale.execution.progress import Progress
-from rescale.execution.spans import extent_runs, group_runs
+from rescale.execution.sources.origins import origins_of
+from rescale.execution.sources.spans import extent_runs, group_runs
+from rescale.execution.spark.dispatch import run_units
+from rescale.execution.spark.progress import Progress
+from rescale.execution.validation.coverage import groups_of
 from rescale.flink.keyed.heap import is_empty_group
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.record_digest import StateDigest
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.operator_state import has_compressed_elements
 from rescale.planning.plan import Slot
-from rescale.planning.snapshot import ElementStream, KeyedStream, Operator
+from rescale.snapshot.model import ElementStream, KeyedStream, Operator
 
 StateDigests = dict[str, StateDigest]
 

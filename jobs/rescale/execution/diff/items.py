@@ -18,10 +18,10 @@ from rescale.execution.diff.found import (
     Difference,
     Side,
 )
-from rescale.execution.digests import MODULUS
+from rescale.execution.validation.digests import MODULUS
 from rescale.flink.metadata.handles import DistributionMode
-from rescale.planning.locate import Extent
 from rescale.report.units import counted
+from rescale.snapshot.locate import Extent
 
 EVERYWHERE = (
     "one snapshot holds every element as often as the other and more: after a restore Flink gives all elements of a "

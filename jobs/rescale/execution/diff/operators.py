@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from rescale.execution.diff.found import ONLY_IN, OTHER_TYPE, OTHER_VALUE, Amount, Difference, Shape, StateDiff
 from rescale.execution.diff.pairs import OperatorPair
-from rescale.execution.digests import digest
+from rescale.execution.validation.digests import digest
 from rescale.flink.serializers.reading import type_name
 from rescale.flink.state_meta_info import StateMetaInfo
-from rescale.planning.snapshot import Operator
 from rescale.report.units import counted
+from rescale.snapshot.model import Operator
 
 
 def shape_of(operator: Operator | None) -> Shape | None:

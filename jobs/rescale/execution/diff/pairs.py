@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.planning.snapshot import Database, KeyedStream, Operator, Snapshot
+from rescale.snapshot.model import Database, KeyedStream, Operator, Snapshot
 
 _CANONICAL_ADVICE = "compare canonical savepoints (flink savepoint --type canonical), whose records are told apart"
 

@@ -22,12 +22,12 @@ from rescale.execution.diff.items import (
 from rescale.execution.diff.operators import opaque_state, operator_differences, shape_of, state_types
 from rescale.execution.diff.pairs import OperatorPair, pair_operators
 from rescale.execution.diff.records import RecordDifferences, differing_records
-from rescale.execution.dispatch import run_units
-from rescale.execution.progress import Progress
+from rescale.execution.spark.dispatch import run_units
+from rescale.execution.spark.progress import Progress
 from rescale.flink.keyed.record_digest import StateDigest
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.planning.plan import Slot
-from rescale.planning.snapshot import Snapshot
+from rescale.snapshot.model import Snapshot
 
 _OF_ITS_TIME = "state with a time to live holds when each value was written or read last"
 

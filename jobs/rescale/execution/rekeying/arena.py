@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rescale.errors import StoreError
-from rescale.execution.scratch import scratch_directory
+from rescale.execution.spark.scratch import scratch_directory
 
 MEMORY = 128 * 1024 * 1024
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rescale.errors import IntegrityError, RescaleError
-from rescale.execution.chunks import Chunk
-from rescale.execution.move import Mover, stream_uri
 from rescale.execution.rekeying.arena import Arena
 from rescale.execution.rekeying.framing import Blocks, by_key_group, framed, of_lane, take_in
 from rescale.execution.rekeying.layout import LaneWork, number_of_parts, part_size_of
-from rescale.execution.rewrite import compressed
-from rescale.execution.sink import StreamSink
+from rescale.execution.sources.chunks import Chunk
+from rescale.execution.writers.move import Mover, stream_uri
+from rescale.execution.writers.rewrite import compressed
+from rescale.execution.writers.sink import StreamSink
 from rescale.planning.plan import NewStream, OperatorPlan, Plan
 from rescale.storage.store import open_store
 

@@ -11,21 +11,21 @@ import numpy as np
 import numpy.typing as npt
 
 from rescale.errors import RescaleError, UnsupportedError
-from rescale.execution.database_records import DatabaseRecords
-from rescale.execution.group_records import GroupRecords
 from rescale.execution.rekeying.blocks import BlockSorter, write_rows
 from rescale.execution.rekeying.key_counter import KeyCounter
 from rescale.execution.rekeying.lanes import Lane
 from rescale.execution.rekeying.sources import OperatorSource, id_table, operator_source, read_header
 from rescale.execution.rekeying.units import ReadUnit
-from rescale.execution.timer_records import TimerRecords
+from rescale.execution.sources.database_records import DatabaseRecords
+from rescale.execution.sources.group_records import GroupRecords
+from rescale.execution.sources.timer_records import TimerRecords
 from rescale.flink.keyed.records import RecordReader, Records
 from rescale.flink.keyed.timer_reader import TimerReader
-from rescale.planning.locate import Extent
 from rescale.planning.plan import OperatorPlan, Piece, Plan
 from rescale.planning.streams import extent_of
 from rescale.rocksdb.advice import CANONICAL
 from rescale.rocksdb.scan import RowReader
+from rescale.snapshot.locate import Extent
 
 BATCHES = 8
 """As many as are read, sorted and sent at once."""

@@ -16,24 +16,24 @@ from typing import Protocol
 from pyspark import SparkContext
 
 from rescale.errors import RescaleError, UnsupportedError
-from rescale.execution.chunks import Chunk
-from rescale.execution.database_records import database_of_snapshot
-from rescale.execution.dispatch import run_units
-from rescale.execution.halves import WrittenHandle
-from rescale.execution.handles import WrittenStream, written_handle
-from rescale.execution.move import Mover, stream_uri
-from rescale.execution.progress import Progress
 from rescale.execution.rekeying.layout import part_size_of
 from rescale.execution.rekeying.sources import id_table, operator_source, read_header
 from rescale.execution.rekeying.units import is_shuffled
-from rescale.execution.rewrite import compressed
-from rescale.execution.sink import StreamSink
+from rescale.execution.sources.chunks import Chunk
+from rescale.execution.sources.database_records import database_of_snapshot
+from rescale.execution.spark.dispatch import run_units
+from rescale.execution.spark.progress import Progress
+from rescale.execution.writers.handles import WrittenStream, written_handle
+from rescale.execution.writers.move import Mover, stream_uri
+from rescale.execution.writers.rewrite import compressed
+from rescale.execution.writers.sink import StreamSink
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.planning.plan import NewStream, OperatorPlan, Plan, RekeyedDatabase
 from rescale.planning.streams import extent_of
 from rescale.rocksdb.advice import CANONICAL
 from rescale.rocksdb.key_groups import KeyGroupReader
 from rescale.storage.locations import name
+from rescale.target.halves import WrittenHandle
 
 
 def convert_databases(plan: Plan, spark: SparkContext, there: dict[str, int]) -> list[WrittenHandle]:

@@ -1,0 +1,1 @@
+"""Records of every kind, read from storage."""

@@ -1,0 +1,66 @@
+"""The records of a RocksDB directory, fetched to the scratch directory of this machine and read there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rescale.execution.spark.scratch import scratch_directory
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.keyed.records import Records
+from rescale.rocksdb.database import Database, opened_database
+from rescale.rocksdb.directory import fetched_database
+from rescale.rocksdb.files import DatabaseFile
+from rescale.rocksdb.scan import RowReader
+from rescale.snapshot.locate import Extent
+from rescale.storage.store import Pin, open_store
+
+
+class DatabaseRecords:
+    """Reads all rows that a directory speaks for, state after state in the order of its header.
+
+    `files` are those of the snapshot; `named` says where each file of the directory lies in them.
+    """
+
+    def __init__(
+        self,
+        reader: RowReader,
+        files: Sequence[tuple[str, Pin | None]],
+        named: Sequence[tuple[str, Extent]],
+        header: KeyedHeader,
+        key_groups: tuple[int, int],
+    ) -> None:
+        self._reader = reader
+        self._files = files
+        self._named = named
+        self._header = header
+        self._key_groups = KeyGroupRange(*key_groups)
+
+    def __iter__(self) -> Iterator[Records]:
+        with database_of_snapshot(self._files, self._named, self._header) as database:
+            for state_id, state in enumerate(self._header.states):
+                yield from self._reader.read(database, state.name, state_id, self._key_groups)
+
+
+@contextmanager
+def database_of_snapshot(
+    files: Sequence[tuple[str, Pin | None]], named: Sequence[tuple[str, Extent]], header: KeyedHeader
+) -> Iterator[Database]:
+    """The database whose files, by name, lie at these extents of `files`; open until the block ends."""
+    listed = [_database_file(files, name, extent) for name, extent in named]
+    states = [state.name for state in header.states]
+    with (
+        fetched_database(listed, Path(scratch_directory())) as directory,
+        opened_database(directory, states) as database,
+    ):
+        yield database
+
+
+def _database_file(files: Sequence[tuple[str, Pin | None]], name: str, extent: Extent) -> DatabaseFile:
+    uri, pin = files[extent.file]
+    if extent.file == 0:  # inline, in `_metadata`
+        data = open_store(uri).read(uri, extent.start, extent.length, pin)
+        return DatabaseFile(name, uri, extent.length, data=data)
+    return DatabaseFile(name, uri, extent.length, extent.start, pin)

@@ -1,0 +1,46 @@
+"""Extents that lie end to end, in runs of bounded size: what a task reads at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from rescale.snapshot.locate import Extent
+
+_RUN_BYTES = 64 * 1024 * 1024
+_RUN_ITEMS = 100_000
+
+T = TypeVar("T")
+
+
+def bounded_runs(items: Iterable[T], follows: Callable[[T, T], bool], size: Callable[[T], int]) -> Iterator[list[T]]:
+    """Items each of which `follows` the one before, in runs that a task reads at once."""
+    run: list[T] = []
+    total = 0
+    for item in items:
+        full = total + size(item) > _RUN_BYTES or len(run) >= _RUN_ITEMS
+        if run and (full or not follows(run[-1], item)):
+            yield run
+            run, total = [], 0
+        run.append(item)
+        total += size(item)
+    if run:
+        yield run
+
+
+def extent_runs(extents: Iterable[Extent]) -> Iterator[list[Extent]]:
+    return bounded_runs(extents, adjacent, lambda extent: extent.length)
+
+
+def group_runs(groups: Iterable[tuple[int, Extent]]) -> Iterator[list[tuple[int, Extent]]]:
+    """Of key groups with their numbers."""
+    return bounded_runs(groups, lambda last, group: adjacent(last[1], group[1]), lambda group: group[1].length)
+
+
+def adjacent(last: Extent, extent: Extent) -> bool:
+    return last.file == extent.file and last.start + last.length == extent.start
+
+
+def span(extents: Sequence[Extent]) -> Extent:
+    """The extent of a run."""
+    return Extent(extents[0].file, extents[0].start, sum(extent.length for extent in extents))

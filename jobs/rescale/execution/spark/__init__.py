@@ -1,0 +1,1 @@
+"""Spark, and how work is dealt to its tasks."""

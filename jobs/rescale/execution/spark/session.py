@@ -1,0 +1,118 @@
+"""Spark, for as long as a job runs.
+
+Only RDDs are used, so there is a `SparkContext` and no `SparkSession`: the SQL engine would cost as long again to load.
+On one machine (a local master) the JVM hands blocks on and the Python workers do the work, so its start counts for
+more than its peak speed: the quick compiler, the plain collector, nothing that could be seen from outside.
+On any other master executors do the work, and what is configured of them (`spark.executor.instances`,
+`spark.executor.cores`) is the most that is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+
+from rescale.errors import RequestError, StoreError
+from rescale.execution.spark.executors import Executors, executors_for
+
+_JAVA = "a JDK 17 or newer"
+
+_LOCAL = re.compile(r"local(\[[\d*]+\])?")
+
+# A lost task is tried again, on one machine too: Spark's own local masters give up at the first failure.
+_LOCAL_ATTEMPTS = 4
+
+# glibc's allocator in Python workers keeps what they free for the next block of the same size: a fresh one would cost
+# a page fault for every 4 KB. As measured a tenth of the CPU time, and no more memory up to these bytes.
+_MALLOC = {"MALLOC_MMAP_THRESHOLD_": 32 * 1024 * 1024, "MALLOC_TRIM_THRESHOLD_": 64 * 1024 * 1024}
+
+
+@contextmanager
+def spark_context(name: str, master: str | None, work: int | None = None) -> Iterator[SparkContext]:
+    """Spark for as long as the block runs, with executors for `work` bytes (None: all that are allowed).
+
+    `master` None leaves it to `spark-submit` and its configuration.
+    """
+    _check_java()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    conf = (
+        SparkConf()
+        .setAppName(name)
+        .set("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
+        .set("spark.python.unix.domain.socket.enabled", "true")
+        .set("spark.python.daemon.module", "rescale.execution.spark.worker_daemon")
+        .set("spark.ui.showConsoleProgress", "false")
+    )
+    for variable, size in _MALLOC.items():
+        conf.setExecutorEnv(variable, str(size))
+    with as_file(files("rescale.execution") / "log4j2.properties") as logging:
+        if master is not None:
+            conf.setMaster(_with_attempts(master))
+            if _LOCAL.match(master):
+                os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+                conf.set("spark.driver.host", "127.0.0.1")
+                conf.set("spark.driver.bindAddress", "127.0.0.1")
+                conf.set("spark.ui.enabled", "false")
+                conf.set(
+                    "spark.driver.extraJavaOptions",
+                    f"-Dlog4j2.configurationFile={logging.as_uri()} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+                )
+        try:
+            if master is None or not _LOCAL.match(master):
+                conf.set("spark.driver.defaultJavaOptions", f"-Dlog4j2.configurationFile={logging.as_uri()}")
+                conf = _with_executors(conf, work)
+            context = SparkContext(conf=conf)
+        except PySparkRuntimeError as error:
+            raise StoreError(
+                "Spark does not start", found=error, advice=f"look at the output above; Spark needs {_JAVA}"
+            ) from None
+    context.setLogLevel("ERROR")
+    try:
+        yield context
+    finally:
+        context.stop()
+
+
+def _check_java() -> None:
+    """`RequestError` if there is no Java where Spark looks for it (its script `spark-class`)."""
+    home = os.environ.get("JAVA_HOME")
+    program = str(Path(home, "bin", "java")) if home else "java"
+    if shutil.which(program) is None:
+        raise RequestError(
+            f"Spark needs {_JAVA}",
+            expected="bin/java in JAVA_HOME, or java on the path where JAVA_HOME is not set",
+            found=f"no {program}",
+            advice="Debian: apt install openjdk-17-jdk-headless",
+        )
+
+
+def _with_executors(ours: SparkConf, work: int | None) -> SparkConf:
+    """All that is configured, with as many executors as `work` bytes are worth."""
+    SparkContext._ensure_initialized(conf=ours)  # a `SparkConf` knows Spark's files once there is a JVM to read them
+    conf = SparkConf().setAll(ours.getAll())
+    if _LOCAL.match(conf.get("spark.master", "") or ""):
+        return conf
+    most = Executors(int(conf.get("spark.executor.instances", "1")), int(conf.get("spark.executor.cores", "1")))
+    executors = most if work is None else executors_for(work, most)
+    return (
+        conf.set("spark.executor.instances", str(executors.instances))
+        .set("spark.executor.cores", str(executors.cores))
+        .set("spark.default.parallelism", str(executors.slots))
+        .setIfMissing("spark.executor.memoryOverhead", f"{executors.overhead_mib}m")
+    )
+
+
+def _with_attempts(master: str) -> str:
+    if not _LOCAL.fullmatch(master):
+        return master
+    threads = master.removeprefix("local").strip("[]") or "1"
+    return f"local[{threads},{_LOCAL_ATTEMPTS}]"

@@ -1,0 +1,61 @@
+"""Spark's shuffle between those who read and those who write.
+
+Rows go to the partition that they name. The readers run once, when the first partition is asked for; the partition of
+the receipts is, so that all sizes and errors are known before anything is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from pyspark import SparkContext
+
+from rescale.execution.rekeying.units import ReadUnit
+from rescale.execution.spark.dispatch import failures_as_ours, reported, slices_of
+from rescale.execution.spark.exchange import send_to_partitions
+from rescale.execution.spark.progress import Progress
+
+R = TypeVar("R")
+Spread = Callable[[Iterable[Sequence[ReadUnit]]], Iterator[tuple[int, bytes]]]
+
+
+class Shuffle:
+    """`make_spread`, given a function that counts the bytes done, gives what every reading task does."""
+
+    def __init__(
+        self,
+        spark: SparkContext,
+        units: Sequence[ReadUnit],
+        make_spread: Callable[[Callable[[int], None]], Spread],
+        partitions: int,
+        progress: Progress,
+    ) -> None:
+        self._spark = spark
+        self._progress = progress
+        self._done = spark.accumulator(0)
+        slices = [
+            [unit for _, unit in some] for some in slices_of([(u.size, u) for u in units], spark.defaultParallelism)
+        ]
+        spread = make_spread(self._done.add)
+        self._rows = send_to_partitions(spark.parallelize(slices, len(slices)).mapPartitions(spread), partitions)
+
+    def read(self, partition: int, work: Callable[[Iterable[bytes]], R]) -> R:
+        """Has everything read; returns what `work` makes of the rows of one partition."""
+
+        with failures_as_ours(), reported(self._progress, lambda: self._done.value):
+            (result,) = self._spark.runJob(self._rows, lambda rows: [work(rows)], [partition])
+        return result
+
+    def write(
+        self, sizes: Mapping[int, int], work: Callable[[int, Iterable[bytes]], Iterator[R]], progress: Progress
+    ) -> list[R]:
+        """What `work(partition, rows)` gives for each partition that has a size in bytes, in no order."""
+        done = self._spark.accumulator(0)
+
+        def counted(partition: int, rows: Iterable[bytes]) -> Iterator[R]:
+            yield from work(partition, rows)
+            done.add(sizes[partition])
+
+        with failures_as_ours(), reported(progress, lambda: done.value):
+            return list(self._spark.runJob(self._rows.mapPartitionsWithIndex(counted), list, sorted(sizes)))

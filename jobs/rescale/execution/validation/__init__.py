@@ -1,0 +1,1 @@
+"""Does a result hold what its source holds?"""

@@ -1,0 +1,266 @@
+"""What must hold between a source and a result before a byte of state is compared.
+
+Every key group of [0, max parallelism) that the source holds is in the result once and with the right subtask; the
+stored parallelism agrees with the layout (at equal parallelism Flink does not look); states, modes and numbers of
+elements agree; nothing refers outside the target; what is not moved is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from rescale.errors import IntegrityError, RescaleError
+from rescale.flink.key_groups import key_group_range
+from rescale.flink.keyed.header import merge_keyed_headers
+from rescale.flink.keyed.heap import empty_group
+from rescale.flink.keyed.heap_timers import timer_header
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.metadata.handles import DistributionMode, HandleTag
+from rescale.flink.metadata.properties import savepoint_properties
+from rescale.flink.operator_state import merge_operator_state_headers
+from rescale.planning.plan import Slot
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import Database, ElementStream, KeyedStream, Operator, Snapshot
+from rescale.storage.locations import join
+
+
+class GroupPair(NamedTuple):
+    """A key group in the source and in the result; `table` translates the source's state ids where they differ.
+
+    `filler` is the block without entries that must stand in the result where the source has no entry (heap framing).
+    """
+
+    key_group: int
+    source: Extent | None
+    result: Extent
+    table: tuple[int, ...] | None = None
+    compressed: bool = False
+    filler: bytes = b""
+
+
+def check_metadata(source: Snapshot, result: Snapshot) -> None:
+    """Everything in `_metadata` that a rescale leaves alone."""
+    ours, theirs = result.metadata, source.metadata
+    _equal("metadata version", theirs.version, ours.version)
+    _equal("checkpoint id", theirs.checkpoint_id, ours.checkpoint_id)
+    _equal("master states", theirs.masters, ours.masters)
+    canonical = not any(operator.databases for operator in result.operators) and all(
+        s.tag == HandleTag.SAVEPOINT_KEY_GROUPS for operator in result.operators for s in operator.keyed
+    )
+    properties = savepoint_properties(canonical=canonical) if theirs.properties else b""
+    if ours.properties != properties:
+        raise IntegrityError(
+            "the result does not call itself the savepoint that it is",
+            expected=f"the properties of a {'canonical' if canonical else 'native'} savepoint",
+            found=f"those of {result.type.name}, or damaged ones",
+        )
+    if result.missing:
+        raise IntegrityError(
+            "files of the result are missing", path=result.missing[0], found=f"{len(result.missing)} in all"
+        )
+    _equal(
+        "operators",
+        [o.entry.operator_id for o in source.operators],
+        [o.entry.operator_id for o in result.operators],
+    )
+    for old, new in zip(source.operators, result.operators, strict=True):
+        for field in ("name", "uid", "coordinator", "fully_finished"):
+            _equal(field.replace("_", " "), getattr(old.entry, field), getattr(new.entry, field), old.label)
+        if old.entry.max_parallelism == 1:  # for ever: Flink forces it on what cannot be parallel
+            _equal("max parallelism", 1, new.entry.max_parallelism, old.label)
+        _equal("finished subtasks", _finished(old), _finished(new), old.label)
+        if new.other_keyed or new.channel_bytes:
+            raise IntegrityError("state of a kind that is never written", operator=old.label)
+
+
+def check_directory(result: Snapshot, there: Sequence[str]) -> None:
+    """`there` is all that the target holds: Flink removes a claimed savepoint's directory only if it is empty then."""
+    ours = {join(result.directory, "_metadata"), *(uri for uri, _ in result.files)}
+    surplus = [uri for uri in there if uri not in ours]
+    if surplus:
+        raise IntegrityError(
+            "the target holds files that belong to no state",
+            path=result.directory,
+            expected=f"{len(ours)} files at most",
+            found=f"{len(surplus)} others, such as {surplus[0]}",
+            advice="move them elsewhere",
+        )
+
+
+def pair_key_groups(old: Operator, new: Operator, slot: Slot) -> list[GroupPair]:
+    """Every key group of the operator with its two places, in the order of the result's streams."""
+    sources = old.keyed if slot is Slot.KEYED else old.raw_keyed
+    results = new.keyed if slot is Slot.KEYED else new.raw_keyed
+    owners = {g: (s, extent) for s in sources for g, extent in groups_of(s)}
+    entry = new.entry
+    pairs: dict[int, GroupPair] = {}
+    for stream in results:
+        own = key_group_range(entry.max_parallelism, entry.parallelism, stream.subtask)
+        _equal(f"key groups of subtask {stream.subtask}", own, stream.key_groups, old.label)
+        givers = [s for s in sources if len(s.key_groups.intersection(own))]
+        tables = _keyed_tables(old.label, givers, stream) if slot is Slot.KEYED else {}
+        for key_group, extent in groups_of(stream):
+            if key_group in pairs:
+                raise IntegrityError(f"key group {key_group} is there twice", operator=old.label)
+            owner, source = owners.get(key_group, (None, None))
+            if owner is None or source is None or (owner.header != stream.header and owner.has_no_entry):
+                filler = _filler(old.label, key_group, stream)
+                pairs[key_group] = GroupPair(key_group, None, extent, filler=filler)
+                continue
+            compressed = stream.parsed is not None and stream.parsed.compressed
+            pairs[key_group] = GroupPair(key_group, source, extent, tables.get(owner.subtask), compressed)
+    lost = owners.keys() - pairs.keys()
+    if lost:
+        raise IntegrityError(
+            f"key group {min(lost)} is not in the result",
+            operator=old.label,
+            expected=f"{len(owners)} key groups with state",
+            found=f"{len(lost)} missing",
+        )
+    return list(pairs.values())
+
+
+def check_rekeyed(old: Operator, new: Operator) -> None:
+    """The streams of an operator whose records got new key groups; whose records are where is compared by digest."""
+    entry = new.entry
+    givers: list[KeyedStream | Database] = [*old.keyed, *old.databases]
+    subtasks = list(range(entry.parallelism)) if givers or old.heap_timers else []
+    _equal("subtasks with keyed state", subtasks, [stream.subtask for stream in new.keyed], old.label)
+    if old.entry.max_parallelism != entry.max_parallelism:
+        raw_keyed = (*old.own_raw_keyed, *new.raw_keyed)
+        _equal("subtasks with raw keyed state", [], [stream.subtask for stream in raw_keyed], old.label)
+    for stream in new.keyed:
+        own = key_group_range(entry.max_parallelism, entry.parallelism, stream.subtask)
+        _equal(f"key groups of subtask {stream.subtask}", own, stream.key_groups, old.label)
+        _equal(f"framing of subtask {stream.subtask}", Framing.CANONICAL, stream.framing, old.label)
+        _keyed_tables(old.label, givers, stream, old.heap_timers)
+
+
+class FilePair(NamedTuple):
+    """A file of a RocksDB directory in the source and in the result, by its name there."""
+
+    name: str
+    source: Extent
+    result: Extent
+
+
+def pair_database_files(old: Operator, new: Operator) -> list[FilePair]:
+    """Every file of the operator's databases, and the streams that describe their states."""
+    before, after = (
+        [(d.subtask, d.key_groups, [file.name for file in d.files]) for d in operator.databases]
+        for operator in (old, new)
+    )
+    _equal("RocksDB directories", before, after, old.label)
+    return [
+        FilePair(name, source, result)
+        for theirs, ours in zip(old.databases, new.databases, strict=True)
+        for name, source, result in (
+            (f"the states of subtask {theirs.subtask}", theirs.header_extent, ours.header_extent),
+            *((one.name, one.extent, two.extent) for one, two in zip(theirs.files, ours.files, strict=True)),
+        )
+    ]
+
+
+def check_elements(old: Operator, new: Operator, slot: Slot) -> None:
+    """States, modes and headers of operator state; whose bytes are where is compared by digest."""
+    sources = old.operator if slot is Slot.OPERATOR else old.raw_operator
+    results = new.operator if slot is Slot.OPERATOR else new.raw_operator
+    _equal(f"{slot} states", _modes(sources), _modes(results), old.label)
+    same_parallelism = old.entry.parallelism == new.entry.parallelism
+    if same_parallelism or not sources:
+        _equal(
+            f"subtasks with {slot} state",
+            [s.subtask for s in sources],
+            [s.subtask for s in results],
+            old.label,
+        )
+    else:
+        _equal(
+            f"subtasks with {slot} state",
+            list(range(new.entry.parallelism)),
+            [s.subtask for s in results],
+            old.label,
+        )
+    for stream in results:
+        givers = [s for s in sources if s.subtask == stream.subtask] if same_parallelism else sources
+        _check_element_header(old.label, givers, stream)
+
+
+def broadcast_states(streams: Sequence[ElementStream]) -> Iterator[tuple[str, int]]:
+    """(state, subtask) of every copy of a broadcast state."""
+    for stream in streams:
+        for state in stream.states:
+            if state.mode is DistributionMode.BROADCAST and state.elements:
+                yield state.name, stream.subtask
+
+
+def _finished(operator: Operator) -> list[int]:
+    return sorted(subtask.index for subtask in operator.entry.subtasks if subtask.finished)
+
+
+def _modes(streams: Sequence[ElementStream]) -> list[tuple[str, str]]:
+    return sorted({(state.name, state.mode.name) for stream in streams for state in stream.states})
+
+
+def groups_of(stream: KeyedStream) -> Iterator[tuple[int, Extent]]:
+    for key_group, extent in enumerate(stream.groups, stream.first_key_group):
+        if extent is not None:
+            yield key_group, extent
+
+
+def _keyed_tables(
+    label: str,
+    givers: Sequence[KeyedStream | Database],
+    stream: KeyedStream,
+    timers: Sequence[KeyedStream] = (),
+) -> dict[int, tuple[int, ...]]:
+    """By source subtask the translation of its state ids, where it is one. `timers` are raw keyed ones."""
+    if not timers and all(giver.header == stream.header for giver in givers):
+        return {}
+    headers = [s.parsed for s in (stream, *givers) if s.parsed is not None]
+    try:
+        if len(headers) <= len(givers):
+            raise IntegrityError("a header of the result is not the source's")
+        compressed = headers[0].compressed
+        of_timers = [timer_header(one.services or (), compressed=compressed) for one in timers]
+        merged = merge_keyed_headers([*headers, *of_timers])
+    except RescaleError as error:
+        raise IntegrityError(
+            f"the header of subtask {stream.subtask} does not go with the source's: {error.what}",
+            operator=label,
+        ) from None
+    _equal(f"header of subtask {stream.subtask}", merged.header, stream.parsed, label)
+    return {
+        giver.subtask: table
+        for giver, table in zip(givers, merged.id_maps[1:], strict=False)
+        if table != tuple(range(len(table)))
+    }
+
+
+def _check_element_header(label: str, givers: Sequence[ElementStream], stream: ElementStream) -> None:
+    if all(giver.header == stream.header for giver in givers):
+        return
+    headers = [s.parsed for s in (stream, *givers) if s.parsed is not None]
+    try:
+        if len(headers) <= len(givers):
+            raise IntegrityError("a header of the result is not the source's")
+        merged = merge_operator_state_headers(headers)
+    except RescaleError as error:
+        raise IntegrityError(
+            f"the operator-state header of subtask {stream.subtask} does not go with the source's: {error.what}",
+            operator=label,
+        ) from None
+    _equal(f"operator-state header of subtask {stream.subtask}", merged, stream.parsed, label)
+
+
+def _filler(label: str, key_group: int, stream: KeyedStream) -> bytes:
+    """The only thing that may stand where the source has nothing: a heap block without entries."""
+    if stream.framing is not Framing.HEAP or stream.parsed is None:
+        raise IntegrityError(f"key group {key_group} is not in the source", operator=label)
+    return empty_group(key_group, stream.parsed)
+
+
+def _equal(what: str, expected: object, found: object, label: str | None = None) -> None:
+    if expected != found:
+        raise IntegrityError(f"{what}: result and source differ", operator=label, expected=expected, found=found)

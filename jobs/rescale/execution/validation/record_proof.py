@@ -1,0 +1,79 @@
+"""What follows from the digests of records: source and result hold the same ones, each where it belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from rescale.errors import IntegrityError, SnapshotError
+from rescale.execution.rekeying.key_counter import MOST_KEYS_COUNTED
+from rescale.execution.validation.record_compare import RecordTally
+from rescale.flink.keyed.record_digest import StateDigest
+from rescale.rocksdb.advice import CANONICAL
+from rescale.snapshot.model import Operator
+
+
+class RecordProof(NamedTuple):
+    """What was found equal for records that got new key groups, by state.
+
+    `key_hash` names how keys hash: every record of `keys` different keys at least was found where its hash puts it.
+    None where that is not known, and the records' places follow from the old ones alone.
+    """
+
+    key_hash: str | None
+    keys: int
+    states: dict[str, StateDigest]
+
+
+def record_proof(
+    operator: Operator, tallies: Sequence[RecordTally], key_hashes: Mapping[str, str]
+) -> RecordProof | None:
+    """Both sides hold the same records, state by state, and the result under the key groups that they should have."""
+    if not tallies:
+        return None
+    source = _added_up(tally for tally in tallies if not tally.in_result and not tally.doubled)
+    result = _added_up(tally for tally in tallies if tally.in_result)
+    _compare_doubled(operator, source, _added_up(tally for tally in tallies if tally.doubled))
+    for state in sorted(source.keys() | result.keys()):
+        expected, found = source.get(state, StateDigest()), result.get(state, StateDigest())
+        if expected != found:
+            same = expected[:2] == found[:2]
+            raise IntegrityError(
+                "records lie in key groups where they do not belong"
+                if same
+                else "records were lost, doubled or changed",
+                operator=operator.label,
+                state=state,
+                expected=f"{expected.records} records with digest {expected.digest:032x}",
+                found=f"{found.records} records with digest {found.digest:032x}",
+            )
+    return RecordProof(
+        key_hashes.get(operator.entry.operator_id),
+        min(MOST_KEYS_COUNTED, sum(tally.keys for tally in tallies if not tally.in_result and not tally.doubled)),
+        dict(sorted(source.items())),
+    )
+
+
+def _compare_doubled(operator: Operator, keyed: Mapping[str, StateDigest], raw: Mapping[str, StateDigest]) -> None:
+    """Only one of both is in the result."""
+    states = {state.name for stream in operator.doubled_timers if stream.parsed for state in stream.parsed.states}
+    for state in sorted(states):
+        expected, found = keyed.get(state, StateDigest()), raw.get(state, StateDigest())
+        if expected != found:
+            raise SnapshotError(
+                "timers are there twice, as keyed and as raw keyed state, and these are not the same",
+                operator=operator.label,
+                state=state,
+                expected=f"{expected.records} records with digest {expected.digest:032x}",
+                found=f"{found.records} raw keyed ones with digest {found.digest:032x}",
+                advice=CANONICAL,
+            )
+
+
+def _added_up(tallies: Iterable[RecordTally]) -> dict[str, StateDigest]:
+    """By state."""
+    total: dict[str, StateDigest] = {}
+    for tally in tallies:
+        for name, digest in tally.states.items():
+            total[name] = total.get(name, StateDigest()).plus(digest)
+    return total

@@ -1,0 +1,1 @@
+"""New streams of every kind, written to the target."""

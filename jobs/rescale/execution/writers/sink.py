@@ -1,0 +1,54 @@
+"""Where a task writes a stream of unknown length: one object if it stays small, parts if it grows."""
+
+from __future__ import annotations
+
+from rescale.execution.sources.chunks import Chunk
+from rescale.storage.store import open_store
+
+
+class StreamSink:
+    """Collects a stream and holds at most `part_size` bytes of it; an inline one is handed back by `close`.
+
+    All parts but the last have `part_size` bytes, so the result does not depend on how it was written.
+    """
+
+    def __init__(self, uri: str, staging: str, part_size: int, *, inline: bool) -> None:
+        self.size = 0
+        self._uri = uri
+        self._store = open_store(uri)
+        self._staging = staging
+        self._part_size = part_size
+        self._inline = inline
+        self._buffer = bytearray()
+        self._token: str | None = None
+        self._receipts: list[str] = []
+
+    def write(self, data: Chunk) -> None:
+        self.size += len(data)
+        rest = memoryview(data)
+        while rest and not self._inline:
+            if len(self._buffer) == self._part_size:
+                self._put_part()
+            room = self._part_size - len(self._buffer)
+            self._buffer += rest[:room]
+            rest = rest[room:]
+        self._buffer += rest
+
+    def close(self) -> bytes | None:
+        """Makes the stream durable; returns its content if it is an inline one."""
+        if self._inline:
+            return bytes(self._buffer)
+        if self._token is None:
+            self._store.put(self._uri, bytes(self._buffer))
+            return None
+        self._put_part()
+        self._store.complete_parts(self._uri, self._token, self._receipts, self.size)
+        return None
+
+    def _put_part(self) -> None:
+        if self._token is None:
+            self._token = self._store.begin_parts(self._uri, self._staging)
+        number = len(self._receipts) + 1
+        offset = (number - 1) * self._part_size
+        self._receipts.append(self._store.put_part(self._uri, self._token, number, offset, self._buffer))
+        self._buffer = bytearray()

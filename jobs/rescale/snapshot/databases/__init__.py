@@ -1,0 +1,1 @@
+"""RocksDB directories of a snapshot, by their small files and indexes alone."""

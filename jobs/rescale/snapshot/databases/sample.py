@@ -1,0 +1,60 @@
+"""A bounded sample of the keys in an operator's RocksDB directories, from a few blocks of SST files all over them.
+
+What was overwritten or deleted is as good as anything else: its key lies in the key group of its hash, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from rescale.errors import UnsupportedError
+from rescale.flink.keyed.composite_key import key_leads
+from rescale.flink.keyed.records import prefix_size
+from rescale.rocksdb.sst.blocks import TRAILER_SIZE
+from rescale.rocksdb.sst.table import TAIL_SIZE
+from rescale.snapshot.databases.table_sizes import open_table
+from rescale.snapshot.model import LiveTable, Operator
+from rescale.storage.store import Pin
+
+_TABLES, _BLOCKS = 64, 8
+
+
+def database_keys(
+    operator: Operator, files: Sequence[tuple[str, Pin]], room: int, most: int
+) -> Iterator[tuple[int, bytes]]:
+    """(key group, key), about `most` of them, from at most `room` bytes of SST files.
+
+    A key comes with all that follows it. Files that only RocksDB reads are left out; `SnapshotError` for damaged ones.
+    """
+    prefix = prefix_size(operator.entry.max_parallelism)
+    tables = [
+        (prefix + int(key_leads(database.parsed)[table.state]), table)
+        for database in operator.databases
+        if database.parsed is not None
+        for table in database.tables
+    ]
+    chosen = _far_first(tables[:: -(-len(tables) // _TABLES)]) if tables else []
+    for lead, table in chosen:
+        room -= min(table.extent.length, TAIL_SIZE)
+        if room < 0:
+            return
+        try:
+            opened = open_table(table, files)
+            if opened.index_size > room:
+                continue
+            room -= opened.index_size
+            blocks = [entry.block for entry in opened.index()]
+            for block in blocks[:: -(-len(blocks) // _BLOCKS)] if blocks else []:
+                if block.size + TRAILER_SIZE > room:
+                    continue
+                room -= block.size + TRAILER_SIZE
+                for row in islice(opened.rows(block), most // (len(chosen) * min(len(blocks), _BLOCKS)) + 1):
+                    yield int.from_bytes(row.key[:prefix], "big"), row.key[lead:]
+        except UnsupportedError:
+            continue
+
+
+def _far_first(tables: list[tuple[int, LiveTable]]) -> list[tuple[int, LiveTable]]:
+    """So that wherever one stops, those before lie evenly apart: by the bits of their numbers, the lowest first."""
+    return [tables[i] for i in sorted(range(len(tables)), key=lambda i: f"{i:016b}"[::-1])]

@@ -1,0 +1,80 @@
+"""What is odd about a snapshot: said by `inspect`, repeated in every plan made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rescale.flink.key_groups import key_group_range
+from rescale.snapshot.kafka.audit import audit, stopped_consumers
+from rescale.snapshot.kafka.offsets import KafkaOffsets
+from rescale.snapshot.locate import is_checkpoint_directory
+from rescale.snapshot.losses import lost_timers, mislaid_files
+from rescale.snapshot.model import Database, KeyedStream, Operator, Snapshot
+
+_MOST_NAMED = 5
+
+
+def findings(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = ()) -> list[str]:
+    """One sentence for each finding, worst first; `kafka` are the offsets that were read, if they were."""
+    return [
+        *mislaid_files(snapshot),
+        *_gone(snapshot.missing),
+        *lost_timers(snapshot),
+        *(sentence for operator in snapshot.operators for sentence in _layout(operator)),
+        *map(str, stopped_consumers(snapshot)),
+        *map(str, audit(kafka)),
+        *_ownership(snapshot),
+    ]
+
+
+def _gone(missing: Sequence[str]) -> Iterator[str]:
+    if missing:
+        more = f" and {len(missing) - _MOST_NAMED:,} more" if len(missing) > _MOST_NAMED else ""
+        yield f"files that the snapshot refers to are gone: {', '.join(missing[:_MOST_NAMED])}{more}"
+
+
+def _layout(operator: Operator) -> Iterator[str]:
+    """Keyed state against the ranges that Flink will assume: at its stored parallelism it does not look."""
+    entry = operator.entry
+    managed: tuple[KeyedStream | Database, ...] = (*operator.keyed, *operator.databases)
+    for streams in (managed, operator.raw_keyed):
+        holders: dict[int, int] = {}
+        without = {subtask.index for subtask in entry.subtasks} - {stream.subtask for stream in streams}
+        for stream in streams:
+            own = key_group_range(entry.max_parallelism, entry.parallelism, stream.subtask)
+            if stream.key_groups != own:
+                yield (
+                    f"{operator.label}: subtask {stream.subtask} of {entry.parallelism} owns key groups {own} but its "
+                    f"keyed state holds {stream.key_groups}; started at parallelism {entry.parallelism}, Flink would "
+                    "drop what does not belong there without a word"
+                )
+            for key_group in range(stream.key_groups.first, stream.key_groups.last + 1):
+                if key_group in holders:
+                    yield (
+                        f"{operator.label}: key group {key_group} lies in the keyed state of subtasks "
+                        f"{holders[key_group]} and {stream.subtask}"
+                    )
+                    break
+                holders[key_group] = stream.subtask
+        if streams:
+            owned = {
+                key_group
+                for subtask in without
+                for key_group in _groups(entry.max_parallelism, entry.parallelism, subtask)
+            }
+            gap = [g for g in range(entry.max_parallelism) if g not in holders and g not in owned]
+            if gap:
+                yield f"{operator.label}: {len(gap)} key groups lie in no subtask's keyed state, such as {gap[0]}"
+
+
+def _groups(max_parallelism: int, parallelism: int, subtask: int) -> range:
+    own = key_group_range(max_parallelism, parallelism, subtask)
+    return range(own.first, own.last + 1)
+
+
+def _ownership(snapshot: Snapshot) -> Iterator[str]:
+    if is_checkpoint_directory(snapshot.directory):
+        yield (
+            "this is a checkpoint: while its job runs, Flink may delete files of it at any time; "
+            "a run notices and stops. Stop the job, or take a savepoint"
+        )

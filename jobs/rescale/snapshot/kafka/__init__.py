@@ -1,0 +1,1 @@
+"""The offsets of Kafka sources in a snapshot."""

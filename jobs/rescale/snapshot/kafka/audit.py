@@ -1,0 +1,180 @@
+"""What is odd about Kafka offsets. Each finding has a name, by which it can be allowed.
+
+At a restore the enumerator of a `KafkaSource` does not assign what it has in its book as assigned: if no reader holds
+such a partition, nobody reads it. What it does not have in its book it takes for new and assigns, whoever holds it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from rescale.flink.kafka.position import Position, TopicPartition, owner
+from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, missing_offsets, stale_offsets
+from rescale.snapshot.model import Snapshot
+
+OFFSETS_MISSING = "kafka-offsets-missing"
+OFFSETS_STALE = "kafka-offsets-stale"
+PARTITION_MISSING = "kafka-partition-missing"
+PARTITION_UNREAD = "kafka-partition-unread"
+PARTITION_UNKNOWN = "kafka-partition-unknown"
+PARTITION_TWICE = "kafka-partition-twice"
+OFFSETS_CONTRADICT = "kafka-offsets-contradict"
+NOT_READ = "kafka-not-read"
+READERS_IDLE = "kafka-readers-idle"
+UNEVEN = "kafka-uneven"
+DISCOVERY = "kafka-discovery"
+
+_SHOWN = 5
+
+
+class KafkaFinding(NamedTuple):
+    name: str
+    operator: str
+    sentence: str
+
+    def __str__(self) -> str:
+        return f"{self.operator}: {self.sentence} [{self.name}]"
+
+
+def stopped_consumers(snapshot: Snapshot) -> Iterator[KafkaFinding]:
+    """What stop-with-savepoint made of the offsets of every `FlinkKafkaConsumer`, by the metadata alone."""
+    for label in missing_offsets(snapshot):
+        yield KafkaFinding(
+            OFFSETS_MISSING,
+            label,
+            "the state of a FlinkKafkaConsumer holds no offset, as stop-with-savepoint leaves it: restored, it reads "
+            "every partition from its earliest record. Take a savepoint and then cancel the job",
+        )
+    for label in stale_offsets(snapshot):
+        yield KafkaFinding(
+            OFFSETS_STALE,
+            label,
+            "the savepoint stopped the job, and a FlinkKafkaConsumer that is told to stop stores no offsets: these are "
+            "of the last checkpoint before, and records since then are read twice. Take a savepoint and then cancel",
+        )
+
+
+def audit(kafka: Iterable[KafkaOffsets]) -> Iterator[KafkaFinding]:
+    """What the stored offsets themselves tell."""
+    for offsets in kafka:
+        for name, sentence in _of(offsets):
+            yield KafkaFinding(name, offsets.label, sentence)
+
+
+def spread(kafka: KafkaOffsets, parallelism: int) -> Iterator[KafkaFinding]:
+    """How a number of subtasks share the partitions: who has none, and who has more than its part."""
+    if not kafka.held:
+        return
+    numbers = per_subtask(kafka, parallelism)
+    idle = numbers.count(0)
+    if idle:
+        waiting = ", and they hold back watermarks unless the strategy has withIdleness"
+        yield KafkaFinding(
+            READERS_IDLE,
+            kafka.label,
+            f"of {parallelism} subtasks {idle} have no Kafka partition to read"
+            + (waiting if kafka.kind is KafkaKind.SOURCE else ""),
+        )
+    most, even = max(numbers), -(-len(kafka.held) // parallelism)
+    if most > even:
+        yield KafkaFinding(
+            UNEVEN,
+            kafka.label,
+            f"subtask {numbers.index(most)} reads {most} of {len(kafka.held)} Kafka partitions, where {even} were even",
+        )
+
+
+def discovery(kafka: KafkaOffsets, parallelism: int) -> Iterator[KafkaFinding]:
+    """What becomes of partitions that the snapshot does not know, where that is no matter of course."""
+    placed = tuple(owner(*position.partition, parallelism) for position in kafka.held)
+    if kafka.kind is KafkaKind.CONSUMER:
+        sentence = "partitions that have no offset here are read from their earliest record (FlinkKafkaConsumerBase)"
+    elif kafka.holders(parallelism) != placed:
+        sentence = (
+            "its partitions are dealt in turn; any that appear later go to subtasks by topic and number "
+            "(KafkaSourceEnumerator.getSplitOwner), however many these have, and are read from their earliest record"
+        )
+    else:
+        return
+    yield KafkaFinding(DISCOVERY, kafka.label, sentence)
+
+
+def per_subtask(kafka: KafkaOffsets, parallelism: int) -> list[int]:
+    """How many positions each subtask has."""
+    counts = Counter(kafka.holders(parallelism))
+    return [counts[subtask] for subtask in range(parallelism)]
+
+
+def _of(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
+    if offsets.unread_enumerator:
+        yield (
+            NOT_READ,
+            f"the state of its enumerator was not read, nor compared with its readers': {offsets.unread_enumerator}",
+        )
+    if offsets.unread:
+        yield NOT_READ, f"its Kafka offsets were not read: {offsets.unread}"
+        return
+    yield from _twice(offsets)
+    if offsets.kind is KafkaKind.CONSUMER:
+        yield from _gaps(offsets)
+    elif offsets.enumerator is not None:
+        yield from _against_enumerator(offsets)
+
+
+def _twice(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
+    number = Counter(position.partition for position in offsets.held)
+    twice = [partition for partition, count in number.items() if count > 1]
+    places: dict[TopicPartition, set[Position]] = {partition: set() for partition in twice}
+    for position in offsets.held:
+        if position.partition in places:
+            places[position.partition].add(position)
+    contradicting = [partition for partition, positions in places.items() if len(positions) > 1]
+    if offsets.kind is KafkaKind.SOURCE and twice:
+        yield PARTITION_TWICE, f"readers hold {_named(twice)} more than once: records will be read twice"
+    if contradicting:
+        nexts = " and ".join(sorted(str(position.next) for position in places[contradicting[0]]))
+        yield (
+            OFFSETS_CONTRADICT,
+            f"there are different offsets for {_named(contradicting)}: the next record of {contradicting[0]} would be "
+            f"{nexts}",
+        )
+
+
+def _gaps(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
+    held = {position.partition for position in offsets.held}
+    last = dict(sorted(held))
+    missing = [
+        partition
+        for topic, count in last.items()
+        for number in range(count)
+        if (partition := TopicPartition(topic, number)) not in held
+    ]
+    if missing:
+        yield PARTITION_MISSING, f"there is no offset for {_named(missing)}: read from the earliest record"
+
+
+def _against_enumerator(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
+    assert offsets.enumerator is not None
+    held = {position.partition for position in offsets.held}
+    assigned = set(offsets.enumerator.assigned)
+    unread = sorted(assigned - held)
+    if unread:
+        yield (
+            PARTITION_UNREAD,
+            f"no reader holds {_named(unread)}, which the enumerator has assigned and will not assign again: nobody "
+            "reads them, which is right only where reading had come to its stopping offset",
+        )
+    unknown = sorted(held - assigned)
+    if unknown:
+        yield (
+            PARTITION_UNKNOWN,
+            f"readers hold {_named(unknown)}, which the enumerator has not assigned: it will give them to a reader "
+            "once more, and records will be read twice",
+        )
+
+
+def _named(partitions: list[TopicPartition]) -> str:
+    shown = ", ".join(map(str, partitions[:_SHOWN]))
+    return shown if len(partitions) <= _SHOWN else f"{shown} and {len(partitions) - _SHOWN} more"

@@ -1,0 +1,84 @@
+"""A bounded sample of an operator's keys, to find out how they hash."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+
+from rescale.errors import SnapshotError
+from rescale.flink.keyed.composite_key import key_leads
+from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.keyed.records import Bytes, Longs, RecordReader
+from rescale.flink.snappy import FramedDecompressor
+from rescale.snapshot.databases.sample import database_keys
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import Operator
+from rescale.storage.store import Pin, open_store
+
+SAMPLE_SIZE = 4 * 1024 * 1024
+_PIECES = 64
+_MOST_KEYS = 10_000
+
+
+class KeySample(NamedTuple):
+    """Keys in a buffer, from `starts` on and before `limits`, with the key group of each."""
+
+    data: Bytes
+    starts: Longs
+    limits: Longs
+    groups: Longs
+
+
+def sample_keys(operator: Operator, files: Sequence[tuple[str, Pin]]) -> KeySample:
+    """From places that lie evenly apart, at most `SAMPLE_SIZE` bytes of streams, and as many of databases.
+
+    Streams whose header is not understood are left out. `SnapshotError` where records cannot be read.
+    """
+    found = [*_stream_keys(operator, files), *database_keys(operator, files, SAMPLE_SIZE, _MOST_KEYS)]
+    keys, groups = [key for _, key in found], [key_group for key_group, _ in found]
+    limits = np.cumsum([len(key) for key in keys], dtype=np.int64)
+    starts = limits - np.array([len(key) for key in keys], np.int64)
+    return KeySample(np.frombuffer(b"".join(keys), np.uint8), starts, limits, np.array(groups, np.int64))
+
+
+def _stream_keys(operator: Operator, files: Sequence[tuple[str, Pin]]) -> Iterator[tuple[int, bytes]]:
+    """(key group, key) from the beginnings of key groups."""
+    found = [
+        (stream.parsed, key_group, extent)
+        for stream in operator.keyed
+        for key_group, extent in enumerate(stream.groups, stream.first_key_group)
+        if extent is not None and stream.parsed is not None
+    ]
+    chosen = found[:: -(-len(found) // _PIECES)] if found else []
+    most = _MOST_KEYS // len(chosen) + 1 if chosen else 0
+    for header, key_group, extent in chosen:
+        for key in islice(keys_of_group(operator.entry.max_parallelism, header, files, key_group, extent), most):
+            yield key_group, key
+
+
+def keys_of_group(
+    max_parallelism: int, header: KeyedHeader, files: Sequence[tuple[str, Pin]], key_group: int, extent: Extent
+) -> Iterator[bytes]:
+    """The keys in the first 64 KiB of a key group, with all that follows them in the keys of records."""
+    leads = key_leads(header)
+    reader = RecordReader(max_parallelism, len(header.states))
+    numbers, start = np.array([key_group], np.int64), np.zeros(1, np.int64)
+    try:
+        data = _beginning(files, extent, compressed=header.compressed)
+        for records in reader.read(numbers, start, [data], whole=False):
+            starts = records.starts + leads[records.states]
+            for first, limit in zip(starts.tolist(), records.limits.tolist(), strict=True):
+                yield records.data[first:limit].tobytes()
+    except SnapshotError as error:
+        if error.path is None:
+            error.offset = None if header.compressed else extent.start + (error.offset or 0)
+        raise error.located(path=files[extent.file][0]) from None
+
+
+def _beginning(files: Sequence[tuple[str, Pin]], extent: Extent, *, compressed: bool) -> bytes:
+    uri, pin = files[extent.file]
+    data = open_store(uri).read(uri, extent.start, min(extent.length, SAMPLE_SIZE // _PIECES), pin)
+    return FramedDecompressor().feed(data) if compressed else data

@@ -1,0 +1,277 @@
+"""A snapshot as planning and validation see it: `_metadata`, where every stream lies, and the streams' headers.
+
+Only `_metadata` and headers are read, many at a time. The files are *pinned* in the versions that were seen.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import NamedTuple
+
+from rescale.errors import SnapshotError
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.keyed.heap import is_empty_group
+from rescale.flink.keyed.heap_timers import TimerService
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.metadata.handles import DistributionMode, KeyedHandle
+from rescale.flink.metadata.model import Metadata, OperatorState
+from rescale.flink.metadata.properties import SnapshotType
+from rescale.flink.operator_state import OperatorStateHeader
+from rescale.rocksdb.version_edit import LiveFile
+from rescale.snapshot.locate import Extent
+from rescale.storage.store import Pin
+
+
+@dataclass(frozen=True)
+class KeyedStream:
+    """The keyed stream of one subtask.
+
+    `groups` are the extents of the key groups from `first_key_group` on, None for one that is not there.
+    `header` is empty for raw keyed state; `parsed` is None where the header names a class that is not known.
+    `services` are there if raw keyed state is timers; then `parsed` is what canonical state would say of them, None
+    if there is no service.
+    """
+
+    subtask: int
+    tag: int
+    extent: Extent
+    framing: Framing
+    first_key_group: int
+    groups: tuple[Extent | None, ...]
+    header: bytes
+    parsed: KeyedHeader | None
+    services: tuple[TimerService, ...] | None = None
+
+    @property
+    def key_groups(self) -> KeyGroupRange:
+        return KeyGroupRange(self.first_key_group, self.first_key_group + len(self.groups) - 1)
+
+    @property
+    def header_extent(self) -> Extent:
+        return self.extent.part(0, len(self.header))
+
+    @cached_property
+    def has_no_entry(self) -> bool:
+        """Whether no key group of a heap stream has an entry, which their lengths tell."""
+        header = self.parsed
+        return (
+            self.framing is Framing.HEAP
+            and header is not None
+            and all(group is None or is_empty_group(group.length, header) for group in self.groups)
+        )
+
+
+@dataclass(frozen=True)
+class ElementState:
+    """One state of an operator-state stream: an extent per element (a broadcast state is one element)."""
+
+    name: str
+    mode: DistributionMode
+    elements: tuple[Extent, ...]
+
+
+@dataclass(frozen=True)
+class ElementStream:
+    """The managed or raw operator state of one subtask; raw state has no header."""
+
+    subtask: int
+    extent: Extent
+    states: tuple[ElementState, ...]
+    header: bytes
+    parsed: OperatorStateHeader | None
+
+
+class DatabaseFile(NamedTuple):
+    """A file of a RocksDB directory: its name there, and where its bytes lie."""
+
+    name: str
+    extent: Extent
+
+
+class LiveTable(NamedTuple):
+    """An SST file of a RocksDB directory as its MANIFEST has it: of which state, by its id, and where its bytes lie."""
+
+    state: int
+    file: LiveFile
+    extent: Extent
+
+
+@dataclass(frozen=True)
+class Database:
+    """The keyed state of one subtask as a RocksDB directory, which speaks for `key_groups` and no others.
+
+    `header_extent` is the stream that describes its states, with the bytes `header`; `parsed` as for `KeyedStream`.
+    `tables` are there if the directory was looked through, and `measured`, bytes by key group, if they were.
+    """
+
+    subtask: int
+    key_groups: KeyGroupRange
+    header_extent: Extent
+    header: bytes
+    parsed: KeyedHeader | None
+    files: tuple[DatabaseFile, ...]
+    tables: tuple[LiveTable, ...] = ()
+    measured: tuple[int, ...] = ()
+
+    framing = Framing.CANONICAL
+    """A row is a canonical record (`RocksDBKeyedStateBackend`)."""
+
+    has_no_entry = False
+
+    @property
+    def size(self) -> int:
+        return self.header_extent.length + sum(file.extent.length for file in self.files)
+
+    @property
+    def key_group_sizes(self) -> tuple[int, ...]:
+        """Bytes of each of its key groups; where they were not measured, as if all were as large."""
+        number = len(self.key_groups)
+        return self.measured or (self.size // max(number, 1),) * number
+
+
+@dataclass(frozen=True)
+class OtherKeyed:
+    """Keyed state of a kind that is not read: a changelog with changes. `size` counts the bytes of its files."""
+
+    subtask: int
+    handle: KeyedHandle
+    size: int
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One operator: its entry in `_metadata` and its streams by slot, each in subtask order."""
+
+    entry: OperatorState
+    label: str
+    keyed: tuple[KeyedStream, ...]
+    raw_keyed: tuple[KeyedStream, ...]
+    operator: tuple[ElementStream, ...]
+    raw_operator: tuple[ElementStream, ...]
+    other_keyed: tuple[OtherKeyed, ...]
+    channel_bytes: int
+    databases: tuple[Database, ...] = ()
+
+    @property
+    def managed_keyed(self) -> tuple[KeyedStream | Database, ...]:
+        """What holds its keyed state."""
+        return (*self.keyed, *self.databases)
+
+    @property
+    def keyed_headers(self) -> list[KeyedHeader | None]:
+        """Of all keyed streams, databases and timers, None where it could not be understood."""
+        return [holder.parsed for holder in self.record_holders]
+
+    @property
+    def record_holders(self) -> tuple[KeyedStream | Database, ...]:
+        """What holds its keyed state and its timers."""
+        return (*self.keyed, *self.databases, *self.heap_timers)
+
+    @property
+    def raw_timers(self) -> tuple[KeyedStream, ...]:
+        """The raw keyed streams with timers of any service (`InternalTimeServiceManager`)."""
+        return tuple(stream for stream in self.raw_keyed if stream.services)
+
+    @property
+    def heap_timers(self) -> tuple[KeyedStream, ...]:
+        """Those of them that are nowhere else."""
+        return () if self.doubled_timers else self.raw_timers
+
+    @cached_property
+    def doubled_timers(self) -> tuple[KeyedStream, ...]:
+        """Those of them that the keyed streams of their subtasks hold too: all, or none.
+
+        So it is in the full checkpoints of RocksDB before Flink 1.16 (`RocksDBFullSnapshotResources`); when it restores
+        them, a timer that is there twice is one (`HeapPriorityQueueSet`).
+        """
+        listed = {
+            stream.subtask: {state.name for state in stream.parsed.states}
+            for stream in self.keyed
+            if stream.parsed is not None
+        }
+        states = [
+            (stream.subtask, state.name)
+            for stream in self.raw_timers
+            if stream.parsed is not None
+            for state in stream.parsed.states
+        ]
+        return self.raw_timers if all(name in listed.get(subtask, ()) for subtask, name in states) else ()
+
+    @property
+    def own_raw_keyed(self) -> tuple[KeyedStream, ...]:
+        """The raw keyed streams that are no timers, but in a format of the operator's own."""
+        return tuple(stream for stream in self.raw_keyed if stream.services is None)
+
+    @property
+    def becomes_canonical(self) -> bool:
+        """Whether there is keyed state that can become canonical and is not."""
+        return bool(self.databases or self.raw_timers)
+
+    @property
+    def kinds(self) -> list[str]:
+        """What its managed keyed state is kept in; Flink restores one kind only."""
+        framings = {f"{stream.framing.value} streams" for stream in self.keyed}
+        databases = {"RocksDB directories" for _ in self.databases}
+        return sorted(framings | databases | {type(other.handle).__name__ for other in self.other_keyed})
+
+    @property
+    def has_channel_state(self) -> bool:
+        """Whether there is any, however few bytes its handles speak of."""
+        states = [subtask.state for subtask in self.entry.subtasks if subtask.state is not None]
+        return self.channel_bytes != 0 or any(state.input_channels or state.output_channels for state in states)
+
+    @property
+    def partially_finished(self) -> bool:
+        return any(subtask.finished for subtask in self.entry.subtasks)
+
+    @property
+    def bytes(self) -> int:
+        keyed = sum(stream.extent.length for stream in (*self.keyed, *self.raw_keyed))
+        keyed += sum(database.size for database in self.databases)
+        elements = sum(stream.extent.length for stream in (*self.operator, *self.raw_operator))
+        return keyed + elements + sum(other.size for other in self.other_keyed) + self.channel_bytes
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A parsed snapshot; `files[0]` is `_metadata`, `missing` are the files that handles name and that are gone.
+
+    `taken` is when `_metadata` was written, as far as the store knows.
+    """
+
+    directory: str
+    metadata: Metadata
+    data: bytes
+    type: SnapshotType
+    files: tuple[tuple[str, Pin], ...]
+    missing: tuple[str, ...]
+    taken: datetime | None
+    operators: tuple[Operator, ...]
+
+    @property
+    def metadata_uri(self) -> str:
+        return self.files[0][0]
+
+    @property
+    def metadata_sha256(self) -> str:
+        return hashlib.sha256(self.data).hexdigest()
+
+    @property
+    def bytes(self) -> int:
+        return sum(operator.bytes for operator in self.operators)
+
+    def check_complete(self) -> None:
+        """`SnapshotError` if files of state are gone."""
+        if self.missing:
+            raise SnapshotError(
+                "files that the snapshot refers to are gone",
+                path=self.metadata_uri,
+                expected=f"{len(self.files) - 1} files of state",
+                found=f"{len(self.missing)} missing, such as {self.missing[0]}",
+                advice="take another snapshot, for Flink cannot restore this one either; rescale inspect says how "
+                "it came about where that is known, and with --output json which files these are",
+            )

@@ -1,0 +1,125 @@
+"""Opening a snapshot: `_metadata`, then the sizes of its files and the headers of its streams, many at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from typing import TypeVar
+
+from rescale.flink.metadata.handles import (
+    ChangelogHandle,
+    ChannelHandle,
+    IncrementalHandle,
+    KeyedHandle,
+    KeyGroupsHandle,
+)
+from rescale.flink.metadata.model import OperatorState, SubtaskState
+from rescale.flink.metadata.properties import snapshot_type
+from rescale.flink.metadata.reader import read_metadata
+from rescale.snapshot.discovery import find_metadata
+from rescale.snapshot.locate import Locator
+from rescale.snapshot.model import Database, ElementStream, KeyedStream, Operator, OtherKeyed, Snapshot
+from rescale.snapshot.stream_reader import StreamReader, streams_of
+from rescale.storage.locations import parent
+from rescale.storage.store import Pin, open_store
+
+METADATA_LIMIT = 1 << 30
+_AT_ONCE = 32
+
+T = TypeVar("T")
+
+
+def open_snapshot(uri: str, allow_prefixes: Sequence[str] = (), uids: Iterable[tuple[str, str]] = ()) -> Snapshot:
+    """The snapshot at `uri`: a directory with `_metadata`, that file itself, or a job's directory of checkpoints."""
+    metadata_uri = find_metadata(uri)
+    return open_candidate(metadata_uri, parent(metadata_uri), allow_prefixes, uids)
+
+
+def open_candidate(
+    metadata_uri: str,
+    directory: str,
+    allow_prefixes: Sequence[str] = (),
+    uids: Iterable[tuple[str, str]] = (),
+) -> Snapshot:
+    """What the metadata at `metadata_uri` would be, were it the `_metadata` of `directory`."""
+    data, pin = open_store(metadata_uri).read_all(metadata_uri, METADATA_LIMIT)
+    metadata = read_metadata(data, metadata_uri)
+    locator = Locator(metadata_uri, directory, allow_prefixes)
+    for entry in metadata.operators:
+        for stream in streams_of(entry):
+            locator.extent(stream)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        found = [pin, *pool.map(lambda uri: open_store(uri).stat(uri), locator.files[1:])]
+        files = tuple((uri, pin or Pin(0)) for uri, pin in zip(locator.files, found, strict=True))
+        missing = tuple(uri for uri, pin in zip(locator.files, found, strict=True) if pin is None)
+        reader = StreamReader(data, files, frozenset(missing), locator)
+        operators = _operators(metadata.operators, reader, dict(uids), pool)
+    taken = open_store(metadata_uri).modified(metadata_uri)
+    return Snapshot(directory, metadata, data, snapshot_type(metadata.properties), files, missing, taken, operators)
+
+
+def _operators(
+    entries: Iterable[OperatorState], reader: StreamReader, labels: dict[str, str], pool: Executor
+) -> tuple[Operator, ...]:
+    """All operators with their streams. Everything is begun before anything is waited for."""
+    begun = [(_label(entry, labels), entry, _Pending(entry, _label(entry, labels), reader, pool)) for entry in entries]
+    return tuple(
+        Operator(
+            entry,
+            label,
+            keyed=_results(pending.keyed),
+            raw_keyed=_results(pending.raw_keyed),
+            operator=_results(pending.managed),
+            raw_operator=_results(pending.raw),
+            other_keyed=_results(pending.other),
+            channel_bytes=sum(channel.state_size for channel in pending.channels),
+            databases=_results(pending.databases),
+        )
+        for label, entry, pending in begun
+    )
+
+
+class _Pending:
+    """The streams of one operator, being read; each list in subtask order."""
+
+    def __init__(self, entry: OperatorState, label: str, reader: StreamReader, pool: Executor) -> None:
+        self.keyed: list[Future[KeyedStream]] = []
+        self.raw_keyed: list[Future[KeyedStream]] = []
+        self.managed: list[Future[ElementStream | None]] = []
+        self.raw: list[Future[ElementStream | None]] = []
+        self.other: list[Future[OtherKeyed]] = []
+        self.databases: list[Future[Database]] = []
+        self.channels: list[ChannelHandle] = []
+        for subtask in sorted(entry.subtasks, key=lambda subtask: subtask.index):
+            i, state = subtask.index, subtask.state or SubtaskState()
+            keyed = _materialised(state.managed_keyed)
+            if isinstance(keyed, KeyGroupsHandle):
+                self.keyed.append(pool.submit(reader.keyed, label, i, keyed))
+            elif isinstance(keyed, IncrementalHandle):
+                self.databases.append(pool.submit(reader.database, label, i, keyed))
+            elif keyed is not None:
+                self.other.append(pool.submit(reader.other, keyed, i))
+            if state.raw_keyed is not None:
+                self.raw_keyed.append(pool.submit(reader.raw_keyed, label, i, state.raw_keyed))
+            if state.managed_operator is not None:
+                self.managed.append(pool.submit(reader.elements, label, i, state.managed_operator, raw=False))
+            if state.raw_operator is not None:
+                self.raw.append(pool.submit(reader.elements, label, i, state.raw_operator, raw=True))
+            self.channels += (*state.input_channels, *state.output_channels)
+
+
+def _materialised(handle: KeyedHandle | None) -> KeyedHandle | None:
+    """The one state that a changelog without changes stands on; any other handle is itself."""
+    if isinstance(handle, ChangelogHandle) and not handle.delta and len(handle.base) == 1:
+        return handle.base[0]
+    return handle
+
+
+def _results(pending: Iterable[Future[T] | Future[T | None]]) -> tuple[T, ...]:
+    return tuple(stream for future in pending if (stream := future.result()) is not None)
+
+
+def _label(entry: OperatorState, labels: dict[str, str]) -> str:
+    """How an operator is called: as the user says, its uid, its name with the id, or the id."""
+    named = f"{entry.name} ({entry.operator_id})" if entry.name else entry.operator_id
+    return labels.get(entry.operator_id) or entry.uid or named

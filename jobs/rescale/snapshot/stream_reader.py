@@ -1,0 +1,273 @@
+"""From state handles to streams: where they lie, where their key groups or elements are, and what their headers say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
+from rescale.flink.keyed.heap_timers import BLOCK_HEAD, EMPTY_BLOCK_SIZE, TimerService, read_services, timer_header
+from rescale.flink.keyed.key_group_table import Framing, group_extents, may_be_canonical
+from rescale.flink.metadata.handles import (
+    ChangelogHandle,
+    ChangelogStreamHandle,
+    HandleTag,
+    IncrementalHandle,
+    KeyedHandle,
+    KeyGroupsHandle,
+    OperatorHandle,
+    Stream,
+)
+from rescale.flink.metadata.model import OperatorState, SubtaskState
+from rescale.flink.operator_state import OperatorStateHeader, element_extents, read_operator_state_header
+from rescale.flink.serializers.snapshot import UnknownSerializer
+from rescale.snapshot.locate import Extent, Locator
+from rescale.snapshot.model import Database, DatabaseFile, ElementState, ElementStream, KeyedStream, OtherKeyed
+from rescale.storage.store import Pin, open_store
+
+HEADER_LIMIT = 64 << 20
+
+_MOST_WALKED = 1 << 20
+
+_FILE_NAME = re.compile(r"\w[\w.-]*")
+
+
+def streams_of(entry: OperatorState) -> Iterator[Stream | None]:
+    """Every stream that the operator's handles name."""
+    for subtask in entry.subtasks:
+        state = subtask.state or SubtaskState()
+        for operator in (state.managed_operator, state.raw_operator):
+            if operator is not None:
+                yield operator.stream
+        for keyed in (state.managed_keyed, state.raw_keyed):
+            yield from _keyed_streams(keyed)
+        for channel in (*state.input_channels, *state.output_channels):
+            yield channel.stream
+
+
+def _keyed_streams(handle: KeyedHandle | None) -> Iterator[Stream | None]:
+    match handle:
+        case KeyGroupsHandle():
+            yield handle.stream
+        case IncrementalHandle():
+            yield handle.meta
+            yield from (file.stream for file in (*handle.shared, *handle.private))
+        case ChangelogStreamHandle():
+            yield from (stream for _, stream in handle.change_sets)
+        case ChangelogHandle():
+            for part in (*handle.base, *handle.delta):
+                yield from _keyed_streams(part)
+
+
+class StreamReader:
+    """Makes streams of handles; reads their heads. Called from many threads."""
+
+    def __init__(
+        self, data: bytes, files: tuple[tuple[str, Pin], ...], missing: frozenset[str], locator: Locator
+    ) -> None:
+        self._data = data
+        self._files = files
+        self._missing = missing
+        self._locator = locator
+        self._keyed_headers: dict[bytes, KeyedHeader | None] = {}
+        self._operator_headers: dict[bytes, OperatorStateHeader | None] = {}
+
+    def keyed(self, label: str, subtask: int, handle: KeyGroupsHandle) -> KeyedStream:
+        extent = self._extent(label, subtask, handle.stream)
+        framing = self._framing(extent, handle)
+        groups = self._groups(label, extent, handle, framing)
+        begin = min((group.start for group in groups if group is not None), default=extent.start + extent.length)
+        header = self._read(extent.part(0, begin - extent.start))
+        return KeyedStream(
+            subtask,
+            handle.tag,
+            extent,
+            framing,
+            handle.first_key_group,
+            groups,
+            header,
+            self._keyed_header(label, extent, header),
+        )
+
+    def raw_keyed(self, label: str, subtask: int, handle: KeyedHandle) -> KeyedStream:
+        if not isinstance(handle, KeyGroupsHandle):
+            raise SnapshotError(
+                "raw keyed state of a kind that cannot be",
+                path=self._files[0][0],
+                operator=label,
+                expected=KeyGroupsHandle.__name__,
+                found=type(handle).__name__,
+            )
+        extent = self._extent(label, subtask, handle.stream)
+        groups = self._groups(label, extent, handle, Framing.RAW)
+        services = self._timer_services(groups)
+        header = timer_header(services) if services else None
+        return KeyedStream(
+            subtask, handle.tag, extent, Framing.RAW, handle.first_key_group, groups, b"", header, services
+        )
+
+    def elements(self, label: str, subtask: int, handle: OperatorHandle, *, raw: bool) -> ElementStream | None:
+        """None for the handle of a subtask without state that file merging writes."""
+        extent = self._locator.extent(handle.stream)
+        if extent is None:
+            return None
+        self._check_size(label, extent)
+        path = self._files[extent.file][0]
+        try:
+            ranges = element_extents(handle.states, extent.length)
+        except SnapshotError as error:
+            raise error.located(path=path, operator=label) from None
+        states = tuple(
+            ElementState(state.name, state.mode, tuple(extent.part(start, length) for start, length in elements))
+            for state, elements in zip(handle.states, ranges, strict=True)
+        )
+        begin = min((e.start for state in states for e in state.elements), default=extent.start + extent.length)
+        header = b"" if raw else self._read(extent.part(0, begin - extent.start))
+        return ElementStream(subtask, extent, states, header, self._operator_header(label, extent, header))
+
+    def database(self, label: str, subtask: int, handle: IncrementalHandle) -> Database:
+        meta = self._extent(label, subtask, handle.meta)
+        header = self._read(meta)
+        files = tuple(
+            DatabaseFile(file.name, self._extent(label, subtask, file.stream))
+            for file in (*handle.shared, *handle.private)
+        )
+        odd = [file.name for file in files if not _FILE_NAME.fullmatch(file.name)]
+        if odd or len({file.name for file in files}) < len(files):
+            raise SnapshotError(
+                f"the RocksDB directory of subtask {subtask} holds names that no directory can",
+                path=self._files[0][0],
+                operator=label,
+                found=odd[0] if odd else "the same name twice",
+            )
+        last = handle.first_key_group + handle.key_groups - 1
+        return Database(
+            subtask,
+            KeyGroupRange(handle.first_key_group, last),
+            meta,
+            header,
+            self._keyed_header(label, meta, header),
+            files,
+        )
+
+    def other(self, handle: KeyedHandle, subtask: int) -> OtherKeyed:
+        extents = {extent for stream in _keyed_streams(handle) if (extent := self._locator.extent(stream))}
+        return OtherKeyed(subtask, handle, sum(extent.length for extent in extents))
+
+    def _extent(self, label: str, subtask: int, stream: Stream | None) -> Extent:
+        extent = self._locator.extent(stream)
+        if extent is None:
+            raise SnapshotError(
+                f"the keyed state of subtask {subtask} has no stream", path=self._files[0][0], operator=label
+            )
+        self._check_size(label, extent)
+        return extent
+
+    def _check_size(self, label: str, extent: Extent) -> None:
+        """A file has the size that its handle says (a merged one at least reaches to the segment's end)."""
+        uri, pin = self._files[extent.file]
+        wanted = self._locator.whole_sizes.get(extent.file)
+        ends = extent.start + extent.length
+        if uri not in self._missing and ((wanted or pin.size) != pin.size or not 0 <= ends <= pin.size):
+            raise SnapshotError(
+                "a file of state does not have the size that its handle says",
+                path=uri,
+                operator=label,
+                expected=f"{wanted or ends} bytes",
+                found=f"{pin.size} bytes",
+                advice="the file was cut or overwritten: take another snapshot",
+            )
+
+    def _framing(self, extent: Extent, handle: KeyGroupsHandle) -> Framing:
+        """Flink's restoring backend knows by itself; the streams of tags 3 and 12 tell by their key groups.
+
+        They are heap streams, or those of full checkpoints that RocksDB's backend took before Flink 1.16
+        (`RocksFullSnapshotStrategy`), which are canonical.
+        """
+        if handle.tag == HandleTag.SAVEPOINT_KEY_GROUPS or not handle.offsets:
+            return Framing.CANONICAL
+        last = handle.offsets[-1]
+        if min(handle.offsets) <= 0 or last + 8 > extent.length or self._files[extent.file][0] in self._missing:
+            return Framing.CANONICAL
+        key_group = handle.first_key_group + len(handle.offsets) - 1
+        group = extent.part(last, extent.length - last)
+        head = self._read(group.part(0, 8))
+        if int.from_bytes(head[:4], "big") != key_group:
+            return Framing.CANONICAL
+        is_canonical = may_be_canonical(key_group, head) and self._has_records(group, key_group)
+        return Framing.CANONICAL if is_canonical else Framing.HEAP
+
+    def _has_records(self, group: Extent, key_group: int) -> bool:
+        """Whether the bytes of a key group are canonical records, as far as they are looked at."""
+        import numpy as np  # who plans seldom needs it
+
+        from rescale.flink.keyed.records import RecordReader
+
+        data = self._read(group.part(0, min(group.length, _MOST_WALKED)))
+        for max_parallelism in (128, 32768):
+            reader = RecordReader(max_parallelism, None)
+            numbers, start = np.array([key_group], np.int64), np.zeros(1, np.int64)
+            try:
+                if sum(map(len, reader.read(numbers, start, [data], whole=len(data) == group.length))):
+                    return True
+            except (SnapshotError, UnsupportedError):
+                continue
+        return False
+
+    def _timer_services(self, groups: tuple[Extent | None, ...]) -> tuple[TimerService, ...] | None:
+        """Of raw keyed state that is timers: all key groups list the same services, so the smallest one tells."""
+        present = [group for group in groups if group is not None]
+        telling = [group for group in present if group.length > EMPTY_BLOCK_SIZE] or present
+        smallest = min(telling, key=lambda group: group.length, default=None)
+        if smallest is None or not len(BLOCK_HEAD) <= smallest.length <= HEADER_LIMIT:
+            return None
+        is_of_timers = self._read(smallest.part(0, len(BLOCK_HEAD))) == BLOCK_HEAD
+        return read_services(self._read(smallest)) if is_of_timers else None
+
+    def _groups(
+        self, label: str, extent: Extent, handle: KeyGroupsHandle, framing: Framing
+    ) -> tuple[Extent | None, ...]:
+        try:
+            ranges = group_extents(handle.first_key_group, handle.offsets, extent.length, framing)
+        except SnapshotError as error:
+            raise error.located(path=self._files[extent.file][0], operator=label) from None
+        return tuple(None if group is None else extent.part(*group) for group in ranges)
+
+    def _keyed_header(self, label: str, extent: Extent, header: bytes) -> KeyedHeader | None:
+        """The parsed header; None if it names a serializer that is not known, or was not there to be read."""
+        if header and header not in self._keyed_headers:
+            try:
+                self._keyed_headers[header] = read_keyed_header(header, self._files[extent.file][0])
+            except UnknownSerializer:
+                self._keyed_headers[header] = None
+            except SnapshotError as error:
+                raise error.located(operator=label) from None
+        return self._keyed_headers.get(header)
+
+    def _operator_header(self, label: str, extent: Extent, header: bytes) -> OperatorStateHeader | None:
+        if header and header not in self._operator_headers:
+            try:
+                self._operator_headers[header] = read_operator_state_header(header, self._files[extent.file][0])
+            except UnknownSerializer:
+                self._operator_headers[header] = None
+            except SnapshotError as error:
+                raise error.located(operator=label) from None
+        return self._operator_headers.get(header)
+
+    def _read(self, extent: Extent) -> bytes:
+        uri, _ = self._files[extent.file]
+        if uri in self._missing:
+            return b""
+        if extent.length > HEADER_LIMIT:
+            raise SnapshotError(
+                "the header of a state stream is longer than can be",
+                path=uri,
+                expected=f"at most {HEADER_LIMIT} bytes before the first key group or element",
+                found=extent.length,
+            )
+        if extent.file == 0:
+            return self._data[extent.start : extent.start + extent.length]
+        # Not pinned: the tasks that move or compare the source's bytes are, and a result may be written anew, as it is.
+        return open_store(uri).read(uri, extent.start, extent.length)

@@ -1,0 +1,1 @@
+"""A run's protocol on its target: who writes what when."""

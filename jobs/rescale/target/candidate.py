@@ -1,0 +1,77 @@
+"""The candidate: the bytes that shall become `_metadata`, a pure function of source metadata, plan and halves.
+
+What is not moved is kept: checkpoint id, names, uids, coordinator state, finished flags, the metadata version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rescale.errors import IntegrityError
+from rescale.flink.metadata.model import Metadata, OperatorState, Subtask, SubtaskState
+from rescale.flink.metadata.properties import savepoint_properties
+from rescale.flink.metadata.reader import read_keyed_handle, read_operator_handle
+from rescale.flink.metadata.writer import write_metadata
+from rescale.planning.plan import OperatorPlan, Plan, Slot
+from rescale.target.halves import Half
+
+
+def build_candidate(source: Metadata, plan: Plan, halves: Sequence[Half]) -> bytes:
+    """The new `_metadata`; `IntegrityError` if a half lacks a stream that the plan wants, or has one too many."""
+    handles = {
+        (written.operator_id, written.slot, written.subtask): written.handle
+        for half in halves
+        for written in half.handles
+    }
+    planned = {(o.operator_id, s.slot, s.subtask) for o in plan.operators for s in o.streams}
+    if handles.keys() != planned:
+        odd = min(handles.keys() ^ planned)
+        raise IntegrityError(
+            "the halves do not hold the planned streams",
+            operator=odd[0],
+            expected=f"{len(planned)} streams",
+            found=f"{len(handles)}, differing in the {odd[1]} stream of subtask {odd[2]}",
+        )
+    by_id = {operator.operator_id: operator for operator in plan.operators}
+    operators = tuple(_operator(entry, by_id[entry.operator_id], handles) for entry in source.operators)
+    properties = savepoint_properties(canonical=_is_canonical(plan)) if source.properties else b""
+    return write_metadata(replace(source, operators=operators, properties=properties))
+
+
+def _is_canonical(plan: Plan) -> bool:
+    """Whether every managed keyed stream is canonical: only then may the result call itself so."""
+    return all(s.tag == 7 for o in plan.operators for s in o.streams if s.slot is Slot.KEYED)
+
+
+def _operator(
+    entry: OperatorState, planned: OperatorPlan, handles: dict[tuple[str, Slot, int], bytes]
+) -> OperatorState:
+    entry = replace(entry, max_parallelism=planned.new_max_parallelism)
+    if entry.fully_finished:
+        return replace(entry, parallelism=planned.new_parallelism)
+    subtasks = tuple(Subtask(i, False, SubtaskState()) for i in range(planned.new_parallelism))
+    if any(subtask.finished for subtask in entry.subtasks):  # then its parallelism has not changed
+        subtasks = entry.subtasks
+    return replace(
+        entry,
+        parallelism=planned.new_parallelism,
+        subtasks=tuple(
+            subtask if subtask.finished else replace(subtask, state=_state(entry.operator_id, subtask.index, handles))
+            for subtask in subtasks
+        ),
+    )
+
+
+def _state(operator_id: str, subtask: int, handles: dict[tuple[str, Slot, int], bytes]) -> SubtaskState:
+    found = {slot: handles.get((operator_id, slot, subtask)) for slot in Slot}
+    keyed, raw_keyed = found[Slot.KEYED], found[Slot.RAW_KEYED]
+    operator, raw_operator = found[Slot.OPERATOR], found[Slot.RAW_OPERATOR]
+    return SubtaskState(
+        managed_operator=read_operator_handle(operator, "") if operator else None,
+        raw_operator=read_operator_handle(raw_operator, "") if raw_operator else None,
+        managed_keyed=read_keyed_handle(keyed, "") if keyed else None,
+        raw_keyed=read_keyed_handle(raw_keyed, "") if raw_keyed else None,
+        input_channels=(),
+        output_channels=(),
+    )

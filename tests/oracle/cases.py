@@ -1,0 +1,159 @@
+"""Which snapshots are rescaled, how, and what is done with the result: one table for both release lines.
+
+Every value of a dimension (parallelisms, max parallelism, kind of snapshot, keyed states, operator state, graph, what
+follows) occurs, and most pairs that could disturb each other; not their product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from oracle.harness import Job
+
+
+@dataclass(frozen=True)
+class Case:
+    """One snapshot of `job`, rescaled to parallelism `after` (`exceptions_after`: operators with another one).
+
+    With `max_after`, all get that max parallelism, with `max_exceptions_after` operators by name; the restored job sets
+    it. Flink restores the result on backend `onto`, at parallelism `restored` if that is not `after`. If `then` is set,
+    we rescale the result again to it (and to `max_then`), before Flink sees it. With `claim`, Flink owns the result and
+    must delete it. If `refused` is set, there must be no result, and the refusal says this. `said` is what to call the
+    job's parameters.
+    """
+
+    job: Job
+    after: int
+    kind: str = "canonical"
+    onto: str = "hashmap"
+    exceptions_after: Mapping[str, int] = field(default_factory=dict)
+    max_after: int | None = None
+    max_exceptions_after: Mapping[str, int] = field(default_factory=dict)
+    restored: int | None = None
+    then: int | None = None
+    max_then: int | None = None
+    claim: bool = False
+    refused: str | None = None
+    said: str = ""
+
+    @property
+    def name(self) -> str:
+        job = self.job
+        parameters = [self.said] if self.said else sorted(job.parameters)
+        words = [job.scenario, *parameters, f"{job.parallelism}to{self.after}"]
+        words += [f"{operator}={number}" for operator, number in self.exceptions_after.items()]
+        words += [f"then{self.then}"] if self.then else []
+        words += [f"restored{self.restored}"] if self.restored else []
+        maxima = [job.max_parallelism, *(maximum for maximum in (self.max_after, self.max_then) if maximum)]
+        words += ["max" + "to".join(map(str, maxima))]
+        words += [f"max {operator}={number}" for operator, number in self.max_exceptions_after.items()]
+        words += [job.backend, self.kind]
+        words += [word for word in ("compression",) if job.compression] + [word for word in ("claim",) if self.claim]
+        return "-".join(words)
+
+    @property
+    def shape(self) -> dict[str, list[str]]:
+        """The first rescale's words for the new parallelism and max parallelism."""
+        return {
+            "parallelism": _words(self.after, self.exceptions_after),
+            "max_parallelism": _words(self.max_after, self.max_exceptions_after),
+        }
+
+    @property
+    def second_shape(self) -> dict[str, list[str]]:
+        return {"parallelism": _words(self.then), "max_parallelism": _words(self.max_then)}
+
+    @property
+    def restored_job(self) -> Job:
+        """The job that Flink restores the result as."""
+        exceptions = {} if self.then or self.restored else self.exceptions_after
+        return self.job.with_(
+            parallelism=self.restored or self.then or self.after,
+            exceptions=exceptions,
+            max_parallelism=self.max_then or self.max_after or self.job.max_parallelism,
+            max_exceptions=self.max_exceptions_after,
+            backend=self.onto,
+        )
+
+    @property
+    def dealt_once(self) -> bool:
+        """SPLIT elements were redistributed once, by us: each must lie where Flink would have put it."""
+        return not self.then and not self.restored
+
+
+def _words(of_all: int | None, exceptions: Mapping[str, int] | None = None) -> list[str]:
+    words = [f"{operator}={number}" for operator, number in (exceptions or {}).items()]
+    return words if of_all is None else [str(of_all), *words]
+
+
+def everything(before: int, maximum: int | None = 128, /, **parameters: int) -> Job:
+    return Job("everything", before, {"seed": 11 + before, **parameters}, max_parallelism=maximum)
+
+
+def graph(scenario: str, before: int, **parameters: int) -> Job:
+    return Job(scenario, before, {"seed": 5, **parameters}, max_parallelism=128)
+
+
+ROCKSDB = {"backend": "rocksdb"}
+COMPRESSED = {"compression": True}
+
+CASES = (
+    # Parallelism, with max parallelism and kind of snapshot.
+    Case(everything(4), 1),
+    Case(everything(4, 10), 3, "native"),
+    Case(everything(4, 129).with_(**ROCKSDB), 6, onto="rocksdb"),
+    Case(everything(4, 1000).with_(**COMPRESSED), 7, "checkpoint"),
+    Case(everything(1, None), 5),
+    Case(everything(1, 32768).with_(**ROCKSDB), 5),
+    Case(everything(3, 32768, keys=30), 2, "native"),
+    Case(everything(3, None).with_(**ROCKSDB, **COMPRESSED), 2, onto="rocksdb"),
+    Case(everything(7, keys=60), 24, onto="rocksdb"),
+    Case(everything(7, 1000, keys=60).with_(**COMPRESSED), 24, "native"),
+    Case(everything(4, 129).with_(**COMPRESSED), 3, "native"),
+    Case(everything(4, 10).with_(**ROCKSDB), 1, onto="rocksdb"),
+    Case(everything(3, 1000), 2, "checkpoint", onto="hashmap"),
+    Case(everything(4, None), 7, "checkpoint"),
+    Case(everything(3), 3),
+    # Keyed states: few keys, and states that only some subtasks know.
+    Case(everything(4, 128, keys=1), 3, "native"),
+    Case(everything(4, 10, keys=1).with_(**ROCKSDB), 6),
+    Case(everything(4, 128, keys=0), 3),
+    Case(everything(3, 129, keys=0).with_(**COMPRESSED), 2, "checkpoint"),
+    Case(everything(4, 128, lazy=1).with_(**ROCKSDB), 3, onto="rocksdb"),
+    Case(everything(4, 1000, lazy=1, keys=5).with_(**ROCKSDB, **COMPRESSED), 7),
+    # The operators' own framing.
+    Case(everything(4, 128, raw_keyed=1, raw_operator=1), 6),
+    Case(everything(3, 1000, raw_keyed=1).with_(**ROCKSDB), 2),
+    Case(everything(4, 129, raw_keyed=1, raw_operator=1).with_(**COMPRESSED), 1, "native"),
+    Case(everything(7, 10, raw_operator=1), 3, "checkpoint"),
+    # Operators of different parallelism, before and after.
+    Case(everything(4).with_(exceptions={"lists": 7, "rules": 2}), 3, exceptions_after={"lists": 5}),
+    Case(
+        everything(3, None).with_(exceptions={"states": 2, "lists": 1}, **ROCKSDB),
+        6,
+        exceptions_after={"states": 4, "rules": 1},
+    ),
+    # Graphs.
+    Case(graph("clicks", 4), 6, onto="rocksdb"),
+    Case(graph("windows", 4).with_(**ROCKSDB), 3, onto="rocksdb"),
+    Case(graph("windows", 3).with_(**COMPRESSED), 7, "native"),
+    Case(graph("sql", 4), 3),
+    Case(graph("sql", 3).with_(**ROCKSDB), 6, onto="rocksdb"),
+    Case(graph("splits", 4), 6),
+    Case(graph("splits", 4), 1, "checkpoint"),
+    Case(graph("async", 4), 3, "native"),
+    Case(graph("cep", 3).with_(**ROCKSDB), 2),
+    Case(graph("cep", 4), 7, "checkpoint", onto="hashmap"),
+    Case(graph("finished", 4), 6),
+    Case(graph("finished", 3, partially=1), 3),
+    Case(graph("finished", 3, partially=1), 2, refused="finished"),
+    # What follows.
+    Case(everything(4, raw_keyed=1, raw_operator=1), 6, restored=3),
+    Case(everything(3, 1000).with_(**COMPRESSED), 7, "native", restored=4),
+    Case(everything(4, lazy=1).with_(**ROCKSDB), 7, then=3, onto="rocksdb"),
+    Case(everything(4, 129).with_(**COMPRESSED), 3, "checkpoint", then=5),
+    Case(everything(4, None, raw_keyed=1, raw_operator=1), 3, claim=True),
+    Case(everything(3).with_(**ROCKSDB), 6, onto="rocksdb", claim=True),
+    Case(graph("windows", 4), 3, "checkpoint", claim=True),
+)

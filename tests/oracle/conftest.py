@@ -1,0 +1,32 @@
+"""A running Flink of each release line, started when the first test asks for it, shared by all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from oracle.distribution import LINES
+from oracle.harness import Flink
+from support.needs import need
+
+
+@pytest.fixture(scope="session")
+def flink_1_20() -> Iterator[Flink]:
+    need("javac", "real Flink is driven by Java that is compiled for it (a JDK 17)")
+    with Flink(LINES["1.20"]) as flink:
+        yield flink
+
+
+@pytest.fixture(scope="session")
+def flink_2() -> Iterator[Flink]:
+    need("javac", "real Flink is driven by Java that is compiled for it (a JDK 17)")
+    with Flink(LINES["2"]) as flink:
+        yield flink
+
+
+@pytest.fixture(params=["flink_1_20", "flink_2"])
+def flink(request: pytest.FixtureRequest) -> Flink:
+    """Each release line in turn."""
+    running: Flink = request.getfixturevalue(request.param)
+    return running

@@ -1,0 +1,327 @@
+"""Real Flink as maker and judge of snapshots.
+
+One JVM per Flink release holds a whole cluster and takes many cases, one after the other: a command is a line of JSON
+on its standard input, the answer a line on its standard output; what Flink logs goes to a file. What a restored job
+must hold is computed in Java from the case's seed. A difference is a line of text; a Flink that refuses is a
+`FlinkError` with Flink's own message.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from oracle.distribution import (
+    cache,
+    classes,
+    flink_home,
+    kafka_classes,
+    kafka_connector,
+    logging_configuration,
+    s3_file_system,
+)
+
+# What Flink's own start scripts pass to Java 17.
+_EXPORTS = ("java.rmi/sun.rmi.registry", "java.security.jgss/sun.security.krb5")
+_OPENS = ("lang", "net", "io", "nio", "lang.reflect", "text", "time", "util", "util.concurrent")
+_OPENS_MORE = ("sun.nio.ch", "java.util.concurrent.atomic", "java.util.concurrent.locks")
+
+_START_SECONDS = 120
+_GRACE_SECONDS = 90
+
+
+class FlinkError(Exception):
+    """Flink (or the harness in the JVM) refused a command; the text is Flink's chain of messages."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A scenario in a shape.
+
+    `parameters` are the scenario's own (its class tells which). `exceptions` gives operators by name another
+    parallelism. `max_parallelism` is None if the user never set it; `max_exceptions` gives operators by name another
+    one, if they are not chained. `configuration` holds further options of Flink.
+    """
+
+    scenario: str
+    parallelism: int
+    parameters: Mapping[str, int] = field(default_factory=dict)
+    exceptions: Mapping[str, int] = field(default_factory=dict)
+    max_parallelism: int | None = None
+    max_exceptions: Mapping[str, int] = field(default_factory=dict)
+    backend: str = "hashmap"
+    compression: bool = False
+    configuration: Mapping[str, str] = field(default_factory=dict)
+
+    def with_(self, **changes: Any) -> Job:
+        return replace(self, **changes)
+
+    def document(self) -> dict[str, Any]:
+        """What the JVM reads; options whose name differs between releases are given in both."""
+        document = asdict(self)
+        backend = document.pop("backend")
+        document["max_parallelism"] = self.max_parallelism or 0
+        document["configuration"] = {
+            "state.backend": backend,
+            "state.backend.type": backend,
+            "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+            **self.configuration,
+        }
+        return document
+
+
+def jvm_options() -> list[str]:
+    """For a JVM that starts fast and lives short, open where Flink needs it."""
+    opens = [f"java.base/java.{name}" for name in _OPENS] + [f"java.base/{name}" for name in _OPENS_MORE]
+    return [
+        *("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+        *(f"--add-exports={name}=ALL-UNNAMED" for name in _EXPORTS),
+        *(f"--add-opens={name}=ALL-UNNAMED" for name in opens),
+    ]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a restore showed: the first differences, and how many things of each sort were compared.
+
+    `taken` is the snapshot of the restored job, if one was to be kept.
+    """
+
+    differences: tuple[str, ...]
+    number_of_differences: int
+    compared: Mapping[str, int]
+    subsumed_after: int | None = None
+    taken: Path | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.number_of_differences == 0 and sum(self.compared.values()) > 0
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [f"{self.number_of_differences} differences; compared {dict(self.compared)}", *self.differences]
+        )
+
+
+class Collected(NamedTuple):
+    """A snapshot, and all that its job had emitted before."""
+
+    path: Path
+    results: tuple[str, ...]
+
+
+class Flink:
+    """A running Flink of one release. A context manager; many cases share it.
+
+    `options` are further options of the cluster, for what a job's own configuration cannot say. Some that begin with
+    `s3.` bring Flink's S3 file system with them. With `kafka`, a release of
+    the connector, there are also the scenarios that read from Kafka.
+    """
+
+    def __init__(self, version: str, options: Mapping[str, str] | None = None, *, kafka: str | None = None) -> None:
+        self.version = version
+        self._work = Path(tempfile.mkdtemp(prefix=f"flink-{version}-"))
+        logs = cache() / "logs"
+        logs.mkdir(parents=True, exist_ok=True)
+        self.log = logs / f"flink-{version}-{os.getpid()}.log"
+        jars = [classes(version), *flink_home(version)]
+        if any(option.startswith("s3.") for option in options or {}):
+            jars.append(s3_file_system(version))
+        if kafka:
+            jars += [kafka_classes(version, kafka), *kafka_connector(kafka)]
+        command = [
+            *("java", "-Xmx1200m", "-XX:MaxDirectMemorySize=500m", *jvm_options()),
+            f"-Dlog4j.configurationFile={logging_configuration()}",
+            *("-cp", os.pathsep.join(map(str, jars))),
+            *("harness.Server", str(self._work), json.dumps(dict(options or {}))),
+        ]
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, bufsize=0
+            )
+        self._pending = b""
+        self._read(_START_SECONDS)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the JVM and removes what it kept on disk."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+        shutil.rmtree(self._work, ignore_errors=True)
+
+    def command(self, name: str, *, timeout: float = 90, **arguments: Any) -> Any:
+        """Runs one command in the JVM. A JVM that does not answer in time is killed."""
+        line = json.dumps({"command": name, "timeout": timeout, **arguments})
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(line.encode() + b"\n")
+        except BrokenPipeError:
+            raise FlinkError(f"Flink {self.version} is gone; its log: {self.log}") from None
+        answer = self._read(timeout + _GRACE_SECONDS)
+        if "error" in answer:
+            raise FlinkError(answer["error"])
+        return answer["result"]
+
+    def _read(self, timeout: float) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            while b"\n" not in self._pending:
+                if not selector.select(timeout):
+                    self._process.kill()
+                    raise FlinkError(f"Flink {self.version} did not answer; its log: {self.log}")
+                data = os.read(self._process.stdout.fileno(), 1 << 16)
+                if not data:
+                    raise FlinkError(f"Flink {self.version} ended; its log: {self.log}")
+                self._pending += data
+        line, self._pending = self._pending.split(b"\n", 1)
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def snapshot(self, job: Job, directory: Path, *kinds: str, timeout: float = 90) -> Path:
+        """As `snapshots`; returns the last one's directory."""
+        return self.snapshots(job, directory, *kinds, timeout=timeout)[-1]
+
+    def snapshots(
+        self,
+        job: Job,
+        directory: Path,
+        *kinds: str,
+        restored: Path | None = None,
+        claim_mode: str = "NO_CLAIM",
+        timeout: float = 90,
+    ) -> list[Path]:
+        """Runs the first phase of `job` and takes snapshots of these kinds below `directory`, one after the other.
+
+        A kind is `canonical` (the default), `native` or `checkpoint` (retained); `wave` is none, but lets the job go on
+        a bit. If a snapshot is `restored`, it stands for the first phase. Returns the directories of all.
+        """
+        answer = self.command(
+            "snapshot",
+            timeout=timeout,
+            job=job.document(),
+            directory=str(directory),
+            kinds=list(kinds or ("canonical",)),
+            restored=str(restored or ""),
+            claim_mode=claim_mode,
+        )
+        return [Path(path) for path in answer["paths"]]
+
+    def collect(
+        self,
+        job: Job,
+        directory: Path,
+        results: int,
+        *,
+        kinds: Sequence[str] = ("canonical",),
+        restored: Path | None = None,
+        timeout: float = 90,
+    ) -> Collected:
+        """Runs `job`, or the snapshot `restored` as it, until it has emitted so many results; then takes snapshots.
+
+        Their `kinds` are as in `snapshots`, or `stop`: a savepoint that ends the job. The last one is returned.
+        """
+        answer = self.command(
+            "collect",
+            timeout=timeout,
+            job=job.document(),
+            directory=str(directory),
+            results=results,
+            kinds=list(kinds),
+            restored=str(restored or ""),
+        )
+        return Collected(Path(answer["path"]), tuple(answer["results"]))
+
+    def restore(
+        self,
+        path: Path | str,
+        source: Job,
+        job: Job,
+        *,
+        claim_mode: str = "NO_CLAIM",
+        per_subtask: bool = False,
+        again: str | None = None,
+        keep: Path | None = None,
+        shown: int = 20,
+        timeout: float = 120,
+    ) -> Verdict:
+        """Restores the snapshot `path` of `source` as `job`, and judges state and results.
+
+        `per_subtask`: SPLIT elements must lie where Flink's own redistribution from the parallelism of `source` to that
+        of `job` puts them. `again`: the kind of a snapshot to take of the restored job and to restore once more; it is
+        kept below `keep` if that is given. In claim mode `CLAIM`, checkpoints are taken until Flink has deleted the
+        snapshot. Of the differences, the first `shown` are told.
+        """
+        answer = self.command(
+            "restore",
+            timeout=timeout,
+            path=str(path),
+            source=source.document(),
+            job=job.document(),
+            claim_mode=claim_mode,
+            per_subtask=per_subtask,
+            next=again or "",
+            keep=str(keep or ""),
+            shown=shown,
+        )
+        return Verdict(
+            tuple(answer["differences"]),
+            answer["number_of_differences"],
+            answer["compared"],
+            answer.get("subsumed_after"),
+            Path(answer["taken"]) if keep is not None else None,
+        )
+
+    def describe(self, path: Path | str) -> dict[str, Any]:
+        """What Flink's own reader finds in the `_metadata` of a snapshot."""
+        answer: dict[str, Any] = self.command("describe", path=str(path))
+        return answer
+
+    def expected(self, job: Job) -> dict[str, Any]:
+        """The state that a snapshot of `job` holds: keyed values by state and key, operator elements by state."""
+        answer: dict[str, Any] = self.command("expected", job=job.document())
+        return answer
+
+    def redistribute(self, old: Sequence[Sequence[Mapping[str, Any]]], parallelism: int) -> list[list[dict[str, Any]]]:
+        """Who gets which elements, by Flink's `RoundRobinOperatorStateRepartitioner`.
+
+        `old` holds for each old subtask its states `{"name", "mode", "elements": how many}`, `mode` a name of Flink's
+        `OperatorStateHandle.Mode`. The answer holds for each new subtask pieces `{"name", "from": old subtask,
+        "elements": their numbers}`.
+        """
+        answer: list[list[dict[str, Any]]] = self.command(
+            "redistribute", old=[[dict(part) for part in parts] for parts in old], parallelism=parallelism
+        )
+        return answer
+
+    def key_groups(self, **inputs: Sequence[Any]) -> dict[str, list[Any]]:
+        """Values of Flink's `KeyGroupRangeAssignment`, in the order of the inputs.
+
+        `hashes` (hash, max parallelism) → `groups`; `ranges` (max parallelism, parallelism, subtask) → `ranges` (first,
+        last); `owners` (max parallelism, parallelism, key group) → `owners`; `defaults` parallelism → `defaults`.
+        """
+        answer: dict[str, list[Any]] = self.command("key_groups", **dict[str, Any](inputs))
+        return answer

@@ -1,0 +1,28 @@
+"""Jobs that are keyed by the types of keys that the harness makes."""
+
+from __future__ import annotations
+
+from oracle.harness import Job
+
+HASHED_KEYS = (
+    *("Boolean", "Byte", "Short", "Char", "Int", "Long", "Float", "Double", "String", "BigInteger", "BigDecimal"),
+    *("Date", "SqlDate", "SqlTime", "SqlTimestamp", "LocalDate", "LocalTime", "LocalDateTime", "Instant"),
+    *("IntValue", "LongValue", "Tuple0", "Tuple1", "Tuple2", "Tuple25", "Nested tuples", "Either", "List"),
+    *("Row", "Row of none", "Row of bytes", "Nested rows", "Nullable", "Nullable, padded"),
+    *("BinaryRowData of one", "BinaryRowData of a text", "BinaryRowData", "RowData"),
+)
+"""Types of keys whose hash follows from their bytes."""
+
+FOLDED_KEYS = (
+    *("POJO by Objects.hash", "POJO in its own order", "POJO as of Lombok", "POJO as a record", "POJO by its id"),
+    *("POJO by HashCodeBuilder", "POJO of POJOs", "POJO in a tuple"),
+)
+"""Types of keys whose hash is found by trying formulas."""
+
+UNKNOWN_KEYS = ("Enum", "POJO of an enum", "POJO beyond guessing")
+"""Types of keys whose hash is not."""
+
+
+def keyed(before: int, maximum: int, *types: str) -> Job:
+    """A job with one operator by keys of each type."""
+    return Job("keyed", before, {"seed": 7, **dict.fromkeys(types, 1)}, max_parallelism=maximum)

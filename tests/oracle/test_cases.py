@@ -1,0 +1,48 @@
+"""Real Flink makes a snapshot, we rescale it, real Flink judges the result."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from oracle.cases import CASES, Case
+from oracle.harness import Flink
+from oracle.max_parallelism_cases import MAX_PARALLELISM_CASES
+from rescale.errors import UnsupportedError
+from support.pipeline import rescale_snapshot
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """The SHA-256 of every file below a folder."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+@pytest.mark.parametrize("case", [*CASES, *MAX_PARALLELISM_CASES], ids=lambda case: case.name)
+def test_flink_finds_everything_again(flink: Flink, tmp_path: Path, case: Case) -> None:
+    source = flink.snapshot(case.job, tmp_path / "source", case.kind)
+    before = digests(source)
+    target = tmp_path / "target"
+    if case.refused:
+        with pytest.raises(UnsupportedError, match=case.refused):
+            rescale_snapshot(str(source), str(target), **case.shape)
+        assert not target.exists()
+        return
+    rescale_snapshot(str(source), str(target), **case.shape)
+    if case.then:
+        first, target = target, tmp_path / "second target"
+        rescale_snapshot(str(first), str(target), **case.second_shape)
+    assert digests(source) == before
+    verdict = flink.restore(
+        target,
+        case.job,
+        case.restored_job,
+        per_subtask=case.dealt_once,
+        again=case.kind,
+        claim_mode="CLAIM" if case.claim else "NO_CLAIM",
+    )
+    assert verdict.ok, verdict
+    assert verdict.compared["results"] > 0
+    assert target.exists() != case.claim

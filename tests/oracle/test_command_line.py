@@ -1,0 +1,80 @@
+"""Through the real processes: `rescale run` as a user types it, judged by Flink, then `rescale validate`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oracle.harness import Flink, Job
+from rescale.storage.locations import join
+from rescale.storage.store import open_store
+from support.s3 import S3Server
+
+EVERYTHING = Job("everything", parallelism=4, parameters={"seed": 8}, max_parallelism=128)
+RAW = EVERYTHING.with_(parameters={"seed": 8, "raw_keyed": 1, "raw_operator": 1})
+LAZY = EVERYTHING.with_(parameters={"seed": 8, "lazy": 1}, backend="rocksdb", compression=True)
+
+
+def rescale(*words: str) -> dict[str, Any]:
+    """The answer of a command that must succeed."""
+    command = [sys.executable, "-m", "rescale.cli.main", *words, "--output", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("job", "kind", "after"),
+    [(EVERYTHING, "canonical", 3), (RAW, "native", 6), (LAZY, "canonical", 7)],
+    ids=["canonical", "heap with raw state", "other headers, compressed"],
+)
+def test_a_run_on_local_files(flink: Flink, tmp_path: Path, job: Job, kind: str, after: int) -> None:
+    source = str(flink.snapshot(job, tmp_path / "source", kind))
+    target = str(tmp_path / "target")
+    shape = ["--target", target, "--parallelism", str(after)]
+    planned = rescale("plan", source, *shape)
+    outcome = rescale("run", source, *shape)
+    assert outcome["plan"] == planned["plan"]
+    assert rescale("run", source, *shape)["already_published"]
+    verdict = flink.restore(target, job, job.with_(parallelism=after), per_subtask=True)
+    assert verdict.ok, verdict
+    certificate = rescale("validate", source, target)
+    stored = json.loads(Path(outcome["certificate"]).read_text())
+    assert certificate["operators"] == stored["operators"]
+    assert certificate["candidate_sha256"] == outcome["metadata_sha256"] == stored["candidate_sha256"]
+
+
+def test_a_run_to_another_max_parallelism(flink_1_20: Flink, tmp_path: Path) -> None:
+    source = str(flink_1_20.snapshot(LAZY, tmp_path / "source"))
+    target = str(tmp_path / "target")
+    shape = ["--target", target, "--parallelism", "6", "--max-parallelism", "1000"]
+    outcome = rescale("run", source, *shape)
+    # As the outcome says that it must be started: by the option, with nothing in the code.
+    job = LAZY.with_(parallelism=6, max_parallelism=None, configuration={"pipeline.max-parallelism": "1000"})
+    verdict = flink_1_20.restore(target, LAZY, job, per_subtask=True)
+    assert verdict.ok, verdict
+    certificate = rescale("validate", source, target)
+    stored = json.loads(Path(outcome["certificate"]).read_text())
+    assert certificate["operators"] == stored["operators"]
+
+
+def test_a_run_from_files_to_s3(flink_1_20: Flink, s3: S3Server, tmp_path: Path) -> None:
+    bucket = f"cli-{uuid.uuid4().hex[:12]}"
+    s3.create_bucket(bucket)
+    source = str(flink_1_20.snapshot(EVERYTHING, tmp_path / "source"))
+    target = f"s3://{bucket}/rescaled"
+    rescale("run", source, "--target", target, "--parallelism", "5")
+    home = tmp_path / "fetched"
+    home.mkdir()
+    for entry in open_store(target).list(target):
+        (home / entry.uri.rpartition("/")[2]).write_bytes(open_store(target).read(entry.uri, 0, entry.size))
+    assert open_store(target).stat(join(target, "_metadata")) is not None
+    verdict = flink_1_20.restore(home, EVERYTHING, EVERYTHING.with_(parallelism=5), per_subtask=True)
+    assert verdict.ok, verdict

@@ -1,0 +1,35 @@
+"""Flink restores our result and takes a snapshot of its own: both hold the same, as far as `diff` can tell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from oracle.cases import COMPRESSED, ROCKSDB, everything, graph
+from oracle.harness import Flink, Job
+from rescale.snapshot.opening import open_snapshot
+from support.diffing import diff
+from support.pipeline import rescale_snapshot
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        everything(3),
+        everything(3, lazy=1).with_(**ROCKSDB, **COMPRESSED),
+        graph("windows", 3).with_(**ROCKSDB),
+        graph("clicks", 3),
+    ],
+    ids=lambda job: f"{job.scenario}-{job.backend}",
+)
+def test_what_flink_takes_of_the_restored_job_is_equal(flink: Flink, tmp_path: Path, job: Job) -> None:
+    source, target = flink.snapshot(job, tmp_path / "source"), tmp_path / "target"
+    rescale_snapshot(str(source), str(target), parallelism=["4"], max_parallelism=["1000"])
+    restored = job.with_(parallelism=4, max_parallelism=1000)
+    verdict = flink.restore(target, job, restored, again="canonical", keep=tmp_path / "kept")
+    assert verdict.ok, verdict
+    for path in (target, verdict.taken):
+        found = diff(open_snapshot(str(source)), open_snapshot(str(path)))
+        assert found.equal, [state for one in found.operators for state in one.states if not state.equal]
+        assert sum(state.a.count for one in found.operators for state in one.states) > 0

@@ -1,0 +1,53 @@
+"""The committed snapshots are what `expected.json` says: Flink restores them, at another parallelism too."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flink.harness import Flink, Job
+
+from fixtures.table import FIXTURES as TABLE
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+
+
+def documents() -> list[Any]:
+    """Each fixture that can be restored where it lies, and whose content can be foretold."""
+    found = []
+    for path in sorted(FIXTURES.glob("*/expected.json")):
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if document["directory_prefix"] is None and document["job"]["scenario"] != "jam":
+            found.append(pytest.param(path.parent, document, id=path.parent.name))
+    return found
+
+
+@pytest.mark.parametrize(("folder", "document"), documents())
+def test_restores(request: pytest.FixtureRequest, folder: Path, document: dict[str, Any]) -> None:
+    line = "flink_1_20" if document["flink"].startswith("1.") else "flink_2"
+    flink: Flink = request.getfixturevalue(line)
+    job = Job(**document["job"])
+    # Flink does not look for timers on the heap where it is to keep them in RocksDB.
+    plain = job.with_(configuration={name: value for name, value in job.configuration.items() if "timer" in name})
+    parallelism = job.parallelism if "partially" in job.parameters else job.parallelism + 1
+    verdict = flink.restore(folder / document["snapshot"], job, plain.with_(parallelism=parallelism))
+    assert verdict.ok, verdict
+
+
+def test_newer_releases_read_older_snapshots(flink_2: Flink) -> None:
+    for name in ("1.15.4-clicks", "1.17.2-clicks", "1.20-clicks", "2.0.1-clicks"):
+        document = json.loads((FIXTURES / name / "expected.json").read_text(encoding="utf-8"))
+        job = Job(**document["job"])
+        verdict = flink_2.restore(FIXTURES / name / "snapshot", job, job.with_(parallelism=3, backend="rocksdb"))
+        assert verdict.ok, verdict
+
+
+def test_the_table_is_what_is_committed() -> None:
+    committed = {path.parent.name: json.loads(path.read_text()) for path in FIXTURES.glob("*/expected.json")}
+    assert set(committed) == {fixture.name for fixture in TABLE}
+    for fixture in TABLE:
+        document = committed[fixture.name]
+        assert Job(**document["job"]) == fixture.job, fixture.name
+        assert (document["flink"], document["kinds"]) == (fixture.version, list(fixture.kinds)), fixture.name

@@ -1,0 +1,42 @@
+"""ForSt keeps states of the older API in files that nobody can tell from RocksDB's: they are taken alike.
+
+Those of the newer, asynchronous API, which SQL uses if it is told to, are of another kind, and are refused.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from oracle.cases import everything, graph
+from oracle.harness import Flink, FlinkError
+from rescale.errors import UnsupportedError
+from rescale.report.inspection import inspection
+from rescale.snapshot.opening import open_snapshot
+from support.pipeline import execute_without_spark, plan_rescale
+
+JOB = everything(3).with_(backend="forst")
+ASYNCHRONOUS = graph("sql", 2).with_(backend="forst", configuration={"table.exec.async-state.enabled": "true"})
+
+
+def test_flink_goes_on_from_state_of_forst(flink_2: Flink, tmp_path: Path) -> None:
+    source = flink_2.snapshot(JOB, tmp_path / "source", "native")
+    assert {kind for o in open_snapshot(str(source)).operators for kind in o.kinds} == {"RocksDB directories"}
+    copy, canonical = tmp_path / "copy", tmp_path / "canonical"
+    execute_without_spark(plan_rescale(str(source), str(copy)))
+    execute_without_spark(plan_rescale(str(source), str(canonical), ["4"], max_parallelism=["256"], format="canonical"))
+    assert flink_2.restore(copy, JOB, JOB.with_(parallelism=2), again="native").ok
+    rescaled = JOB.with_(parallelism=4, max_parallelism=256)
+    assert flink_2.restore(canonical, JOB, rescaled.with_(backend="rocksdb"), again="canonical").ok
+    with pytest.raises(FlinkError, match="Not support restoring"):
+        flink_2.restore(canonical, JOB, rescaled)
+
+
+@pytest.mark.parametrize("wanted", ["keep", "canonical"])
+def test_state_of_the_asynchronous_api_is_refused(flink_2: Flink, tmp_path: Path, wanted: str) -> None:
+    source = flink_2.snapshot(ASYNCHRONOUS, tmp_path / "source", "native")
+    assert "(ForSt keyed state)" in inspection(open_snapshot(str(source)))["kind"]
+    with pytest.raises(UnsupportedError, match="ForSt holds for the asynchronous API"):
+        plan_rescale(str(source), str(tmp_path / "target"), format=wanted)
+    assert not (tmp_path / "target").exists()

@@ -1,0 +1,87 @@
+"""The user says how keys hash, by a formula or a function; each record's key group says whether that is true."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from oracle.harness import Flink
+from oracle.key_types import keyed
+from rescale.errors import IntegrityError, RequestError
+from support.pipeline import rescale_snapshot, shared_spark
+
+ADDRESS = "POJO by Objects.hash"
+SECRET = "POJO beyond guessing"
+
+FUNCTIONS = '''
+def secret(key):
+    """number ^ Integer.rotateLeft(word.hashCode(), 7), of a PojoSerializer's bytes: flags, number, word."""
+    at, number, word = 7, int.from_bytes(key[2:6], "big"), 0
+    size, at = varint(key, at)
+    for _ in range(size - 1):
+        unit, at = varint(key, at)
+        word = (31 * word + unit) % 2**32
+    return number ^ (word << 7 | word >> 25) % 2**32
+
+
+def wrong(key):
+    return secret(key) ^ 1
+
+
+def varint(key, at):
+    value = shift = 0
+    while key[at] & 0x80:
+        value |= (key[at] & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+    return value | key[at] << shift, at + 1
+'''
+
+
+def test_a_given_formula_is_taken(flink: Flink, tmp_path: Path) -> None:
+    job = keyed(2, 128, ADDRESS, "Long")
+    source, target = str(flink.snapshot(job, tmp_path / "source")), str(tmp_path / "target")
+    formula = f"by {ADDRESS}=objects-hash(area,number,town)"
+    rescale_snapshot(source, target, max_parallelism=["1000"], key_hash=[formula])
+    verdict = flink.restore(target, job, job.with_(max_parallelism=1000))
+    assert verdict.ok, verdict
+
+
+@pytest.mark.parametrize("given", ["objects-hash(number,area,town)", "lombok(area,number,town)", "record(town)"])
+def test_a_wrong_formula_is_found_out(flink_1_20: Flink, tmp_path: Path, given: str) -> None:
+    source = str(flink_1_20.snapshot(keyed(2, 128, ADDRESS), tmp_path / "source"))
+    with pytest.raises(IntegrityError, match="key group"):
+        rescale_snapshot(source, str(tmp_path / "target"), max_parallelism=["1000"], key_hash=[given])
+    assert not (tmp_path / "target" / "_metadata").exists()
+
+
+@pytest.mark.parametrize("given", ["objects-hash(area,town,street)", "objects-hash(area)(town)", "java", "my hash"])
+def test_what_is_no_hash_for_the_keys_is_refused_by_the_plan(flink_1_20: Flink, tmp_path: Path, given: str) -> None:
+    source = str(flink_1_20.snapshot(keyed(2, 128, ADDRESS), tmp_path / "source"))
+    with pytest.raises(RequestError):
+        rescale_snapshot(source, str(tmp_path / "target"), max_parallelism=["1000"], key_hash=[given])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["source"]
+
+
+@pytest.fixture(scope="module")
+def module(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A module with functions of the user's, installed where Spark runs."""
+    path = tmp_path_factory.mktemp("modules") / "hashes_of_ours.py"
+    path.write_text(FUNCTIONS)
+    shared_spark().addPyFile(str(path))
+    return path.stem
+
+
+def test_a_function_of_the_users_own(flink: Flink, tmp_path: Path, module: str) -> None:
+    job = keyed(2, 128, SECRET, "Long")
+    source = str(flink.snapshot(job, tmp_path / "source"))
+    with pytest.raises(IntegrityError, match="key group"):
+        _rescale_with(f"{module}:wrong", source, tmp_path / "wrong")
+    assert not (tmp_path / "wrong" / "_metadata").exists()
+    _rescale_with(f"{module}:secret", source, tmp_path / "target")
+    verdict = flink.restore(tmp_path / "target", job, job.with_(max_parallelism=1000, backend="rocksdb"))
+    assert verdict.ok, verdict
+
+
+def _rescale_with(function: str, source: str, target: Path) -> None:
+    rescale_snapshot(source, str(target), max_parallelism=["1000"], key_hash=[f"by {SECRET}={function}"])

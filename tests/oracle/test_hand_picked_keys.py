@@ -1,0 +1,37 @@
+"""A real job whose keys were picked by hand, one for each subtask, is recognised, and what becomes of it foretold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from oracle.harness import Flink, Job
+from rescale.flink.virtual_keys import virtual_keys
+from rescale.insight.databases import looked_through
+from rescale.insight.hand_picked_keys import hand_picked_keys
+from rescale.planning.shape import Shape
+from rescale.snapshot.opening import open_snapshot
+
+PICKED = Job("picked", 5, {"seed": 3}, max_parallelism=128)
+
+
+@pytest.mark.parametrize(("backend", "kind"), [("rocksdb", "canonical"), ("hashmap", "native"), ("rocksdb", "native")])
+def test_keys_that_stand_for_subtasks(flink: Flink, tmp_path: Path, backend: str, kind: str) -> None:
+    snapshot = looked_through(open_snapshot(str(flink.snapshot(PICKED.with_(backend=backend), tmp_path, kind))))
+    (operator,) = [operator for operator in snapshot.operators if operator.keyed or operator.databases]
+    keys = virtual_keys("int", 128, 5)
+    for shape in (Shape(5, 128), Shape(8, 128), Shape(3, 64), Shape(6, 1000)):
+        found = hand_picked_keys(snapshot, operator, shape)
+        assert found is not None
+        assert [int(picked.key) for picked in found.keys] == list(keys)
+        assert found.smallest
+        groups = flink.key_groups(hashes=[(key, shape.max_parallelism) for key in keys])["groups"]
+        owners = flink.key_groups(owners=[(shape.max_parallelism, shape.parallelism, group) for group in groups])[
+            "owners"
+        ]
+        assert [picked.new_subtask for picked in found.keys] == owners
+        assert found.idle == tuple(sorted(set(range(shape.parallelism)) - set(owners)))
+        assert bool(found.idle) == (shape != Shape(5, 128)) or found.crowded
+        assert found.table == virtual_keys("int", shape.max_parallelism, shape.parallelism)
+        assert found.dealt == ("pending",)

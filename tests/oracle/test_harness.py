@@ -1,0 +1,148 @@
+"""The judge is judged first: Flink's own rescaling passes, and what is planted is found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from oracle.harness import Flink, FlinkError, Job, Verdict
+from oracle.key_types import FOLDED_KEYS, HASHED_KEYS, UNKNOWN_KEYS, keyed
+
+EVERYTHING = Job("everything", 4, {"seed": 3}, exceptions={"lists": 3}, max_parallelism=128)
+RAW = EVERYTHING.with_(parameters={"seed": 3, "raw_keyed": 1, "raw_operator": 1})
+
+
+def found_everything(verdict: Verdict) -> bool:
+    """No difference, and something of each sort was compared."""
+    return verdict.ok and all(verdict.compared.values())
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+@pytest.mark.parametrize("kind", ["canonical", "native", "checkpoint"])
+def test_flinks_own_rescaling_passes(flink: Flink, tmp_path: Path, backend: str, kind: str) -> None:
+    job = RAW.with_(backend=backend)
+    path = flink.snapshot(job, tmp_path, kind)
+    for parallelism in (4, 3, 6):
+        verdict = flink.restore(
+            path, job, job.with_(parallelism=parallelism, exceptions={}), per_subtask=True, again="canonical"
+        )
+        assert found_everything(verdict), verdict
+
+
+@pytest.mark.parametrize("keys", [0, 1])
+def test_few_keys_are_no_difference(flink: Flink, tmp_path: Path, keys: int) -> None:
+    job = EVERYTHING.with_(parameters={"seed": 3, "keys": keys}, max_parallelism=None)
+    verdict = flink.restore(flink.snapshot(job, tmp_path), job, job.with_(parallelism=3))
+    assert verdict.ok, verdict
+    assert verdict.compared["results"] > 0
+
+
+@pytest.mark.parametrize("scenario", ["clicks", "windows", "sql", "splits", "async", "cep", "finished"])
+def test_other_graphs_survive_flinks_own_rescaling(flink: Flink, tmp_path: Path, scenario: str) -> None:
+    job = Job(scenario, 4, {"seed": 5}, max_parallelism=128)
+    verdict = flink.restore(flink.snapshot(job, tmp_path), job, job.with_(parallelism=3, backend="rocksdb"))
+    assert verdict.ok, verdict
+    assert verdict.compared["results"] > 0
+
+
+def test_jobs_keyed_by_any_type_survive_flinks_own_rescaling(flink: Flink, tmp_path: Path) -> None:
+    job = keyed(2, 128, *HASHED_KEYS, *FOLDED_KEYS, *UNKNOWN_KEYS)
+    verdict = flink.restore(flink.snapshot(job, tmp_path), job, job.with_(parallelism=1))
+    assert verdict.ok, verdict
+    assert verdict.compared["keyed"] > 50 * len(HASHED_KEYS)
+
+
+@pytest.mark.parametrize(
+    ("planted", "difference"),
+    [
+        ({"seed": 4}, "states/last: key user-1: expected"),
+        ({"keys": 13}, "states/last: key üser-𝄞-12 is lost"),
+        ({"keys": 11}, "states/last: surplus key user-11"),
+        ({"raw_keyed": 0}, "raw/keyed: surplus key group"),
+        ({"raw_operator": 0}, "raw/_default_: operator state that nobody expected"),
+    ],
+)
+def test_a_planted_difference_is_found(
+    flink_1_20: Flink, tmp_path: Path, planted: dict[str, int], difference: str
+) -> None:
+    path = flink_1_20.snapshot(RAW, tmp_path)
+    other = RAW.with_(parameters={**RAW.parameters, **planted})
+    verdict = flink_1_20.restore(path, other, RAW.with_(parallelism=2), shown=1000)
+    assert not verdict.ok
+    assert any(line.startswith(difference) for line in verdict.differences), verdict
+
+
+def test_elements_in_the_wrong_subtask_are_found(flink_1_20: Flink, tmp_path: Path) -> None:
+    path = flink_1_20.snapshot(RAW, tmp_path)
+    moved = flink_1_20.restore(path, RAW, RAW.with_(parallelism=5, exceptions={}), again="canonical")
+    assert moved.ok, moved
+    # The same elements, said to have come from one subtask more: all are there, but not where they would be.
+    verdict = flink_1_20.restore(
+        path, RAW.with_(exceptions={"lists": 4}), RAW.with_(parallelism=5, exceptions={}), per_subtask=True
+    )
+    assert any("lists/numbers in subtask" in line for line in verdict.differences), verdict
+
+
+def test_nothing_compared_is_no_success() -> None:
+    assert not Verdict((), 0, {}).ok
+    assert not Verdict((), 0, {"keyed": 0}).ok
+
+
+def test_flinks_refusal_is_an_error_in_its_words(flink: Flink, tmp_path: Path) -> None:
+    job = Job("clicks", 2, max_parallelism=128)
+    path = flink.snapshot(job, tmp_path)
+    with pytest.raises(FlinkError, match="Max parallelism mismatch"):
+        flink.restore(path, job, job.with_(max_parallelism=64))
+    with pytest.raises(FlinkError, match="Max parallelism mismatch"):
+        flink.restore(path, job, job.with_(max_exceptions={"clicks-per-user": 64}))
+    (path / "_metadata").write_bytes(b"damaged!")
+    with pytest.raises(FlinkError, match="magic number"):
+        flink.restore(path, job, job)
+
+
+def test_a_command_out_of_time_leaves_flink_usable(flink_1_20: Flink, tmp_path: Path) -> None:
+    job = Job("clicks", 2, max_parallelism=128)
+    with pytest.raises(FlinkError, match="out of time"):
+        flink_1_20.snapshot(job, tmp_path, timeout=0.001)
+    assert flink_1_20.snapshot(job, tmp_path).is_dir()
+
+
+def test_a_claimed_snapshot_goes(flink: Flink, tmp_path: Path) -> None:
+    path = flink.snapshot(EVERYTHING, tmp_path)
+    verdict = flink.restore(path, EVERYTHING, EVERYTHING.with_(parallelism=3), claim_mode="CLAIM")
+    assert verdict.ok, verdict
+    assert verdict.subsumed_after is not None
+    assert verdict.subsumed_after > 0
+    assert not path.exists()
+
+
+def test_flinks_redistribution(flink: Flink) -> None:
+    old = [
+        [
+            {"name": "A", "mode": "SPLIT_DISTRIBUTE", "elements": 3},
+            {"name": "B", "mode": "SPLIT_DISTRIBUTE", "elements": 2},
+        ],
+        [
+            {"name": "A", "mode": "SPLIT_DISTRIBUTE", "elements": 4},
+            {"name": "B", "mode": "SPLIT_DISTRIBUTE", "elements": 3},
+        ],
+    ]
+    dealt = [
+        sorted((piece["name"], piece["from"], tuple(piece["elements"])) for piece in pieces)
+        for pieces in flink.redistribute(old, 3)
+    ]
+    assert dealt == [
+        [("A", 0, (0, 1, 2)), ("B", 1, (2,))],
+        [("A", 1, (0, 1)), ("B", 0, (0, 1))],
+        [("A", 1, (2, 3)), ("B", 1, (0, 1))],
+    ]
+
+
+def test_flinks_key_groups(flink: Flink) -> None:
+    assert flink.key_groups(hashes=[(5, 128)], ranges=[(128, 3, 1)], owners=[(128, 3, 100)], defaults=[1, 86, 200]) == {
+        "groups": [126],
+        "ranges": [[43, 85]],
+        "owners": [2],
+        "defaults": [128, 256, 512],
+    }

@@ -1,0 +1,120 @@
+"""Jobs that read from a real Kafka, rescaled from 2 to 3 and back: every record arrives exactly once.
+
+The job's first start reads one phase of records from the topics, each later one what was written meanwhile. What we say
+of a snapshot is compared with what Kafka and Flink did: the next record of each partition is the number of records that
+it had, and a job's first readers are those that the enumerator chose. A partition appears before the last start: it is
+read from its earliest record, by the subtask that its name says, though the job is told to begin with the latest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from oracle.distribution import KAFKA_CONNECTORS, LINES
+from oracle.harness import Flink, Job
+from rescale.flink.kafka.position import owner
+from rescale.snapshot.findings import findings
+from rescale.snapshot.kafka.audit import audit
+from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets, missing_offsets
+from rescale.snapshot.opening import open_snapshot
+from support.kafka_broker import running_broker
+from support.kafka_topics import late_partition, records, totals
+from support.needs import need
+from support.pipeline import rescale_snapshot
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[str]:
+    need("mvn", "a Kafka broker and the connectors come from Maven")
+    with running_broker() as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def kafka_1_20() -> Iterator[Flink]:
+    need("mvn", "a Kafka broker and the connectors come from Maven")
+    with Flink(LINES["1.20"], kafka=KAFKA_CONNECTORS["1.20"]) as flink:
+        yield flink
+
+
+@pytest.fixture(scope="module")
+def kafka_2() -> Iterator[Flink]:
+    need("mvn", "a Kafka broker and the connectors come from Maven")
+    with Flink(LINES["2"], kafka=KAFKA_CONNECTORS["2"]) as flink:
+        yield flink
+
+
+def offsets_of(path: Path) -> KafkaOffsets:
+    (offsets,) = kafka_offsets(open_snapshot(str(path)))
+    return offsets
+
+
+@pytest.mark.parametrize(
+    ("line", "scenario", "kind", "seed"),
+    [
+        ("kafka_1_20", "kafka.NewSource", KafkaKind.SOURCE, 1),
+        ("kafka_2", "kafka.NewSource", KafkaKind.SOURCE, 2),
+        ("kafka_1_20", "kafka.OldConsumer", KafkaKind.CONSUMER, 3),
+    ],
+)
+def test_every_record_is_read_once(
+    request: pytest.FixtureRequest, broker: str, tmp_path: Path, line: str, scenario: str, kind: KafkaKind, seed: int
+) -> None:
+    flink: Flink = request.getfixturevalue(line)
+    job = Job(scenario, 2, {"seed": seed}, max_parallelism=128, configuration={"kafka": broker})
+    taken = flink.collect(job, tmp_path / "first", len(records(seed, 0)))
+    assert sorted(taken.results) == records(seed, 0)
+    offsets = offsets_of(taken.path)
+    assert offsets.holders(2) == tuple(owner(*position.partition, 2) for position in offsets.held)
+    for phase, parallelism in ((1, 3), (2, 2)):
+        offsets = offsets_of(taken.path)
+        assert (offsets.kind, offsets.unread, list(audit([offsets]))) == (kind, None, [])
+        assert {str(position.partition): position.next for position in offsets.held} == totals(seed, phase)
+        dealt = dict(zip(offsets.held, offsets.holders(parallelism), strict=True))
+        target = tmp_path / f"rescaled-{parallelism}"
+        rescale_snapshot(str(taken.path), str(target), parallelism=[str(parallelism)])
+        next_job = job.with_(parallelism=parallelism, parameters={"seed": seed, "phase": phase})
+        expected = records(seed, phase)
+        taken = flink.collect(next_job, tmp_path / f"phase-{phase}", len(expected), restored=target)
+        assert sorted(taken.results) == expected
+        after = offsets_of(taken.path)
+        held = {position.partition: subtask for position, subtask in zip(after.held, after.stored_by, strict=True)}
+        expected_holders = {position.partition: subtask for position, subtask in dealt.items()}
+        if phase == 2:
+            late = late_partition(seed)
+            expected_holders[late] = owner(*late, parallelism)
+        assert held == expected_holders
+    assert {str(position.partition): position.next for position in offsets_of(taken.path).held} == totals(seed, 3)
+
+
+def test_what_stop_with_savepoint_makes_of_the_old_consumer(kafka_1_20: Flink, broker: str, tmp_path: Path) -> None:
+    job = Job("kafka.OldConsumer", 2, {"seed": 4}, max_parallelism=128, configuration={"kafka": broker})
+    taken = kafka_1_20.collect(job, tmp_path / "first", len(records(4, 0)), kinds=["stop"])
+    snapshot = open_snapshot(str(taken.path))
+    assert len(missing_offsets(snapshot)) == 1
+    assert any("[kafka-offsets-missing]" in sentence for sentence in findings(snapshot))
+    target = tmp_path / "rescaled"
+    rescale_snapshot(str(taken.path), str(target), parallelism=["3"])
+    again = job.with_(parallelism=3, parameters={"seed": 4, "phase": 1})
+    everything = sorted([*records(4, 0), *records(4, 1)])
+    assert sorted(kafka_1_20.collect(again, tmp_path / "again", len(everything), restored=target).results) == everything
+
+
+@pytest.mark.parametrize(("line", "seed"), [("kafka_1_20", 5), ("kafka_2", 6)])
+def test_a_source_of_several_clusters_is_moved_and_said_not_to_be_read(
+    request: pytest.FixtureRequest, broker: str, tmp_path: Path, line: str, seed: int
+) -> None:
+    flink: Flink = request.getfixturevalue(line)
+    job = Job("kafka.ClusterSource", 2, {"seed": seed}, max_parallelism=128, configuration={"kafka": broker})
+    taken = flink.collect(job, tmp_path / "first", len(records(seed, 0)))
+    offsets = offsets_of(taken.path)
+    assert offsets.kind is KafkaKind.DYNAMIC
+    assert [finding.name for finding in audit([offsets])] == ["kafka-not-read"]
+    target = tmp_path / "rescaled"
+    rescale_snapshot(str(taken.path), str(target), parallelism=["3"])
+    again = job.with_(parallelism=3, parameters={"seed": seed, "phase": 1})
+    expected = records(seed, 1)
+    assert sorted(flink.collect(again, tmp_path / "again", len(expected), restored=target).results) == expected

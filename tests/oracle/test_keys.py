@@ -1,0 +1,133 @@
+"""Flink serializes and hashes random keys; programs of its own snapshots find the same in the bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from oracle.harness import Flink
+from rescale.errors import UnsupportedError
+from rescale.flink.binary import ByteReader
+from rescale.flink.java_hash import WalkedKeys, key_groups_of_hashes, walk_keys
+from rescale.flink.key_hash import KeyHash, choose_hash, known_hash, named_hash
+from rescale.flink.serializers.program import Program, compile_program
+from rescale.flink.serializers.reading import read_snapshot
+
+KEYS = 5_000
+MAX_PARALLELISM = 1_000
+FORMULAS = {
+    "POJO by Objects.hash": "objects-hash(area,number,town)",
+    "POJO in its own order": "objects-hash(train,coach,mark,place)",
+    "POJO as of Lombok": "lombok(boolean open,balance,owner)",
+    "POJO as a record": "record(sensor,at,valid)",
+    "POJO by its id": "record(id)",
+    "POJO by HashCodeBuilder": "17x37(origin,destination,boolean charter)",
+    "POJO of POJOs": "objects-hash(where,guest)(name,age)(area,number,town)",
+    "POJO in a tuple": "objects-hash(area,number,town)",
+}
+"""What fits to keys whose hash is their user's own."""
+
+NOT_GUESSED = {"POJO of an enum": "hold an enum", "POJO beyond guessing": "no formula fits"}
+NOT_HASHED = {
+    *FORMULAS,
+    *NOT_GUESSED,
+    *("Enum", "StringValue", "Map"),
+    *("VoidNamespace", "TimeWindow", "GlobalWindow", "CountWindow", "SQL's TimeWindow"),
+}
+"""The hash is the user's own or another in each JVM, or it is no key."""
+
+BEHIND = b"\xff\x00\xff"
+"""What follows in a composite key is not the key's."""
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Keys of a type one after the other, with something behind each, as Flink made them."""
+
+    name: str
+    made: dict[str, Any]
+
+    @cached_property
+    def snapshot(self) -> Any:
+        return read_snapshot(ByteReader(bytes.fromhex(self.made["snapshot"])))
+
+    @cached_property
+    def written(self) -> list[bytes]:
+        return [bytes.fromhex(key) for key in self.made["keys"]]
+
+    @cached_property
+    def places(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The data, where keys start, and their limits."""
+        sizes = np.array([len(key) for key in self.written], np.int64)
+        limits = np.cumsum(sizes + len(BEHIND))
+        return np.frombuffer(BEHIND.join([*self.written, b""]), np.uint8), limits - sizes - len(BEHIND), limits
+
+    def walk(self, program: Program) -> WalkedKeys:
+        return walk_keys(program, *self.places)
+
+    def choose(self) -> KeyHash:
+        return choose_hash(self.snapshot, *self.places, np.array(self.made["groups"]), MAX_PARALLELISM)
+
+
+def keys_of(flink: Flink, name: str) -> Keys:
+    return Keys(name, flink.command("keys", type=name, seed=1, count=KEYS, max_parallelism=MAX_PARALLELISM))
+
+
+def test_keys_end_and_hash_as_in_flink(flink: Flink) -> None:
+    types = flink.command("key_types")
+    assert set(types) >= NOT_HASHED
+    for name in types:
+        keys = keys_of(flink, name)
+        program = compile_program(keys.snapshot)
+        length = keys.made["length"]
+        assert (name, program.fixed_length) == (name, None if length < 0 else length)
+        assert (name, program.hashable) == (name, name not in NOT_HASHED)
+        walked = keys.walk(program)
+        assert (name, walked.first_wrong()) == (name, None)
+        _, starts, _ = keys.places
+        assert (name, (walked.ends - starts).tolist()) == (name, list(map(len, keys.written)))
+        if walked.codes is not None:
+            assert (name, walked.codes.tolist()) == (name, keys.made["hashes"])
+            assert (name, key_groups_of_hashes(walked.codes, MAX_PARALLELISM).tolist()) == (name, keys.made["groups"])
+
+
+def test_a_formula_is_found_from_keys_and_key_groups(flink: Flink) -> None:
+    for name, formula in FORMULAS.items():
+        keys = keys_of(flink, name)
+        assert (name, known_hash(keys.snapshot)) == (name, None)
+        chosen = keys.choose()
+        assert (name, chosen.name, chosen.known) == (name, formula, False)
+        for found in (chosen, named_hash(keys.snapshot, formula)):
+            codes = keys.walk(found.program).codes
+            assert codes is not None
+            assert (name, codes.tolist()) == (name, keys.made["hashes"])
+
+
+def test_what_cannot_be_found_is_refused(flink: Flink) -> None:
+    for name, why in NOT_GUESSED.items():
+        with pytest.raises(UnsupportedError, match=why):
+            keys_of(flink, name).choose()
+
+
+@pytest.mark.parametrize(
+    ("name", "formula"),
+    [
+        ("POJO by Objects.hash", "objects-hash(number,area,town)"),
+        ("POJO by Objects.hash", "17x31(area,number,town)"),
+        ("POJO in its own order", "objects-hash(coach,mark,place,train)"),
+        ("POJO as of Lombok", "lombok(balance,boolean open,owner)"),
+        ("POJO as of Lombok", "1x59(boolean open,balance,owner)"),
+        ("POJO as a record", "record(sensor,at,boolean valid)"),
+        ("POJO by its id", "record(country,id)"),
+    ],
+)
+def test_no_other_formula_fits_all_keys(flink: Flink, name: str, formula: str) -> None:
+    keys = keys_of(flink, name)
+    codes = keys.walk(named_hash(keys.snapshot, formula).program).codes
+    assert codes is not None
+    assert key_groups_of_hashes(codes, MAX_PARALLELISM).tolist() != keys.made["groups"]

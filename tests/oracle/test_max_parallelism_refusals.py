@@ -1,0 +1,176 @@
+"""Another max parallelism that must not be: refused in the plan, or stopped by what a record's key group tells."""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from oracle.cases import ROCKSDB, everything, graph
+from oracle.harness import Flink, Job
+from oracle.key_types import UNKNOWN_KEYS, keyed
+from rescale.errors import IntegrityError, RequestError, UnsupportedError
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.operator_id import operator_id_of_uid
+from rescale.snapshot.opening import open_snapshot
+from support.pipeline import rescale_snapshot
+
+BY_LONG = keyed(2, 128, "Long")
+"""A key is eight bytes, and hashes to both halves of them."""
+
+
+class Record(NamedTuple):
+    """A record of the state `sum` in the source: the file, where the key begins behind its key group, and that."""
+
+    path: Path
+    key_at: int
+    key_group: int
+
+    @property
+    def key(self) -> bytes:
+        return self.path.read_bytes()[self.key_at : self.key_at + 8]
+
+    def write_key(self, key: bytes) -> None:
+        data = self.path.read_bytes()
+        self.path.write_bytes(data[: self.key_at] + key + data[self.key_at + 8 :])
+
+
+def records(source: Path) -> Iterator[Record]:
+    """Those of `BY_LONG`'s sums, in order of their key groups."""
+    snapshot = open_snapshot(str(source))
+    for stream in snapshot.operators[_number(source)].keyed:
+        assert stream.framing is Framing.CANONICAL
+        assert stream.parsed is not None
+        names = [state.name for state in stream.parsed.states]
+        path = Path(snapshot.files[stream.extent.file][0])
+        data = path.read_bytes()
+        for key_group, extent in enumerate(stream.groups, stream.first_key_group):
+            if extent is not None:
+                for state_id, at in _keys(data, extent.start):
+                    if names[state_id] == "sum":
+                        yield Record(path, at + 1, key_group)
+
+
+def _number(source: Path) -> int:
+    ids = [operator.entry.operator_id for operator in open_snapshot(str(source)).operators]
+    return ids.index(operator_id_of_uid("by Long"))
+
+
+def _keys(data: bytes, at: int) -> Iterator[tuple[int, int]]:
+    """(state id, where the key begins) of the records of the key group `at`."""
+    (state_id,) = struct.unpack_from(">H", data, at)
+    at += 2
+    while state_id != 0xFFFF:
+        (size,) = struct.unpack_from(">i", data, at)
+        key_at = at + 4
+        yield state_id, key_at
+        (value_size,) = struct.unpack_from(">i", data, key_at + size)
+        at = key_at + size + 4 + value_size
+        if data[key_at] & 0x80:
+            (state_id,) = struct.unpack_from(">H", data, at)
+            at += 2
+
+
+def key_group_of(flink: Flink, key: bytes) -> int:
+    """Flink's own, of a `Long`."""
+    (number,) = struct.unpack(">Q", key)
+    (code,) = struct.unpack(">i", struct.pack(">I", (number ^ number >> 32) & 0xFFFFFFFF))
+    group: int = flink.key_groups(hashes=[(code, 128)])["groups"][0]
+    return group
+
+
+@pytest.mark.parametrize(
+    ("job", "kind", "shape", "error", "says"),
+    [
+        (everything(3), "native", {"max_parallelism": ["1000"]}, UnsupportedError, "--type canonical"),
+        (everything(3), "checkpoint", {"max_parallelism": ["64"]}, UnsupportedError, "--type canonical"),
+        (BY_LONG.with_(**ROCKSDB), "native", {"max_parallelism": ["256"]}, UnsupportedError, "--format canonical"),
+        (everything(3, raw_keyed=1), "canonical", {"max_parallelism": ["1000"]}, UnsupportedError, "raw keyed"),
+        (everything(3, raw_keyed=1), "canonical", {"max_parallelism": ["64"]}, UnsupportedError, "raw keyed"),
+        (graph("windows", 3), "canonical", {"max_parallelism": ["256", "all=256"]}, RequestError, "one subtask"),
+        (everything(3), "canonical", {"max_parallelism": ["2"]}, RequestError, "at most 2"),
+        (
+            everything(3),
+            "canonical",
+            {"parallelism": ["65"], "max_parallelism": ["64"]},
+            RequestError,
+            "at most 64",
+        ),
+        *(
+            (keyed(2, 128, name), "canonical", {"max_parallelism": ["1000"]}, UnsupportedError, "divides the old")
+            for name in UNKNOWN_KEYS
+        ),
+    ],
+    ids=lambda value: value.scenario if isinstance(value, Job) else None,
+)
+def test_the_plan_refuses(
+    flink_1_20: Flink,
+    tmp_path: Path,
+    job: Job,
+    kind: str,
+    shape: dict[str, Sequence[str]],
+    error: type[Exception],
+    says: str,
+) -> None:
+    source = flink_1_20.snapshot(job, tmp_path / "source", kind)
+    with pytest.raises(error, match=says):
+        rescale_snapshot(str(source), str(tmp_path / "target"), **shape)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["source"]
+
+
+@pytest.mark.parametrize("maximum", ["1000", "64"])
+def test_a_flipped_bit_in_a_key_is_found(flink: Flink, tmp_path: Path, maximum: str) -> None:
+    source = flink.snapshot(BY_LONG, tmp_path / "source")
+    record = next(records(source))
+    assert key_group_of(flink, record.key) == record.key_group
+    record.write_key(bytes((*record.key[:-1], record.key[-1] ^ 1)))
+    with pytest.raises(IntegrityError) as raised:
+        rescale_snapshot(str(source), str(tmp_path / "target"), max_parallelism=[maximum])
+    _assert_names(raised.value, flink, record)
+    assert not (tmp_path / "target" / "_metadata").exists()
+
+
+@pytest.mark.parametrize("maximum", ["1000", "64"])
+def test_records_in_foreign_key_groups_are_found(flink: Flink, tmp_path: Path, maximum: str) -> None:
+    source = flink.snapshot(BY_LONG, tmp_path / "source")
+    first, second = next(records(source)), list(records(source))[-1]
+    assert first.key_group != second.key_group
+    keys = first.key, second.key
+    first.write_key(keys[1])
+    second.write_key(keys[0])
+    with pytest.raises(IntegrityError) as raised:
+        rescale_snapshot(str(source), str(tmp_path / "target"), max_parallelism=[maximum])
+    _assert_names(raised.value, flink, first if keys[1].hex() in str(raised.value) else second)
+    assert not (tmp_path / "target" / "_metadata").exists()
+
+
+def _assert_names(error: IntegrityError, flink: Flink, record: Record) -> None:
+    """The error names operator, state, key and both key groups."""
+    assert error.operator in ("by Long", operator_id_of_uid("by Long"))
+    assert error.state == "sum"
+    assert record.key.hex() in str(error)
+    assert f"key group {record.key_group} " in str(error.expected)
+    assert str(error.found) == f"key group {key_group_of(flink, record.key)}"
+
+
+def test_the_process_ends_with_4_and_publishes_nothing(flink_1_20: Flink, tmp_path: Path) -> None:
+    source = flink_1_20.snapshot(BY_LONG, tmp_path / "source")
+    record = next(records(source))
+    record.write_key(bytes((*record.key[:-1], record.key[-1] ^ 1)))
+    target = tmp_path / "target"
+    words = ["run", str(source), "--target", str(target), "--max-parallelism", "1000", "--output", "json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "rescale.cli.main", *words], capture_output=True, text=True, check=False, timeout=240
+    )
+    assert done.returncode == 4, done.stderr
+    assert "Traceback" not in done.stderr
+    answer = json.loads(done.stdout)
+    assert (answer["error"], answer["state"]) == ("IntegrityError", "sum")
+    assert record.key.hex() in json.dumps(answer)
+    assert not (target / "_metadata").exists()

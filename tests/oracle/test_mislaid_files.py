@@ -1,0 +1,29 @@
+"""A checkpoint that Flink cannot restore, because a savepoint that it claimed holds the files, is mended as we say."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from oracle.harness import Flink, FlinkError, Job
+from oracle.test_copies import INCREMENTAL
+from rescale.snapshot.findings import findings
+from rescale.snapshot.opening import open_snapshot
+
+JOB = Job("churn", 2, {"seed": 3, "keys": 40}, max_parallelism=128, backend="rocksdb", configuration=INCREMENTAL)
+
+
+def test_the_files_of_a_claimed_savepoint_are_copied_to_where_flink_looks(flink: Flink, tmp_path: Path) -> None:
+    savepoint = flink.snapshot(JOB, tmp_path / "savepoint", "native")
+    checkpoint = flink.snapshots(JOB, tmp_path / "job", "checkpoint", restored=savepoint, claim_mode="CLAIM")[-1]
+    said = findings(open_snapshot(str(checkpoint)))
+    assert "after a restore in CLAIM mode" in said[0]
+    with pytest.raises(FlinkError):
+        flink.restore(checkpoint, JOB, JOB)
+    for uri in open_snapshot(str(checkpoint)).missing:
+        shutil.copy(savepoint / Path(uri).name, uri)
+    assert not any("CLAIM" in one for one in findings(open_snapshot(str(checkpoint))))
+    verdict = flink.restore(checkpoint, JOB, JOB, again="checkpoint")
+    assert verdict.ok, verdict

@@ -1,0 +1,95 @@
+"""What Flink does with RocksDB directories at another parallelism is what we foretell: its own log says."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from oracle.harness import Flink, Job
+from rescale.insight.databases import looked_through
+from rescale.insight.flink_restore import SubtaskRestore, flink_restore
+from rescale.snapshot.opening import open_snapshot
+
+CHURN = Job("churn", 4, {"seed": 3, "keys": 300}, max_parallelism=128, backend="rocksdb")
+INGEST = {"state.backend.rocksdb.use-ingest-db-restore-mode": "true"}
+
+_RANGE = r"\[(\d+), (\d+)\]"
+_RECOVERY = re.compile(rf"Starting RocksDB incremental recovery in operator .* target key-group range {_RANGE}\. .*")
+_BASE = re.compile(rf"Starting opening base RocksDB instance in operator .* target key-group range {_RANGE} from .*")
+_DELETE = re.compile(rf"Performing range delete for backend with target key-groups range {_RANGE} .* set \[(.*)\] - .*")
+_COPY = re.compile(rf"Starting copy of state handle .* for backend with range {_RANGE} in .*")
+_EXPORTED = re.compile(rf"Completed restore export for backend with range {_RANGE} in .* (\d+) exported handles")
+_HANDLE = re.compile(r"KeyGroupRange\{startKeyGroup=(\d+), endKeyGroup=(\d+)\}")
+_BYTES = re.compile(r"\[(\d+) bytes\]")
+
+
+def logged(log: str, old: dict[tuple[int, int], int]) -> dict[tuple[int, int], SubtaskRestore]:
+    """What each new subtask did, by its key groups; `old` are the old subtasks by theirs."""
+
+    def handles(line: str) -> tuple[int, ...]:
+        return tuple(old[int(first), int(last)] for first, last in _HANDLE.findall(line))
+
+    done: dict[tuple[int, int], SubtaskRestore] = {}
+    for line in log.splitlines():
+        for pattern in (_RECOVERY, _BASE, _DELETE, _COPY):
+            if not (found := pattern.search(line)):
+                continue
+            own = int(found[1]), int(found[2])
+            if pattern is _RECOVERY:
+                read = sum(map(int, _BYTES.findall(line)))
+                done[own] = SubtaskRestore(-1, own, handles(line), read, 0)
+            elif pattern is _BASE:
+                (base,) = handles(line)
+                done[own] = replace(done[own], base=base)
+            elif pattern is _DELETE:
+                bounds = [int(byte) for byte in re.findall(r"-?\d+", found[3])]
+                hidden = tuple((a & 0xFF, (b & 0xFF) - 1) for a, b in zip(bounds[::2], bounds[1::2], strict=True))
+                done[own] = replace(done[own], hidden=hidden)
+            else:
+                done[own] = replace(done[own], copied=(*done[own].copied, *handles(line)))
+    return done
+
+
+def restored(flink: Flink, path: Path, source: Job, job: Job) -> str:
+    """What Flink logged while it restored the savepoint."""
+    before = flink.log.stat().st_size
+    verdict = flink.restore(path, source, job)
+    assert verdict.ok, verdict
+    with flink.log.open("rb") as log:
+        log.seek(before)
+        return log.read().decode()
+
+
+@pytest.mark.parametrize(("parallelism", "others"), [(4, (8, 6, 2)), (3, (4,))])
+def test_flink_downloads_opens_cuts_and_copies_as_foretold(
+    flink: Flink, tmp_path: Path, parallelism: int, others: tuple[int, ...]
+) -> None:
+    job = CHURN.with_(parallelism=parallelism)
+    path = flink.snapshot(job, tmp_path, "native")
+    (visits,) = [operator for operator in open_snapshot(str(path)).operators if operator.databases]
+    old = {(database.key_groups.first, database.key_groups.last): database.subtask for database in visits.databases}
+    for other in others:
+        done = logged(restored(flink, path, job, job.with_(parallelism=other)), old)
+        foretold = flink_restore(visits, other).subtasks
+        assert done == {one.key_groups: replace(one, subtask=-1, by_record=0) for one in foretold}
+        assert any(one.copied for one in foretold) == (other != 8)
+
+
+def test_flink_2_ingests_instead_if_it_is_told_to(flink_2: Flink, tmp_path: Path) -> None:
+    """All databases of a fresh savepoint; of one that an earlier rescale left rows in, those without such rows."""
+    fresh = flink_2.snapshot(CHURN, tmp_path / "fresh", "native")
+    six = CHURN.with_(parallelism=6)
+    (clipped,) = flink_2.snapshots(six, tmp_path / "clipped", "native", restored=fresh)
+    for path, source, parallelism in ((fresh, CHURN, 6), (clipped, six, 4)):
+        (visits,) = [o for o in looked_through(open_snapshot(str(path))).operators if o.databases]
+        job = CHURN.with_(parallelism=parallelism, configuration=INGEST)
+        log = restored(flink_2, path, source, job)
+        foretold = flink_restore(visits, parallelism).subtasks
+        exported = {(int(m[1]), int(m[2])): int(m[3]) for m in _EXPORTED.finditer(log)}
+        assert exported == {one.key_groups: len(one.handles) - len(one.foreign) for one in foretold if one.copied}
+        assert any(one.foreign for one in foretold) == (path == clipped)
+        reads = {(int(m[1]), int(m[2])): sum(map(int, _BYTES.findall(m[0]))) for m in _RECOVERY.finditer(log)}
+        assert reads == {one.key_groups: one.read for one in foretold}

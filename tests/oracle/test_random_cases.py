@@ -1,0 +1,117 @@
+"""Jobs, snapshots and shapes that nobody thought of: drawn by a number, rescaled in a random order of tasks.
+
+The tables of cases hold what somebody did think of. What was found here first belongs into them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from oracle.harness import Flink, Job
+from oracle.key_types import FOLDED_KEYS, HASHED_KEYS
+from support.pipeline import execute_without_spark, plan_rescale
+
+SEEDS = range(10)
+SCENARIOS = ("everything", "everything", "keyed", "keyed", "windows", "clicks", "sql", "cep", "splits", "churn")
+KINDS = ("canonical", "native", "checkpoint")
+OPTIONS: Sequence[Mapping[str, str]] = (
+    {},
+    {"state.backend.incremental": "true", "execution.checkpointing.incremental": "true"},
+    {"state.backend.rocksdb.timer-service.factory": "HEAP"},
+    {"state.backend.rocksdb.memory.partitioned-index-filters": "true"},
+)
+MOST = 2000
+"""The largest max parallelism: of more key groups, the tables have some, over which Flink takes its time."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A snapshot of `kind` of `job`, to be rescaled as `shape` says, restored as `restored`, then taken as `again`."""
+
+    job: Job
+    kind: str
+    restored: Job
+    again: str
+    format: str = "keep"
+    shape: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+def draw(seed: int) -> Drawn:
+    random = Random(seed)
+    job = _job(random)
+    kind = random.choice(KINDS)
+    if kind == "native" and "HEAP" in job.configuration.values():
+        kind = "checkpoint"  # or Flink leaves the timers out
+    again, own = random.choice(KINDS), kind != "canonical"
+    if own and job.backend == "rocksdb" and random.random() < 0.3:
+        return Drawn(job, kind, job, again)
+    parallelism = random.randint(1, 9)
+    maximum = job.max_parallelism
+    if not (own and job.backend == "hashmap") and "raw_keyed" not in job.parameters and random.random() < 0.7:
+        maximum = _maximum(random, parallelism)
+    elif maximum is not None:
+        parallelism = min(parallelism, maximum)
+    return Drawn(
+        job,
+        kind,
+        job.with_(
+            parallelism=parallelism,
+            max_parallelism=maximum,
+            exceptions={},
+            backend="hashmap" if own and job.backend == "hashmap" else random.choice(("hashmap", "rocksdb")),
+            configuration={},
+        ),
+        again,
+        "canonical" if own and job.backend == "rocksdb" else "keep",
+        {"parallelism": [str(parallelism)], "max_parallelism": [str(maximum)]},
+    )
+
+
+def _job(random: Random) -> Job:
+    scenario = random.choice(SCENARIOS)
+    parallelism = random.randint(1, 6)
+    maximum = _maximum(random, max(parallelism, 10))
+    parameters = {"seed": random.randrange(1000)}
+    exceptions = {}
+    if scenario == "everything":
+        parameters["keys"] = random.choice((0, 1, 5, 40))
+        parameters |= {switch: 1 for switch in ("lazy", "raw_keyed", "raw_operator") if random.random() < 0.3}
+        exceptions = {name: random.randint(1, 7) for name in ("lists", "rules", "states") if random.random() < 0.3}
+    elif scenario == "keyed":
+        types = random.sample(HASHED_KEYS, 3) + (random.sample(FOLDED_KEYS, 1) if maximum >= 64 else [])
+        parameters |= dict.fromkeys(types, 1)
+    elif scenario == "churn":
+        parameters["keys"] = random.choice((1, 30, 200))
+    backend = random.choice(("hashmap", "rocksdb"))
+    return Job(
+        scenario,
+        parallelism,
+        parameters,
+        exceptions,
+        maximum,
+        backend=backend,
+        compression=random.random() < 0.3,
+        configuration=random.choice(OPTIONS) if backend == "rocksdb" else {},
+    )
+
+
+def _maximum(random: Random, least: int) -> int:
+    """Small, a power of two, or anything."""
+    upper = random.choice((300, 1 << random.randint(4, 10), MOST))
+    return random.choice((max(least, upper), random.randint(least, max(least, upper))))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_flink_goes_on_from_what_nobody_thought_of(flink_2: Flink, tmp_path: Path, seed: int) -> None:
+    drawn = draw(seed)
+    source = flink_2.snapshot(drawn.job, tmp_path / "source", drawn.kind)
+    target = tmp_path / "target"
+    plan = plan_rescale(str(source), str(target), format=drawn.format, **drawn.shape)
+    execute_without_spark(plan, order=Random(seed))
+    verdict = flink_2.restore(target, drawn.job, drawn.restored, per_subtask=True, again=drawn.again)
+    assert verdict.ok, f"{drawn}: {verdict}"

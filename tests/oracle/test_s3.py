@@ -1,0 +1,71 @@
+"""A savepoint in S3 is rescaled in S3, and Flink restores the result straight from there."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from oracle.distribution import LINES
+from oracle.harness import Flink, Job
+from oracle.test_copies import INCREMENTAL
+from rescale.storage.locations import join
+from rescale.storage.store import open_store
+from support.edited import edit, repointed
+from support.needs import need
+from support.pipeline import rescale_snapshot
+from support.s3 import S3Server
+
+
+@pytest.fixture(params=LINES.values())
+def flink_with_s3(request: pytest.FixtureRequest, s3: S3Server) -> Iterator[Flink]:
+    need("javac", "real Flink is driven by Java that is compiled for it (a JDK 17)")
+    need("mvn", "Flink's S3 file system comes from Maven")
+    with Flink(request.param, s3.flink_options) as flink:
+        yield flink
+
+
+@pytest.mark.parametrize(("kind", "maximum"), [("canonical", 128), ("native", 128), ("canonical", 1000)])
+def test_flink_restores_straight_from_s3(
+    flink_with_s3: Flink, s3: S3Server, tmp_path: Path, kind: str, maximum: int
+) -> None:
+    job = Job("everything", parallelism=4, parameters={"seed": 3}, max_parallelism=128)
+    savepoint = flink_with_s3.snapshot(job, tmp_path, kind)
+    bucket = f"flink-{uuid.uuid4().hex[:12]}"
+    s3.create_bucket(bucket)
+    source, target = f"s3://{bucket}/savepoint", f"s3://{bucket}/rescaled"
+    for file in savepoint.iterdir():
+        open_store(source).put(join(source, file.name), file.read_bytes())
+    rescale_snapshot(source, target, parallelism=["3"], max_parallelism=[str(maximum)])
+    restored = job.with_(parallelism=3, max_parallelism=maximum)
+    verdict = flink_with_s3.restore(target, job, restored, per_subtask=True)
+    assert verdict.ok, verdict
+
+
+@pytest.mark.parametrize("flink_with_s3", [*LINES.values()][-1:], indirect=True)
+def test_flink_restores_a_copy_of_rocksdb_directories_from_s3(
+    flink_with_s3: Flink, s3: S3Server, tmp_path: Path
+) -> None:
+    """Of an incremental checkpoint, whose handles are absolute; the original is gone."""
+    job = Job("everything", parallelism=3, parameters={"seed": 5}, max_parallelism=128, backend="rocksdb")
+    job = job.with_(configuration=INCREMENTAL)
+    checkpoint = flink_with_s3.snapshot(job, tmp_path, "checkpoint")
+    bucket = f"flink-{uuid.uuid4().hex[:12]}"
+    s3.create_bucket(bucket)
+    home, target = f"s3://{bucket}/flink", f"s3://{bucket}/copy"
+    edit(
+        checkpoint,
+        lambda metadata: repointed(
+            metadata, lambda path: path.removeprefix("file:").replace(str(tmp_path), f"s3a://{bucket}/flink")
+        ),
+    )
+    store = open_store(home)
+    for file in tmp_path.rglob("*"):
+        if file.is_file():
+            store.put(file.as_posix().replace(str(tmp_path), home), file.read_bytes())
+    rescale_snapshot(str(checkpoint).replace(str(tmp_path), home), target)
+    store.delete([entry.uri for entry in store.list(home)])
+    verdict = flink_with_s3.restore(target, job, job.with_(parallelism=2), again="checkpoint")
+    assert verdict.ok, verdict
