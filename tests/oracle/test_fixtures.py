@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flink.harness import Flink, Job
 
 from fixtures.table import FIXTURES as TABLE
+from oracle.harness import Flink, Job
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 

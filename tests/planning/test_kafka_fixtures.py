@@ -10,13 +10,13 @@ import pytest
 
 from fixtures.table import KAFKA_FIXTURES, KafkaFixture
 from rescale.flink.kafka.position import owner
-from rescale.planning.findings import findings
-from rescale.planning.kafka import KafkaKind, KafkaOffsets, kafka_offsets, missing_offsets
-from rescale.planning.kafka_audit import audit
-from rescale.planning.opening import open_snapshot
 from rescale.planning.planner import make_plan
 from rescale.planning.request import make_request
-from rescale.planning.snapshot import Snapshot
+from rescale.snapshot.findings import findings
+from rescale.snapshot.kafka.audit import audit
+from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets, missing_offsets
+from rescale.snapshot.model import Snapshot
+from rescale.snapshot.opening import open_snapshot
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "kafka"
 STOPPED = next(fixture for fixture in KAFKA_FIXTURES if fixture.kinds == ("stop",))
