@@ -17,7 +17,7 @@ from rescale.flink.virtual_keys import virtual_keys
 from rescale.insight import lone_keys
 from rescale.insight.hand_picked_keys import HandPickedKeys, hand_picked_keys
 from rescale.insight.insight import snapshot_insight
-from rescale.planning.shape import Shape
+from rescale.planning.operator_shapes import Shape
 from rescale.snapshot.model import Snapshot
 from rescale.storage.store import Pin
 from support.canonical import Record, write_group

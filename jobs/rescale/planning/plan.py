@@ -20,7 +20,6 @@ from rescale.errors import SnapshotError
 from rescale.flink.key_groups import subtask_of_key_group
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.start import Start, start_of
-from rescale.planning.places import Places
 from rescale.storage.store import Pin
 
 FORMAT = 4
@@ -293,10 +292,6 @@ class Plan:
             [(operator.parallelism, operator.max_parallelism) for operator in self.operators],
             [(operator.new_parallelism, operator.new_max_parallelism) for operator in self.operators],
         )
-
-    @property
-    def places(self) -> Places:
-        return Places(self.target, self.digest)
 
     def file_name(self, operator: OperatorPlan, stream: NewStream) -> str:
         """Of a new stream in the target; it names the plan, so that files of two plans never mix."""

@@ -16,6 +16,7 @@ from rescale.execution.writers.rewrite import compressed
 from rescale.execution.writers.sink import StreamSink
 from rescale.planning.plan import NewStream, OperatorPlan, Plan
 from rescale.storage.store import open_store
+from rescale.target.places import places_of
 
 
 class Written(NamedTuple):
@@ -66,7 +67,7 @@ class Gather:
         else:
             uri = stream_uri(self.plan, operator, stream)
             part_size = part_size_of(self.plan, work.size)
-            sink = StreamSink(uri, self.plan.places.staging, part_size, inline=work.inline)
+            sink = StreamSink(uri, places_of(self.plan).staging, part_size, inline=work.inline)
         if work.first:
             for chunk in Mover(self.plan).chunks(stream.pieces):
                 sink.write(chunk)
