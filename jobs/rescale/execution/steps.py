@@ -11,8 +11,8 @@ from pyspark import SparkContext
 
 from rescale.errors import IntegrityError, SnapshotError
 from rescale.execution.moving import move_streams
-from rescale.execution.validation.certificate import certificate_of
 from rescale.execution.validation.validation import open_result, validate_result
+from rescale.execution.validation.verdict import certificate_of
 from rescale.planning.key_hashes import choose_key_hashes
 from rescale.planning.plan import Plan, Slot
 from rescale.planning.request import parse_key_hashes

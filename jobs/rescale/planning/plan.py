@@ -20,7 +20,7 @@ from rescale.errors import SnapshotError
 from rescale.flink.key_groups import subtask_of_key_group
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.start import Start, start_of
-from rescale.storage.store import Pin
+from rescale.storage.contract import Pin
 
 FORMAT = 4
 
