@@ -108,6 +108,16 @@ class Run:
     def cancel(self) -> None:
         assert self.airflow.api("PATCH", self._path, {"state": "failed"})[0] == 200
 
+    def clear(self, **which: Any) -> None:
+        """Has its tasks done again, all of them or `which`."""
+        status, told = self.airflow.api("POST", f"{self._path}/clear", {"dry_run": False, **which})
+        assert status == 200, told
+
+    def mark(self, task_id: str, state: str) -> None:
+        """Gives a task another state, as a person may."""
+        status, told = self.airflow.api("PATCH", f"{self._path}/taskInstances/{task_id}", {"new_state": state})
+        assert status == 200, told
+
     def task(self, task_id: str) -> dict[str, Any]:
         """The task instance: `state`, `try_number`, `pid` and so on."""
         document: dict[str, Any] = self._get(f"/taskInstances/{task_id}")

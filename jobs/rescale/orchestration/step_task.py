@@ -20,11 +20,16 @@ log = logging.getLogger(__name__)
 
 
 def step_task(
-    step: Step, task_id: str, display_name: str, doc: str, answer: Answer = lambda _, document: document
+    step: Step,
+    task_id: str,
+    display_name: str,
+    doc: str,
+    answer: Answer = lambda _, document: document,
+    **arguments: Any,
 ) -> Any:
     """Given the summary of a plan, a task that has the step run."""
     if DRIVER_POD not in os.environ:
-        return rescale_task(_in_a_process(step, answer), task_id, display_name, doc_md=doc)
+        return rescale_task(_in_a_process(step, answer), task_id, display_name, doc_md=doc, **arguments)
     from rescale.orchestration.pods import StepPod  # it brings a client of Kubernetes
 
     template = os.environ[DRIVER_POD]
@@ -36,6 +41,7 @@ def step_task(
         planned=planned,
         template=template,
         answer=answer,
+        **arguments,
     )
 
 
