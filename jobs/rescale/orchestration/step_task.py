@@ -13,6 +13,7 @@ from typing import Any
 
 from rescale.orchestration.access import DRIVER_POD
 from rescale.orchestration.rescale_task import Answer, Summary, rescale_task
+from rescale.orchestration.telling import StepLog
 from rescale.process import Step, run_step
 from rescale.target.claim import load_plan
 
@@ -52,6 +53,9 @@ def _in_a_process(step: Step, answer: Answer) -> Callable[..., Summary]:
             return {}
         plan = load_plan(planned["plan"])
         words = ["--plan", planned["plan"], "--master", "local[*]"]
-        return answer(plan, run_step(step, plan.places.result(step), words))
+        log.info("the step begins: Spark starts on this machine")
+        document = run_step(step, plan.places.result(step), words, StepLog().say)
+        log.info("the step has ended")
+        return answer(plan, document)
 
     return run

@@ -18,6 +18,8 @@ from rescale.orchestration.form import lines_of, refuse_unknown_fields, request_
 from rescale.orchestration.rescale_task import Summary, rescale_task, skip_task
 from rescale.orchestration.step_task import step_task
 from rescale.orchestration.summaries import certificate_summary, plan_summary, snapshot_summary
+from rescale.orchestration.telling import tell
+from rescale.orchestration.words import in_words_of_the_form
 from rescale.planning.plan import Plan
 from rescale.planning.prepare import prepare
 from rescale.process import Step
@@ -58,7 +60,7 @@ def _inspect(known: Known, params: Any = None, dag: Any = None) -> Summary:
     request = request_of(params, known)
     snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids)
     seen = inspection(snapshot, kafka_offsets(snapshot))
-    log.info("%s", inspection_text(seen))
+    tell(inspection_text(seen))
     _refuse_stopped_consumers(snapshot, lines_of(params, "without_offsets"))
     return snapshot_summary(snapshot, seen)
 
@@ -67,11 +69,11 @@ def _plan(known: Known, params: Any = None) -> Summary:
     """Decides everything, stores the plan beside the target and claims the target for it."""
     plan, snapshot, kafka = prepare(request_of(params, known))
     shown = detailed_summary(plan, snapshot, kafka)
-    log.info("%s", plan_text(shown))
+    tell(plan_text(shown))
     published = is_published(plan)
     if not published:
         claim(plan, accept_unconditional=params["accept_unconditional_publish"])
-        open_store(plan.target).put(plan.places.plan_page, plan_markdown(shown).encode())
+        open_store(plan.target).put(plan.places.plan_page, in_words_of_the_form(plan_markdown(shown)).encode())
     return plan_summary(plan, published=published)
 
 
