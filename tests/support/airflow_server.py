@@ -41,6 +41,12 @@ class AirflowServer:
         """Status and document of an answer."""
         return self._ask(method, f"/api/v2{path}", document, {"Authorization": f"Bearer {self._token}"})
 
+    def ui(self, path: str) -> Any:
+        """What the pages themselves ask for."""
+        status, document = self._ask("GET", f"/ui{path}", None, {"Authorization": f"Bearer {self._token}"})
+        assert status == 200, document
+        return document
+
     def _ask(self, method: str, path: str, document: Any, headers: dict[str, str]) -> tuple[int, Any]:
         data = None if document is None else json.dumps(document).encode()
         headers = {**headers, "Content-Type": "application/json"}
