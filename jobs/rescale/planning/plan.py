@@ -21,6 +21,7 @@ from rescale.flink.key_groups import subtask_of_key_group
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.start import Start, start_of
 from rescale.planning.places import Places
+from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.store import Pin
 
 FORMAT = 4
@@ -293,6 +294,11 @@ class Plan:
             [(operator.parallelism, operator.max_parallelism) for operator in self.operators],
             [(operator.new_parallelism, operator.new_max_parallelism) for operator in self.operators],
         )
+
+    @cached_property
+    def contents(self) -> SnapshotFiles:
+        """What the bytes of the source are read with."""
+        return SnapshotFiles(tuple((file.uri, file.pin) for file in self.files))
 
     @property
     def places(self) -> Places:

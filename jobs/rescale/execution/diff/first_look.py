@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from pyspark import SparkContext
 
-from rescale.execution.diff.digests import Digester, ExtentDigests, ExtentUnit, Files, RecordUnit
-from rescale.execution.diff.found import Side
+from rescale.execution.diff.digests import Digester, ExtentDigests, ExtentUnit, RecordUnit
+from rescale.execution.diff.found import BothFiles, Side
 from rescale.execution.diff.items import Item, Items
 from rescale.execution.diff.pairs import OperatorPair
 from rescale.execution.sources.origins import origins_of
@@ -55,7 +55,7 @@ class FirstLook:
     items: dict[Part, Items] = field(default_factory=dict)
 
 
-def look_first(pairs: Sequence[OperatorPair], files: tuple[Files, Files], spark: SparkContext) -> FirstLook:
+def look_first(pairs: Sequence[OperatorPair], files: BothFiles, spark: SparkContext) -> FirstLook:
     look = FirstLook()
     places: list[_Place] = []
     record_units: list[tuple[int, RecordUnit]] = []

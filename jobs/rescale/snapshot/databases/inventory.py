@@ -9,8 +9,9 @@ from rescale.errors import RescaleError, UnsupportedError
 from rescale.rocksdb.advice import CANONICAL
 from rescale.rocksdb.files import DatabaseFile, needed_files
 from rescale.rocksdb.inventory import take_inventory
+from rescale.rocksdb.manifest import LARGEST_MANIFEST
+from rescale.snapshot.databases.stored_files import stored_files
 from rescale.snapshot.model import Database, LiveTable, Operator, Snapshot
-from rescale.storage.store import open_store
 
 _AT_ONCE = 32
 
@@ -34,15 +35,12 @@ def with_tables(snapshot: Snapshot) -> Snapshot:
 
 
 def _with_tables(snapshot: Snapshot, operator: Operator, database: Database) -> Database:
-    def content(file: DatabaseFile) -> bytes:
-        if file.uri == snapshot.metadata_uri:
-            return snapshot.data[file.start : file.start + file.length]
-        return open_store(file.uri).read(file.uri, file.start, file.length, file.pin)
+    extents = {file.name: file.extent for file in database.files}
 
-    files = []
-    for name, (number, start, length) in database.files:
-        uri, pin = snapshot.files[number]
-        files.append(DatabaseFile(name, uri, length, start, pin))
+    def content(file: DatabaseFile) -> bytes:
+        return snapshot.contents.read(extents[file.name], LARGEST_MANIFEST)
+
+    files = stored_files(snapshot.contents, extents.items())
     try:
         if database.parsed is None:
             raise UnsupportedError("a serializer is not known that hides the names of the states", advice=CANONICAL)
@@ -50,7 +48,6 @@ def _with_tables(snapshot: Snapshot, operator: Operator, database: Database) -> 
         manifest = take_inventory(needed_files(files), content, states)
     except RescaleError as error:
         raise error.located(operator=operator.label) from None
-    extents = {file.name: file.extent for file in database.files}
     tables = tuple(
         LiveTable(states[family.name], live, extents[live.name])
         for family in manifest.column_families
