@@ -11,15 +11,11 @@ from rescale.flink.metadata.model import FIRST_VERSION_WITH_PROPERTIES
 from rescale.flink.metadata.properties import SnapshotType, savepoint_properties, snapshot_type
 from rescale.flink.metadata.reader import read_keyed_handle, read_metadata, read_operator_handle
 from rescale.flink.metadata.writer import write_keyed_handle, write_metadata, write_operator_handle
+from support.snapshots import FIXTURES
 
-FIXTURES = Path(__file__).parent.parent / "fixtures"
-NONE_THERE = pytest.param(
-    None, marks=pytest.mark.skip(reason="no _metadata of Flink lies under tests/fixtures: nothing real was read")
-)
-FILES = [
-    pytest.param(path, id=str(path.parent.relative_to(FIXTURES))) for path in sorted(FIXTURES.glob("**/_metadata"))
-]
-every_file = pytest.mark.parametrize("path", FILES or [NONE_THERE])
+FILES = sorted(FIXTURES.glob("**/_metadata"))
+assert FILES
+every_file = pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.parent.relative_to(FIXTURES)))
 
 
 @every_file
