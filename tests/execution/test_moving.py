@@ -11,8 +11,8 @@ import pytest
 
 from big_savepoint import write_savepoint
 from rescale.errors import SnapshotError, StoreError
+from rescale.execution.progress import Progress
 from rescale.execution.spark.dispatch import run_units
-from rescale.execution.spark.progress import Progress
 from rescale.execution.steps import reshuffle_keyed_state, validate_coverage, validate_published
 from rescale.planning.plan import Plan
 from rescale.storage import store as stores

@@ -11,9 +11,9 @@ from functools import partial
 
 from pyspark import SparkContext
 
+from rescale.execution.progress import Progress
 from rescale.execution.rekeying.streams import rekey_streams
 from rescale.execution.spark.dispatch import run_units, side_by_side
-from rescale.execution.spark.progress import Progress
 from rescale.execution.writers.handles import WrittenStream, written_database, written_handle
 from rescale.execution.writers.move import Moved, Mover, Unit, begun_in_parts, stream_uri
 from rescale.planning.plan import NewStream, OperatorPlan, Plan, Slot

@@ -13,10 +13,10 @@ from rescale.execution.diff.digests import Digester, ExtentDigests, ExtentUnit, 
 from rescale.execution.diff.found import BothFiles, Side
 from rescale.execution.diff.items import Item, Items
 from rescale.execution.diff.pairs import OperatorPair
+from rescale.execution.progress import Progress
 from rescale.execution.sources.origins import origins_of
 from rescale.execution.sources.spans import extent_runs, group_runs
 from rescale.execution.spark.dispatch import run_units
-from rescale.execution.spark.progress import Progress
 from rescale.execution.validation.coverage import groups_of
 from rescale.flink.keyed.heap import is_empty_group
 from rescale.flink.keyed.key_group_table import Framing

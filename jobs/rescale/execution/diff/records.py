@@ -20,9 +20,9 @@ from pyspark import SparkContext
 from rescale.errors import RescaleError
 from rescale.execution.diff.digests import RecordUnit
 from rescale.execution.diff.found import MOST_SHOWN, ONLY_IN, OTHER_NUMBER, OTHER_VALUE, BothFiles, Difference
+from rescale.execution.progress import Progress
 from rescale.execution.sources.group_records import states_of
 from rescale.execution.spark.dispatch import run_units
-from rescale.execution.spark.progress import Progress
 from rescale.flink.keyed.record_digest import Halves, key_digests, record_digests
 from rescale.flink.keyed.record_name import name_record
 from rescale.flink.keyed.records import Records

@@ -30,8 +30,8 @@ from rescale.execution.diff.items import (
 from rescale.execution.diff.operators import opaque_state, operator_differences, shape_of, state_types
 from rescale.execution.diff.pairs import OperatorPair, pair_operators
 from rescale.execution.diff.records import RecordDifferences, differing_records
+from rescale.execution.progress import Progress
 from rescale.execution.spark.dispatch import run_units
-from rescale.execution.spark.progress import Progress
 from rescale.flink.keyed.record_digest import StateDigest
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.planning.plan import Slot

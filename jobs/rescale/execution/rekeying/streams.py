@@ -13,6 +13,7 @@ from functools import partial
 from pyspark import SparkContext
 
 from rescale.errors import RescaleError, SnapshotError, StoreError
+from rescale.execution.progress import Progress
 from rescale.execution.rekeying.gather import Gather, Written
 from rescale.execution.rekeying.lanes import Lane, plan_lanes
 from rescale.execution.rekeying.layout import LaneWork, Merge, stream_parts
@@ -22,7 +23,6 @@ from rescale.execution.rekeying.totals import add_up
 from rescale.execution.rekeying.units import is_shuffled, read_units
 from rescale.execution.rekeying.unshuffled import convert_databases
 from rescale.execution.spark.dispatch import run_units, side_by_side
-from rescale.execution.spark.progress import Progress
 from rescale.execution.spark.shuffle import Shuffle
 from rescale.execution.writers.handles import WrittenStream, written_handle
 from rescale.execution.writers.move import begun_in_parts, stream_uri

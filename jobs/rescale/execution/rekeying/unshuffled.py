@@ -16,13 +16,13 @@ from typing import Protocol
 from pyspark import SparkContext
 
 from rescale.errors import RescaleError, UnsupportedError
+from rescale.execution.progress import Progress
 from rescale.execution.rekeying.layout import part_size_of
 from rescale.execution.rekeying.sources import id_table, operator_source, read_header
 from rescale.execution.rekeying.units import is_shuffled
 from rescale.execution.sources.chunks import Chunk
 from rescale.execution.sources.database_records import database_of_snapshot
 from rescale.execution.spark.dispatch import run_units
-from rescale.execution.spark.progress import Progress
 from rescale.execution.writers.handles import WrittenStream, written_handle
 from rescale.execution.writers.move import stream_uri
 from rescale.execution.writers.rewrite import compressed

@@ -10,10 +10,10 @@ from typing import NamedTuple
 from pyspark import SparkContext
 
 from rescale.errors import IntegrityError, SnapshotError, UnsupportedError
+from rescale.execution.progress import Progress
 from rescale.execution.sources.origins import origins_of
 from rescale.execution.sources.spans import adjacent, bounded_runs, extent_runs
 from rescale.execution.spark.dispatch import run_units
-from rescale.execution.spark.progress import Progress
 from rescale.execution.validation.compare import Comparer, ElementCheck, FileCheck, GroupCheck, Tally
 from rescale.execution.validation.coverage import (
     GroupPair,
