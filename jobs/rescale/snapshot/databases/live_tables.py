@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from rescale.errors import RescaleError, UnsupportedError
-from rescale.rocksdb.advice import CANONICAL
+from rescale.flink.advice import CANONICAL
 from rescale.rocksdb.files import DatabaseFile, needed_files
 from rescale.rocksdb.inventory import take_inventory
 from rescale.rocksdb.manifest import LARGEST_MANIFEST
