@@ -17,8 +17,8 @@ from rescale.orchestration.approval import APPROVED, ASK
 from rescale.orchestration.rescale_task import NOTHING_TO_DO, Summary, rescale_task, skip_task
 from rescale.orchestration.tasks import PLAN, PUBLISH
 from rescale.storage.store import open_store
-from rescale.target.claim import load_plan
-from rescale.target.publish import is_published
+from rescale.target.documents import load_plan
+from rescale.target.publication import is_published
 
 END = "end"
 

@@ -15,7 +15,8 @@ from rescale.orchestration.access import DRIVER_POD
 from rescale.orchestration.rescale_task import Answer, Summary, rescale_task
 from rescale.orchestration.telling import StepLog
 from rescale.process import Step, run_step
-from rescale.target.claim import load_plan
+from rescale.target.documents import load_plan
+from rescale.target.places import places_of
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +55,7 @@ def _in_a_process(step: Step, answer: Answer) -> Callable[..., Summary]:
         plan = load_plan(planned["plan"])
         words = ["--plan", planned["plan"], "--master", "local[*]"]
         log.info("the step begins: Spark starts on this machine")
-        document = run_step(step, plan.places.result(step), words, StepLog().say)
+        document = run_step(step, places_of(plan).result(step), words, StepLog().say)
         log.info("the step has ended")
         return answer(plan, document)
 

@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 from pyspark import SparkContext
 
-from rescale.execution.diff.digests import Digester, ExtentDigests, ExtentUnit, Files, RecordUnit
-from rescale.execution.diff.found import Side
+from rescale.execution.diff.digests import Digester, ExtentDigests, ExtentUnit, RecordUnit
+from rescale.execution.diff.found import BothFiles, Side
 from rescale.execution.diff.items import Item, Items
 from rescale.execution.diff.pairs import OperatorPair
+from rescale.execution.progress import Progress
 from rescale.execution.sources.origins import origins_of
 from rescale.execution.sources.spans import extent_runs, group_runs
 from rescale.execution.spark.dispatch import run_units
-from rescale.execution.spark.progress import Progress
 from rescale.execution.validation.coverage import groups_of
 from rescale.flink.keyed.heap import is_empty_group
 from rescale.flink.keyed.key_group_table import Framing
@@ -55,7 +55,7 @@ class FirstLook:
     items: dict[Part, Items] = field(default_factory=dict)
 
 
-def look_first(pairs: Sequence[OperatorPair], files: tuple[Files, Files], spark: SparkContext) -> FirstLook:
+def look_first(pairs: Sequence[OperatorPair], files: BothFiles, spark: SparkContext) -> FirstLook:
     look = FirstLook()
     places: list[_Place] = []
     record_units: list[tuple[int, RecordUnit]] = []

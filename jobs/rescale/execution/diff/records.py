@@ -18,11 +18,11 @@ import numpy.typing as npt
 from pyspark import SparkContext
 
 from rescale.errors import RescaleError
-from rescale.execution.diff.digests import Files, RecordUnit
-from rescale.execution.diff.found import MOST_SHOWN, ONLY_IN, OTHER_NUMBER, OTHER_VALUE, Difference
+from rescale.execution.diff.digests import RecordUnit
+from rescale.execution.diff.found import MOST_SHOWN, ONLY_IN, OTHER_NUMBER, OTHER_VALUE, BothFiles, Difference
+from rescale.execution.progress import Progress
 from rescale.execution.sources.group_records import states_of
 from rescale.execution.spark.dispatch import run_units
-from rescale.execution.spark.progress import Progress
 from rescale.flink.keyed.record_digest import Halves, key_digests, record_digests
 from rescale.flink.keyed.record_name import name_record
 from rescale.flink.keyed.records import Records
@@ -81,7 +81,7 @@ class Looked(NamedTuple):
 class Looker:
     """Looks at the records of two snapshots, given by their files; travels to the tasks as it is."""
 
-    files: tuple[Files, Files]
+    files: BothFiles
     listing: bool
 
     def __call__(self, look: Look) -> Looked:
@@ -149,7 +149,10 @@ class RecordDifferences(NamedTuple):
 
 
 def differing_records(
-    units: Sequence[RecordUnit], states: Mapping[str, int], files: tuple[Files, Files], spark: SparkContext
+    units: Sequence[RecordUnit],
+    states: Mapping[str, int],
+    files: BothFiles,
+    spark: SparkContext,
 ) -> dict[str, RecordDifferences]:
     """By state the differences of one operator's records; `states` are those that differ, with how many records."""
     differing: dict[str, int] = dict.fromkeys(states, 0)
@@ -180,7 +183,7 @@ def _look(
     units: Sequence[RecordUnit],
     bits: int,
     chosen: Mapping[str, tuple[int, ...]],
-    files: tuple[Files, Files],
+    files: BothFiles,
     spark: SparkContext,
     *,
     listing: bool = False,

@@ -8,9 +8,17 @@ from pyspark import SparkContext
 
 from rescale.execution.diff.contents import Contents
 from rescale.execution.diff.copies import CopyDigester
-from rescale.execution.diff.digests import Files
 from rescale.execution.diff.first_look import FirstLook, Part, look_first
-from rescale.execution.diff.found import OTHER_TYPE, Amount, Difference, OperatorDiff, Side, SnapshotDiff, StateDiff
+from rescale.execution.diff.found import (
+    OTHER_TYPE,
+    Amount,
+    BothFiles,
+    Difference,
+    OperatorDiff,
+    Side,
+    SnapshotDiff,
+    StateDiff,
+)
 from rescale.execution.diff.items import (
     ONLY_BYTES,
     Compared,
@@ -22,8 +30,8 @@ from rescale.execution.diff.items import (
 from rescale.execution.diff.operators import opaque_state, operator_differences, shape_of, state_types
 from rescale.execution.diff.pairs import OperatorPair, pair_operators
 from rescale.execution.diff.records import RecordDifferences, differing_records
+from rescale.execution.progress import Progress
 from rescale.execution.spark.dispatch import run_units
-from rescale.execution.spark.progress import Progress
 from rescale.flink.keyed.record_digest import StateDigest
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.planning.plan import Slot
@@ -38,7 +46,7 @@ def diff_snapshots(a: Snapshot, b: Snapshot, spark: SparkContext) -> SnapshotDif
     `UnsupportedError` where they cannot be compared, `SnapshotError` where one of them cannot be read.
     """
     pairs = pair_operators(a, b)
-    files: tuple[Files, Files] = (a.files, b.files)
+    files: BothFiles = (a.contents, b.contents)
     look = look_first(pairs, files, spark)
     comparison = _Comparison(files, look, spark)
     operators = [comparison.operator(i, pair) for i, pair in enumerate(pairs)]
@@ -60,7 +68,7 @@ def _masters(a: Snapshot, b: Snapshot) -> Iterator[OperatorDiff]:
 class _Comparison:
     """Compares pairs of operators of which a first look has seen everything."""
 
-    def __init__(self, files: tuple[Files, Files], look: FirstLook, spark: SparkContext) -> None:
+    def __init__(self, files: BothFiles, look: FirstLook, spark: SparkContext) -> None:
         self._files = files
         self._look = look
         self._spark = spark

@@ -18,7 +18,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark import Accumulator, SparkContext
 
 from rescale.errors import RescaleError, StoreError
-from rescale.execution.spark.progress import Progress
+from rescale.execution.progress import Progress
 
 SLICE_BYTES = 256 * 1024 * 1024
 SLICE_UNITS = 64

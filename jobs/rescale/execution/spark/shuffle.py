@@ -11,10 +11,10 @@ from typing import TypeVar
 
 from pyspark import SparkContext
 
+from rescale.execution.progress import Progress
 from rescale.execution.rekeying.units import ReadUnit
 from rescale.execution.spark.dispatch import failures_as_ours, reported, slices_of
 from rescale.execution.spark.exchange import send_to_partitions
-from rescale.execution.spark.progress import Progress
 
 R = TypeVar("R")
 Spread = Callable[[Iterable[Sequence[ReadUnit]]], Iterator[tuple[int, bytes]]]

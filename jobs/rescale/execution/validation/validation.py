@@ -10,10 +10,10 @@ from typing import NamedTuple
 from pyspark import SparkContext
 
 from rescale.errors import IntegrityError, SnapshotError, UnsupportedError
+from rescale.execution.progress import Progress
 from rescale.execution.sources.origins import origins_of
 from rescale.execution.sources.spans import adjacent, bounded_runs, extent_runs
 from rescale.execution.spark.dispatch import run_units
-from rescale.execution.spark.progress import Progress
 from rescale.execution.validation.compare import Comparer, ElementCheck, FileCheck, GroupCheck, Tally
 from rescale.execution.validation.coverage import (
     GroupPair,
@@ -94,8 +94,8 @@ def validate_result(
     tallies: dict[int, list[Tally]] = defaultdict(list)
     record_tallies: dict[int, list[RecordTally]] = defaultdict(list)
     # A twin of this run may be writing the same bytes again: of the result, the content counts and not the version.
-    unpinned = tuple((uri, None) for uri, _ in result.files)
-    compare = _Comparers(Comparer(source.files, unpinned), RecordComparer(source.files, unpinned))
+    unpinned = result.contents.unpinned()
+    compare = _Comparers(Comparer(source.contents, unpinned), RecordComparer(source.contents, unpinned))
     for tally in run_units(spark, compare, units, progress):
         if isinstance(tally, RecordTally):
             record_tallies[tally.operator].append(tally)
