@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from pyspark import SparkContext
 
-from rescale.execution.diff.digests import Digester, ExtentDigests, ExtentUnit, RecordUnit
 from rescale.execution.diff.found import BothFiles, Side
 from rescale.execution.diff.items import Item, Items
 from rescale.execution.diff.pairs import OperatorPair
+from rescale.execution.diff.state_digests import Digester, ExtentDigests, ExtentUnit, RecordUnit
 from rescale.execution.progress import Progress
 from rescale.execution.sources.origins import origins_of
 from rescale.execution.sources.spans import extent_runs, group_runs

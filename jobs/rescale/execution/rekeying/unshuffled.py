@@ -18,8 +18,8 @@ from pyspark import SparkContext
 from rescale.errors import RescaleError, UnsupportedError
 from rescale.execution.progress import Progress
 from rescale.execution.rekeying.layout import part_size_of
+from rescale.execution.rekeying.read_units import is_shuffled
 from rescale.execution.rekeying.sources import id_table, operator_source, read_header
-from rescale.execution.rekeying.units import is_shuffled
 from rescale.execution.sources.chunks import Chunk
 from rescale.execution.sources.database_records import database_of_snapshot
 from rescale.execution.spark.dispatch import run_units
@@ -32,7 +32,7 @@ from rescale.planning.pieces import piece_chunks
 from rescale.planning.plan import NewStream, OperatorPlan, Plan, RekeyedDatabase
 from rescale.planning.streams import extent_of
 from rescale.rocksdb.advice import CANONICAL
-from rescale.rocksdb.key_groups import KeyGroupReader
+from rescale.rocksdb.framed_rows import KeyGroupReader
 from rescale.storage.locations import name
 from rescale.target.halves import WrittenHandle
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 from pyspark import SparkContext
 
 from rescale.execution.progress import Progress
-from rescale.execution.rekeying.units import ReadUnit
+from rescale.execution.rekeying.read_units import ReadUnit
 from rescale.execution.spark.dispatch import failures_as_ours, reported, slices_of
 from rescale.execution.spark.exchange import send_to_partitions
 

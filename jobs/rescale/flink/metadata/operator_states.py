@@ -21,7 +21,7 @@ from rescale.flink.metadata.model import (
     SubtaskState,
 )
 from rescale.flink.metadata.operator_handles import read_operator, write_operator
-from rescale.flink.metadata.streams import read_optional_stream, write_stream
+from rescale.flink.metadata.stream_handles import read_optional_stream, write_stream
 
 _FULLY_FINISHED = -1
 _V2_CHAIN_LENGTH = 1
