@@ -16,7 +16,7 @@ from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.smallest_keys import virtual_keys
 from rescale.insight.hand_picked_keys import HandPickedKeys, hand_picked_keys
 from rescale.insight.insight import snapshot_insight
-from rescale.planning.shape import Shape
+from rescale.planning.operator_shapes import Shape
 from rescale.snapshot import snapshot_files
 from rescale.snapshot.model import Snapshot
 from rescale.storage.store import Pin

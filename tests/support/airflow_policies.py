@@ -49,7 +49,7 @@ def _fail_if_asked(context: Context) -> None:
 
 
 def _run_step(step: Any, _: str, arguments: Sequence[str]) -> dict[str, Any]:
-    from rescale.target.claim import load_plan
+    from rescale.target.documents import load_plan
     from support.pipeline import OneProcess, without_spark
     from support.warm import STEPS
 

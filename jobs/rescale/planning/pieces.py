@@ -1,29 +1,92 @@
-"""The bytes of a plan's pieces: of the source, or literals that the plan itself brings."""
+"""What the planners of keyed and of operator state share: pieces, literals, and what may lie inline."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rescale.planning.plan import Piece, Plan
-from rescale.planning.streams import extent_of
+from rescale.planning.plan import Piece
+from rescale.snapshot.locate import Extent
+
+INLINE_LIMIT = 20 * 1024
+"""Largest stream in bytes that may lie in `_metadata` itself (Flink's default `data-inline-threshold`)."""
+
+INLINE_BUDGET = 4 * 1024 * 1024
+"""All inline streams together stay below this, so that `_metadata` stays a small file at any parallelism."""
 
 
-def piece_chunks(plan: Plan, pieces: Iterable[Piece], at_once: int | None = None) -> Iterator[bytes]:
-    """The bytes of the pieces in chunks of at most `at_once` bytes (default: the plan's chunk size)."""
+class Literals:
+    """Bytes that the plan itself brings: merged headers, blocks of empty key groups. Equal ones are kept once."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self._places: dict[bytes, int] = {}
+
+    def piece(self, data: bytes) -> Piece:
+        if data not in self._places:
+            self._places[data] = len(self._data)
+            self._data += data
+        return Piece(None, self._places[data], len(data))
+
+    def bytes(self) -> bytes:
+        return bytes(self._data)
+
+
+class InlineBudget:
+    """Says which streams lie inline: small ones, first come first served, until the budget is spent.
+
+    `spent` are the bytes of those that were taken elsewhere.
+    """
+
+    def __init__(self, spent: int = 0) -> None:
+        self._left = INLINE_BUDGET - spent
+
+    def takes(self, size: int) -> bool:
+        if size > min(INLINE_LIMIT, self._left):
+            return False
+        self._left -= size
+        return True
+
+
+def joined(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
+    """The same bytes in as few pieces as possible: neighbours in a file become one, empty pieces go."""
+    result: list[Piece] = []
     for piece in pieces:
-        if piece.file is None:
-            yield _literal(plan, piece)
+        last = result[-1] if result else None
+        if not piece.length:
+            continue
+        if (
+            last is not None
+            and (last.file, last.ids) == (piece.file, piece.ids)
+            and last.start + last.length == piece.start
+        ):
+            result[-1] = Piece(last.file, last.start, last.length + piece.length, last.ids)
         else:
-            yield from plan.contents.chunks(extent_of(piece), at_once or plan.chunk_size)
+            result.append(piece)
+    return tuple(result)
 
 
-def read_piece(plan: Plan, piece: Piece) -> tuple[str, bytes]:
-    """Where it lies, and all its bytes: a header's, which are few."""
+def piece_of(extent: Extent, ids: int | None = None) -> Piece:
+    return Piece(extent.file, extent.start, extent.length, ids)
+
+
+def extent_of(piece: Piece) -> Extent:
+    """The mirror of `piece_of`, of a piece of a file."""
     if piece.file is None:
-        return plan.target, _literal(plan, piece)
-    extent = extent_of(piece)
-    return plan.contents.uri(extent), plan.contents.read(extent)
+        raise ValueError("a piece of the plan's own literals lies in no file")
+    return Extent(piece.file, piece.start, piece.length)
 
 
-def _literal(plan: Plan, piece: Piece) -> bytes:
-    return plan.literals[piece.start : piece.start + piece.length]
+def split(pieces: Iterable[Piece], lengths: Iterable[int]) -> Iterator[tuple[Piece, ...]]:
+    """The pieces of consecutive runs of bytes, one tuple for each of `lengths`."""
+    queue = iter(pieces)
+    rest: Piece | None = None
+    for length in lengths:
+        run = []
+        while length > 0:
+            piece = rest or next(queue)
+            taken = min(length, piece.length)
+            run.append(piece._replace(length=taken))
+            left = piece.length - taken
+            rest = piece._replace(start=piece.start + taken, length=left) if left else None
+            length -= taken
+        yield tuple(run)

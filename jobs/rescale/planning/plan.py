@@ -20,7 +20,6 @@ from rescale.errors import SnapshotError
 from rescale.flink.key_groups import subtask_of_key_group
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.start import Start, start_of
-from rescale.planning.places import Places
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.store import Pin
 
@@ -299,10 +298,6 @@ class Plan:
     def contents(self) -> SnapshotFiles:
         """What the bytes of the source are read with."""
         return SnapshotFiles(tuple((file.uri, file.pin) for file in self.files))
-
-    @property
-    def places(self) -> Places:
-        return Places(self.target, self.digest)
 
     def file_name(self, operator: OperatorPlan, stream: NewStream) -> str:
         """Of a new stream in the target; it names the plan, so that files of two plans never mix."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from rescale.errors import RescaleError, SnapshotError, StoreError, UnsupportedError
-from rescale.rocksdb.advice import ANOTHER, CANONICAL
+from rescale.flink.advice import ANOTHER, CANONICAL
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.directory import DatabaseDirectory
 from rescale.rocksdb.library import Library, RocksdbError, library

@@ -10,6 +10,7 @@ from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from rescale.flink.keyed.heap_timers import BLOCK_HEAD, EMPTY_BLOCK_SIZE, TimerService, read_services, timer_header
 from rescale.flink.keyed.key_group_table import Framing, group_extents, may_be_canonical
+from rescale.flink.metadata.entries import OperatorState, SubtaskState
 from rescale.flink.metadata.handles import (
     ChangelogHandle,
     ChangelogStreamHandle,
@@ -20,7 +21,6 @@ from rescale.flink.metadata.handles import (
     OperatorHandle,
     Stream,
 )
-from rescale.flink.metadata.model import OperatorState, SubtaskState
 from rescale.flink.operator_state import OperatorStateHeader, element_extents, read_operator_state_header
 from rescale.flink.serializers.snapshot import UnknownSerializer
 from rescale.snapshot.locate import Extent, Locator

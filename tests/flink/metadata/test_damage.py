@@ -8,6 +8,18 @@ import tracemalloc
 import pytest
 
 from rescale.errors import RescaleError, SnapshotError, UnsupportedError
+from rescale.flink.metadata.entries import (
+    FIRST_VERSION_WITH_COORDINATORS,
+    FIRST_VERSION_WITH_MERGED_CHANNELS,
+    FIRST_VERSION_WITH_NAMES,
+    FIRST_VERSION_WITH_PROPERTIES,
+    RELEASES,
+    MasterState,
+    Metadata,
+    OperatorState,
+    Subtask,
+    SubtaskState,
+)
 from rescale.flink.metadata.handles import (
     ChangelogHandle,
     ChangelogStreamHandle,
@@ -29,18 +41,6 @@ from rescale.flink.metadata.handles import (
     SegmentStream,
     SingleChannelHandle,
     StateChange,
-)
-from rescale.flink.metadata.model import (
-    FIRST_VERSION_WITH_COORDINATORS,
-    FIRST_VERSION_WITH_MERGED_CHANNELS,
-    FIRST_VERSION_WITH_NAMES,
-    FIRST_VERSION_WITH_PROPERTIES,
-    RELEASES,
-    MasterState,
-    Metadata,
-    OperatorState,
-    Subtask,
-    SubtaskState,
 )
 from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.metadata.reader import read_metadata

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from rescale.flink.metadata.entries import MasterState, Subtask, SubtaskState
 from rescale.flink.metadata.handles import (
     ChangelogHandle,
     ChangelogStreamHandle,
@@ -29,7 +30,6 @@ from rescale.flink.metadata.handles import (
     SingleChannelHandle,
     StateChange,
 )
-from rescale.flink.metadata.model import MasterState, Subtask, SubtaskState
 from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.metadata.reader import read_keyed_handle, read_metadata
 from rescale.flink.metadata.writer import write_keyed_handle, write_metadata, write_operator_handle

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.metadata.entries import RELEASES, Metadata, Subtask, SubtaskState
 from rescale.flink.metadata.handles import (
     EmptySegmentStream,
     HandleTag,
@@ -21,7 +22,6 @@ from rescale.flink.metadata.handles import (
     SegmentStream,
     SingleChannelHandle,
 )
-from rescale.flink.metadata.model import RELEASES, Metadata, Subtask, SubtaskState
 from rescale.flink.metadata.properties import SnapshotType, savepoint_properties, snapshot_type
 from rescale.flink.metadata.reader import read_keyed_handle, read_metadata, read_operator_handle
 from rescale.flink.metadata.writer import write_keyed_handle, write_metadata, write_operator_handle

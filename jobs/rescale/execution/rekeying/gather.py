@@ -14,9 +14,10 @@ from rescale.execution.sources.chunks import Chunk
 from rescale.execution.writers.move import stream_uri
 from rescale.execution.writers.rewrite import compressed
 from rescale.execution.writers.sink import StreamSink
-from rescale.planning.pieces import piece_chunks
+from rescale.planning.piece_bytes import piece_chunks
 from rescale.planning.plan import NewStream, OperatorPlan, Plan
 from rescale.storage.store import open_store
+from rescale.target.places import places_of
 
 
 class Written(NamedTuple):
@@ -67,7 +68,7 @@ class Gather:
         else:
             uri = stream_uri(self.plan, operator, stream)
             part_size = part_size_of(self.plan, work.size)
-            sink = StreamSink(uri, self.plan.places.staging, part_size, inline=work.inline)
+            sink = StreamSink(uri, places_of(self.plan).staging, part_size, inline=work.inline)
         if work.first:
             for chunk in piece_chunks(self.plan, stream.pieces):
                 sink.write(chunk)

@@ -13,7 +13,7 @@ from rescale.flink.keyed.composite_key import composite_keys
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from rescale.flink.keyed.records import MOST_UNKNOWN_STATES
 from rescale.flink.serializers.snapshot import UnknownSerializer
-from rescale.planning.pieces import read_piece
+from rescale.planning.piece_bytes import read_piece
 from rescale.planning.plan import OperatorPlan, Piece, Plan
 
 

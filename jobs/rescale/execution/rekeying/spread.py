@@ -19,11 +19,11 @@ from rescale.execution.rekeying.sources import OperatorSource, id_table, operato
 from rescale.execution.sources.database_records import DatabaseRecords
 from rescale.execution.sources.group_records import GroupRecords
 from rescale.execution.sources.timer_records import TimerRecords
+from rescale.flink.advice import CANONICAL
 from rescale.flink.keyed.records import RecordReader, Records
 from rescale.flink.keyed.timer_reader import TimerReader
+from rescale.planning.pieces import extent_of
 from rescale.planning.plan import OperatorPlan, Piece, Plan
-from rescale.planning.streams import extent_of
-from rescale.rocksdb.advice import CANONICAL
 from rescale.rocksdb.scan import RowReader
 from rescale.snapshot.locate import Extent
 

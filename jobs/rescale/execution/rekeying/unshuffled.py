@@ -27,14 +27,15 @@ from rescale.execution.writers.handles import WrittenStream, written_handle
 from rescale.execution.writers.move import stream_uri
 from rescale.execution.writers.rewrite import compressed
 from rescale.execution.writers.sink import StreamSink
+from rescale.flink.advice import CANONICAL
 from rescale.flink.key_groups import KeyGroupRange
-from rescale.planning.pieces import piece_chunks
+from rescale.planning.piece_bytes import piece_chunks
+from rescale.planning.pieces import extent_of
 from rescale.planning.plan import NewStream, OperatorPlan, Plan, RekeyedDatabase
-from rescale.planning.streams import extent_of
-from rescale.rocksdb.advice import CANONICAL
 from rescale.rocksdb.framed_rows import KeyGroupReader
 from rescale.storage.locations import name
-from rescale.target.halves import WrittenHandle
+from rescale.target.places import places_of
+from rescale.target.written_handles import WrittenHandle
 
 
 def convert_databases(plan: Plan, spark: SparkContext, there: dict[str, int]) -> list[WrittenHandle]:
@@ -71,7 +72,7 @@ def _written(plan: Plan, operator: OperatorPlan, stream: NewStream, there: dict[
         if found.size == there[name(uri)]:
             return WrittenStream(stream, found.size, lengths, None)
     part_size = part_size_of(plan, _expected_size(operator, stream))
-    sink = StreamSink(uri, plan.places.staging, part_size, inline=False)
+    sink = StreamSink(uri, places_of(plan).staging, part_size, inline=False)
     lengths = conversion.write(sink)
     sink.close()
     return WrittenStream(stream, sink.size, lengths, None)

@@ -11,11 +11,11 @@ from rescale.execution.sources.group_records import GroupRecords, check_accounte
 from rescale.execution.sources.spans import group_runs
 from rescale.execution.sources.timer_records import TimerRecords
 from rescale.execution.validation.coverage import groups_of
+from rescale.flink.advice import CANONICAL
 from rescale.flink.keyed.header import KeyedHeader, is_compressed
 from rescale.flink.keyed.record_marks import ID_SIZE
 from rescale.flink.keyed.records import RecordReader
 from rescale.flink.keyed.timer_reader import TimerReader
-from rescale.rocksdb.advice import CANONICAL
 from rescale.rocksdb.scan import RowReader
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Database, KeyedStream

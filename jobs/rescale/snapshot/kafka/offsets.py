@@ -28,7 +28,7 @@ from rescale.flink.metadata.properties import stopped_the_job
 from rescale.flink.operator_state import has_compressed_elements
 from rescale.flink.redistribution import redistribute
 from rescale.flink.snappy import FramedDecompressor
-from rescale.planning.elements import layouts_of
+from rescale.snapshot.element_layouts import layouts_of
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import ElementState, ElementStream, Operator, Snapshot
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.operator_state import OperatorStateHeader, read_operator_state_header
-from rescale.planning.elements import plan_elements
+from rescale.planning.element_streams import plan_elements
+from rescale.planning.pieces import InlineBudget, Literals, split
 from rescale.planning.plan import NewStream, Piece, Slot
-from rescale.planning.streams import InlineBudget, Literals, split
 from rescale.snapshot.model import ElementStream, Operator
 from support.snapshot_bytes import broadcast_state, operator_header, operator_list
 from support.snapshots import names, opened

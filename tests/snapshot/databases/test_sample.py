@@ -10,7 +10,7 @@ from rescale.errors import SnapshotError
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.composite_key import key_leads
 from rescale.snapshot import snapshot_files
-from rescale.snapshot.databases.inventory import with_tables
+from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.key_sample import SAMPLE_SIZE, KeySample, sample_keys
 from rescale.snapshot.model import Operator, Snapshot
 from support import snapshots

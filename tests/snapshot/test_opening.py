@@ -6,8 +6,8 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+from rescale.flink.metadata.entries import OperatorState, SubtaskState
 from rescale.flink.metadata.handles import ChangelogDelta, ChangelogHandle, InMemoryChangelogHandle, KeyGroupsHandle
-from rescale.flink.metadata.model import OperatorState, SubtaskState
 from rescale.flink.metadata.reader import read_metadata
 from rescale.flink.metadata.writer import write_metadata
 from rescale.snapshot.opening import open_snapshot

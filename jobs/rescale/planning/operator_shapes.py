@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from rescale.errors import RequestError
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
-from rescale.planning.advice import good_max_parallelism
+from rescale.planning.good_maximum import good_max_parallelism
 from rescale.planning.request import Request
 from rescale.snapshot.model import Operator
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rescale.errors import SnapshotError, UnsupportedError
-from rescale.snapshot.databases.inventory import with_tables
+from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.model import Snapshot
 
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from rescale.errors import UnsupportedError
 from rescale.flink.operator_state import merge_operator_state_headers, write_operator_state_header
-from rescale.flink.redistribution import StateLayout, StateShare, redistribute
+from rescale.flink.redistribution import redistribute
+from rescale.planning.pieces import InlineBudget, Literals, joined, piece_of
 from rescale.planning.plan import NewStream, Piece, Slot, StateElements
-from rescale.planning.streams import InlineBudget, Literals, joined, piece_of
-from rescale.snapshot.locate import Extent
+from rescale.snapshot.element_layouts import elements_of, layouts_of
 from rescale.snapshot.model import ElementStream, Operator
 
 
@@ -44,27 +44,6 @@ def plan_elements(
                 )
             )
     return planned
-
-
-def layouts_of(operator: Operator, sources: Sequence[ElementStream]) -> list[list[StateLayout]]:
-    """How many elements of each state every old subtask has, in one of the two slots."""
-    by_subtask = {source.subtask: source for source in sources}
-    return [_layout(by_subtask.get(subtask)) for subtask in range(operator.entry.parallelism)]
-
-
-def elements_of(share: StateShare, sources: dict[int, ElementStream]) -> list[Extent]:
-    """The extents of a share's elements, in order; `sources` by old subtask."""
-    extents: list[Extent] = []
-    for run in share.runs:
-        state = next(state for state in sources[run.source].states if state.name == share.name)
-        extents += state.elements[run.first : run.first + run.count]
-    return extents
-
-
-def _layout(source: ElementStream | None) -> list[StateLayout]:
-    if source is None:
-        return []
-    return [StateLayout(state.name, state.mode, len(state.elements)) for state in source.states]
 
 
 def _header(operator: Operator, givers: Sequence[ElementStream], literals: Literals) -> Piece:

@@ -11,7 +11,7 @@ from rescale.errors import SnapshotError
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.snapshot import snapshot_files
 from rescale.snapshot.databases import table_sizes
-from rescale.snapshot.databases.inventory import with_tables
+from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.databases.table_sizes import with_key_group_sizes
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.opening import open_snapshot

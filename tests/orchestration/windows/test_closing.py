@@ -10,7 +10,7 @@ import pytest
 from airflow.timetables.base import DataInterval, TimeRestriction
 from airflow.timetables.trigger import CronTriggerTimetable
 
-from rescale.orchestration.windows.opening import closing
+from rescale.orchestration.windows.closing import closing
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from rescale.errors import RescaleError, UnsupportedError
-from rescale.rocksdb.advice import CANONICAL
+from rescale.flink.advice import CANONICAL
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.manifest import LARGEST_MANIFEST
 from rescale.rocksdb.stored_files import StoredFile, needed_files

@@ -13,10 +13,10 @@ from rescale.flink.key_groups import key_group_range
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from rescale.flink.keyed.heap import empty_group
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.planning.keyed import KeyedPlanner
+from rescale.planning.key_group_streams import KeyedPlanner
+from rescale.planning.operator_shapes import Shape
+from rescale.planning.pieces import InlineBudget, Literals, split
 from rescale.planning.plan import NewStream, Piece, Slot
-from rescale.planning.shape import Shape
-from rescale.planning.streams import InlineBudget, Literals, split
 from rescale.snapshot.findings import findings
 from rescale.snapshot.model import KeyedStream, Operator
 from support.snapshot_bytes import keyed_header, keyed_state

@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from rescale.planning.plan import Plan
+from rescale.planning.request import beside
 from rescale.storage.locations import join
 
 _DOCUMENT = re.compile(
-    r"claim|candidate|certificate\.json|plan-[0-9a-f]{64}\.(json|md)|(half|result)-\w+\.json|staging/.+|\..+\.tmp"
+    r"claim|candidate|certificate\.json|plan-[0-9a-f]{64}\.(json|md)|(handles|result)-\w+\.json|staging/.+|\..+\.tmp"
 )
 
 
@@ -51,9 +53,9 @@ class Places:
     def certificate(self) -> str:
         return certificate_place(self.target)
 
-    def half(self, name: str) -> str:
-        """The handles that one of the two moving steps wrote; `name` is `keyed` or `operator`."""
-        return self._beside(f"half-{name}.json")
+    def written_handles(self, step: str) -> str:
+        """The handles that one of the two moving steps wrote; `step` is `keyed` or `operator`."""
+        return self._beside(f"handles-{step}.json")
 
     def result(self, step: str) -> str:
         """The result document of a step's process."""
@@ -66,13 +68,12 @@ class Places:
         return join(beside(self.target), name)
 
 
-def beside(target: str) -> str:
-    """Our own directory, beside the target."""
-    return target + ".rescale"
+def places_of(plan: Plan) -> Places:
+    return Places(plan.target, plan.digest)
 
 
 def is_document(target: str, uri: str) -> bool:
-    """Whether a file in our own directory is one that a run puts there; what a killed one left half written is, too."""
+    """Whether a file in our own directory is one that a run puts there; what a killed one left unfinished is, too."""
     return _DOCUMENT.fullmatch(uri.removeprefix(f"{beside(target)}/")) is not None
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from rescale.errors import UnsupportedError
 from rescale.flink.metadata.handles import HandleTag
+from rescale.planning.operator_shapes import Shape
+from rescale.planning.pieces import InlineBudget, piece_of
 from rescale.planning.plan import META_STREAM, NewDatabase, NewStream, Slot
-from rescale.planning.shape import Shape
-from rescale.planning.streams import InlineBudget, piece_of
 from rescale.snapshot.model import Database, Operator
 
 

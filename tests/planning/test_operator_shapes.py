@@ -6,8 +6,8 @@ import pytest
 
 from rescale.errors import RequestError
 from rescale.flink.operator_id import operator_id_of_uid
+from rescale.planning.operator_shapes import Shape, new_shapes
 from rescale.planning.request import Request
-from rescale.planning.shape import Shape, new_shapes
 from support.synthetic import operator
 
 COUNTS, SINK, SINGLE = operator("counts"), operator("sink", parallelism=3), operator("all", 1, 1)

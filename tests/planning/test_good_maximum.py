@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rescale.planning.advice import good_max_parallelism
+from rescale.planning.good_maximum import good_max_parallelism
 
 
 @pytest.mark.parametrize(
