@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections import defaultdict
 from functools import partial
 
-from pyspark import SparkContext
-
 from rescale.execution.progress import Progress
 from rescale.execution.rekeying.streams import rekey_streams
-from rescale.execution.spark.dispatch import run_units, side_by_side
+from rescale.execution.side_by_side import side_by_side
+from rescale.execution.tasks import Tasks
 from rescale.execution.writers.handles import WrittenStream, written_database, written_handle
 from rescale.execution.writers.move import Moved, Mover, Unit, begun_in_parts, stream_uri
 from rescale.planning.plan import NewStream, OperatorPlan, Plan, Slot
@@ -25,24 +24,22 @@ from rescale.target.halves import Half, WrittenHandle, files_of_half, read_half,
 _S3_MOST_PARTS = 10_000
 
 
-def move_streams(plan: Plan, half_name: str, slots: tuple[Slot, ...], spark: SparkContext, step: str) -> Half:
+def move_streams(plan: Plan, half_name: str, slots: tuple[Slot, ...], tasks: Tasks, step: str) -> Half:
     """Moves the streams of `slots`, writes the half called `half_name` and returns it."""
     check_claim(plan)
     there = {name(entry.uri): entry.size for entry in open_store(plan.target).list(plan.target)}
     half = read_half(plan, half_name)
     if half is not None and files_of_half(half) <= there.keys():
         return half
-    handles = _copied(plan, slots, spark, step, there)
+    handles = _copied(plan, slots, tasks, step, there)
     if Slot.KEYED in slots:
-        handles += rekey_streams(plan, spark, there)
+        handles += rekey_streams(plan, tasks, there)
     half = Half(half_name, plan.digest, tuple(handles))
     write_half(plan, half)
     return half
 
 
-def _copied(
-    plan: Plan, slots: tuple[Slot, ...], spark: SparkContext, step: str, there: dict[str, int]
-) -> list[WrittenHandle]:
+def _copied(plan: Plan, slots: tuple[Slot, ...], tasks: Tasks, step: str, there: dict[str, int]) -> list[WrittenHandle]:
     """Moves the streams that are made of pieces of the source."""
     mine = [
         (i, j)
@@ -53,7 +50,7 @@ def _copied(
     units = [unit for some in side_by_side(partial(_units, plan, there), mine) for unit in some]
     progress = Progress(step, sum(unit.length for unit in units))
     moved: dict[tuple[int, int], list[Moved]] = defaultdict(list)
-    for row in run_units(spark, Mover(plan), [(unit.length, unit) for unit in units], progress):
+    for row in tasks.run(Mover(plan), [(unit.length, unit) for unit in units], progress):
         moved[row.operator, row.stream].append(row)
     tokens = {(unit.operator, unit.stream): unit.token for unit in units}
 

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pyspark import SparkContext
-
 from rescale.errors import IntegrityError, SnapshotError
 from rescale.execution.moving import move_streams
+from rescale.execution.tasks import Tasks
 from rescale.execution.validation.certificate import certificate_of, write_certificate
 from rescale.execution.validation.validation import open_result, validate_result
 from rescale.planning.key_hashes import choose_key_hashes
@@ -39,18 +38,18 @@ def _nothing_published() -> Iterator[None]:
         raise
 
 
-def reshuffle_keyed_state(plan: Plan, spark: SparkContext) -> dict[str, Any]:
+def reshuffle_keyed_state(plan: Plan, tasks: Tasks) -> dict[str, Any]:
     """Moves managed and raw keyed state to the subtasks that own its key groups."""
-    return _moved(plan, KEYED_HALF, KEYED_SLOTS, spark, "reshuffle keyed state")
+    return _moved(plan, KEYED_HALF, KEYED_SLOTS, tasks, "reshuffle keyed state")
 
 
-def redistribute_operator_state(plan: Plan, spark: SparkContext) -> dict[str, Any]:
+def redistribute_operator_state(plan: Plan, tasks: Tasks) -> dict[str, Any]:
     """Deals managed and raw operator state by distribution mode."""
-    return _moved(plan, OPERATOR_HALF, OPERATOR_SLOTS, spark, "redistribute operator state")
+    return _moved(plan, OPERATOR_HALF, OPERATOR_SLOTS, tasks, "redistribute operator state")
 
 
 @_nothing_published()
-def validate_coverage(plan: Plan, spark: SparkContext) -> dict[str, Any]:
+def validate_coverage(plan: Plan, tasks: Tasks) -> dict[str, Any]:
     """Puts the candidate, compares it with the source, writes the certificate; returns the certificate."""
     check_claim(plan)
     source = open_pinned(plan)
@@ -64,7 +63,7 @@ def validate_coverage(plan: Plan, spark: SparkContext) -> dict[str, Any]:
     store = open_store(plan.target)
     store.put(plan.places.candidate, candidate)
     result = open_result(plan.places.candidate, plan.target)
-    proofs = validate_result(source, result, plan.key_hashes, spark)
+    proofs = validate_result(source, result, plan.key_hashes, tasks)
     read_back, _ = store.read_all(plan.places.candidate, DOCUMENT_LIMIT)
     certificate = certificate_of(source, plan.target, read_back, proofs, plan)
     write_certificate(plan, certificate)
@@ -72,7 +71,7 @@ def validate_coverage(plan: Plan, spark: SparkContext) -> dict[str, Any]:
 
 
 def validate_published(
-    source_uri: str, target: str, allow_prefixes: list[str], key_hash: list[str], spark: SparkContext
+    source_uri: str, target: str, allow_prefixes: list[str], key_hash: list[str], tasks: Tasks
 ) -> dict[str, Any]:
     """Compares a published result with its source, without any plan; returns a certificate and writes none."""
     source = open_snapshot(source_uri, allow_prefixes)
@@ -82,7 +81,7 @@ def validate_published(
         source = with_tables(source)
     maxima = {operator.entry.operator_id: operator.entry.max_parallelism for operator in result.operators}
     key_hashes = choose_key_hashes(source, maxima, parse_key_hashes(key_hash))
-    proofs = validate_result(source, result, key_hashes, spark)
+    proofs = validate_result(source, result, key_hashes, tasks)
     candidate, _ = open_store(metadata_uri).read_all(metadata_uri, DOCUMENT_LIMIT)
     return certificate_of(source, target, candidate, proofs, None)
 
@@ -112,6 +111,6 @@ def open_pinned(plan: Plan) -> Snapshot:
 
 
 @_nothing_published()
-def _moved(plan: Plan, half_name: str, slots: tuple[Slot, ...], spark: SparkContext, step: str) -> dict[str, Any]:
-    half = move_streams(plan, half_name, slots, spark, step)
+def _moved(plan: Plan, half_name: str, slots: tuple[Slot, ...], tasks: Tasks, step: str) -> dict[str, Any]:
+    half = move_streams(plan, half_name, slots, tasks, step)
     return {"half": plan.places.half(half_name), "streams": len(half.handles), "bytes": plan.bytes_of(*slots)}
