@@ -9,7 +9,7 @@ from rescale.execution.job import add_plan, job_parser, run_job
 from rescale.execution.spark.tasks import spark_tasks
 from rescale.execution.steps import OPERATOR_SLOTS, redistribute_operator_state
 from rescale.storage.locations import normalise
-from rescale.target.claim import load_plan
+from rescale.target.documents import load_plan
 
 
 def main() -> int:

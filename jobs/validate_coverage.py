@@ -10,7 +10,7 @@ from rescale.execution.spark.tasks import spark_tasks
 from rescale.execution.steps import validate_coverage, validate_published
 from rescale.snapshot.discovery import find_metadata
 from rescale.storage.locations import normalise
-from rescale.target.claim import load_plan
+from rescale.target.documents import load_plan
 
 
 def main() -> int:

@@ -19,7 +19,7 @@ import msgspec
 
 from rescale.errors import RequestError, RescaleError, StoreError
 from rescale.storage.store import open_store
-from rescale.target.claim import DOCUMENT_LIMIT
+from rescale.target.documents import read_document
 
 _GRACE_SECONDS = 20
 
@@ -68,7 +68,7 @@ def run_step(step: Step, result_uri: str, arguments: Sequence[str]) -> dict[str,
             found=f"exit code {code}",
             advice="look at its output above (out of memory?), then run the same command again: it resumes",
         )
-    document: dict[str, Any] = msgspec.json.decode(store.read_all(result_uri, DOCUMENT_LIMIT)[0])
+    document: dict[str, Any] = msgspec.json.decode(read_document(result_uri))
     if document.pop("status") != "done":
         raise RescaleError.from_json(document)
     return document

@@ -17,6 +17,7 @@ from rescale.errors import RescaleError
 from rescale.planning.planner import make_plan
 from rescale.planning.request import make_request
 from rescale.target.claim import claim
+from rescale.target.places import places_of
 from support.readme import fields
 from support.snapshots import directory, opened, uids
 
@@ -106,7 +107,7 @@ def test_a_target_that_is_refused_stays_as_it_is(capsys: Captured, tmp_path: Pat
 def test_a_claim_without_its_plan_can_be_discarded(capsys: Captured, tmp_path: Path) -> None:
     plan = make_plan(opened("2-source"), make_request(directory("2-source"), str(tmp_path / "target")))
     claim(plan)
-    Path(plan.places.plan).unlink()
+    Path(places_of(plan).plan).unlink()
     assert answer(capsys, "discard", str(tmp_path / "target"))[0] == 0
     assert list(tmp_path.iterdir()) == []
 

@@ -11,6 +11,7 @@ from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_published
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.store import open_store
+from rescale.target.places import places_of
 from support import snapshots
 from support.pipeline import execute, execute_without_spark, plan_rescale
 
@@ -38,7 +39,7 @@ def test_a_database_is_copied_by_spark_too_and_resumed(name: str, tmp_path: Path
     store = open_store(plan.target)
     files = {path.name: path.read_bytes() for path in (tmp_path / "target").iterdir()}
     lost = next(entry.uri for entry in store.list(plan.target) if "-keyed-" in entry.uri)
-    store.delete([lost, plan.places.metadata])
+    store.delete([lost, places_of(plan).metadata])
     execute_without_spark(plan)
     assert {path.name: path.read_bytes() for path in (tmp_path / "target").iterdir()} == files
 

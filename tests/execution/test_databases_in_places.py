@@ -19,6 +19,7 @@ from rescale.planning.plan import Plan
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.locations import contains, join
 from rescale.storage.store import open_store
+from rescale.target.places import places_of
 from support.edited import edit, relocated, repointed, with_streams
 from support.pipeline import execute_without_spark, plan_rescale
 from support.rekeyed import contents
@@ -181,7 +182,7 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(
             assert calls[0] < at, "it was read before it changed"
             break
         assert (error.exit_code, error.path) == (3, uri), error
-        assert open_store(home).stat(plan.places.metadata) is None
+        assert open_store(home).stat(places_of(plan).metadata) is None
         store.put(uri, content)
     assert at > 1
 

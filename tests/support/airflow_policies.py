@@ -50,7 +50,7 @@ def _fail_if_asked(context: Context) -> None:
 
 def _run_step(step: Any, _: str, arguments: Sequence[str]) -> dict[str, Any]:
     from rescale.execution.loop import Loop
-    from rescale.target.claim import load_plan
+    from rescale.target.documents import load_plan
     from support.warm import STEPS
 
     return STEPS[step](load_plan(arguments[1]), Loop(1))

@@ -15,7 +15,7 @@ from rescale.planning.plan import Plan
 from rescale.planning.prepare import prepare
 from rescale.planning.request import Format, make_request
 from rescale.target.claim import claim
-from rescale.target.publish import Published, publish
+from rescale.target.publication import Published, publish
 from support.needs import need
 
 

@@ -18,7 +18,7 @@ from rescale.cli.main import main
 from rescale.execution.loop import Loop
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.process import Step
-from rescale.target.claim import load_plan
+from rescale.target.documents import load_plan
 from support.faults import Faults, install
 
 PART_SIZE = 1500
@@ -54,7 +54,7 @@ def _run(words: list[str], faults: Faults, part_size: int, environment: dict[str
     install(faults)
     with (
         patch("rescale.planning.planner.PART_SIZE", part_size),
-        patch("rescale.planning.streams.INLINE_LIMIT", 0),
+        patch("rescale.planning.pieces.INLINE_LIMIT", 0),
         patch("rescale.execution.side_by_side._CALLS_AT_ONCE", 1),  # always in the same order
         patch("rescale.cli.run.run_step", _run_step),
     ):

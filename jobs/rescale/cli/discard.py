@@ -7,7 +7,7 @@ import argparse
 from rescale.cli.output import Output
 from rescale.report.units import counted
 from rescale.storage.locations import normalise
-from rescale.target.publish import discard
+from rescale.target.removal import discard
 
 SUMMARY = "remove what an unpublished run left"
 DESCRIPTION = "Removes files and claim of a run that did not publish. Never touches a published result, or other files."

@@ -10,7 +10,8 @@ from rescale.process import RUN, run_step
 from rescale.report.outcome import outcome, outcome_text
 from rescale.report.planned import plan_summary, plan_text
 from rescale.target.claim import claim
-from rescale.target.publish import is_published, publish
+from rescale.target.places import places_of
+from rescale.target.publication import is_published, publish
 
 SUMMARY = "plan, move, validate, publish"
 DESCRIPTION = "Rescales a snapshot: nothing is visible to Flink in the target before everything was validated."
@@ -37,8 +38,8 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
         for step in RUN:
             run_step(
                 step,
-                plan.places.result(step.value),
-                ["--plan", plan.places.plan, "--master", arguments.master],
+                places_of(plan).result(step.value),
+                ["--plan", places_of(plan).plan, "--master", arguments.master],
             )
     published = publish(plan, accept_unconditional=accept)
     document = outcome(plan, published)

@@ -1,4 +1,4 @@
-"""A moving step from end to end, on the driver: units out, receipts in, files completed, the half left.
+"""A moving step from end to end, on the driver: units out, receipts in, files completed, the handles left.
 
 Running it again resumes: a file that is there with its planned size was put there by this plan (its name and the
 claim say so) and whole (files appear at once), so it is not written again.
@@ -18,25 +18,23 @@ from rescale.execution.writers.move import Moved, Mover, Unit, begun_in_parts, s
 from rescale.planning.plan import NewStream, OperatorPlan, Plan, Slot
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
-from rescale.target.claim import check_claim
-from rescale.target.halves import Half, WrittenHandle, files_of_half, read_half, write_half
+from rescale.target.written_handles import WrittenHandle, WrittenHandles, begin_moving, write_handles
 
 _S3_MOST_PARTS = 10_000
 
 
-def move_streams(plan: Plan, half_name: str, slots: tuple[Slot, ...], tasks: Tasks, step: str) -> Half:
-    """Moves the streams of `slots`, writes the half called `half_name` and returns it."""
-    check_claim(plan)
+def move_streams(plan: Plan, step: str, slots: tuple[Slot, ...], tasks: Tasks, says: str) -> WrittenHandles:
+    """Moves the streams of `slots`, and writes and returns their handles, as those of `step`; `says` is its name."""
     there = {name(entry.uri): entry.size for entry in open_store(plan.target).list(plan.target)}
-    half = read_half(plan, half_name)
-    if half is not None and files_of_half(half) <= there.keys():
-        return half
-    handles = _copied(plan, slots, tasks, step, there)
+    before = begin_moving(plan, step, there)
+    if before is not None:
+        return before
+    handles = _copied(plan, slots, tasks, says, there)
     if Slot.KEYED in slots:
         handles += rekey_streams(plan, tasks, there)
-    half = Half(half_name, plan.digest, tuple(handles))
-    write_half(plan, half)
-    return half
+    written = WrittenHandles(step, plan.digest, tuple(handles))
+    write_handles(plan, written)
+    return written
 
 
 def _copied(plan: Plan, slots: tuple[Slot, ...], tasks: Tasks, step: str, there: dict[str, int]) -> list[WrittenHandle]:

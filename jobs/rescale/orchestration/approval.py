@@ -17,9 +17,8 @@ from airflow.sdk import Context
 
 from rescale.orchestration.access import storage_access
 from rescale.orchestration.attempts import ATTEMPTS, ended_by_our_errors
-from rescale.planning.places import Places
-from rescale.storage.store import open_store
-from rescale.target.claim import DOCUMENT_LIMIT, load_plan
+from rescale.target.documents import load_plan, read_document
+from rescale.target.places import Places, places_of
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +48,7 @@ class PlanApproval(ApprovalOperator):
             return self._go_on(context, approved=True)
         self.response_timeout = self._patience(params["approval_minutes"])
         with ended_by_our_errors(), storage_access(params["connection"]):
-            self.body = _question(load_plan(planned["plan"]).places, datetime.now(UTC) + self.response_timeout)
+            self.body = _question(places_of(load_plan(planned["plan"])), datetime.now(UTC) + self.response_timeout)
         return super().execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
@@ -75,8 +74,7 @@ class PlanApproval(ApprovalOperator):
 
 
 def _question(places: Places, until: datetime) -> str:
-    page, _ = open_store(places.plan_page).read_all(places.plan_page, DOCUMENT_LIMIT)
     return (
-        f"{page.decode()}\nThe whole plan: `{places.plan}`\n\n"
+        f"{read_document(places.plan_page).decode()}\nThe whole plan: `{places.plan}`\n\n"
         f"Without an answer until {until:%Y-%m-%d %H:%M} UTC the plan counts as rejected."
     )

@@ -14,7 +14,8 @@ from typing import Any
 from rescale.orchestration.access import DRIVER_POD
 from rescale.orchestration.rescale_task import Answer, Summary, rescale_task
 from rescale.process import Step, run_step
-from rescale.target.claim import load_plan
+from rescale.target.documents import load_plan
+from rescale.target.places import places_of
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +47,6 @@ def _in_a_process(step: Step, answer: Answer) -> Callable[..., Summary]:
             return {}
         plan = load_plan(planned["plan"])
         words = ["--plan", planned["plan"], "--master", "local[*]"]
-        return answer(plan, run_step(step, plan.places.result(step), words))
+        return answer(plan, run_step(step, places_of(plan).result(step), words))
 
     return run

@@ -30,9 +30,11 @@ from rescale.snapshot.kafka.audit import stopped_consumers
 from rescale.snapshot.kafka.offsets import kafka_offsets
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.opening import open_snapshot
-from rescale.storage.store import open_store
-from rescale.target.claim import DOCUMENT_LIMIT, claim, load_plan
-from rescale.target.publish import discard, is_published, publish
+from rescale.target.claim import claim
+from rescale.target.documents import load_plan, read_document, store_plan_page
+from rescale.target.places import places_of
+from rescale.target.publication import is_published, publish
+from rescale.target.removal import discard
 
 RESCALED_SAVEPOINT = Asset(name="rescaled_savepoint", uri="rescale://published", group="rescale")
 """Gets an event with every publication; its extra says where the result and its certificate lie, and its shape."""
@@ -62,12 +64,12 @@ def _plan(known: Known, params: Any = None) -> Summary:
     published = is_published(plan)
     if not published:
         claim(plan, accept_unconditional=params["accept_unconditional_publish"])
-        open_store(plan.target).put(plan.places.plan_page, plan_markdown(shown).encode())
+        store_plan_page(plan, plan_markdown(shown))
     return plan_summary(plan, published=published)
 
 
 def _certified(plan: Plan, certificate: Summary) -> Summary:
-    return certificate_summary(certificate, plan.places.certificate)
+    return certificate_summary(certificate, places_of(plan).certificate)
 
 
 def _publish(planned: Summary, params: Any = None, outlet_events: Any = None) -> Summary:
@@ -75,12 +77,12 @@ def _publish(planned: Summary, params: Any = None, outlet_events: Any = None) ->
     plan = load_plan(planned["plan"])
     published = publish(plan, accept_unconditional=params["accept_unconditional_publish"])
     done = outcome(plan, published)
-    digest = hashlib.sha256(_read(plan.places.certificate)).hexdigest()
+    digest = hashlib.sha256(read_document(places_of(plan).certificate)).hexdigest()
     outlet_events[RESCALED_SAVEPOINT].extra = {
         "uri": plan.target,
         "source": plan.source,
         "shape": _shape(plan),
-        "certificate": plan.places.certificate,
+        "certificate": places_of(plan).certificate,
         "certificate_sha256": digest,
     }
     log.info("start the job: %s", done["start"])
@@ -130,10 +132,6 @@ def _refuse_stopped_consumers(snapshot: Snapshot, allowed: Sequence[str]) -> Non
                 advice="take another savepoint and then cancel the job, or name the operator among those that may "
                 "start without offsets",
             )
-
-
-def _read(uri: str) -> bytes:
-    return open_store(uri).read_all(uri, DOCUMENT_LIMIT)[0]
 
 
 def _shape(plan: Plan) -> dict[str, dict[str, int]]:

@@ -11,7 +11,6 @@ from rescale.errors import RequestError
 from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
 from rescale.flink.serializers.formulas import KNOWN, parse_formula
-from rescale.planning.places import beside
 from rescale.storage.locations import contains, normalise, parent, real
 
 
@@ -81,6 +80,11 @@ def make_request(
         parse_key_hashes(key_hash),
         format,
     )
+
+
+def beside(target: str) -> str:
+    """The directory beside a target that belongs to it, for what is ours: plan, claim, certificate."""
+    return target + ".rescale"
 
 
 def parse_numbers(words: Iterable[str], what: str) -> dict[str, int]:

@@ -8,7 +8,8 @@ from tabulate import tabulate
 
 from rescale.planning.plan import Plan
 from rescale.report.units import counted, human_bytes
-from rescale.target.publish import Published
+from rescale.target.places import places_of
+from rescale.target.publication import Published
 
 
 def outcome(plan: Plan, published: Published) -> dict[str, Any]:
@@ -18,7 +19,7 @@ def outcome(plan: Plan, published: Published) -> dict[str, Any]:
         "already_published": published.already,
         "plan": plan.digest,
         "bytes_moved": plan.bytes_moved,
-        "certificate": plan.places.certificate,
+        "certificate": places_of(plan).certificate,
         "warnings": list(plan.warnings),
         "start": plan.start.command,
     }

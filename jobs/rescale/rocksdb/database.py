@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from rescale.errors import RescaleError, SnapshotError, StoreError, UnsupportedError
-from rescale.rocksdb.advice import ANOTHER, CANONICAL
+from rescale.flink.advice import ANOTHER, CANONICAL
 from rescale.rocksdb.directory import DatabaseDirectory
 from rescale.rocksdb.files import CURRENT
 from rescale.rocksdb.inventory import take_inventory

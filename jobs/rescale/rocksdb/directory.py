@@ -19,7 +19,7 @@ from rescale.errors import SnapshotError, StoreError
 from rescale.rocksdb.files import DatabaseFile, needed_files
 from rescale.rocksdb.scratch import scratch_folder
 from rescale.storage.locations import is_s3
-from rescale.storage.store import open_store
+from rescale.storage.store import open_store, read_in_chunks
 
 _CHUNK_BYTES = 8 * 1024 * 1024
 _AT_ONCE = 4
@@ -117,7 +117,5 @@ def _fetch(file: DatabaseFile, path: Path) -> None:
         if file.data is not None:
             out.write(file.data)
             return
-        store = open_store(file.uri)
-        for offset in range(0, file.length, _CHUNK_BYTES):
-            length = min(_CHUNK_BYTES, file.length - offset)
-            out.write(store.read(file.uri, file.start + offset, length, file.pin))
+        for chunk in read_in_chunks(file.uri, file.start, file.length, file.pin, _CHUNK_BYTES):
+            out.write(chunk)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 
 from rescale.errors import SnapshotError
-from rescale.rocksdb.advice import ANOTHER
+from rescale.flink.advice import ANOTHER
 from rescale.rocksdb.files import CURRENT, DatabaseFile, newest
 from rescale.rocksdb.manifest import (
     DEFAULT_COLUMN_FAMILY,

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.advice import CANONICAL
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.records import BUFFER_SIZE, LARGEST_RECORD, RECORDS_AT_ONCE, Bytes, Records, prefix_size
-from rescale.rocksdb.advice import CANONICAL
 from rescale.rocksdb.database import Database
 
 

@@ -21,6 +21,7 @@ from rescale.storage import store as stores
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from rescale.target.claim import claim
+from rescale.target.places import places_of
 from support import written
 from support.canonical import Record
 from support.composite import keyed
@@ -111,7 +112,7 @@ def test_s3_gets_the_same_bytes_in_parts_and_staged(
         verbs = Counter(line.split()[0] for line in calls.calls() if "-keyed-" in line)
         seen.append((verbs["put"], verbs["put_part"]))
         assert streams_of(plan.target) == streams_of(local.target)
-        assert open_store(bucket).list(plan.places.staging) == []
+        assert open_store(bucket).list(places_of(plan).staging) == []
     (whole_staged, whole_parts), (some_staged, _), (many_staged, many_parts) = seen
     assert whole_staged == 0 < some_staged < many_staged
     assert whole_parts >= 2
@@ -124,7 +125,7 @@ def test_spark_and_s3_too(bucket: str, tmp_path: Path, monkeypatch: pytest.Monke
     plan = plan_rescale(copied(source, join(bucket, "source")), join(bucket, "target"), ["2"], max_parallelism=["1000"])
     execute(plan)
     assert_rekeyed(source, plan.target)
-    assert open_store(bucket).list(plan.places.staging) == []
+    assert open_store(bucket).list(places_of(plan).staging) == []
 
 
 @pytest.mark.parametrize("maximum", ["1000", "64"])

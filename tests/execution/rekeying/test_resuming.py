@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from rescale.storage.store import open_store
-from rescale.target.claim import load_plan
+from rescale.target.documents import load_plan
+from rescale.target.places import places_of
 from support import snapshots, warm
 from support.faults import Kind
 from support.rekeyed import assert_rekeyed
@@ -109,7 +110,7 @@ def test_only_what_is_missing_is_written_again(case: Case) -> None:
     store = open_store(target)
     lost = next(entry.uri for entry in store.list(target) if "-keyed-1-" in entry.uri)
     (plan_uri,) = [entry.uri for entry in store.list(f"{target}.rescale") if "/plan-" in entry.uri]
-    places = load_plan(plan_uri).places
+    places = places_of(load_plan(plan_uri))
     store.delete([places.metadata, places.half("keyed"), lost])
     again = case.faults()
     assert case.run(target, again) == 0

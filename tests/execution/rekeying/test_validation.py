@@ -20,7 +20,8 @@ from rescale.flink.metadata.handles import KeyGroupsHandle
 from rescale.flink.snappy import FramedCompressor, FramedDecompressor
 from rescale.planning.plan import Slot
 from rescale.snapshot.model import KeyedStream
-from rescale.target.publish import publish
+from rescale.target.places import places_of
+from rescale.target.publication import publish
 from support import snapshots
 from support.canonical import Record, read_group, write_group
 from support.pipeline import move, plan_rescale
@@ -45,11 +46,11 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], R
     @cache
     def make(name: str, maximum: str) -> Result:
         target = tmp_path_factory.mktemp("finished") / "target"
-        with patch("rescale.planning.streams.INLINE_LIMIT", 0):
+        with patch("rescale.planning.pieces.INLINE_LIMIT", 0):
             plan = plan_rescale(snapshots.directory(name), str(target), ["2"], max_parallelism=[maximum])
             move(plan, Loop())
             validate_coverage(plan, Loop())
-        return Result(plan.source, target, Path(plan.places.candidate), plan.key_hashes)
+        return Result(plan.source, target, Path(places_of(plan).candidate), plan.key_hashes)
 
     return make
 

@@ -9,7 +9,7 @@ import pytest
 from rescale.errors import IntegrityError
 from rescale.execution.steps import validate_coverage, validate_published
 from rescale.target.claim import claim
-from rescale.target.publish import publish
+from rescale.target.publication import publish
 from support import snapshots
 from support.finished import HEAP, KEYED, SOURCE, ResultOf
 from support.pipeline import move, plan_rescale, shared_spark

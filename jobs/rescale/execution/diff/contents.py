@@ -7,11 +7,9 @@ from contextlib import suppress
 
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.execution.diff.copies import LARGEST_COPY, CopyUnit
-from rescale.execution.diff.digests import Files
 from rescale.execution.diff.first_look import is_deflated
-from rescale.execution.diff.found import Side
+from rescale.execution.diff.found import BothFiles, Side
 from rescale.execution.diff.items import Item
-from rescale.execution.validation.digests import read_chunks
 from rescale.flink.binary import ByteReader
 from rescale.flink.operator_state import OperatorStateHeader
 from rescale.flink.serializers.program import compile_program
@@ -20,6 +18,7 @@ from rescale.flink.serializers.steps import Step
 from rescale.flink.snappy import FramedDecompressor
 from rescale.report.units import counted
 from rescale.snapshot.model import ElementStream
+from rescale.snapshot.snapshot_files import CHUNK_SIZE
 
 _LARGEST_IN_WORDS = 4096
 _BYTES_SHOWN = 32
@@ -29,7 +28,10 @@ class Contents:
     """The elements of one state in both snapshots; `streams` are those that hold them, by side."""
 
     def __init__(
-        self, files: tuple[Files, Files], state: str, streams: tuple[Sequence[ElementStream], Sequence[ElementStream]]
+        self,
+        files: BothFiles,
+        state: str,
+        streams: tuple[Sequence[ElementStream], Sequence[ElementStream]],
     ) -> None:
         self._files = files
         self._steps = [_steps((stream.parsed for stream in side), state) for side in streams]
@@ -37,7 +39,7 @@ class Contents:
 
     def in_words(self, side: Side, item: Item) -> str:
         """The element as values of its type are written, or the beginning of its bytes."""
-        beginning = next(read_chunks(self._files[side], item.extent), b"")
+        beginning = self._files[side].beginning(item.extent, CHUNK_SIZE)
         if item.subtask in self._deflated[side]:
             beginning = FramedDecompressor(identifier=False).feed(beginning)
         steps = self._steps[side]

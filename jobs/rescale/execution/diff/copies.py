@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rescale.errors import SnapshotError
-from rescale.execution.diff.digests import Files
-from rescale.execution.diff.found import Side
-from rescale.execution.validation.digests import MODULUS, digest, read_chunks
+from rescale.execution.diff.found import BothFiles, Side
+from rescale.execution.validation.digests import MODULUS, digest
 from rescale.execution.writers.rewrite import decompressed
 from rescale.flink.binary import ByteReader
 from rescale.flink.serializers.shown import shown
@@ -38,10 +37,10 @@ class CopyUnit(NamedTuple):
 class CopyDigester:
     """Gives the digest of a copy's bytes, and one that does not depend on the order of its entries."""
 
-    files: tuple[Files, Files]
+    files: BothFiles
 
     def __call__(self, unit: CopyUnit) -> tuple[int, int]:
-        chunks = read_chunks(self.files[unit.side], unit.extent)
+        chunks = self.files[unit.side].chunks(unit.extent)
         data = b"".join(decompressed(chunks, identifier=False) if unit.deflated else chunks)
         try:
             return unit.digest, digest_entries(data, unit.entry)

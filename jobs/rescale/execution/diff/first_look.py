@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rescale.execution.diff.digests import Digester, ExtentDigests, ExtentUnit, Files, RecordUnit
-from rescale.execution.diff.found import Side
+from rescale.execution.diff.digests import Digester, ExtentDigests, ExtentUnit, RecordUnit
+from rescale.execution.diff.found import BothFiles, Side
 from rescale.execution.diff.items import Item, Items
 from rescale.execution.diff.pairs import OperatorPair
 from rescale.execution.progress import Progress
@@ -53,7 +53,7 @@ class FirstLook:
     items: dict[Part, Items] = field(default_factory=dict)
 
 
-def look_first(pairs: Sequence[OperatorPair], files: tuple[Files, Files], tasks: Tasks) -> FirstLook:
+def look_first(pairs: Sequence[OperatorPair], files: BothFiles, tasks: Tasks) -> FirstLook:
     look = FirstLook()
     places: list[_Place] = []
     record_units: list[tuple[int, RecordUnit]] = []

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+from rescale.snapshot.snapshot_files import SnapshotFiles
+
 MOST_SHOWN = 10
 """Differences that are named, of each state."""
 
@@ -13,6 +15,10 @@ MOST_SHOWN = 10
 class Side(IntEnum):
     A = 0
     B = 1
+
+
+BothFiles = tuple[SnapshotFiles, SnapshotFiles]
+"""What the bytes of the two snapshots are read with, by side."""
 
 
 @dataclass(frozen=True)

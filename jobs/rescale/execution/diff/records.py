@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rescale.errors import RescaleError
-from rescale.execution.diff.digests import Files, RecordUnit
-from rescale.execution.diff.found import MOST_SHOWN, ONLY_IN, OTHER_NUMBER, OTHER_VALUE, Difference
+from rescale.execution.diff.digests import RecordUnit
+from rescale.execution.diff.found import MOST_SHOWN, ONLY_IN, OTHER_NUMBER, OTHER_VALUE, BothFiles, Difference
 from rescale.execution.progress import Progress
 from rescale.execution.sources.group_records import states_of
 from rescale.execution.tasks import Tasks
@@ -80,7 +80,7 @@ class Looked(NamedTuple):
 class Looker:
     """Looks at the records of two snapshots, given by their files; travels to the tasks as it is."""
 
-    files: tuple[Files, Files]
+    files: BothFiles
     listing: bool
 
     def __call__(self, look: Look) -> Looked:
@@ -148,7 +148,10 @@ class RecordDifferences(NamedTuple):
 
 
 def differing_records(
-    units: Sequence[RecordUnit], states: Mapping[str, int], files: tuple[Files, Files], tasks: Tasks
+    units: Sequence[RecordUnit],
+    states: Mapping[str, int],
+    files: BothFiles,
+    tasks: Tasks,
 ) -> dict[str, RecordDifferences]:
     """By state the differences of one operator's records; `states` are those that differ, with how many records."""
     differing: dict[str, int] = dict.fromkeys(states, 0)
@@ -179,7 +182,7 @@ def _look(
     units: Sequence[RecordUnit],
     bits: int,
     chosen: Mapping[str, tuple[int, ...]],
-    files: tuple[Files, Files],
+    files: BothFiles,
     tasks: Tasks,
     *,
     listing: bool = False,

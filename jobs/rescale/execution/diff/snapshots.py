@@ -6,9 +6,17 @@ from collections.abc import Iterator
 
 from rescale.execution.diff.contents import Contents
 from rescale.execution.diff.copies import CopyDigester
-from rescale.execution.diff.digests import Files
 from rescale.execution.diff.first_look import FirstLook, Part, look_first
-from rescale.execution.diff.found import OTHER_TYPE, Amount, Difference, OperatorDiff, Side, SnapshotDiff, StateDiff
+from rescale.execution.diff.found import (
+    OTHER_TYPE,
+    Amount,
+    BothFiles,
+    Difference,
+    OperatorDiff,
+    Side,
+    SnapshotDiff,
+    StateDiff,
+)
 from rescale.execution.diff.items import (
     ONLY_BYTES,
     Compared,
@@ -36,7 +44,7 @@ def diff_snapshots(a: Snapshot, b: Snapshot, tasks: Tasks) -> SnapshotDiff:
     `UnsupportedError` where they cannot be compared, `SnapshotError` where one of them cannot be read.
     """
     pairs = pair_operators(a, b)
-    files: tuple[Files, Files] = (a.files, b.files)
+    files: BothFiles = (a.contents, b.contents)
     look = look_first(pairs, files, tasks)
     comparison = _Comparison(files, look, tasks)
     operators = [comparison.operator(i, pair) for i, pair in enumerate(pairs)]
@@ -58,7 +66,7 @@ def _masters(a: Snapshot, b: Snapshot) -> Iterator[OperatorDiff]:
 class _Comparison:
     """Compares pairs of operators of which a first look has seen everything."""
 
-    def __init__(self, files: tuple[Files, Files], look: FirstLook, tasks: Tasks) -> None:
+    def __init__(self, files: BothFiles, look: FirstLook, tasks: Tasks) -> None:
         self._files = files
         self._look = look
         self._tasks = tasks

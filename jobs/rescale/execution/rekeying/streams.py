@@ -24,11 +24,12 @@ from rescale.execution.side_by_side import side_by_side
 from rescale.execution.tasks import Tasks
 from rescale.execution.writers.handles import WrittenStream, written_handle
 from rescale.execution.writers.move import begun_in_parts, stream_uri
+from rescale.planning.pieces import InlineBudget
 from rescale.planning.plan import NewStream, Plan
-from rescale.planning.streams import InlineBudget
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
-from rescale.target.halves import WrittenHandle
+from rescale.target.places import places_of
+from rescale.target.written_handles import WrittenHandle
 
 
 @dataclass
@@ -154,7 +155,7 @@ def _merge(plan: Plan, tasks: Tasks, streams: list[_Stream]) -> None:
         by_place[merge.operator, merge.stream].receipts[merge.part] = receipt
     side_by_side(partial(_complete, plan), [stream for stream in streams if stream.token])
     names = tuple(name(stream_uri(plan, plan.operators[stream.operator], stream.stream)) for stream in streams)
-    staged = [entry.uri for entry in store.list(plan.places.staging)]
+    staged = [entry.uri for entry in store.list(places_of(plan).staging)]
     store.delete([uri for uri in staged if name(uri).startswith(names)])  # what an earlier try left, too
 
 

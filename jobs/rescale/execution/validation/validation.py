@@ -92,8 +92,8 @@ def validate_result(
     tallies: dict[int, list[Tally]] = defaultdict(list)
     record_tallies: dict[int, list[RecordTally]] = defaultdict(list)
     # A twin of this run may be writing the same bytes again: of the result, the content counts and not the version.
-    unpinned = tuple((uri, None) for uri, _ in result.files)
-    compare = _Comparers(Comparer(source.files, unpinned), RecordComparer(source.files, unpinned))
+    unpinned = result.contents.unpinned()
+    compare = _Comparers(Comparer(source.contents, unpinned), RecordComparer(source.contents, unpinned))
     for tally in tasks.run(compare, units, progress):
         if isinstance(tally, RecordTally):
             record_tallies[tally.operator].append(tally)

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from rescale.execution.tasks import Tasks
 from rescale.planning.plan import NewStream
-from rescale.target.halves import WrittenHandle
+from rescale.target.written_handles import WrittenHandle
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 
 from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.advice import CANONICAL
 from rescale.flink.binary import ByteReader
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.serializers.program import compile_program
@@ -54,6 +55,4 @@ def only_key(block: bytes, header: KeyedHeader) -> bytes:
         begin = reader.position
         shown(compile_program(header.key_serializer).step, reader)
         return block[begin : reader.position]
-    raise UnsupportedError(
-        "a key group in heap framing does not tell whether it has one key", advice="take a canonical savepoint"
-    )
+    raise UnsupportedError("a key group in heap framing does not tell whether it has one key", advice=CANONICAL)

@@ -15,8 +15,8 @@ from zoneinfo import ZoneInfo
 from airflow.sdk import Asset
 
 from rescale.orchestration.rescale_task import Summary, rescale_task, skip_task
+from rescale.orchestration.windows.closing import closing
 from rescale.orchestration.windows.newest import newest_savepoint
-from rescale.orchestration.windows.opening import closing
 from rescale.orchestration.windows.window import Window, target_of
 from rescale.storage.locations import normalise
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import xxhash
 
 from rescale.errors import SnapshotError, UnsupportedError
-from rescale.rocksdb.advice import CANONICAL
+from rescale.flink.advice import CANONICAL
 from rescale.rocksdb.edit_reader import EditReader
 from rescale.rocksdb.log_framing import masked_crc32c
 

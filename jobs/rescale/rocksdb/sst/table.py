@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 
 from rescale.errors import SnapshotError, UnsupportedError
-from rescale.rocksdb.advice import CANONICAL
+from rescale.flink.advice import CANONICAL
 from rescale.rocksdb.edit_reader import EditReader
 from rescale.rocksdb.sst.blocks import TRAILER_SIZE, BlockHandle, read_handle, unpacked
 from rescale.rocksdb.sst.entries import IndexEntry, Row, entries, index_entries, rows

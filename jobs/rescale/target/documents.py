@@ -1,0 +1,30 @@
+"""Documents of our own beside a target, and the first of them: the plan."""
+
+from __future__ import annotations
+
+from rescale.planning.plan import Plan, plan_from_json, plan_to_json
+from rescale.storage.store import open_store
+from rescale.target.places import places_of
+
+DOCUMENT_LIMIT = 1 << 30
+"""Largest document of our own that is read, in bytes."""
+
+
+def read_document(uri: str) -> bytes:
+    return open_store(uri).read_all(uri, DOCUMENT_LIMIT)[0]
+
+
+def store_plan(plan: Plan) -> None:
+    """Beside its target, where `load_plan` finds it; plans of several requests may lie there."""
+    uri = places_of(plan).plan
+    open_store(uri).put(uri, plan_to_json(plan))
+
+
+def store_plan_page(plan: Plan, text: str) -> None:
+    """The plan for people."""
+    uri = places_of(plan).plan_page
+    open_store(uri).put(uri, text.encode())
+
+
+def load_plan(uri: str) -> Plan:
+    return plan_from_json(read_document(uri), uri)
