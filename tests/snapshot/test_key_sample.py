@@ -12,11 +12,12 @@ from rescale.flink.keyed.composite_key import key_leads
 from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.snappy import FramedDecompressor, plain_stream
-from rescale.snapshot import key_sample
+from rescale.snapshot import snapshot_files
 from rescale.snapshot.key_sample import SAMPLE_SIZE, KeySample, sample_keys
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import KeyedStream, Operator, Snapshot
 from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.store import Pin
 from support.canonical import Record, read_group, write_group
 from support.composite import keyed, timer, timers
@@ -29,12 +30,12 @@ from support.tables import Reads
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
     counted = Reads()
-    monkeypatch.setattr(key_sample, "open_store", counted.open)
+    monkeypatch.setattr(snapshot_files, "open_store", counted.open)
     return counted
 
 
 def sample(snapshot: Snapshot, of: Operator) -> KeySample:
-    return sample_keys(of, snapshot.files)
+    return sample_keys(of, snapshot.contents)
 
 
 def keys(found: KeySample) -> list[tuple[int, bytes]]:
@@ -47,6 +48,7 @@ def keys(found: KeySample) -> list[tuple[int, bytes]]:
 def test_little_is_read_of_much(size: int, value_size: int, parallelism: int, tmp_path: Path, reads: Reads) -> None:
     write_savepoint(tmp_path / "source", size, value_size=value_size, parallelism=parallelism)
     snapshot = open_snapshot(str(tmp_path / "source"))
+    reads.lengths.clear()  # of headers
     found = sample(snapshot, snapshot.operators[0])
     assert sum(reads.lengths) <= SAMPLE_SIZE
     assert len(reads.lengths) <= 64
@@ -87,7 +89,7 @@ VALUE = keyed("value", VOID_NAMESPACE)
 TIMERS = timers("_timer_state/event_user-timers", LONG, VOID_NAMESPACE)
 
 
-def operator_with(tmp_path: Path, *streams: tuple[bytes, bytes, bool]) -> tuple[Operator, list[tuple[str, Pin]]]:
+def operator_with(tmp_path: Path, *streams: tuple[bytes, bytes, bool]) -> tuple[Operator, SnapshotFiles]:
     """An operator with a stream of one key group, 5 and up, for each (states, content of the group, compressed)."""
     files, found = [], []
     for i, (states, group, compressed) in enumerate(streams):
@@ -99,7 +101,7 @@ def operator_with(tmp_path: Path, *streams: tuple[bytes, bytes, bool]) -> tuple[
         parsed = read_keyed_header(header, str(path))
         whole = Extent(i, 0, extent.start + extent.length)
         found.append(KeyedStream(i, CANONICAL_TAG, whole, Framing.CANONICAL, 5 + i, (extent,), header, parsed))
-    return operator("of mine", len(streams), keyed=tuple(found)), files
+    return operator("of mine", len(streams), keyed=tuple(found)), SnapshotFiles(tuple(files))
 
 
 def test_streams_have_ids_of_their_own(tmp_path: Path) -> None:
@@ -115,7 +117,7 @@ def test_streams_have_ids_of_their_own(tmp_path: Path) -> None:
 
 
 def test_no_key_at_all_is_no_sample() -> None:
-    assert keys(sample_keys(operator("of mine", 2), [])) == []
+    assert keys(sample_keys(operator("of mine", 2), SnapshotFiles(()))) == []
 
 
 @pytest.mark.parametrize("compressed", [False, True])
@@ -125,7 +127,7 @@ def test_broken_framing_names_the_file(compressed: bool, tmp_path: Path) -> None
     of, files = operator_with(tmp_path, (VALUE, data, compressed))
     with pytest.raises(SnapshotError, match="a state id that the header does not know") as caught:
         sample_keys(of, files)
-    assert caught.value.path == files[0][0]
+    assert caught.value.path == files.versions[0][0]
     at = of.keyed[0].groups[0]
     assert at is not None
     assert caught.value.offset == (None if compressed else at.start + group.index(b"\0\1\0"))
@@ -135,4 +137,4 @@ def test_a_damaged_compressed_group_names_the_file(tmp_path: Path) -> None:
     of, files = operator_with(tmp_path, (VALUE, plain_stream(bytes(50))[:-1] + b"\1", True))
     with pytest.raises(SnapshotError, match="checksum") as caught:
         sample_keys(of, files)
-    assert caught.value.path == files[0][0]
+    assert caught.value.path == files.versions[0][0]

@@ -56,5 +56,5 @@ def _choose(
         return known.name
     if work is not WorkClass.REHASH:
         return None
-    sample = sample_keys(operator, snapshot.files)
+    sample = sample_keys(operator, snapshot.contents)
     return choose_hash(header.key_serializer, *sample, operator.entry.max_parallelism).name

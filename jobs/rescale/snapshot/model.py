@@ -23,6 +23,7 @@ from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.operator_state import OperatorStateHeader
 from rescale.rocksdb.version_edit import LiveFile
 from rescale.snapshot.locate import Extent
+from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.store import Pin
 
 
@@ -255,6 +256,11 @@ class Snapshot:
     @property
     def metadata_uri(self) -> str:
         return self.files[0][0]
+
+    @cached_property
+    def contents(self) -> SnapshotFiles:
+        """What its bytes are read with."""
+        return SnapshotFiles(self.files, self.data)
 
     @property
     def metadata_sha256(self) -> str:

@@ -9,7 +9,7 @@ import pytest
 from rescale.errors import SnapshotError
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.composite_key import key_leads
-from rescale.snapshot.databases import table_sizes
+from rescale.snapshot import snapshot_files
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.key_sample import SAMPLE_SIZE, KeySample, sample_keys
 from rescale.snapshot.model import Operator, Snapshot
@@ -41,7 +41,7 @@ def test_keys_are_those_of_the_records(name: str) -> None:
     assert header is not None
     leads = {state.name: lead for state, lead in zip(header.states, key_leads(header).tolist(), strict=True)}
     expected = {(group, key[leads[state] :]) for state, group, key in canonical_rows(name)}
-    found = keys(sample_keys(operator, snapshot.files))
+    found = keys(sample_keys(operator, snapshot.contents))
     assert found >= expected, "all of so little; and what was deleted"
     assert {group for group, _ in found} == {group for group, _ in expected}
 
@@ -63,8 +63,8 @@ def test_little_is_read_of_much(
             writer.flush()
         listed = writer.checkpoint(tmp_path / "checkpoint")
     snapshot = snapshot_of(listed, keyed_header(keyed("value", VOID_NAMESPACE), key=LONG), ALL)
-    monkeypatch.setattr(table_sizes, "open_store", reads.open)
-    found = sample_keys(the_operator(snapshot), snapshot.files)
+    monkeypatch.setattr(snapshot_files, "open_store", reads.open)
+    found = sample_keys(the_operator(snapshot), snapshot.contents)
     assert sum(reads.lengths) <= SAMPLE_SIZE
     assert 8 <= len(found.starts) <= 10_000 + 64 * 8
     assert set((found.limits - found.starts).tolist()) == {9}, "eight bytes of key, one of namespace"
@@ -81,7 +81,7 @@ def test_states_have_leads_of_their_own(tmp_path: Path) -> None:
         files = writer.checkpoint(tmp_path / "checkpoint")
     header = keyed_header(keyed("value", VOID_NAMESPACE), timers(name, LONG, VOID_NAMESPACE), key=LONG)
     snapshot = snapshot_of(files, header, ALL)
-    assert keys(sample_keys(the_operator(snapshot), snapshot.files)) == {(5, key), (6, key), (7, key)}
+    assert keys(sample_keys(the_operator(snapshot), snapshot.contents)) == {(5, key), (6, key), (7, key)}
 
 
 def test_files_that_are_not_read_are_left_out_and_damaged_ones_named(tmp_path: Path) -> None:
@@ -90,10 +90,10 @@ def test_files_that_are_not_read_are_left_out_and_damaged_ones_named(tmp_path: P
         writer.put("value", b"\5" + bytes(9), b"v")
         files = writer.checkpoint(tmp_path / "checkpoint")
     snapshot = snapshot_of(files, header, ALL)
-    assert keys(sample_keys(the_operator(snapshot), snapshot.files)) == set()
+    assert keys(sample_keys(the_operator(snapshot), snapshot.contents)) == set()
     (table,) = tmp_path.glob("checkpoint/*.sst")
     table.write_bytes(bytes(table.stat().st_size))
     snapshot = snapshot_of(files, header, ALL)
     with pytest.raises(SnapshotError, match="not an SST file") as caught:
-        sample_keys(the_operator(snapshot), snapshot.files)
+        sample_keys(the_operator(snapshot), snapshot.contents)
     assert caught.value.path == str(table)

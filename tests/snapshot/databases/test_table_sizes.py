@@ -9,6 +9,7 @@ import pytest
 
 from rescale.errors import SnapshotError
 from rescale.flink.key_groups import KeyGroupRange
+from rescale.snapshot import snapshot_files
 from rescale.snapshot.databases import table_sizes
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.databases.table_sizes import with_key_group_sizes
@@ -66,7 +67,7 @@ def test_files_of_one_key_group_are_not_looked_into(tmp_path: Path, monkeypatch:
             fill(writer, lambda key_group: 10 * key_group, groups=range(key_group, key_group + 1))
         files = writer.checkpoint(tmp_path / "checkpoint")
     snapshot = snapshot_of(files, HEADER, KeyGroupRange(0, 9))
-    monkeypatch.setattr(table_sizes, "open_store", reads.open)
+    monkeypatch.setattr(snapshot_files, "open_store", reads.open)
     three, five, six = sorted(file.length for file in files if file.name.endswith(".sst"))
     assert measured(snapshot) == (0, 0, 0, three, 0, five, six, 0, 0, 0)
     assert reads.lengths == []
@@ -101,7 +102,7 @@ def test_little_is_read_of_many_files(tmp_path: Path, monkeypatch: pytest.Monkey
             fill(writer, lambda key_group, i=i: 1 + key_group % (i + 2))  # type: ignore[misc]
         files = writer.checkpoint(tmp_path / "checkpoint")
     snapshot = snapshot_of(files, HEADER, KeyGroupRange(0, 127))
-    monkeypatch.setattr(table_sizes, "open_store", reads.open)
+    monkeypatch.setattr(snapshot_files, "open_store", reads.open)
     first = measured(snapshot)
     whole = sum(file.length for file in files if file.name.endswith(".sst"))
     assert sum(first) == pytest.approx(whole, rel=0.02)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from rescale.execution.writers.rewrite import checked_elements, rewritten_groups
 from rescale.execution.writers.sink import StreamSink
+from rescale.planning.piece_bytes import piece_chunks
 from rescale.planning.pieces import split
 from rescale.planning.plan import NewStream, OperatorPlan, Piece, Plan
 from rescale.storage.store import open_store
@@ -84,15 +85,7 @@ class Mover:
 
     def chunks(self, pieces: tuple[Piece, ...], at_once: int | None = None) -> Iterator[bytes]:
         """The bytes of the pieces in chunks of at most `at_once` bytes (default: the plan's chunk size)."""
-        size = at_once or self.plan.chunk_size
-        for file, start, length, _ in pieces:
-            if file is None:
-                yield self.plan.literals[start : start + length]
-                continue
-            uri, pin = self.plan.files[file]
-            store = open_store(uri)
-            for offset in range(0, length, size):
-                yield store.read(uri, start + offset, min(size, length - offset), pin)
+        return piece_chunks(self.plan, pieces, at_once)
 
 
 def stream_uri(plan: Plan, operator: OperatorPlan, stream: NewStream) -> str:

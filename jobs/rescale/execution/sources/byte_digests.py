@@ -9,11 +9,8 @@ import mmh3
 import numpy as np
 
 from rescale.execution.sources.chunks import Chunk, runs
-from rescale.snapshot.locate import Extent
-from rescale.storage.store import Pin, open_store
 
 MODULUS = 1 << 128
-_CHUNK = 4 * 1024 * 1024
 
 
 def digest(chunks: Iterable[Chunk], seed: int = 0) -> int:
@@ -39,14 +36,6 @@ def digest_pair(chunks: Iterable[Chunk], others: Iterable[Chunk]) -> tuple[int, 
 def run_digests(chunks: Iterator[bytes], lengths: Sequence[int]) -> Iterator[int]:
     """The digest of each of the consecutive runs of `lengths` bytes that `chunks` hold end to end."""
     return map(digest, runs(chunks, lengths))
-
-
-def read_chunks(files: Sequence[tuple[str, Pin | None]], extent: Extent) -> Iterator[bytes]:
-    """The bytes of an extent of `files`, in chunks of bounded size."""
-    uri, pin = files[extent.file]
-    store = open_store(uri)
-    for offset in range(0, extent.length, _CHUNK):
-        yield store.read(uri, extent.start + offset, min(_CHUNK, extent.length - offset), pin)
 
 
 def _same(chunk: Chunk, other: Chunk) -> bool:

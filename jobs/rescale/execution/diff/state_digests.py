@@ -5,24 +5,20 @@ Elements and whole key groups get a digest each; of records, which can be many m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from rescale.errors import RescaleError, SnapshotError
-from rescale.execution.diff.found import Side
+from rescale.execution.diff.found import BothFiles, Side
+from rescale.execution.sources.byte_digests import digest
 from rescale.execution.sources.chunks import runs
 from rescale.execution.sources.group_records import states_of
 from rescale.execution.sources.origins import Origin, check_all_read
 from rescale.execution.sources.spans import span
-from rescale.execution.validation.digests import digest, read_chunks
 from rescale.execution.writers.rewrite import WRONG_OFFSETS_ADVICE, decompressed
 from rescale.flink.keyed.record_digest import RecordDigester, StateDigest
 from rescale.flink.keyed.records import framed_size
 from rescale.snapshot.locate import Extent
-from rescale.storage.store import Pin
-
-Files = Sequence[tuple[str, Pin]]
 
 
 class ExtentUnit(NamedTuple):
@@ -69,7 +65,7 @@ class RecordDigests(NamedTuple):
 class Digester:
     """Digests units of two snapshots, given by their files; travels to the tasks as it is."""
 
-    files: tuple[Files, Files]
+    files: BothFiles
 
     def __call__(self, unit: ExtentUnit | RecordUnit) -> ExtentDigests | RecordDigests:
         try:
@@ -80,7 +76,7 @@ class Digester:
     def _extents(self, unit: ExtentUnit) -> ExtentDigests:
         whole = span(unit.extents)
         files = self.files[unit.side]
-        contents = runs(read_chunks(files, whole), [extent.length for extent in unit.extents])
+        contents = runs(files.chunks(whole), [extent.length for extent in unit.extents])
         try:
             if unit.deflated:
                 digests = [digest(decompressed(content, identifier=False)) for content in contents]
@@ -88,7 +84,7 @@ class Digester:
                 digests = [digest(content) for content in contents]
         except SnapshotError as error:
             advice = WRONG_OFFSETS_ADVICE if unit.deflated and error.path is None else None
-            raise error.located(path=files[whole.file][0], state=unit.state, advice=advice) from None
+            raise error.located(path=files.uri(whole), state=unit.state, advice=advice) from None
         return ExtentDigests(unit.number, tuple(digests))
 
     def _records(self, unit: RecordUnit) -> RecordDigests:
