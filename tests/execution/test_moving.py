@@ -12,7 +12,6 @@ import pytest
 from big_savepoint import write_savepoint
 from rescale.errors import SnapshotError
 from rescale.execution.steps import reshuffle_keyed_state, validate_coverage, validate_published
-from rescale.planning.plan import Plan
 from rescale.storage import store as stores
 from rescale.storage.locations import join, name
 from rescale.storage.store import open_store
@@ -21,6 +20,7 @@ from rescale.target.places import places_of
 from support import snapshots
 from support.faults import WRITES, Faults, FaultyStore
 from support.pipeline import execute, execute_without_spark, move, plan_rescale, shared_spark
+from support.results import files_of, remove
 from support.s3 import S3Server
 
 MIB = 1024 * 1024
@@ -76,26 +76,6 @@ def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], list[
         return [f"{verb} {name(uri)}" for verb, uri, *_ in lines if verb in WRITES and "-keyed-" in uri]
 
     return seen
-
-
-def files_of(plan: Plan) -> dict[str, bytes]:
-    """Every file of the result, and the documents that do not hold the time."""
-    store = open_store(plan.target)
-    places = [entry.uri for entry in store.list(plan.target)]
-    places += [
-        places_of(plan).written_handles("keyed"),
-        places_of(plan).written_handles("operator"),
-        places_of(plan).candidate,
-        places_of(plan).certificate,
-    ]
-    return {name(uri): store.read_all(uri, 1 << 30)[0] for uri in places}
-
-
-def remove(plan: Plan) -> None:
-    """All of the result, and all that lies beside it."""
-    store = open_store(plan.target)
-    for directory in (plan.target, f"{plan.target}.rescale"):
-        store.delete([entry.uri for entry in store.list(directory)])
 
 
 def test_a_large_stream_is_moved_in_parts(home: str, source: str, calls: Callable[[], list[str]]) -> None:

@@ -93,10 +93,35 @@ def test_a_server_that_stays_busy_is_a_transient_error(server: ScriptedServer) -
     assert len(server.requests) == 8
 
 
-def test_an_answer_that_breaks_off_is_a_transient_error(server: ScriptedServer) -> None:
+@pytest.mark.parametrize("sent", [0, 2])
+def test_a_body_that_breaks_off_is_asked_for_again(server: ScriptedServer, sent: int) -> None:
+    broken = Answer(206, b"1234", sent=sent)
+    server.answers = [broken, Answer(503), broken, Answer(206, b"1234")]
+    assert S3Store().read(_URI, 0, 4) == b"1234"
+    assert len(server.requests) == 4
+    server.requests.clear()
+    server.answers = [broken, Answer(200, b"1234")]
+    assert S3Store().read_all(_URI, 4) == (b"1234", Pin(4, etag='"abc"'))
+
+
+def test_an_object_that_changes_after_its_body_broke_off_is_not_read(server: ScriptedServer) -> None:
+    server.answers = [Answer(206, b"1234", sent=2), Answer(412), Answer(412), Answer(200, etag='"other"')]
+    with pytest.raises(SnapshotError, match="has changed"):
+        S3Store().read(_URI, 0, 4, _PIN)
+
+
+def test_a_body_that_breaks_off_for_ever_is_a_transient_error(server: ScriptedServer) -> None:
     server.answers = [Answer(206, b"1234", sent=2)]
     with pytest.raises(StoreError):
         S3Store().read(_URI, 0, 4)
+    assert len(server.requests) == 8
+
+
+def test_a_listing_that_breaks_off_is_asked_for_again(server: ScriptedServer) -> None:
+    listing = b"<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>"
+    server.answers = [Answer(200, listing, sent=20), Answer(200, listing)]
+    assert S3Store().list("s3://bucket/directory") == []
+    assert len(server.requests) == 2
 
 
 def test_a_store_that_knows_etags_without_quotes(server: ScriptedServer) -> None:

@@ -152,6 +152,19 @@ def test_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "cannot be reached" in error.what
 
 
+def test_an_endpoints_password_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rescale.storage.s3._ATTEMPTS", 1)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not-a-secret")
+    for endpoint in (f"http://user:pa@ss@127.0.0.1:{free_port()}", "user:pa@ss", "http://user:pa@ss@[nonsense"):
+        monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+        error = _error_of(lambda: S3Store().stat(_URI))
+        told = f"{error} {error.to_json()}"
+        assert "pa@" not in told
+        assert "ss@" not in told
+        assert "user" not in told
+
+
 def test_no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
         monkeypatch.delenv(variable, raising=False)

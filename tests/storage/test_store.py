@@ -106,6 +106,29 @@ def test_parts_in_any_order_make_a_file(store: Store, home: str) -> None:
     assert store.list(f"{home}.beside") == []
 
 
+def test_who_writes_the_same_again_leaves_the_version(store: Store, home: str) -> None:
+    uri, staging, size = join(home, "a"), join(f"{home}.beside", "staging"), 5 * 1024 * 1024
+    parts = [b"a" * size, b"b"]
+
+    def write_in_parts(last: bytes) -> None:
+        token = store.begin_parts(uri, staging)
+        receipts = [store.put_part(uri, token, i + 1, i * size, part) for i, part in enumerate([parts[0], last])]
+        store.complete_parts(uri, token, receipts, size + len(last))
+
+    store.put(uri, b"same")
+    pin = store.stat(uri)
+    store.put(uri, b"same")
+    assert store.stat(uri) == pin
+    write_in_parts(parts[1])
+    pin = store.stat(uri)
+    write_in_parts(parts[1])
+    assert store.stat(uri) == pin
+    assert [entry.pin for entry in store.list(home)] == [pin]
+    write_in_parts(b"c")
+    assert store.read(uri, size - 1, 2) == b"ac"
+    assert store.list(f"{home}.beside") == []
+
+
 def test_abandoned_parts_leave_no_file(store: Store, home: str) -> None:
     uri = join(home, "large")
     token = store.begin_parts(uri, join(f"{home}.beside", "staging"))

@@ -20,6 +20,7 @@ from rescale.target.certificate import (
     CertifiedState,
     read_certificate,
 )
+from rescale.target.certified_files import CertifiedFile
 from rescale.target.places import certificate_place
 
 CERTIFICATE = Certificate(
@@ -41,6 +42,7 @@ CERTIFICATE = Certificate(
         ),
         CertifiedOperator("7" * 32, "source", 3, 128, 0, 0, 0, 0, "0" * 32, None),
     ),
+    files=(CertifiedFile("state", 12, "e1", None), CertifiedFile("more", 1, None, 7)),
     start="flink run",
 )  # fmt: skip
 

@@ -1,7 +1,8 @@
 """A moving step from end to end, on the driver: units out, receipts in, files completed, the handles left.
 
 Running it again resumes: a file that is there with its planned size was put there by this plan (its name and the
-claim say so) and whole (files appear at once), so it is not written again.
+claim say so) and whole (files appear at once), so it is not written again. Whether it holds what it should is for
+validation to say, whose certificate names the versions of files that it saw.
 """
 
 from __future__ import annotations

@@ -20,6 +20,14 @@ class Pin:
     etag: str | None = None
     mtime_ns: int | None = None
 
+    def is_of(self, other: Pin | None) -> bool:
+        """Whether both are of one version. ETags come with quotes or without, as the store and the request have it."""
+        return other is not None and (self.size, self.mtime_ns, _bare(self.etag)) == (
+            other.size,
+            other.mtime_ns,
+            _bare(other.etag),
+        )
+
     def __str__(self) -> str:
         version = "" if self.etag is None else f", ETag {self.etag}"
         if self.mtime_ns is not None:
@@ -33,7 +41,12 @@ class Entry:
     """A file in a listing."""
 
     uri: str
-    size: int
+    pin: Pin
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.pin.size
 
 
 class Store(Protocol):
@@ -58,7 +71,7 @@ class Store(Protocol):
         """A whole file of at most `limit` bytes, and the version that was read."""
 
     def put(self, uri: str, data: bytes) -> None:
-        """A small file, whole; replaces what is there."""
+        """A small file, whole; replaces what is there, unless that is the same: then its version may stay."""
 
     def put_if_absent(self, uri: str, data: bytes) -> bool:
         """Whether the file now holds exactly `data`: put now, or found so (a lost answer, tried again)."""
@@ -79,7 +92,14 @@ class Store(Protocol):
         """Writes part `number` (from 1), which begins at `offset` of the file; returns its receipt."""
 
     def complete_parts(self, uri: str, token: str, receipts: Sequence[str], size: int) -> None:
-        """Makes the file appear; fine if it has appeared already with that size."""
+        """Makes the file appear; fine if it has appeared already with that size.
+
+        A file that is there with just these bytes may stay in its version.
+        """
 
     def abort_parts(self, uri: str) -> None:
         """Abandons what was begun for a file, or below a directory, and never completed."""
+
+
+def _bare(etag: str | None) -> str | None:
+    return etag.strip('"') if etag is not None else None

@@ -55,6 +55,8 @@ class LocalStore:
             return _read_exactly(uri, descriptor, 0, status.st_size), _pin(status)
 
     def put(self, uri: str, data: bytes) -> None:
+        if self._holds(uri, data):
+            return
         with _translated(uri), _temporary(uri, data) as path:
             path.replace(uri)
             _sync(Path(uri).parent)
@@ -89,7 +91,7 @@ class LocalStore:
                 for name in names:
                     path = Path(folder, name)
                     with suppress(FileNotFoundError):  # gone meanwhile
-                        entries.append(Entry(str(path), path.stat().st_size))
+                        entries.append(Entry(str(path), _pin(path.stat())))
         return sorted(entries, key=lambda entry: entry.uri)
 
     def delete(self, uris: Iterable[str]) -> None:
@@ -135,10 +137,11 @@ class LocalStore:
                 found = Path(token).stat().st_size
                 if found != size:
                     raise StoreError("parts of a file are missing", path=token, expected=size, found=found)
-                _make_directory(Path(uri).parent)
-                _sync(Path(token))
-                Path(token).replace(uri)
-                _sync(Path(uri).parent)
+                if not _same_bytes(Path(token), Path(uri), size):
+                    _make_directory(Path(uri).parent)
+                    _sync(Path(token))
+                    Path(token).replace(uri)
+                    _sync(Path(uri).parent)
             except FileNotFoundError:
                 there = self.stat(uri)
                 if there is None or there.size != size:
@@ -153,6 +156,23 @@ class LocalStore:
             return self.read_all(uri, len(data))[0] == data
         except SnapshotError:
             return False  # larger, or taken away again
+
+
+def _same_bytes(path: Path, other: Path, size: int) -> bool:
+    """Whether both files hold the same; `size` is that of the first one, in bytes."""
+    try:
+        with other.open("rb") as there:
+            if os.fstat(there.fileno()).st_size != size:
+                return False
+            with path.open("rb") as file:
+                return all(
+                    file.read(_COMPARED_AT_ONCE) == there.read(_COMPARED_AT_ONCE)
+                    for _ in range(0, size, _COMPARED_AT_ONCE)
+                )
+    except OSError as error:
+        if _is_absent(error):
+            return False
+        raise
 
 
 @contextmanager
@@ -231,6 +251,7 @@ def _sync(path: Path) -> None:
 
 
 _ATTEMPTS = 8
+_COMPARED_AT_ONCE = 1 << 20
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 _CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS)

@@ -21,7 +21,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from rescale.errors import RequestError, SnapshotError, StoreError, UnsupportedError
 from rescale.storage.contract import Entry, Pin
 from rescale.storage.locations import contains, split_s3
-from rescale.storage.s3_errors import is_absent, refuses_conditions, status_of, translated
+from rescale.storage.s3_errors import is_absent, refuses_conditions, sentence, status_of, translated
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -31,6 +31,8 @@ _ATTEMPTS = 8
 _CONNECTIONS = 32
 _CONFLICT_ATTEMPTS = 6
 _CONFLICT_SECONDS = 0.05
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+"""Seconds between two requests for a body."""
 
 
 class S3Store:
@@ -52,7 +54,7 @@ class S3Store:
             self._client: S3Client = boto3.session.Session(region_name=_region()).client("s3", config=config)
         except (BotoCoreError, ValueError) as error:
             raise RequestError(
-                f"S3 cannot be used as it is configured: {error}",
+                f"S3 cannot be used as it is configured: {sentence(error)}",
                 advice="check AWS_ENDPOINT_URL, AWS_PROFILE and the other AWS variables",
             ) from None
 
@@ -67,18 +69,11 @@ class S3Store:
     def read(self, uri: str, start: int, length: int, pin: Pin | None = None) -> bytes:
         if not length:
             return b""
-        answer = self._get(uri, pin, start, length)
-        return _body(uri, answer, start, length)
+        data, _ = self._read(uri, pin, start, length)
+        return data
 
     def read_all(self, uri: str, limit: int, pin: Pin | None = None) -> tuple[bytes, Pin]:
-        answer = self._get(uri, pin)
-        size = answer["ContentLength"]
-        if size > limit:
-            answer["Body"].close()
-            raise SnapshotError(
-                "an object is larger than it can be", path=uri, expected=f"at most {limit} bytes", found=size
-            )
-        return _body(uri, answer, 0, size), Pin(size, etag=answer["ETag"])
+        return self._read(uri, pin, limit=limit)
 
     def put(self, uri: str, data: bytes) -> None:
         bucket, key = split_s3(uri)
@@ -103,7 +98,8 @@ class S3Store:
             for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
                 for found in page.get("Contents", ()):
                     if not found["Key"].endswith("/"):  # else a directory, as consoles and Hadoop mark them
-                        entries.append(Entry(f"s3://{bucket}/{found['Key']}", found["Size"]))
+                        pin = Pin(found["Size"], etag=found["ETag"])
+                        entries.append(Entry(f"s3://{bucket}/{found['Key']}", pin))
         return sorted(entries, key=lambda entry: entry.uri)
 
     def delete(self, uris: Iterable[str]) -> None:
@@ -170,6 +166,33 @@ class S3Store:
                 if not is_absent(error):
                     raise
 
+    def _read(
+        self, uri: str, pin: Pin | None, start: int = 0, length: int | None = None, limit: int | None = None
+    ) -> tuple[bytes, Pin]:
+        """What a GetObject answers with, and its version. boto3 repeats requests; a body that breaks off is asked for
+        again here, with pauses that grow.
+        """
+        for attempt in range(_ATTEMPTS):
+            answer = self._get(uri, pin, start, length)
+            size = answer["ContentLength"]
+            if limit is not None and size > limit:
+                answer["Body"].close()
+                raise SnapshotError(
+                    "an object is larger than it can be", path=uri, expected=f"at most {limit} bytes", found=size
+                )
+            try:
+                with translated(uri):
+                    data = answer["Body"].read()
+            except StoreError:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+                time.sleep(min(_LONGEST_PAUSE, _SHORTEST_PAUSE * 2**attempt))
+            else:
+                if length is not None and len(data) != length:
+                    raise _too_short(uri, start, length, len(data))
+                return data, Pin(size, etag=answer["ETag"])
+        raise AssertionError("the last attempt returns or raises")
+
     def _get(self, uri: str, pin: Pin | None, start: int = 0, length: int | None = None) -> GetObjectOutputTypeDef:
         """A GetObject of the pinned version."""
         bucket, key = split_s3(uri)
@@ -221,14 +244,6 @@ class S3Store:
         raise StoreError("the store sees conflicting writes again and again", path=uri)
 
 
-def _body(uri: str, answer: GetObjectOutputTypeDef, start: int, length: int) -> bytes:
-    with translated(uri):
-        data = answer["Body"].read()
-    if len(data) != length:
-        raise _too_short(uri, start, length, len(data))
-    return data
-
-
 def _conditions(pin: Pin | None) -> list[dict[str, Any]]:
     """What to ask for, in turn: some stores know an ETag only without its quotes."""
     if pin is None or pin.etag is None:
@@ -248,7 +263,7 @@ def _too_short(uri: str, start: int, length: int, found: int) -> SnapshotError:
 
 def _no_conditions(uri: str, error: ClientError) -> UnsupportedError:
     return UnsupportedError(
-        f"the store does not know the condition of a put-if-absent: {error}",
+        f"the store does not know the condition of a put-if-absent: {sentence(error)}",
         path=uri,
         advice="use a store that honours If-None-Match, or see to it yourself that no other run has this target and "
         "say --accept-unconditional-publish",

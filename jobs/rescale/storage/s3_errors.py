@@ -6,6 +6,7 @@ has retried throttling, 5xx and lost connections with back-off before any of thi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -27,6 +28,7 @@ _DENIED = ("ExpiredToken", "InvalidToken", "TokenRefreshRequired")
 _ELSEWHERE = ("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException")
 _NO_CONDITIONS = ("InvalidArgument", "InvalidRequest", "NotImplemented", "BadRequest", "400")
 _TRANSIENT = (HTTPClientError, ConnectionError, IncompleteReadError, FlexibleChecksumError, CredentialRetrievalError)
+_USER_INFO = re.compile(r"(\w+://)?[^\s\"]*@")
 _CREDENTIALS = "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN (or AWS_PROFILE)"
 
 
@@ -38,14 +40,14 @@ def translated(uri: str) -> Iterator[None]:
     except ClientError as error:
         raise _of_answer(error, uri) from None
     except (NoCredentialsError, PartialCredentialsError) as error:
-        raise RequestError(f"no credentials for S3: {error}", path=uri, advice=_CREDENTIALS) from None
+        raise RequestError(f"no credentials for S3: {sentence(error)}", path=uri, advice=_CREDENTIALS) from None
     except UnicodeEncodeError:
         raise RequestError("no object can have this name", path=ascii(uri), advice="name another place") from None
     except (*_TRANSIENT, OSError) as error:
-        raise StoreError(f"S3 cannot be reached: {_sentence(error)}", path=uri) from None
+        raise StoreError(f"S3 cannot be reached: {sentence(error)}", path=uri) from None
     except BotoCoreError as error:
         raise RequestError(
-            f"the request to S3 cannot be made: {_sentence(error)}",
+            f"the request to S3 cannot be made: {sentence(error)}",
             path=uri,
             advice="check the name of the bucket and the AWS variables",
         ) from None
@@ -88,5 +90,6 @@ def _of_answer(error: ClientError, uri: str) -> RescaleError:
     return StoreError(f"S3 says: {message}", path=uri, found=code)
 
 
-def _sentence(error: BaseException) -> str:
-    return " ".join(str(error).split())
+def sentence(error: BaseException) -> str:
+    """What an error says, on one line; who names an endpoint with a password in it does not want to read that."""
+    return _USER_INFO.sub(r"\1…@", " ".join(str(error).split()))

@@ -15,6 +15,7 @@ import msgspec
 from rescale.errors import IntegrityError, RequestError
 from rescale.planning.plan import Plan
 from rescale.storage.store import open_store
+from rescale.target.certified_files import CertifiedFile
 from rescale.target.documents import read_document
 from rescale.target.places import certificate_place, places_of
 from rescale.target.states import Move, permit
@@ -77,6 +78,7 @@ class Certificate:
     warnings: tuple[str, ...]
     bytes: int
     operators: tuple[CertifiedOperator, ...]
+    files: tuple[CertifiedFile, ...]
     start: str
 
     def document(self) -> dict[str, Any]:

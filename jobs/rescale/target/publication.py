@@ -9,6 +9,7 @@ from rescale.errors import IntegrityError, RequestError
 from rescale.planning.plan import Plan
 from rescale.storage.store import open_store
 from rescale.target.certificate import certificate_for
+from rescale.target.certified_files import check_files
 from rescale.target.documents import read_document
 from rescale.target.places import places_of
 from rescale.target.states import Move, State, permit, state_of
@@ -24,7 +25,10 @@ class Published:
 
 
 def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
-    """Puts exactly the bytes that the certificate names as `_metadata`, if absent, and nothing else."""
+    """Puts exactly the bytes that the certificate names as `_metadata`, if absent, and nothing else.
+
+    Where it stands there already, that is checked: `IntegrityError` if a file of the result is not what was certified.
+    """
     already = permit(plan, Move.PUBLISH) is State.PUBLISHED
     places, store = places_of(plan), open_store(plan.target)
     certificate = certificate_for(plan)
@@ -38,6 +42,7 @@ def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
             found=sha256,
             advice="run the same command again: it validates again",
         )
+    check_files(plan.target, certificate.files, published=already)
     if not accept_unconditional:
         ours = store.put_if_absent(places.metadata, candidate)
     else:  # without any conditional request: the store may not even know them

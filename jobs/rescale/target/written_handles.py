@@ -1,12 +1,12 @@
 """Written handles: the state handles of new streams that a moving step wrote, as they will stand in `_metadata`.
 
 They are the last thing that a moving step leaves. A run that finds them goes on with what they say, if every file that
-they name is there.
+they name is there with its size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -46,31 +46,31 @@ class WrittenHandles:
     handles: tuple[WrittenHandle, ...]
 
     @property
-    def files(self) -> set[str]:
-        """The names of the files that they point to."""
+    def files(self) -> dict[str, int]:
+        """The names of the files that they point to, with their sizes in bytes."""
         return {
-            stream.path
+            stream.path: stream.size
             for written in self.handles
             for stream in _streams(written, self.step)
             if isinstance(stream, RelativeFileStream)
         }
 
 
-def begin_moving(plan: Plan, step: str, there: Collection[str]) -> WrittenHandles | None:
-    """What an earlier try of a moving step left, if all of it is `there`, by the names of files; else None: move.
+def begin_moving(plan: Plan, step: str, there: Mapping[str, int]) -> WrittenHandles | None:
+    """What an earlier try of a moving step left, if all is `there` (files by name, with their sizes); else None.
 
     `RequestError` if the plan does not have the target, `IntegrityError` if what was published is not whole.
     """
     state = permit(plan, Move.MOVE)
     handles = read_handles(plan, step)
-    gone = handles.files - set(there) if handles is not None else set()
+    gone = {file for file, size in handles.files.items() if there.get(file) != size} if handles is not None else set()
     if handles is not None and not gone:
         return handles
     if state is State.PUBLISHED:
         raise IntegrityError(
             "the target is published, and not whole",
             path=places_of(plan).stream(min(gone)) if gone else places_of(plan).written_handles(step),
-            found=f"{len(gone)} files are gone" if gone else "nothing says what was written",
+            found=f"{len(gone)} files are gone or cut" if gone else "nothing says what was written",
             advice="nothing is written into a published result: name another target and run again",
         )
     return None

@@ -17,12 +17,10 @@ from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_published
 from rescale.planning.plan import Plan
 from rescale.snapshot.opening import open_snapshot
-from rescale.storage.locations import name
-from rescale.storage.store import open_store
-from rescale.target.places import places_of
 from support import snapshots
 from support.pipeline import execute, execute_without_spark, plan_rescale
 from support.rekeyed import assert_rekeyed
+from support.results import files_of, remove
 
 MIB = 1 << 20
 NAMES = ["2-canonical-hashmap", "2-lazy", "2-lazy-compressed", "1.20-clicks", "2-windows", "2-sql", "1.15.4-clicks"]
@@ -51,26 +49,6 @@ def knobs(**values: int) -> Iterator[None]:
         for knob, value in values.items():
             stack.enter_context(patch(KNOBS[knob], value))
         yield
-
-
-def files_of(plan: Plan) -> dict[str, bytes]:
-    """Every file of the result, and the documents that do not hold the time."""
-    store = open_store(plan.target)
-    places = [entry.uri for entry in store.list(plan.target)]
-    places += [
-        places_of(plan).written_handles("keyed"),
-        places_of(plan).written_handles("operator"),
-        places_of(plan).candidate,
-        places_of(plan).certificate,
-    ]
-    return {name(uri): store.read_all(uri, 1 << 30)[0] for uri in places}
-
-
-def remove(plan: Plan) -> None:
-    """All of the result, and all that lies beside it."""
-    store = open_store(plan.target)
-    for directory in (plan.target, f"{plan.target}.rescale"):
-        store.delete([entry.uri for entry in store.list(directory)])
 
 
 @pytest.mark.parametrize("snapshot", NAMES)

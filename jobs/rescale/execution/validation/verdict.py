@@ -11,6 +11,7 @@ from rescale.flink.start import start_of
 from rescale.planning.plan import Plan
 from rescale.snapshot.model import Snapshot
 from rescale.target.certificate import COMPLETE, Certificate, CertifiedOperator, CertifiedRecords, CertifiedState
+from rescale.target.certified_files import certified_files
 
 _CLAIM_OF_RECORDS = (
     "where the max parallelism changed, that holds of every record, and every record whose key hashes in a way that is "
@@ -30,7 +31,10 @@ _CLAIM = (
 def certificate_of(
     source: Snapshot, result: Snapshot, proofs: Sequence[OperatorProof], plan: Plan | None
 ) -> Certificate:
-    """The same source and result give the same certificate; `result` is what the candidate makes of the target."""
+    """The same source and result give the same certificate; `result` is what the candidate makes of the target.
+
+    It was looked at before its bytes were read and compared, and is looked at again.
+    """
     rekeyed = any(proof.records for proof in proofs)
     return Certificate(
         verdict=COMPLETE,
@@ -45,6 +49,7 @@ def certificate_of(
         warnings=plan.warnings if plan else (),
         bytes=sum(proof.bytes for proof in proofs),
         operators=tuple(map(_operator, proofs)),
+        files=certified_files(result.directory, result.files[1:]),
         start=start_of(
             result.directory,
             [(operator.entry.parallelism, operator.entry.max_parallelism) for operator in source.operators],

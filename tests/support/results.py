@@ -1,0 +1,35 @@
+"""What runs left in and beside a target, to be compared with what others leave."""
+
+from __future__ import annotations
+
+import json
+
+from rescale.planning.plan import Plan
+from rescale.storage.locations import name
+from rescale.storage.store import open_store
+from rescale.target.places import places_of
+
+
+def files_of(plan: Plan) -> dict[str, bytes]:
+    """Every file of the result, and the documents beside it, but for times in them."""
+    store, places = open_store(plan.target), places_of(plan)
+    uris = [entry.uri for entry in store.list(plan.target)]
+    uris += [places.written_handles("keyed"), places.written_handles("operator"), places.candidate]
+    contents = {name(uri): store.read_all(uri, 1 << 30)[0] for uri in uris}
+    return {**contents, name(places.certificate): _without_times(store.read_all(places.certificate, 1 << 30)[0])}
+
+
+def remove(plan: Plan) -> None:
+    """All of the result, and all that lies beside it."""
+    store = open_store(plan.target)
+    for directory in (plan.target, f"{plan.target}.rescale"):
+        store.delete([entry.uri for entry in store.list(directory)])
+
+
+def _without_times(certificate: bytes) -> bytes:
+    """Local files are certified with the time when they were written, and the document's digest depends on it."""
+    document = json.loads(certificate)
+    del document["document_sha256"]
+    for file in document["files"]:
+        assert (file.pop("mtime_ns") is None) is (file["etag"] is not None)
+    return json.dumps(document).encode()

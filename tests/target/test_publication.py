@@ -1,0 +1,136 @@
+"""What is published is what was validated: every file of it, and a published result is looked at again."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rescale.cli.main import main
+from rescale.errors import IntegrityError, StoreError
+from rescale.execution.loop import Loop
+from rescale.execution.steps import validate_coverage
+from rescale.planning.plan import Plan
+from rescale.storage.locations import join, name
+from rescale.storage.store import open_store
+from rescale.target.certified_files import certified_files
+from rescale.target.places import places_of
+from rescale.target.publication import is_published, publish
+from support import snapshots
+from support.pipeline import execute_without_spark, move, plan_rescale
+from support.s3 import S3Server
+
+SOURCE = snapshots.directory("2-finished")
+
+
+@pytest.fixture(params=["local", "s3"])
+def plan(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
+    """One whose result has files, however small."""
+    monkeypatch.setattr("rescale.planning.pieces.INLINE_LIMIT", 0)
+    home = str(tmp_path / "home")
+    if request.param == "s3":
+        server: S3Server = request.getfixturevalue("s3")
+        server.create_bucket(bucket := f"publication-{uuid.uuid4().hex[:12]}")
+        home = f"s3://{bucket}"
+    return plan_rescale(SOURCE, join(home, "target"), ["3"])
+
+
+def delete(uri: str) -> None:
+    open_store(uri).delete([uri])
+
+
+def cut(uri: str) -> None:
+    store = open_store(uri)
+    store.put(uri, store.read_all(uri, 1 << 20)[0][:-1])
+
+
+def flip(uri: str) -> None:
+    store = open_store(uri)
+    data = bytearray(store.read_all(uri, 1 << 20)[0])
+    data[-1] ^= 1
+    store.put(uri, bytes(data))
+
+
+DAMAGES = pytest.mark.parametrize("damage", [delete, cut, flip])
+Damage = Callable[[str], None]
+
+
+def files(plan: Plan) -> list[str]:
+    return [entry.uri for entry in open_store(plan.target).list(plan.target) if name(entry.uri) != "_metadata"]
+
+
+def validated(plan: Plan) -> None:
+    move(plan, Loop())
+    validate_coverage(plan, Loop())
+
+
+@DAMAGES
+def test_a_file_that_changed_after_validation_is_not_published(plan: Plan, damage: Damage) -> None:
+    validated(plan)
+    damaged = files(plan)[1]
+    damage(damaged)
+    with pytest.raises(IntegrityError, match="nothing was published") as caught:
+        publish(plan)
+    assert caught.value.path == damaged
+    assert "bytes" in str(caught.value.expected)
+    assert open_store(plan.target).stat(places_of(plan).metadata) is None
+    if damage is flip:  # it has its planned size: it is not written again, and not certified either
+        with pytest.raises(IntegrityError):
+            execute_without_spark(plan)
+    else:
+        assert not execute_without_spark(plan).already
+        assert is_published(plan)
+
+
+@DAMAGES
+def test_a_file_that_changed_after_publication_is_named(
+    plan: Plan, damage: Damage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    execute_without_spark(plan)
+    assert publish(plan).already
+    damaged = files(plan)[-1]
+    damage(damaged)
+    capsys.readouterr()
+    words = ["run", SOURCE, "--target", plan.target, "--parallelism", "3", "--output", "json"]
+    assert main(words) == 4
+    error = json.loads(capsys.readouterr().out)
+    assert (error["error"], error["path"]) == ("IntegrityError", damaged)
+    assert "nothing was published" not in error["what"]
+
+
+def test_a_result_that_lost_a_file_is_not_mended_once_it_is_published(plan: Plan) -> None:
+    execute_without_spark(plan)
+    lost = files(plan)[0]
+    delete(lost)
+    with pytest.raises(IntegrityError, match="published, and not whole") as caught:
+        move(plan, Loop())
+    assert caught.value.path == lost
+
+
+def test_a_file_that_changes_while_it_is_compared_has_no_certificate(plan: Plan) -> None:
+    move(plan, Loop())
+    store = open_store(plan.target)
+    seen = [(uri, pin) for uri in files(plan) if (pin := store.stat(uri)) is not None]
+    assert [file.name for file in certified_files(plan.target, seen)] == [name(uri) for uri, _ in seen]
+    if plan.target.startswith("/"):
+        os.utime(seen[0][0], ns=(0, 1))
+    else:
+        flip(seen[0][0])
+    with pytest.raises(StoreError, match="changed while it was compared") as caught:
+        certified_files(plan.target, seen)
+    assert caught.value.path == seen[0][0]
+
+
+def test_a_damaged_certificate_is_an_answer_too(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
+    execute_without_spark(plan)
+    place = places_of(plan).certificate
+    for damage in (flip, cut):
+        damage(place)
+        capsys.readouterr()
+        assert main(["run", SOURCE, "--target", plan.target, "--parallelism", "3", "--output", "json"]) == 4
+        error = json.loads(capsys.readouterr().out)
+        assert (error["error"], error["path"]) == ("IntegrityError", place)
