@@ -13,10 +13,10 @@ from typing import NamedTuple
 from rescale.errors import SnapshotError
 from rescale.execution.diff.found import BothFiles, Side
 from rescale.execution.validation.digests import MODULUS, digest
-from rescale.execution.writers.rewrite import decompressed
 from rescale.flink.binary import ByteReader
 from rescale.flink.serializers.shown import shown
 from rescale.flink.serializers.steps import Step
+from rescale.flink.snappy import decompressed
 from rescale.snapshot.locate import Extent
 
 LARGEST_COPY = 64 * 1024 * 1024
