@@ -46,6 +46,8 @@ def plan_summary(plan: Plan, *, published: bool) -> dict[str, Any]:
     return _fitted(
         {
             "plan": places_of(plan).plan,
+            "digest": plan.digest,
+            "target": plan.target,
             "published": published,
             "bytes": plan.bytes_moved,
             "operators": len(plan.operators),

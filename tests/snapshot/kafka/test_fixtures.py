@@ -18,7 +18,7 @@ from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offset
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.opening import open_snapshot
 
-FOLDER = Path(__file__).parent.parent / "fixtures" / "kafka"
+FOLDER = Path(__file__).parents[2] / "fixtures" / "kafka"
 STOPPED = next(fixture for fixture in KAFKA_FIXTURES if fixture.kinds == ("stop",))
 READ = [fixture for fixture in KAFKA_FIXTURES if fixture is not STOPPED]
 

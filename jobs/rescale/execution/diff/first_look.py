@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rescale.execution.diff.digests import Digester, ExtentDigests, ExtentUnit, RecordUnit
 from rescale.execution.diff.found import BothFiles, Side
 from rescale.execution.diff.items import Item, Items
 from rescale.execution.diff.pairs import OperatorPair
+from rescale.execution.diff.state_digests import Digester, ExtentDigests, ExtentUnit, RecordUnit
 from rescale.execution.progress import Progress
 from rescale.execution.sources.origins import origins_of
 from rescale.execution.sources.spans import extent_runs, group_runs

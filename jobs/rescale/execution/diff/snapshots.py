@@ -25,9 +25,9 @@ from rescale.execution.diff.items import (
     compare_copies,
     compare_key_groups,
 )
-from rescale.execution.diff.operators import opaque_state, operator_differences, shape_of, state_types
+from rescale.execution.diff.operator_differences import opaque_state, operator_differences, shape_of, state_types
 from rescale.execution.diff.pairs import OperatorPair, pair_operators
-from rescale.execution.diff.records import RecordDifferences, differing_records
+from rescale.execution.diff.record_search import RecordDifferences, differing_records
 from rescale.execution.progress import Progress
 from rescale.execution.tasks import Tasks
 from rescale.flink.keyed.record_digest import StateDigest

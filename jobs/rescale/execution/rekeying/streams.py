@@ -15,10 +15,10 @@ from rescale.execution.progress import Progress
 from rescale.execution.rekeying.gather import Gather, Written
 from rescale.execution.rekeying.lanes import Lane, plan_lanes
 from rescale.execution.rekeying.layout import LaneWork, Merge, stream_parts
+from rescale.execution.rekeying.read_units import is_shuffled, read_units
 from rescale.execution.rekeying.sources import operator_source
 from rescale.execution.rekeying.spread import Spread
 from rescale.execution.rekeying.totals import add_up
-from rescale.execution.rekeying.units import is_shuffled, read_units
 from rescale.execution.rekeying.unshuffled import convert_databases
 from rescale.execution.side_by_side import side_by_side
 from rescale.execution.tasks import Tasks

@@ -14,8 +14,8 @@ from operator import itemgetter
 
 from rescale.errors import RescaleError, UnsupportedError
 from rescale.execution.progress import Progress
+from rescale.execution.rekeying.read_units import is_shuffled
 from rescale.execution.rekeying.sources import id_table, operator_source, read_header
-from rescale.execution.rekeying.units import is_shuffled
 from rescale.execution.sources.chunks import Chunk
 from rescale.execution.sources.database_records import database_of_snapshot
 from rescale.execution.tasks import Tasks
@@ -32,7 +32,7 @@ from rescale.planning.piece_bytes import piece_chunks
 from rescale.planning.pieces import extent_of
 from rescale.planning.plan import Plan
 from rescale.planning.rekeying import RekeyedDatabase
-from rescale.rocksdb.key_groups import KeyGroupReader
+from rescale.rocksdb.framed_rows import KeyGroupReader
 from rescale.storage.locations import name
 from rescale.target.places import places_of
 from rescale.target.written_handles import WrittenHandle

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from rescale.errors import IntegrityError, SnapshotError, UnsupportedError
 from rescale.execution.progress import Progress
+from rescale.execution.sources.byte_digests import MODULUS
 from rescale.execution.sources.origins import origins_of
 from rescale.execution.sources.spans import adjacent, bounded_runs, extent_runs
 from rescale.execution.tasks import Tasks
@@ -23,7 +24,6 @@ from rescale.execution.validation.coverage import (
     pair_database_files,
     pair_key_groups,
 )
-from rescale.execution.validation.digests import MODULUS
 from rescale.execution.validation.record_compare import RecordCheck, RecordComparer, RecordTally
 from rescale.execution.validation.record_proof import RecordProof, record_proof
 from rescale.flink.metadata.handles import DistributionMode

@@ -21,7 +21,7 @@ from rescale.flink.metadata.entries import (
 from rescale.flink.metadata.handles import InlineStream, OperatorHandle
 from rescale.flink.metadata.keyed_handles import read_keyed, write_keyed
 from rescale.flink.metadata.operator_handles import read_operator, write_operator
-from rescale.flink.metadata.streams import read_optional_stream, write_stream
+from rescale.flink.metadata.stream_handles import read_optional_stream, write_stream
 
 _FULLY_FINISHED = -1
 _V2_CHAIN_LENGTH = 1

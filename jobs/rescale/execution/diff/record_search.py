@@ -17,15 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from rescale.errors import RescaleError
-from rescale.execution.diff.digests import RecordUnit
 from rescale.execution.diff.found import MOST_SHOWN, ONLY_IN, OTHER_NUMBER, OTHER_VALUE, BothFiles, Difference
+from rescale.execution.diff.state_digests import RecordUnit
 from rescale.execution.progress import Progress
 from rescale.execution.sources.group_records import states_of
 from rescale.execution.tasks import Tasks
 from rescale.flink.keyed.record_digest import Halves, key_digests, record_digests
 from rescale.flink.keyed.record_name import name_record
 from rescale.flink.keyed.records import Records
-from rescale.flink.serializers.shown import shown_bytes
+from rescale.flink.serializers.value_words import bytes_in_words
 from rescale.report.units import counted
 
 _BITS, _MOST_BITS = 10, 60
@@ -232,4 +232,4 @@ def _in_words(records: Sequence[FoundRecord], begin: int) -> str | None:
     times = f"{len(records)} records, one of " if len(records) > 1 else ""
     place = f" from byte {begin} on" if begin else ""
     more = "…" if size > begin + len(value) else ""
-    return f"{times}{counted(size, 'byte')}{place}{f' {shown_bytes(value)}{more}' if value else ''}"
+    return f"{times}{counted(size, 'byte')}{place}{f' {bytes_in_words(value)}{more}' if value else ''}"
