@@ -222,9 +222,9 @@ def test_discard_touches_nothing_foreign(case: Case) -> None:
 @pytest.mark.parametrize(
     ("where", "code"),
     [
-        ("half-keyed.json", 1),  # the driver of the reshuffle
+        ("handles-keyed.json", 1),  # the driver of the reshuffle
         slow("put_part", 0),  # a Python worker, alone: Spark tries its task again
-        slow("half-operator.json", 1),
+        slow("handles-operator.json", 1),
         slow("certificate.json", 1),
         slow("_metadata", KILLED),
     ],

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from big_savepoint import write_savepoint
 from rescale.execution.rekeying import lanes as lanes_module
-from rescale.execution.rekeying import units as units_module
+from rescale.execution.rekeying import read_units as units_module
 from rescale.execution.rekeying.lanes import Lane, plan_lanes
 from rescale.execution.rekeying.read_units import read_units
 from rescale.flink.key_groups import key_group_range

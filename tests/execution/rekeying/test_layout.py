@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 from rescale.execution.rekeying.gather import PartsSink
 from rescale.execution.rekeying.lanes import Lane
-from rescale.execution.rekeying.layout import StreamParts, number_of_parts, part_size_of, stream_parts
+from rescale.execution.rekeying.layout import StreamParts, stream_parts
 from rescale.execution.rekeying.streams import _merged
+from rescale.execution.writers.parts import number_of_parts, part_size
 from rescale.planning.plan import Plan
+from rescale.storage.contract import PartLimits
 from rescale.target.places import places_of
 from support import snapshots
 from support.pipeline import plan_rescale
@@ -65,7 +67,7 @@ def written(plan: Plan, planned: StreamParts, content: bytes, chunk: int) -> Upl
     """What becomes of the content if every lane is written, in chunks of some size, and all is merged."""
     store, at = Uploads(), 0
     operator = plan.operators[operator_number(plan)]
-    stream = operator.streams[0]
+    stream = operator.rekeyed[0]
     with (
         patch("rescale.execution.rekeying.gather.open_store", lambda _: store),
         patch("rescale.execution.rekeying.streams.open_store", lambda _: store),
@@ -84,6 +86,10 @@ def written(plan: Plan, planned: StreamParts, content: bytes, chunk: int) -> Upl
     return store
 
 
+def limits(smallest: int) -> PartLimits:
+    return PartLimits(smallest, 10_000)
+
+
 sizes = st.lists(st.one_of(st.integers(0, 60), st.integers(0, 3)), min_size=2, max_size=12).filter(any)
 
 
@@ -94,7 +100,7 @@ def test_every_byte_is_written_once_and_in_its_place(
     part_size = max(part_size, smallest)
     plan = plan_with(part_size)
     content = bytes(i % 251 for i in range(sum(sizes)))
-    planned = stream_parts(plan, 0, "stream", TOKEN, lanes(sizes), smallest)
+    planned = stream_parts(plan, 0, "stream", TOKEN, lanes(sizes), limits(smallest))
     assert [work.size for work in planned.works] == [size for size in sizes if size], "nothing else is a lane's work"
     assert [work.first for work in planned.works] == [i == 0 for i in range(len(planned.works))]
     parts = written(plan, planned, content, chunk).parts
@@ -111,7 +117,7 @@ def test_every_byte_is_written_once_and_in_its_place(
 
 
 def test_small_lanes_are_staged_and_large_ones_are_not() -> None:
-    planned = stream_parts(plan_with(10), 0, "stream", TOKEN, lanes([3, 3, 3, 50, 10, 4, 45, 2]), 10)
+    planned = stream_parts(plan_with(10), 0, "stream", TOKEN, lanes([3, 3, 3, 50, 10, 4, 45, 2]), limits(10))
     staging = places_of(plan_with(10)).staging
     assert [work.staged for work in planned.works] == [3, 3, 3, 10, 0, 4, 10, 0]
     assert [(merge.part, merge.offset, len(merge.staged)) for merge in planned.merges] == [(1, 0, 4), (7, 69, 2)]
@@ -123,14 +129,14 @@ def test_two_runs_of_a_plan_stage_in_different_places() -> None:
     """They may have cut the stream elsewhere."""
     places = []
     for token, sizes in (("one", [3, 20, 9, 9]), ("another", [4, 19, 9, 9])):
-        planned = stream_parts(plan_with(10), 0, "stream", token, lanes(sizes), 10)
+        planned = stream_parts(plan_with(10), 0, "stream", token, lanes(sizes), limits(10))
         places.append({uri for merge in planned.merges for uri in merge.staged})
     assert all(places)
     assert not places[0] & places[1]
 
 
 def test_a_store_that_takes_parts_of_any_size_has_nothing_staged() -> None:
-    planned = stream_parts(plan_with(10), 0, "stream", TOKEN, lanes([3, 3, 0, 50, 1]), 1)
+    planned = stream_parts(plan_with(10), 0, "stream", TOKEN, lanes([3, 3, 0, 50, 1]), limits(1))
     assert planned.merges == ()
     assert [(work.part, work.offset, work.staged) for work in planned.works] == [
         (1, 0, 0),
@@ -150,11 +156,11 @@ def test_s3_gets_no_more_parts_than_it_takes(sizes: list[int], times: int, shuff
     """Lanes of all sizes, tens of thousands of them."""
     sizes = sizes * times if shuffled else sorted(sizes * times)
     plan = plan_with(16 * MIB)
-    planned = stream_parts(plan, 0, "stream", TOKEN, lanes(sizes), 5 * MIB)
-    part_size = part_size_of(plan, sum(sizes))
+    planned = stream_parts(plan, 0, "stream", TOKEN, lanes(sizes), limits(5 * MIB))
+    size = part_size(plan, sum(sizes))
     last = max(
         [merge.part for merge in planned.merges]
-        + [work.part + number_of_parts(work.size - work.staged, part_size) - 1 for work in planned.works],
+        + [work.part + number_of_parts(work.size - work.staged, size) - 1 for work in planned.works],
         default=0,
     )
     assert last <= 10_000
@@ -162,5 +168,5 @@ def test_s3_gets_no_more_parts_than_it_takes(sizes: list[int], times: int, shuff
 
 def test_parts_of_a_lane_are_alike_but_for_the_last() -> None:
     assert [number_of_parts(size, 10) for size in (0, 1, 9, 10, 19, 20, 29, 30)] == [0, 1, 1, 1, 1, 2, 2, 3]
-    assert part_size_of(plan_with(16 * MIB), 1 << 30) == 16 * MIB
-    assert part_size_of(plan_with(16 * MIB), 1 << 40) == -(-(1 << 40) // 5000)
+    assert part_size(plan_with(16 * MIB), 1 << 30) == 16 * MIB
+    assert part_size(plan_with(16 * MIB), 1 << 40) == -(-(1 << 40) // 5000)

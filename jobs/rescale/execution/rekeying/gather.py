@@ -9,13 +9,16 @@ from typing import NamedTuple
 from rescale.errors import IntegrityError, RescaleError
 from rescale.execution.rekeying.arena import Arena
 from rescale.execution.rekeying.framing import Blocks, by_key_group, framed, of_lane, take_in
-from rescale.execution.rekeying.layout import LaneWork, number_of_parts, part_size_of
+from rescale.execution.rekeying.layout import LaneWork
 from rescale.execution.sources.chunks import Chunk
-from rescale.execution.writers.move import stream_uri
-from rescale.execution.writers.rewrite import compressed
+from rescale.execution.writers.files import stream_uri
+from rescale.execution.writers.parts import number_of_parts, part_size
 from rescale.execution.writers.sink import StreamSink
+from rescale.flink.snappy import compressed
+from rescale.planning.new_streams import RekeyedStream
+from rescale.planning.operator_plan import OperatorPlan
 from rescale.planning.piece_bytes import piece_chunks
-from rescale.planning.plan import NewStream, OperatorPlan, Plan
+from rescale.planning.plan import Plan
 from rescale.storage.store import open_store
 from rescale.target.places import places_of
 
@@ -60,19 +63,19 @@ class Gather:
                     return
 
     def _written(self, work: LaneWork, operator: OperatorPlan, blocks: Blocks, arena: Arena) -> Written:
-        stream = operator.streams[work.stream]
+        stream = operator.rekeyed[work.stream]
         states = self.states[work.lane.operator]
         sink: StreamSink | PartsSink
         if work.token:
             sink = PartsSink(self.plan, operator, stream, work, self.sizes[work.lane.operator, work.stream])
         else:
             uri = stream_uri(self.plan, operator, stream)
-            part_size = part_size_of(self.plan, work.size)
-            sink = StreamSink(uri, places_of(self.plan).staging, part_size, inline=work.inline)
+            size = part_size(self.plan, work.size)
+            sink = StreamSink(uri, places_of(self.plan).staging, size, inline=work.inline)
         if work.first:
-            for chunk in piece_chunks(self.plan, stream.pieces):
+            for chunk in piece_chunks(self.plan, [stream.header]):
                 sink.write(chunk)
-        lengths = [0] * len(stream.key_groups)
+        lengths = [0] * stream.key_groups
         if stream.compressed:
             for key_group, part in by_key_group(blocks, states):
                 before = sink.size
@@ -98,11 +101,13 @@ class Gather:
 class PartsSink:
     """Writes one lane as parts of a file, its first bytes to a place of their own if they are to be merged."""
 
-    def __init__(self, plan: Plan, operator: OperatorPlan, stream: NewStream, work: LaneWork, stream_size: int) -> None:
+    def __init__(
+        self, plan: Plan, operator: OperatorPlan, stream: RekeyedStream, work: LaneWork, stream_size: int
+    ) -> None:
         self.size = 0
         self._uri = stream_uri(plan, operator, stream)
         self._work = work
-        self._part_size = part_size_of(plan, stream_size)
+        self._part_size = part_size(plan, stream_size)
         self._store = open_store(self._uri)
         self._buffer = bytearray()
         self._staged_due = work.staged

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from rescale.execution.rekeying.read_units import is_shuffled
 from rescale.flink.key_groups import key_group_range
-from rescale.planning.plan import OperatorPlan, Plan
+from rescale.planning.operator_plan import OperatorPlan
+from rescale.planning.plan import Plan
 
 LANE_SIZE = 64 * 1024 * 1024
 """Bytes that a lane should get: a task holds as much in memory while it writes."""

@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rescale.execution.rekeying.lanes import Lane
+from rescale.execution.writers.parts import number_of_parts, part_size
 from rescale.planning.plan import Plan
+from rescale.storage.contract import PartLimits
 from rescale.storage.locations import join
 from rescale.target.places import places_of
-
-_MOST_PARTS = 10_000
-"""As many as S3 allows."""
 
 
 class LaneWork(NamedTuple):
@@ -55,12 +54,12 @@ class StreamParts(NamedTuple):
 
 
 def stream_parts(
-    plan: Plan, stream: int, name: str, token: str, lanes: Sequence[tuple[Lane, int]], smallest: int
+    plan: Plan, stream: int, name: str, token: str, lanes: Sequence[tuple[Lane, int]], limits: PartLimits
 ) -> StreamParts:
-    """How lanes of (lane, bytes) become the parts of a file; all parts but the last have `smallest` bytes at least."""
+    """How lanes of (lane, bytes) become the parts of a file; in parts as `limits` ask for."""
     total = sum(size for _, size in lanes)
-    part_size = part_size_of(plan, total)
-    smallest = max(smallest, -(-total // _MOST_PARTS))
+    size_of_parts = part_size(plan, total)
+    smallest = max(limits.smallest, -(-total // limits.most))
     works: list[LaneWork] = []
     merges: list[Merge] = []
     waiting: list[str] = []
@@ -70,7 +69,7 @@ def stream_parts(
         is_last = i == len(filled) - 1
         staged = 0
         if waiting or (size < smallest and not is_last):
-            staged = size if size < 2 * part_size else part_size
+            staged = size if size < 2 * size_of_parts else size_of_parts
             waiting.append(_staging(plan, name, token, lane))
             waiting_size += staged
             if waiting_size >= smallest or is_last:
@@ -90,7 +89,7 @@ def stream_parts(
                 staging=_staging(plan, name, token, lane) if staged else "",
             )
         )
-        part += number_of_parts(size - staged, part_size)
+        part += number_of_parts(size - staged, size_of_parts)
         offset += size - staged
     return StreamParts(tuple(works), tuple(merges))
 
@@ -98,13 +97,3 @@ def stream_parts(
 def _staging(plan: Plan, name: str, token: str, lane: Lane) -> str:
     """A place that no other run of the plan has, whose lanes may be cut elsewhere."""
     return join(places_of(plan).staging, f"{name}-{hashlib.sha256(token.encode()).hexdigest()[:16]}-{lane.first}")
-
-
-def part_size_of(plan: Plan, size: int) -> int:
-    """For a stream of `size` bytes: half as many parts as may be, for a lane may end in one that is half as large."""
-    return max(plan.part_size, -(-size // (_MOST_PARTS // 2)))
-
-
-def number_of_parts(size: int, part_size: int) -> int:
-    """Parts of `part_size` bytes, the last one of up to twice as many, so that none is small."""
-    return max(1, size // part_size) if size else 0

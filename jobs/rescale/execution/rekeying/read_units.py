@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rescale.planning.plan import OperatorPlan, Plan
+from rescale.planning.operator_plan import OperatorPlan
+from rescale.planning.plan import Plan
 
 UNIT_SIZE = 64 * 1024 * 1024
 

@@ -13,8 +13,10 @@ from rescale.flink.keyed.composite_key import composite_keys
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from rescale.flink.keyed.records import MOST_UNKNOWN_STATES
 from rescale.flink.serializers.snapshot import UnknownSerializer
+from rescale.planning.operator_plan import OperatorPlan
 from rescale.planning.piece_bytes import read_piece
-from rescale.planning.plan import OperatorPlan, Piece, Plan
+from rescale.planning.pieces import Piece
+from rescale.planning.plan import Plan
 
 
 @dataclass(frozen=True)

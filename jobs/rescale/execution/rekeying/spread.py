@@ -22,8 +22,9 @@ from rescale.execution.sources.timer_records import TimerRecords
 from rescale.flink.advice import CANONICAL
 from rescale.flink.keyed.records import RecordReader, Records
 from rescale.flink.keyed.timer_reader import TimerReader
-from rescale.planning.pieces import extent_of
-from rescale.planning.plan import OperatorPlan, Piece, Plan
+from rescale.planning.operator_plan import OperatorPlan
+from rescale.planning.pieces import Piece, extent_of
+from rescale.planning.plan import Plan
 from rescale.rocksdb.scan import RowReader
 from rescale.snapshot.locate import Extent
 

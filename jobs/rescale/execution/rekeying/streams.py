@@ -22,10 +22,12 @@ from rescale.execution.rekeying.totals import add_up
 from rescale.execution.rekeying.unshuffled import convert_databases
 from rescale.execution.side_by_side import side_by_side
 from rescale.execution.tasks import Tasks
+from rescale.execution.writers.files import begun_in_parts, stream_uri
 from rescale.execution.writers.handles import WrittenStream, written_handle
-from rescale.execution.writers.move import begun_in_parts, stream_uri
-from rescale.planning.pieces import InlineBudget
-from rescale.planning.plan import NewStream, Plan
+from rescale.execution.writers.parts import part_limits
+from rescale.planning.inline import InlineBudget
+from rescale.planning.new_streams import RekeyedStream
+from rescale.planning.plan import Plan
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
 from rescale.target.places import places_of
@@ -38,7 +40,7 @@ class _Stream:
 
     operator: int
     number: int
-    stream: NewStream
+    stream: RekeyedStream
     lengths: tuple[int, ...]
     lanes: list[Lane]
     works: list[LaneWork] = field(default_factory=list)
@@ -98,12 +100,11 @@ def _streams(plan: Plan, lengths: dict[int, list[int]], lanes: list[Lane]) -> li
             i,
             j,
             stream,
-            tuple(lengths[i][stream.first_key_group : stream.first_key_group + len(stream.key_groups)]),
+            tuple(lengths[i][stream.first_key_group : stream.first_key_group + stream.key_groups]),
             by_stream[i, stream.subtask],
         )
         for i in lengths
-        for j, stream in enumerate(plan.operators[i].streams)
-        if stream.rekeyed
+        for j, stream in enumerate(plan.operators[i].rekeyed)
     ]
 
 
@@ -131,9 +132,9 @@ def _lay_out(plan: Plan, streams: list[_Stream], there: dict[str, int]) -> None:
     begun = side_by_side(
         lambda one: begun_in_parts(plan, plan.operators[one.operator], one.stream), [one for one, _, _ in in_parts]
     )
-    smallest = open_store(plan.target).smallest_part
+    limits = part_limits(plan)
     for (stream, file_name, lanes), stream.token in zip(in_parts, begun, strict=True):
-        parts = stream_parts(plan, stream.number, file_name, stream.token, lanes, smallest)
+        parts = stream_parts(plan, stream.number, file_name, stream.token, lanes, limits)
         stream.works, stream.merges = list(parts.works), list(parts.merges)
 
 
@@ -176,7 +177,7 @@ def _merged(plan: Plan, merge: Merge) -> tuple[Merge, str]:
             advice="run the same command again when the other has ended: it resumes",
         ) from None
     operator = plan.operators[merge.operator]
-    uri = stream_uri(plan, operator, operator.streams[merge.stream])
+    uri = stream_uri(plan, operator, operator.rekeyed[merge.stream])
     return merge, store.put_part(uri, merge.token, merge.part, merge.offset, data)
 
 

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rescale.execution.tasks import Tasks
-from rescale.planning.plan import NewStream
+from rescale.planning.new_streams import RekeyedStream
 from rescale.target.written_handles import WrittenHandle
 
 Bytes = npt.NDArray[np.uint8]
@@ -105,14 +105,14 @@ class RangeWriter(Protocol[Result_co]):
 
 @dataclass(frozen=True)
 class StreamToWrite:
-    """New stream number `stream` of operator number `operator`, and its write ranges in order.
+    """Rekeyed stream number `number` of operator number `operator`, and its write ranges in order.
 
     `blocks` are the bytes of its blocks: a row for each of its key groups, a column for each state.
     """
 
     operator: int
     number: int
-    stream: NewStream
+    stream: RekeyedStream
     ranges: tuple[WriteRange, ...]
     blocks: Longs
 
@@ -120,7 +120,7 @@ class StreamToWrite:
 class KeyedWriter(Protocol[Work, Result]):
     """The writer of one kind, for all streams of that kind in a plan."""
 
-    def may_cut(self, stream: NewStream) -> bool:
+    def may_cut(self, stream: RekeyedStream) -> bool:
         """Whether several tasks may write a stream, each a range of its own."""
 
     def sizes(self, stream: StreamToWrite) -> Longs | None:

@@ -11,6 +11,7 @@ record the walk stands, and at most four bytes of an unfinished number.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -60,6 +61,13 @@ class StateIdTranslator:
         """`SnapshotError` unless the group has ended just here."""
         if self._state[_PHASE] != _AT_END or self._carried:
             raise SnapshotError("a key group ends inside a record", offset=self._position)
+
+
+def translated(chunks: Iterable[bytes | memoryview], table: tuple[int, ...]) -> Iterator[bytes]:
+    """The bytes of one canonical key group, not compressed, with every state id looked up in `table`."""
+    translator = StateIdTranslator(table)
+    yield from map(translator.feed, chunks)
+    translator.finish()
 
 
 @cache
