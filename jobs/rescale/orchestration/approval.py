@@ -17,6 +17,7 @@ from airflow.sdk import Context
 
 from rescale.orchestration.access import storage_access
 from rescale.orchestration.attempts import ATTEMPTS, ended_by_our_errors
+from rescale.orchestration.form import stripped
 from rescale.orchestration.rescale_task import skip_task
 from rescale.target.documents import load_plan, read_document
 from rescale.target.places import Places, places_of
@@ -45,7 +46,7 @@ class PlanApproval(ApprovalOperator):
         self.closes = closes
 
     def execute(self, context: Context) -> Any:
-        params, planned = context["params"], context["ti"].xcom_pull(task_ids=self.plan)
+        params, planned = stripped(context["params"]), context["ti"].xcom_pull(task_ids=self.plan)
         if not params["require_approval"] or planned["published"]:
             reason = "it was carried out already" if planned["published"] else "the form does not ask for it"
             skip_task(f"nobody has to approve the plan: {reason}")

@@ -16,12 +16,14 @@ from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.orchestration.key_functions import check_key_functions
 from rescale.planning.request import Format, Request, make_request, parse_uids
 
-# An answer to a wrong value shows the pattern: they are as plain as they can be.
-PLACE = "^(/|file:/|s3://|s3a://|s3p://)"
+# An answer to a wrong value shows the pattern: they are as plain as they can be. Spaces around a value do no harm.
+PLACE = "^ *(/|file:/|s3://|s3a://|s3p://)"
 _PLACES = "`s3://bucket/key`, or an absolute path that workers can reach"
 
-# Airflow's form silently moves a number into the range of `minimum` and `maximum`; between these two it is left alone.
 _RANGE: dict[str, Any] = {"exclusiveMinimum": 0, "exclusiveMaximum": UPPER_BOUND_MAX_PARALLELISM + 1}
+
+# Airflow's field for numbers makes null of `abc` and 72 of `7e2`, so it is one for text; over REST it may be a number.
+_NUMBER: dict[str, Any] = {"type": ["null", "string", "integer"], "pattern": "^ *([1-9][0-9]{0,4})? *$", **_RANGE}
 _KEY_HASH = "^(.+=)?[^=]+$"
 _EMPTY_OR = "^$|"
 
@@ -58,18 +60,23 @@ def _shape_fields() -> Form:
     return {
         "parallelism": Param(
             None,
-            type=["null", "integer"],
-            **_RANGE,
+            **_NUMBER,
             title="Parallelism",
             description_md="For every operator whose parallelism may change, such as `6`. Empty: as it is.",
         ),
         "max_parallelism": Param(
             None,
-            type=["null", "integer"],
-            **_RANGE,
+            **_NUMBER,
             title="Max parallelism",
             description_md="The number of key groups, such as `256`, for every operator but those that always run with "
             "one subtask. Empty: as it is.",
+        ),
+        "same_shape": Param(
+            False,
+            type="boolean",
+            title="Same shape: a self-contained copy",
+            description_md="Instead of another shape: everything as it is, in a directory that can be moved. A run "
+            "that would change nothing is refused without it.",
         ),
         "connection": Param(
             None,
@@ -177,7 +184,16 @@ def lines(*, pattern: str = ".", **schema: Any) -> Param:
 
 def lines_of(params: Mapping[str, Any], name: str) -> list[str]:
     """The lines of a field that are not empty."""
-    return [line for line in params[name] or [] if line]
+    return [line.strip() for line in params[name] or [] if line.strip()]
+
+
+def stripped(value: Any) -> Any:
+    """The values of a filled form without the spaces around them; a text that has nothing else is none."""
+    if isinstance(value, str):
+        return value.strip() or None
+    if isinstance(value, Mapping):
+        return {name.strip(): stripped(one) for name, one in value.items()}
+    return [stripped(one) for one in value if stripped(one) is not None] if isinstance(value, list) else value
 
 
 def refuse_unknown_fields(params: Mapping[str, Any], form: Mapping[str, Any]) -> None:
@@ -186,8 +202,31 @@ def refuse_unknown_fields(params: Mapping[str, Any], form: Mapping[str, Any]) ->
         raise RequestError("the form has no such field", expected=f"only {', '.join(form)}", found=", ".join(unknown))
 
 
+def refuse_silent_copy(params: Mapping[str, Any]) -> None:
+    """`RequestError` unless another shape is asked for, or another format, or a copy, and no two of them at odds."""
+    shape = any(params[name] for name in ("parallelism", "max_parallelism", "operators"))
+    if params["same_shape"] and shape:
+        raise RequestError(
+            "the form asks for the same shape and for another one",
+            advice=f'leave the numbers empty, or switch "{_title("same_shape")}" off',
+        )
+    if not shape and not params["same_shape"] and params["format"] == Format.KEEP:
+        raise RequestError(
+            "the form asks for no change",
+            expected=f'"{_title("parallelism")}", "{_title("max_parallelism")}", "{_title("operators")}" or '
+            f'"{_title("format")}"',
+            found="none of them",
+            advice=f'if you want a copy as it is, say "{_title("same_shape")}"',
+        )
+
+
+def _title(name: str) -> str:
+    return str(rescale_form()[name].schema["title"])
+
+
 def request_of(params: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> Request:
     """The request of a filled form; `RequestError` names what makes no sense. What is `known` of places goes first."""
+    params = stripped(params)
     key_hashes = lines_of(params, "key_hashes")
     check_key_functions(name.rpartition("=")[2] for name in key_hashes)
     places = {**params, **(known or {})}
@@ -201,6 +240,14 @@ def request_of(params: Mapping[str, Any], known: Mapping[str, Any] | None = None
         key_hashes,
         Format(params["format"]),
     )
+
+
+def understood(request: Request) -> str:
+    """In a sentence, what a form was taken to ask for."""
+    numbers = (("parallelism", request.parallelism), ("max parallelism", request.max_parallelism))
+    said = [f"{what} {of['']}" if "" in of else f"{what} as it is" for what, of in numbers]
+    said += [f"{what} {number} for {uid}" for what, of in numbers for uid, number in of.items() if uid]
+    return f"asked for: {', '.join(said)}; format {request.format.value}"
 
 
 def _numbers(params: Mapping[str, Any], name: str) -> list[str]:

@@ -25,10 +25,11 @@ _LONGEST = 200
 def snapshot_summary(snapshot: Snapshot, seen: dict[str, Any]) -> dict[str, Any]:
     """What a snapshot is, its largest operators, its Kafka sources and its warnings; `seen` is its inspection."""
     largest = sorted(snapshot.operators, key=lambda operator: -operator.bytes)
-    kept = {key: seen[key] for key in ("kind", "written_by", "checkpoint_id", "taken", "files", "bytes")}
+    kept = {key: seen[key] for key in ("kind", "written_by", "checkpoint_id", "files", "bytes")}
     return _fitted(
         {
             **kept,
+            "metadata_written": seen["taken"],
             "operators": len(largest),
             "largest_operators": [_operator_line(operator) for operator in largest[:_MOST]],
             "kafka": _shortened([kafka_line(source) for source in seen["kafka"]]),

@@ -62,7 +62,7 @@ def inspection_text(document: dict[str, Any]) -> str:
     lines = [
         f"{document['snapshot']}",
         f"  {document['kind']}, written by {document['written_by']}, checkpoint {document['checkpoint_id']}, "
-        f"taken {document['taken']}",
+        f"its _metadata written {document['taken']}",
         f"  {counted(len(document['operators']), 'operator')}, {counted(document['files'], 'file')}, "
         f"{human_bytes(document['bytes'])} of state",
         "",

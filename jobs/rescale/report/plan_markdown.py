@@ -25,7 +25,7 @@ def plan_markdown(summary: dict[str, Any]) -> str:
     blocks = [
         f"**{human_bytes(summary['bytes_moved'])}** of state in {counted(len(operators), 'operator')} are moved, "
         f"{changed} of them to a new shape.",
-        f"* from `{summary['source']}`, taken {summary['taken'] or 'at a time that is not known'}\n"
+        f"* from `{summary['source']}`, its _metadata written {summary['taken'] or 'at a time that is not known'}\n"
         f"* to `{summary['target']}`\n"
         f"* plan `{summary['plan'][:8]}`",
         f"### {title}",

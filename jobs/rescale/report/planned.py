@@ -46,7 +46,7 @@ def plan_text(summary: dict[str, Any]) -> str:
     moves = f"{counted(len(rows), 'operator')}, {human_bytes(summary['bytes_moved'])} to move"
     lines = [
         f"plan {summary['plan'][:8]}: {moves}",
-        f"  from {summary['source']}, taken {summary['taken'] or 'at a time that is not known'}",
+        f"  from {summary['source']}, its _metadata written {summary['taken'] or 'at a time that is not known'}",
         f"  to   {summary['target']}",
         "",
         tabulate(rows, headers=OPERATOR_HEADERS, disable_numparse=True),

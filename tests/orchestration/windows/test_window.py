@@ -120,7 +120,9 @@ def test_a_job_has_no_source() -> None:
         ("target", "{date}", "'{date}' does not match"),
         ("target", 7, "7"),
         ("parallelism", 0, "0 is less than or equal to the minimum of 0"),
-        ("parallelism", "six", "'six' is not of type 'null', 'integer'"),
+        ("parallelism", "six", "'six' does not match"),
+        ("parallelism", None, "the form asks for no change"),
+        ("same_shape", True, "the form asks for the same shape and for another one"),
         ("operators", {"visits": 3}, "3 is not of type 'object'"),
         ("format", "native", "'native' is not one of ['keep', 'canonical']"),
         ("paralelism", 8, "paralelism"),
@@ -129,6 +131,7 @@ def test_a_job_has_no_source() -> None:
 def test_a_wrong_field_is_named(field: str, value: Any, found: str) -> None:
     wrong = fault("night", {**ENTRY, field: value})
     named = "target" if found.startswith("s3://state/rescaled/night") else field
+    named = "its shape" if found.startswith("the form asks") else named
     assert wrong.what == f"the window 'night' makes no sense: {named}"
     assert found in str(wrong.found)
 

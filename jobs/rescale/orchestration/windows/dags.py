@@ -8,7 +8,7 @@ from rescale.orchestration.ending import end_task
 from rescale.orchestration.graph import rescale_graph
 from rescale.orchestration.job.graph import job_graph
 from rescale.orchestration.job.tasks import LOOK, job_end_task
-from rescale.orchestration.tasks import ANNOUNCE
+from rescale.orchestration.tasks import ANNOUNCE, PLAN
 from rescale.orchestration.windows.tasks import CLOSE, OPEN, close_window, open_window, window_asset
 from rescale.orchestration.windows.window import Window
 
@@ -32,7 +32,7 @@ def window_dag(window: Window) -> DAG:
             ended = job_end_task([OPEN, LOOK], [CLOSE])
         else:
             way = rescale_graph(opened, closes=_of_opened("closes"))
-            ended = end_task([OPEN], then=[ANNOUNCE, CLOSE])
+            ended = end_task([OPEN, PLAN], then=[ANNOUNCE, CLOSE])
         closed = close_window(opened, asset)
         chain(way.published, closed)
         chain([*way.last, closed], ended)
