@@ -25,7 +25,7 @@ goes on where it was.
 
 **Afterwards** the log of `publish` shows the line that starts the job. The asset `rescaled_savepoint` gets an event
 with the URI of the result, its shape, and the URI and SHA-256 of the certificate. What a run that did not publish left
-behind is removed by `rescale discard TARGET`.
+behind is removed by *Discard what an unpublished run left*; *Plan only* shows a plan and moves nothing.
 """
 
 from __future__ import annotations

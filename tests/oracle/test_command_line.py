@@ -65,18 +65,6 @@ def test_a_run_to_another_max_parallelism(flink_1_20: Flink, tmp_path: Path) -> 
     assert certificate["operators"] == stored["operators"]
 
 
-@pytest.mark.parametrize("before", [128, 256])
-def test_operators_with_different_maxima_start_by_the_line_that_is_printed(
-    flink: Flink, tmp_path: Path, before: int
-) -> None:
-    job = EVERYTHING.with_(max_parallelism=before)
-    source, target = str(flink.snapshot(job, tmp_path / "source")), str(tmp_path / "target")
-    outcome = rescale("run", source, "--target", target, "--max-parallelism", "256", "--max-parallelism", "lists=200")
-    assert outcome["start"] == f"flink run -s {target} -p 4 <your-job.jar>"
-    verdict = flink.restore(target, job, job.with_(max_parallelism=None), per_subtask=True)
-    assert verdict.ok, verdict
-
-
 def test_a_run_from_files_to_s3(flink_1_20: Flink, s3: S3Server, tmp_path: Path) -> None:
     bucket = f"cli-{uuid.uuid4().hex[:12]}"
     s3.create_bucket(bucket)

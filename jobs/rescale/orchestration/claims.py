@@ -24,7 +24,7 @@ def refuse_what_a_live_run_claims(target: str, ti: Any, digest: str | None = Non
     if claim is None or claim.plan == digest or not _is_alive(claim.by, ti):
         return
     raise RequestError(
-        "the target is claimed by another plan, and the run that did it goes on",
+        "the target is claimed, and the run that did it goes on",
         path=target,
         found=claim,
         advice="name another target, or wait for that run to end, or mark it as failed",

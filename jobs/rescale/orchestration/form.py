@@ -38,6 +38,22 @@ def rescale_form() -> Form:
     return {**_places(), **_shape_fields(), **_approval_fields(), **_storage_fields()}
 
 
+def look_form() -> Form:
+    """The Params of a plan that nobody carries out: what says how a run is carried out is left out."""
+    form = rescale_form()
+    for name in ("require_approval", "approval_minutes", "accept_unconditional_publish"):
+        del form[name]
+    return form
+
+
+def discard_form() -> Form:
+    """The Params of what removes what an unpublished run left."""
+    form = rescale_form()
+    target = form["target"]
+    target.schema["description_md"] = f"That of a run that did not publish: {_PLACES}. What is published stays."
+    return {"target": target, "connection": form["connection"]}
+
+
 def _places() -> Form:
     return {
         "source": Param(

@@ -40,6 +40,7 @@ from rescale.snapshot.kafka.audit import stopped_consumers
 from rescale.snapshot.kafka.offsets import kafka_offsets
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.opening import open_snapshot
+from rescale.storage.locations import normalise
 from rescale.target.claim import claim
 from rescale.target.documents import load_plan, read_document, store_plan_page
 from rescale.target.places import places_of
@@ -77,6 +78,29 @@ def _inspect(known: Known, params: Any = None, dag: Any = None) -> Summary:
     return snapshot_summary(snapshot, seen)
 
 
+def _look(params: Any = None) -> Summary:
+    """Plans as a run would, shows it, and writes nothing."""
+    request = request_of(params)
+    plan, snapshot, kafka = prepare(request)
+    shown = detailed_summary(plan, snapshot, kafka)
+    tell(f"{understood(request)}\n\n{plan_text(shown)}")
+    return {name: value for name, value in plan_summary(plan, shown, published=False).items() if name != "plan"}
+
+
+def _discard(params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
+    """Removes what a run left in and beside its target, unless that run goes on or has published."""
+    refuse_unknown_fields(params, dag.params)
+    target = normalise(params["target"])
+    refuse_what_a_live_run_claims(target, ti)
+    discarded = discard(target)
+    if not discarded.removed:
+        skip_task(f"nothing to do: no run has left anything in {target} or beside it")
+    log.info("removed %s", counted(len(discarded.removed), "file"))
+    if discarded.left:
+        log.warning("left %s that are not ours, such as %s", counted(len(discarded.left), "file"), discarded.left[0])
+    return {"target": target, "removed": len(discarded.removed), "left": len(discarded.left)}
+
+
 def _plan(known: Known, params: Any = None, dag_run: Any = None, ti: Any = None) -> Summary:
     """Decides everything, stores the plan beside the target and claims the target for it."""
     request = request_of(params, known)
@@ -90,7 +114,7 @@ def _plan(known: Known, params: Any = None, dag_run: Any = None, ti: Any = None)
         refuse_what_a_live_run_claims(plan.target, ti, plan.digest)
         claim(plan, accept_unconditional=params["accept_unconditional_publish"], by=this_run(dag_run))
         store_plan_page(plan, in_words_of_the_form(f"{understood(request)}\n\n{plan_markdown(shown)}"))
-    return plan_summary(plan, published=published)
+    return plan_summary(plan, shown, published=published)
 
 
 def _changes(plan: Plan) -> bool:
@@ -173,6 +197,8 @@ def _rejected(planned: Summary, params: Any = None, ti: Any = None) -> Summary: 
 
 inspect = rescale_task(_inspect, "inspect", "Inspect the source")
 plan = rescale_task(_plan, PLAN, "Plan")
+look = rescale_task(_look, PLAN, "Plan")
+discard_left = rescale_task(_discard, "discard", "Discard")
 reshuffle = step_task(
     Step.RESHUFFLE,
     "reshuffle_keyed_state",

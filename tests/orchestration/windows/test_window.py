@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rescale.demo.airflow_home import dag_folder
 from rescale.errors import RequestError
 from rescale.orchestration.form import request_of, rescale_form
 from rescale.orchestration.windows.targets import target_of
@@ -174,6 +175,11 @@ def test_a_date_has_the_format_that_its_placeholder_says() -> None:
 @pytest.mark.parametrize("name", ["a b", "", 5, "ü", ".a"])
 def test_a_name_that_no_dag_can_have_is_refused(name: Any) -> None:
     assert "its name" in fault(name, ENTRY).what
+
+
+def test_the_names_of_all_of_our_dags_are_reserved() -> None:
+    ours = {path.stem.removeprefix("rescale_") for path in dag_folder().glob("rescale_*.py")}
+    assert {name for name in ours if not name.startswith("windows")} == set(RESERVED)
 
 
 @pytest.mark.parametrize("name", [*RESERVED, "Savepoint", "JOB"])
