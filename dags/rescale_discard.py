@@ -10,6 +10,7 @@ from __future__ import annotations
 from airflow.sdk import dag
 
 from rescale.orchestration.form import discard_form
+from rescale.orchestration.settings import dag_arguments
 from rescale.orchestration.tasks import discard_left
 
 
@@ -19,8 +20,7 @@ from rescale.orchestration.tasks import discard_left
     description="Free a target whose run did not publish",
     doc_md=__doc__,
     schedule=None,
-    params=discard_form(),
-    tags=["rescale", "flink"],
+    **dag_arguments(discard_form()),
 )
 def rescale_discard() -> None:
     discard_left()

@@ -16,6 +16,7 @@ from airflow.sdk import dag
 
 from rescale.orchestration.form import look_form
 from rescale.orchestration.graph import look_graph
+from rescale.orchestration.settings import dag_arguments
 
 
 @dag(
@@ -24,8 +25,7 @@ from rescale.orchestration.graph import look_graph
     description="What a rescale of a savepoint would do; moves nothing",
     doc_md=__doc__,
     schedule=None,
-    params=look_form(),
-    tags=["rescale", "flink"],
+    **dag_arguments(look_form()),
 )
 def rescale_plan() -> None:
     look_graph()

@@ -34,6 +34,7 @@ from airflow.sdk import dag
 
 from rescale.orchestration.form import rescale_form
 from rescale.orchestration.graph import savepoint_graph
+from rescale.orchestration.settings import dag_arguments
 
 
 @dag(
@@ -42,8 +43,7 @@ from rescale.orchestration.graph import savepoint_graph
     description="Change the shape of a Flink job's state: plan, move, prove, publish",
     doc_md=__doc__,
     schedule=None,
-    params=rescale_form(),
-    tags=["rescale", "flink"],
+    **dag_arguments(rescale_form()),
 )
 def rescale_savepoint() -> None:
     savepoint_graph()

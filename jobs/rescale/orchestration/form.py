@@ -260,10 +260,15 @@ def request_of(params: Mapping[str, Any], known: Mapping[str, Any] | None = None
 
 def understood(request: Request) -> str:
     """In a sentence, what a form was taken to ask for."""
+    return f"asked for: {asked(request)}"
+
+
+def asked(request: Request) -> str:
+    """The shape and the format of a request, in words."""
     numbers = (("parallelism", request.parallelism), ("max parallelism", request.max_parallelism))
     said = [f"{what} {of['']}" if "" in of else f"{what} as it is" for what, of in numbers]
     said += [f"{what} {number} for {uid}" for what, of in numbers for uid, number in of.items() if uid]
-    return f"asked for: {', '.join(said)}; format {request.format.value}"
+    return f"{', '.join(said)}; format {request.format.value}"
 
 
 def _numbers(params: Mapping[str, Any], name: str) -> list[str]:

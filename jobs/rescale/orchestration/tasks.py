@@ -16,12 +16,14 @@ from rescale.errors import RequestError, UnsupportedError
 from rescale.orchestration.approval import APPROVED, ASK
 from rescale.orchestration.claims import refuse_what_a_live_run_claims, this_run
 from rescale.orchestration.form import (
+    asked,
     lines_of,
     refuse_silent_copy,
     refuse_unknown_fields,
     request_of,
     understood,
 )
+from rescale.orchestration.question import END_OF_QUESTION, question_page
 from rescale.orchestration.rescale_task import Summary, rescale_task, skip_task
 from rescale.orchestration.step_task import step_task
 from rescale.orchestration.summaries import certificate_summary, plan_summary, snapshot_summary
@@ -113,8 +115,9 @@ def _plan(known: Known, params: Any = None, dag_run: Any = None, ti: Any = None)
     if not published:
         refuse_what_a_live_run_claims(plan.target, ti, plan.digest)
         claim(plan, accept_unconditional=params["accept_unconditional_publish"], by=this_run(dag_run))
-        store_plan_page(plan, in_words_of_the_form(f"{understood(request)}\n\n{plan_markdown(shown)}"))
-    return plan_summary(plan, shown, published=published)
+        page = f"{question_page(shown)}{END_OF_QUESTION}{understood(request)}\n\n{plan_markdown(shown)}"
+        store_plan_page(plan, in_words_of_the_form(page))
+    return {**plan_summary(plan, shown, published=published), "source": plan.source, "asked": asked(request)}
 
 
 def _changes(plan: Plan) -> bool:

@@ -19,6 +19,7 @@ from airflow.sdk.exceptions import ParamValidationError
 from rescale.errors import RequestError
 from rescale.orchestration.form import Form, refuse_silent_copy, rescale_form
 from rescale.orchestration.job.form import job_form
+from rescale.orchestration.settings import settings, with_defaults
 from rescale.orchestration.windows.targets import Fault, pattern_fault, targets_fault
 
 RESERVED = ("savepoint", "job", "plan", "discard")
@@ -57,7 +58,7 @@ class Window:
 
     def form(self) -> Form:
         """The form with this window's values in it, for whoever triggers a run by hand."""
-        form = _form_of(self.values)
+        form = with_defaults(_form_of(self.values), settings().form)
         for name, value in self.values.items():
             form[name].value = value
         if not self.of_a_job:
