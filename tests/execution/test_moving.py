@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from big_savepoint import write_savepoint
-from rescale.errors import SnapshotError, StoreError
-from rescale.execution.progress import Progress
-from rescale.execution.spark.dispatch import run_units
+from rescale.errors import SnapshotError
 from rescale.execution.steps import reshuffle_keyed_state, validate_coverage, validate_published
 from rescale.planning.plan import Plan
 from rescale.storage import store as stores
@@ -200,50 +198,3 @@ def test_a_source_that_changes_after_moving_is_not_certified(
         validate_coverage(plan, shared_spark())
     assert caught.value.path == plan.files[file].uri
     assert open_store(home).stat(places_of(plan).certificate) is None
-
-
-def units(count: int) -> list[tuple[int, int]]:
-    return [(1, i) for i in range(count)]
-
-
-def test_every_unit_is_worked_on_once() -> None:
-    done = run_units(shared_spark(), lambda unit: unit * unit, units(1000), Progress("test", 1000))
-    assert sorted(done) == [i * i for i in range(1000)]
-
-
-def test_a_final_error_of_a_task_arrives_as_itself(tmp_path: Path) -> None:
-    tries = tmp_path / "tries"
-    details = {"path": "/p", "offset": 5, "operator": "o", "state": "s", "expected": "1", "found": "2", "advice": "a"}
-
-    def work(unit: int) -> int:
-        if unit == 7:
-            with tries.open("a") as file:
-                file.write("x")
-            raise SnapshotError("damaged", **details)
-        return unit
-
-    with pytest.raises(SnapshotError) as caught:
-        run_units(shared_spark(), work, units(20), Progress("test", 20))
-    assert caught.value.to_json() == SnapshotError("damaged", **details).to_json()
-    assert tries.read_text() == "x", "the same input gives the same answer"
-
-
-@pytest.mark.parametrize(("failures", "is_done"), [(1, True), (3, True), (100, False)])
-def test_a_transient_error_of_a_task_is_tried_again(failures: int, is_done: bool, tmp_path: Path) -> None:
-    tries = tmp_path / "tries"
-    tries.touch()
-
-    def work(unit: int) -> int:
-        if unit == 7 and tries.stat().st_size < failures:
-            with tries.open("a") as file:
-                file.write("x")
-            raise StoreError("throttled", path="/p")
-        return unit
-
-    if is_done:
-        assert sorted(run_units(shared_spark(), work, units(20), Progress("test", 20))) == list(range(20))
-        assert tries.stat().st_size == failures
-    else:
-        with pytest.raises(StoreError, match="again and again") as caught:
-            run_units(shared_spark(), work, units(20), Progress("test", 20))
-        assert "throttled" in (caught.value.found or "")

@@ -13,7 +13,8 @@ from rescale.flink.key_groups import key_group_range
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from rescale.flink.keyed.heap import empty_group
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.planning.key_group_streams import KeyedPlanner
+from rescale.planning.key_group_streams import KeyGroupPlanner
+from rescale.planning.keyed_headers import HeaderPlanner
 from rescale.planning.operator_shapes import Shape
 from rescale.planning.pieces import InlineBudget, Literals, split
 from rescale.planning.plan import NewStream, Piece, Slot
@@ -37,9 +38,10 @@ class Planned:
 
     def __init__(self, of: Operator, parallelism: int) -> None:
         self.literals = Literals()
-        planner = KeyedPlanner(of, Shape(parallelism, of.entry.max_parallelism), self.literals, InlineBudget())
-        self.streams = planner.streams()
-        self.id_tables = list(planner.id_tables)
+        headers = HeaderPlanner(of.label, self.literals)
+        shape = Shape(parallelism, of.entry.max_parallelism)
+        self.streams = KeyGroupPlanner(of, shape, headers, self.literals, InlineBudget()).streams()
+        self.id_tables = headers.id_tables
 
     def groups(self, stream: NewStream) -> dict[int, tuple[Piece, ...]]:
         """By key group the pieces that it is made of."""

@@ -53,9 +53,8 @@ def _fail_if_asked(context: Context) -> None:
 
 
 def _run_step(step: Any, _: str, arguments: Sequence[str], *__: Any) -> dict[str, Any]:
+    from rescale.execution.loop import Loop
     from rescale.target.documents import load_plan
-    from support.pipeline import OneProcess, without_spark
     from support.warm import STEPS
 
-    with without_spark():
-        return STEPS[step](load_plan(arguments[1]), OneProcess(1))
+    return STEPS[step](load_plan(arguments[1]), Loop(1))

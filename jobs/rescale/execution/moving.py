@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections import defaultdict
 from functools import partial
 
-from pyspark import SparkContext
-
 from rescale.execution.progress import Progress
 from rescale.execution.rekeying.streams import rekey_streams
-from rescale.execution.spark.dispatch import run_units, side_by_side
+from rescale.execution.side_by_side import side_by_side
+from rescale.execution.tasks import Tasks
 from rescale.execution.writers.handles import WrittenStream, written_database, written_handle
 from rescale.execution.writers.move import Moved, Mover, Unit, begun_in_parts, stream_uri
 from rescale.planning.plan import NewStream, OperatorPlan, Plan, Slot
@@ -24,23 +23,21 @@ from rescale.target.written_handles import WrittenHandle, WrittenHandles, begin_
 _S3_MOST_PARTS = 10_000
 
 
-def move_streams(plan: Plan, step: str, slots: tuple[Slot, ...], spark: SparkContext, says: str) -> WrittenHandles:
+def move_streams(plan: Plan, step: str, slots: tuple[Slot, ...], tasks: Tasks, says: str) -> WrittenHandles:
     """Moves the streams of `slots`, and writes and returns their handles, as those of `step`; `says` is its name."""
     there = {name(entry.uri): entry.size for entry in open_store(plan.target).list(plan.target)}
     before = begin_moving(plan, step, there)
     if before is not None:
         return before
-    handles = _copied(plan, slots, spark, says, there)
+    handles = _copied(plan, slots, tasks, says, there)
     if Slot.KEYED in slots:
-        handles += rekey_streams(plan, spark, there)
+        handles += rekey_streams(plan, tasks, there)
     written = WrittenHandles(step, plan.digest, tuple(handles))
     write_handles(plan, written)
     return written
 
 
-def _copied(
-    plan: Plan, slots: tuple[Slot, ...], spark: SparkContext, step: str, there: dict[str, int]
-) -> list[WrittenHandle]:
+def _copied(plan: Plan, slots: tuple[Slot, ...], tasks: Tasks, step: str, there: dict[str, int]) -> list[WrittenHandle]:
     """Moves the streams that are made of pieces of the source."""
     mine = [
         (i, j)
@@ -51,7 +48,7 @@ def _copied(
     units = [unit for some in side_by_side(partial(_units, plan, there), mine) for unit in some]
     progress = Progress(step, sum(unit.length for unit in units))
     moved: dict[tuple[int, int], list[Moved]] = defaultdict(list)
-    for row in run_units(spark, Mover(plan), [(unit.length, unit) for unit in units], progress):
+    for row in tasks.run(Mover(plan), [(unit.length, unit) for unit in units], progress):
         moved[row.operator, row.stream].append(row)
     tokens = {(unit.operator, unit.stream): unit.token for unit in units}
 

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pyspark import SparkContext
-
 from rescale.errors import IntegrityError, SnapshotError
 from rescale.execution.moving import move_streams
-from rescale.execution.validation.certificate import certificate_of
+from rescale.execution.tasks import Tasks
 from rescale.execution.validation.validation import open_result, validate_result
+from rescale.execution.validation.verdict import certificate_of
 from rescale.planning.key_hashes import choose_key_hashes
 from rescale.planning.plan import Plan, Slot
 from rescale.planning.request import parse_key_hashes
@@ -38,30 +37,30 @@ def _nothing_published() -> Iterator[None]:
         raise
 
 
-def reshuffle_keyed_state(plan: Plan, spark: SparkContext) -> dict[str, Any]:
+def reshuffle_keyed_state(plan: Plan, tasks: Tasks) -> dict[str, Any]:
     """Moves managed and raw keyed state to the subtasks that own its key groups."""
-    return _moved(plan, KEYED, KEYED_SLOTS, spark, "reshuffle keyed state")
+    return _moved(plan, KEYED, KEYED_SLOTS, tasks, "reshuffle keyed state")
 
 
-def redistribute_operator_state(plan: Plan, spark: SparkContext) -> dict[str, Any]:
+def redistribute_operator_state(plan: Plan, tasks: Tasks) -> dict[str, Any]:
     """Deals managed and raw operator state by distribution mode."""
-    return _moved(plan, OPERATOR, OPERATOR_SLOTS, spark, "redistribute operator state")
+    return _moved(plan, OPERATOR, OPERATOR_SLOTS, tasks, "redistribute operator state")
 
 
 @_nothing_published()
-def validate_coverage(plan: Plan, spark: SparkContext) -> dict[str, Any]:
+def validate_coverage(plan: Plan, tasks: Tasks) -> dict[str, Any]:
     """Puts the candidate, compares it with the source, writes the certificate; returns the certificate."""
     source = open_pinned(plan)
     candidate = put_candidate(plan, source.metadata)
     result = open_result(candidate, plan.target)
-    proofs = validate_result(source, result, plan.key_hashes, spark)
+    proofs = validate_result(source, result, plan.key_hashes, tasks)
     certificate = certificate_of(source, result, proofs, plan)
     write_certificate(plan, certificate)
     return certificate.document()
 
 
 def validate_published(
-    source_uri: str, target: str, allow_prefixes: list[str], key_hash: list[str], spark: SparkContext
+    source_uri: str, target: str, allow_prefixes: list[str], key_hash: list[str], tasks: Tasks
 ) -> dict[str, Any]:
     """Compares a published result with its source, without any plan; returns a certificate and writes none."""
     source = open_snapshot(source_uri, allow_prefixes)
@@ -71,7 +70,7 @@ def validate_published(
         source = with_tables(source)
     maxima = {operator.entry.operator_id: operator.entry.max_parallelism for operator in result.operators}
     key_hashes = choose_key_hashes(source, maxima, parse_key_hashes(key_hash))
-    proofs = validate_result(source, result, key_hashes, spark)
+    proofs = validate_result(source, result, key_hashes, tasks)
     return certificate_of(source, result, proofs, None).document()
 
 
@@ -100,7 +99,7 @@ def open_pinned(plan: Plan) -> Snapshot:
 
 
 @_nothing_published()
-def _moved(plan: Plan, name: str, slots: tuple[Slot, ...], spark: SparkContext, step: str) -> dict[str, Any]:
-    written = move_streams(plan, name, slots, spark, step)
+def _moved(plan: Plan, name: str, slots: tuple[Slot, ...], tasks: Tasks, step: str) -> dict[str, Any]:
+    written = move_streams(plan, name, slots, tasks, step)
     place = places_of(plan).written_handles(name)
     return {"handles": place, "streams": len(written.handles), "bytes": plan.bytes_of(*slots)}

@@ -16,7 +16,7 @@ from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.heap import is_empty_group, only_key
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.serializers.program import compile_program
-from rescale.flink.serializers.shown import shown
+from rescale.flink.serializers.value_words import in_words
 from rescale.flink.state_meta_info import StateKind
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Database, KeyedStream, Operator, Snapshot
@@ -117,5 +117,5 @@ def _keys_of_database(operator: Operator, database: Database) -> set[_Key]:
 
 def _leading_key(header: KeyedHeader, composite: bytes) -> bytes:
     reader = ByteReader(composite)
-    shown(compile_program(header.key_serializer).step, reader)
+    in_words(compile_program(header.key_serializer).tree, reader)
     return composite[: reader.position]

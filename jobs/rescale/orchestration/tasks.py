@@ -23,7 +23,7 @@ from rescale.orchestration.form import (
     request_of,
     understood,
 )
-from rescale.orchestration.question import END_OF_QUESTION, question_page
+from rescale.orchestration.question import END_OF_QUESTION, question_markdown
 from rescale.orchestration.rescale_task import Summary, rescale_task, skip_task
 from rescale.orchestration.step_task import step_task
 from rescale.orchestration.summaries import certificate_summary, plan_summary, snapshot_summary
@@ -115,7 +115,7 @@ def _plan(known: Known, params: Any = None, dag_run: Any = None, ti: Any = None)
     if not published:
         refuse_what_a_live_run_claims(plan.target, ti, plan.digest)
         claim(plan, accept_unconditional=params["accept_unconditional_publish"], by=this_run(dag_run))
-        page = f"{question_page(shown)}{END_OF_QUESTION}{understood(request)}\n\n{plan_markdown(shown)}"
+        page = f"{question_markdown(shown)}{END_OF_QUESTION}{understood(request)}\n\n{plan_markdown(shown)}"
         store_plan_page(plan, in_words_of_the_form(page))
     return {**plan_summary(plan, shown, published=published), "source": plan.source, "asked": asked(request)}
 

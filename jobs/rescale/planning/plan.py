@@ -21,7 +21,7 @@ from rescale.flink.key_groups import subtask_of_key_group
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.start import Start, start_of
 from rescale.snapshot.snapshot_files import SnapshotFiles
-from rescale.storage.store import Pin
+from rescale.storage.contract import Pin
 
 FORMAT = 4
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from big_savepoint import write_savepoint
+from rescale.execution.loop import Loop
 from rescale.execution.rekeying import lanes
 from rescale.execution.steps import reshuffle_keyed_state
 from rescale.flink.key_groups import key_group_of_hash
@@ -26,7 +27,7 @@ from support.canonical import Record
 from support.composite import keyed
 from support.faults import Faults, FaultyStore
 from support.java_values import HASHABLE_LEAVES, long_code
-from support.pipeline import OneProcess, execute, execute_without_spark, plan_rescale, without_spark
+from support.pipeline import execute, execute_without_spark, plan_rescale
 from support.rekeyed import assert_rekeyed
 from support.s3 import S3Server
 from support.snapshot_bytes import LONG, VOID_NAMESPACE, keyed_header
@@ -132,8 +133,7 @@ def test_every_byte_of_the_source_is_read_once(source: str, maximum: str, tmp_pa
     plan = plan_rescale(source, str(tmp_path / "target"), ["3"], max_parallelism=[maximum])
     claim(plan)
     Path(calls.log).write_text("")
-    with without_spark():
-        reshuffle_keyed_state(plan, OneProcess(3))
+    reshuffle_keyed_state(plan, Loop(3))
     groups = {plan.files[source.file].uri: groups_of(source) for source in sources_of(plan)}
     unread = dict(groups)
     for uri, start, length in reads(calls):

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from big_savepoint import write_savepoint
+from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_published
 from rescale.planning.plan import Plan
 from rescale.snapshot.opening import open_snapshot
@@ -20,7 +21,7 @@ from rescale.storage.locations import name
 from rescale.storage.store import open_store
 from rescale.target.places import places_of
 from support import snapshots
-from support.pipeline import execute, execute_without_spark, plan_rescale, shared_spark, without_spark
+from support.pipeline import execute, execute_without_spark, plan_rescale
 from support.rekeyed import assert_rekeyed
 
 MIB = 1 << 20
@@ -106,8 +107,7 @@ def test_spark_and_a_loop_write_the_same(maximum: str, large: str, tmp_path: Pat
     remove(plan)
     execute_without_spark(plan)
     assert files_of(plan) == first
-    with without_spark():
-        assert validate_published(large, plan.target, [], [], shared_spark())["verdict"] == "complete"
+    assert validate_published(large, plan.target, [], [], Loop())["verdict"] == "complete"
 
 
 @st.composite

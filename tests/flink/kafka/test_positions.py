@@ -6,7 +6,7 @@ import pytest
 
 from rescale.errors import SnapshotError
 from rescale.flink.kafka.consumer import read_consumer_element
-from rescale.flink.kafka.position import Position, Start, TopicPartition, owner
+from rescale.flink.kafka.position import Position, StartAt, TopicPartition, owner
 from rescale.flink.kafka.source import Enumerator, UnknownVersionError, read_enumerator, read_reader_element, read_split
 from support.kafka_bytes import NO_STOP, consumer_element, enumerator, reader_element, split, versioned
 from support.snapshot_bytes import i32, utf
@@ -32,13 +32,13 @@ def test_a_topic_begins_somewhere_and_goes_around(topic: str, parallelism: int, 
     [
         (41, NO_STOP, (41, None)),
         (0, 90, (0, 90)),
-        (-1, NO_STOP, (Start.LATEST, None)),
-        (-2, -1, (Start.EARLIEST, Start.LATEST)),
-        (-3, NO_STOP, (Start.COMMITTED, None)),
-        (NO_STOP, NO_STOP, (Start.UNSET, None)),
+        (-1, NO_STOP, (StartAt.LATEST, None)),
+        (-2, -1, (StartAt.EARLIEST, StartAt.LATEST)),
+        (-3, NO_STOP, (StartAt.COMMITTED, None)),
+        (NO_STOP, NO_STOP, (StartAt.UNSET, None)),
     ],
 )
-def test_a_split(offset: int, stop: int, position: tuple[int | Start, int | Start | None]) -> None:
+def test_a_split(offset: int, stop: int, position: tuple[int | StartAt, int | StartAt | None]) -> None:
     element = reader_element("orders", 2, offset, stop)
     assert read_split(read_reader_element(element)) == Position(ORDERS[2], *position)
 
@@ -53,7 +53,7 @@ def test_an_enumerator_of_each_version() -> None:
         (i32(3) + b"".join(names), Enumerator(tuple(ORDERS), ())),
         (
             i32(3) + names[0] + i32(0) + names[1] + i32(1) + names[2] + i32(0) + b"\1",
-            Enumerator((ORDERS[0], ORDERS[2]), (Position(ORDERS[1], Start.UNSET),)),
+            Enumerator((ORDERS[0], ORDERS[2]), (Position(ORDERS[1], StartAt.UNSET),)),
         ),
         (
             i32(3, 0) + sized[0] + i32(0) + sized[1] + i32(1) + sized[2] + i32(0) + b"\0",
@@ -111,13 +111,13 @@ def test_topics_of_any_length(topic: str, partition: int) -> None:
     ("last", "following"),
     [
         (-1, 0),
-        (-915623761776, Start.UNSET),
-        (-915623761775, Start.EARLIEST),
-        (-915623761774, Start.LATEST),
-        (-915623761773, Start.COMMITTED),
+        (-915623761776, StartAt.UNSET),
+        (-915623761775, StartAt.EARLIEST),
+        (-915623761774, StartAt.LATEST),
+        (-915623761773, StartAt.COMMITTED),
     ],
 )
-def test_the_old_consumer_keeps_the_last_offset_that_it_emitted(last: int, following: int | Start) -> None:
+def test_the_old_consumer_keeps_the_last_offset_that_it_emitted(last: int, following: int | StartAt) -> None:
     assert read_consumer_element(consumer_element("orders", 1, last)).next == following
 
 

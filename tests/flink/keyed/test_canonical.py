@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from rescale.errors import SnapshotError
 from rescale.flink.keyed.canonical import StateIdTranslator
-from rescale.flink.keyed.framing import END_OF_GROUP, FLAG
 from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.keyed.record_marks import END_OF_GROUP, FLAG
 from rescale.flink.snappy import FramedDecompressor
 from support.snapshots import Keyed, keyed_streams
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.keyed import records as module
-from rescale.flink.keyed.framing import ID_SIZE
 from rescale.flink.keyed.header import is_compressed, read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.keyed.record_marks import ID_SIZE
 from rescale.flink.keyed.records import RecordReader, framed_size, prefix_size
 from rescale.flink.snappy import FramedDecompressor
 from support.canonical import Record, prefix, read_group, write_group

@@ -31,10 +31,10 @@ def codes(java_type: JavaType, formula: str, keys: list[bytes]) -> list[int]:
     program = compile_program(parsed(java_type.snapshot))
     parsed_formula = parse_formula(formula)
     assert parsed_formula is not None
-    step = apply_formula(program.step, own_classes(program.step), parsed_formula)
+    tree = apply_formula(program.tree, own_classes(program.tree), parsed_formula)
     limits = np.cumsum([len(key) for key in keys], dtype=np.int64)
     starts = limits - np.array([len(key) for key in keys], dtype=np.int64)
-    walked = walk_keys(Program("", step), np.frombuffer(b"".join(keys), np.uint8), starts, limits)
+    walked = walk_keys(Program("", tree), np.frombuffer(b"".join(keys), np.uint8), starts, limits)
     assert walked.first_wrong() is None
     assert walked.ends.tolist() == limits.tolist()
     assert walked.codes is not None
@@ -85,8 +85,8 @@ def test_case_classes_hash_as_scala_2_12_does() -> None:
 
 
 def test_a_case_class_of_floats_has_no_formula() -> None:
-    step = compile_program(parsed(CaseClass([LEAVES["Double"]]).snapshot)).step
-    assert not apply_formula(step, (), Formula("case-class", ())).hashable
+    tree = compile_program(parsed(CaseClass([LEAVES["Double"]]).snapshot)).tree
+    assert not apply_formula(tree, (), Formula("case-class", ())).hashable
 
 
 FIELDS = st.sampled_from([INTEGER, LONG, TEXT, LEAVES["BigDecimal"], LEAVES["Instant"], ByteArray(), List(TEXT)])
@@ -166,8 +166,8 @@ def test_spaces_do_not_matter() -> None:
 def test_classes_of_a_key() -> None:
     inner = pojo({"flag": simple("Boolean"), "window": simple("StringValue")}, name="com.example.Inner")
     outer = pojo({"id": INT, "inner": inner, "unit": simple("Void")})
-    step = compile_program(parsed(outer)).step
-    assert own_classes(step) == (
+    tree = compile_program(parsed(outer)).tree
+    assert own_classes(tree) == (
         OwnClass("com.example.Order", ("id", "inner"), frozenset()),
         OwnClass("com.example.Inner", ("flag",), frozenset({"flag"})),
     )

@@ -18,7 +18,7 @@ from rescale.flink import compiled
 from rescale.flink.serializers import machine
 from rescale.flink.serializers.lowering import lower
 from rescale.flink.serializers.program import compile_program
-from rescale.flink.serializers.steps import Flagged, Product, Step, WeightedSum, changed
+from rescale.flink.serializers.type_tree import Flagged, Product, TypeTree, WeightedSum, changed
 from support.java_values import (
     HASHABLE_LEAVES,
     ByteArray,
@@ -63,19 +63,19 @@ assert not hasattr(INTERPRETED.walk, "py_func")
 assert hasattr(machine.walk, "py_func")
 
 
-def hashed(step: Step) -> Step:
+def hashed(tree: TypeTree) -> TypeTree:
     """With large weights, so that sums leave the 64 bits."""
-    match step:
+    match tree:
         case Flagged(fields=fields):
             weights = tuple((1 << 32) - 1 - i for i in range(len(fields)))
-            return Flagged(step.class_name, step.names, fields, WeightedSum((1 << 32) - 1, weights, 43))
+            return Flagged(tree.class_name, tree.names, fields, WeightedSum((1 << 32) - 1, weights, 43))
         case Product(fields):
             return Product(fields, default_hash=True)
-    return step
+    return tree
 
 
-def walked(module: ModuleType, step: Step, keys: list[bytes]) -> list[list[int]]:
-    code, depth = lower(step)
+def walked(module: ModuleType, tree: TypeTree, keys: list[bytes]) -> list[list[int]]:
+    code, depth = lower(tree)
     data = np.frombuffer(b"".join(keys), np.uint8)
     limits = np.cumsum([len(key) for key in keys], dtype=np.int64)
     starts = limits - np.array([len(key) for key in keys], dtype=np.int64)
@@ -96,9 +96,9 @@ def test_ends_hashes_and_damage_are_the_same(data: st.DataObject) -> None:
         if damaged:
             damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
         keys.append(bytes(damaged[: data.draw(st.integers(0, len(damaged)))]))
-    step = changed(compile_program(parsed(java_type.snapshot)).step, hashed)
-    assert step.hashable
-    assert walked(INTERPRETED, step, keys) == walked(machine, step, keys)
+    tree = changed(compile_program(parsed(java_type.snapshot)).tree, hashed)
+    assert tree.hashable
+    assert walked(INTERPRETED, tree, keys) == walked(machine, tree, keys)
 
 
 @given(st.lists(st.integers(-(1 << 31), (1 << 31) - 1)), st.integers(1, 32768))

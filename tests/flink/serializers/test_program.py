@@ -99,7 +99,7 @@ def test_fields_of_a_pojo_are_not_taken_for_its_subclasses() -> None:
     assert parsed(pojo({"number": INT}, registered={"com.example.Sub": pojo({})})).class_name == POJO
     one = compile_program(parsed(pojo({"number": INT}, registered={"com.example.Sub": STRING})))
     other = compile_program(parsed(pojo({"number": INT})))
-    assert one.step == other.step
+    assert one.tree == other.tree
 
 
 def test_programs_need_no_numba() -> None:

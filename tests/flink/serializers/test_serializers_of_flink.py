@@ -14,7 +14,7 @@ import pytest
 from oracle.distribution import LINES, flink_home
 from rescale.flink.binary import ByteReader
 from rescale.flink.serializers.reading import read_snapshot, type_name
-from rescale.flink.serializers.registry import ROWS
+from rescale.flink.serializers.registry import KNOWN_TYPES
 
 SOURCE = Path(__file__).with_name("SerializerSnapshots.java")
 
@@ -59,14 +59,14 @@ def classes(version: str) -> frozenset[str]:
 def written(version: str) -> tuple[tuple[str, bytes], ...]:
     """Snapshot class and bytes, as that Flink writes them."""
     path = os.pathsep.join(map(str, flink_home(version)))
-    command = ["java", "-cp", path, str(SOURCE), *ROWS]
+    command = ["java", "-cp", path, str(SOURCE), *KNOWN_TYPES]
     printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
     return tuple((name, base64.b64decode(data)) for name, data in map(str.split, printed.splitlines()))
 
 
 def test_every_row_names_a_class_of_flink() -> None:
     known = frozenset.union(*map(classes, LINES.values()))
-    assert {name for name in ROWS if name not in known} == set(ELSEWHERE)
+    assert {name for name in KNOWN_TYPES if name not in known} == set(ELSEWHERE)
 
 
 @lines
@@ -80,7 +80,7 @@ def test_what_flink_writes_is_read_to_its_last_byte(version: str) -> None:
 
 def test_nearly_every_row_is_compared() -> None:
     compared = {class_name for version in LINES.values() for class_name, _ in written(version)}
-    assert set(ROWS) - compared == NOT_MADE
+    assert set(KNOWN_TYPES) - compared == NOT_MADE
 
 
 @lines

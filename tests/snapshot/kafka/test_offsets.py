@@ -10,7 +10,7 @@ from unittest.mock import patch
 import cramjam
 import pytest
 
-from rescale.flink.kafka.position import Start, owner
+from rescale.flink.kafka.position import StartAt, owner
 from rescale.flink.metadata.handles import DistributionMode, InlineStream
 from rescale.planning.planner import make_plan
 from rescale.planning.request import make_request
@@ -236,7 +236,7 @@ def test_what_is_not_read_is_said() -> None:
 
 def test_a_source_that_starts_without_an_offset() -> None:
     of = source([[reader_element("orders", 0, -2), reader_element("orders", 1, -3, 90)]], assigned("orders", 2))
-    assert [(p.next, p.stop) for p in only(of).held] == [(Start.EARLIEST, None), (Start.COMMITTED, 90)]
+    assert [(p.next, p.stop) for p in only(of).held] == [(StartAt.EARLIEST, None), (StartAt.COMMITTED, 90)]
     waiting = i32(1) + versioned(
         3, i32(1, 0) + i32(len(split("orders", 0, 8))) + split("orders", 0, 8) + i32(1) + b"\1"
     )

@@ -42,7 +42,7 @@ ONLY_IN = ("only in A", "only in B")
 OTHER_VALUE, OTHER_NUMBER, OTHER_TYPE = "other value", "other number", "other type"
 
 
-class Shape(NamedTuple):
+class ListedShape(NamedTuple):
     parallelism: int
     max_parallelism: int
 
@@ -74,7 +74,7 @@ class OperatorDiff:
 
     operator_id: str
     label: str
-    shapes: tuple[Shape | None, Shape | None]
+    shapes: tuple[ListedShape | None, ListedShape | None]
     states: tuple[StateDiff, ...]
     differences: tuple[Difference, ...]
 

@@ -14,8 +14,8 @@ from rescale.errors import RescaleError, UnsupportedError
 from rescale.execution.rekeying.blocks import BlockSorter, write_rows
 from rescale.execution.rekeying.key_counter import KeyCounter
 from rescale.execution.rekeying.lanes import Lane
+from rescale.execution.rekeying.read_units import ReadUnit
 from rescale.execution.rekeying.sources import OperatorSource, id_table, operator_source, read_header
-from rescale.execution.rekeying.units import ReadUnit
 from rescale.execution.sources.database_records import DatabaseRecords
 from rescale.execution.sources.group_records import GroupRecords
 from rescale.execution.sources.timer_records import TimerRecords

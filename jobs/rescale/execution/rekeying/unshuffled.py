@@ -13,16 +13,14 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Protocol
 
-from pyspark import SparkContext
-
 from rescale.errors import RescaleError, UnsupportedError
 from rescale.execution.progress import Progress
 from rescale.execution.rekeying.layout import part_size_of
+from rescale.execution.rekeying.read_units import is_shuffled
 from rescale.execution.rekeying.sources import id_table, operator_source, read_header
-from rescale.execution.rekeying.units import is_shuffled
 from rescale.execution.sources.chunks import Chunk
 from rescale.execution.sources.database_records import database_of_snapshot
-from rescale.execution.spark.dispatch import run_units
+from rescale.execution.tasks import Tasks
 from rescale.execution.writers.handles import WrittenStream, written_handle
 from rescale.execution.writers.move import stream_uri
 from rescale.execution.writers.rewrite import compressed
@@ -32,13 +30,13 @@ from rescale.flink.key_groups import KeyGroupRange
 from rescale.planning.piece_bytes import piece_chunks
 from rescale.planning.pieces import extent_of
 from rescale.planning.plan import NewStream, OperatorPlan, Plan, RekeyedDatabase
-from rescale.rocksdb.key_groups import KeyGroupReader
+from rescale.rocksdb.framed_rows import KeyGroupReader
 from rescale.storage.locations import name
 from rescale.target.places import places_of
 from rescale.target.written_handles import WrittenHandle
 
 
-def convert_databases(plan: Plan, spark: SparkContext, there: dict[str, int]) -> list[WrittenHandle]:
+def convert_databases(plan: Plan, tasks: Tasks, there: dict[str, int]) -> list[WrittenHandle]:
     """Writes the keyed streams of operators whose records are not shuffled; returns their handles.
 
     `there` has the files of the target by name, with their sizes: a file that an earlier try completed is left.
@@ -51,7 +49,7 @@ def convert_databases(plan: Plan, spark: SparkContext, there: dict[str, int]) ->
         if stream.rekeyed
     ]
     progress = Progress("read databases and write key groups", sum(weight for weight, _ in units))
-    return run_units(spark, partial(_converted, plan, there), units, progress)
+    return tasks.run(partial(_converted, plan, there), units, progress)
 
 
 def _converted(plan: Plan, there: dict[str, int], unit: tuple[int, int]) -> WrittenHandle:

@@ -10,10 +10,10 @@ from rescale.execution.spark.scratch import scratch_directory
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.records import Records
-from rescale.rocksdb.database import Database, opened_database
 from rescale.rocksdb.directory import fetched_database
+from rescale.rocksdb.open_database import OpenDatabase, opened_database
 from rescale.rocksdb.scan import RowReader
-from rescale.snapshot.databases.stored_files import stored_files
+from rescale.snapshot.databases.listed_files import listed_files
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.snapshot_files import SnapshotFiles
 
@@ -47,11 +47,11 @@ class DatabaseRecords:
 @contextmanager
 def database_of_snapshot(
     files: SnapshotFiles, named: Sequence[tuple[str, Extent]], header: KeyedHeader
-) -> Iterator[Database]:
+) -> Iterator[OpenDatabase]:
     """The database whose files, by name, lie at these extents of `files`; open until the block ends."""
     states = [state.name for state in header.states]
     with (
-        fetched_database(stored_files(files, named), Path(scratch_directory())) as directory,
+        fetched_database(listed_files(files, named), Path(scratch_directory())) as directory,
         opened_database(directory, states) as database,
     ):
         yield database

@@ -12,8 +12,8 @@ from rescale.execution.sources.spans import group_runs
 from rescale.execution.sources.timer_records import TimerRecords
 from rescale.execution.validation.coverage import groups_of
 from rescale.flink.advice import CANONICAL
-from rescale.flink.keyed.framing import ID_SIZE
 from rescale.flink.keyed.header import KeyedHeader, is_compressed
+from rescale.flink.keyed.record_marks import ID_SIZE
 from rescale.flink.keyed.records import RecordReader
 from rescale.flink.keyed.timer_reader import TimerReader
 from rescale.rocksdb.scan import RowReader

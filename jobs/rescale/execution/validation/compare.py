@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rescale.errors import IntegrityError, RescaleError, SnapshotError
+from rescale.execution.sources.byte_digests import MODULUS, digest, digest_pair, run_digests
 from rescale.execution.sources.chunks import runs
 from rescale.execution.sources.spans import span
 from rescale.execution.validation.coverage import FilePair, GroupPair
-from rescale.execution.validation.digests import MODULUS, digest, digest_pair, run_digests
 from rescale.execution.writers.rewrite import decompressed, translated
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.planning.plan import Slot

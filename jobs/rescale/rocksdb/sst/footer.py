@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.rocksdb.edit_reader import EditReader
-from rescale.rocksdb.sst.blocks import TRAILER_SIZE, BlockHandle, ChecksumType, read_handle
+from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, BlockHandle, ChecksumType, read_handle
 
 FOOTER_SIZE = 53
 _MAGIC = 0x88E241B785F4CFF7

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from rescale.errors import RescaleError, UnsupportedError
 from rescale.flink.advice import CANONICAL
-from rescale.rocksdb.files import DatabaseFile, needed_files
-from rescale.rocksdb.inventory import take_inventory
+from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.manifest import LARGEST_MANIFEST
-from rescale.snapshot.databases.stored_files import stored_files
+from rescale.rocksdb.stored_files import StoredFile, needed_files
+from rescale.snapshot.databases.listed_files import listed_files
 from rescale.snapshot.model import Database, LiveTable, Operator, Snapshot
 
 _AT_ONCE = 32
@@ -19,7 +19,7 @@ _AT_ONCE = 32
 def with_tables(snapshot: Snapshot) -> Snapshot:
     """The snapshot with the SST files of its databases.
 
-    Raises what stands against reading their rows, naming the operator: see `take_inventory`.
+    Raises what stands against reading their rows, naming the operator: see `checked_manifest`.
     """
     snapshot.check_complete()
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -37,15 +37,15 @@ def with_tables(snapshot: Snapshot) -> Snapshot:
 def _with_tables(snapshot: Snapshot, operator: Operator, database: Database) -> Database:
     extents = {file.name: file.extent for file in database.files}
 
-    def content(file: DatabaseFile) -> bytes:
+    def content(file: StoredFile) -> bytes:
         return snapshot.contents.read(extents[file.name], LARGEST_MANIFEST)
 
-    files = stored_files(snapshot.contents, extents.items())
+    files = listed_files(snapshot.contents, extents.items())
     try:
         if database.parsed is None:
             raise UnsupportedError("a serializer is not known that hides the names of the states", advice=CANONICAL)
         states = {state.name: state_id for state_id, state in enumerate(database.parsed.states)}
-        manifest = take_inventory(needed_files(files), content, states)
+        manifest = checked_manifest(needed_files(files), content, states)
     except RescaleError as error:
         raise error.located(operator=operator.label) from None
     tables = tuple(

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from rescale.errors import RescaleError, UnsupportedError
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.records import prefix_size
-from rescale.rocksdb.sst.table import Table
+from rescale.rocksdb.sst.table import SstTable
 from rescale.rocksdb.version_edit import LiveFile
 from rescale.snapshot.model import LiveTable, Operator, Snapshot
 from rescale.snapshot.snapshot_files import SnapshotFiles
@@ -45,14 +45,14 @@ def with_key_group_sizes(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, operators=operators)
 
 
-def open_table(table: LiveTable, files: SnapshotFiles) -> Table:
+def open_table(table: LiveTable, files: SnapshotFiles) -> SstTable:
     """`files` are those of the snapshot."""
     extent = table.extent
 
     def read(at: int, size: int) -> bytes:
-        return files.read(extent.part(at, size), limit=size)  # a `Table` bounds what it asks for
+        return files.read(extent.part(at, size), limit=size)  # a `SstTable` bounds what it asks for
 
-    return Table(read, extent.length, files.uri(extent), extent.start)
+    return SstTable(read, extent.length, files.uri(extent), extent.start)
 
 
 def _measured(operator: Operator, files: SnapshotFiles, pool: Executor) -> Operator:

@@ -23,7 +23,7 @@ _BLOBS = re.compile(r"\d+\.blob")
 
 
 @dataclass(frozen=True)
-class DatabaseFile:
+class StoredFile:
     """The file `name` of the directory: `length` bytes of `uri` from `start` on, in the version `pin`.
 
     Where a handle holds the bytes itself they are `data`, and `uri` is what holds the handle.
@@ -37,7 +37,7 @@ class DatabaseFile:
     data: bytes | None = None
 
 
-def needed_files(files: Sequence[DatabaseFile]) -> list[DatabaseFile]:
+def needed_files(files: Sequence[StoredFile]) -> list[StoredFile]:
     """All but logs without a byte. `UnsupportedError` for files that Flink's databases do not have."""
     for file in files:
         if _BLOBS.fullmatch(file.name):
@@ -58,7 +58,7 @@ def needed_files(files: Sequence[DatabaseFile]) -> list[DatabaseFile]:
     return needed
 
 
-def newest(files: Sequence[DatabaseFile], kind: str) -> DatabaseFile | None:
+def newest(files: Sequence[StoredFile], kind: str) -> StoredFile | None:
     """Of the files `kind`-<number> the one with the highest number; None if there is none."""
     numbered = [file for file in files if file.name.startswith(f"{kind}-")]
     return max(numbered, key=lambda file: int(file.name.partition("-")[2]), default=None)

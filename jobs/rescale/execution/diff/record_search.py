@@ -15,18 +15,17 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from pyspark import SparkContext
 
 from rescale.errors import RescaleError
-from rescale.execution.diff.digests import RecordUnit
 from rescale.execution.diff.found import MOST_SHOWN, ONLY_IN, OTHER_NUMBER, OTHER_VALUE, BothFiles, Difference
+from rescale.execution.diff.state_digests import RecordUnit
 from rescale.execution.progress import Progress
 from rescale.execution.sources.group_records import states_of
-from rescale.execution.spark.dispatch import run_units
+from rescale.execution.tasks import Tasks
 from rescale.flink.keyed.record_digest import Halves, key_digests, record_digests
 from rescale.flink.keyed.record_name import name_record
 from rescale.flink.keyed.records import Records
-from rescale.flink.serializers.shown import shown_bytes
+from rescale.flink.serializers.value_words import bytes_in_words
 from rescale.report.units import counted
 
 _BITS, _MOST_BITS = 10, 60
@@ -152,20 +151,20 @@ def differing_records(
     units: Sequence[RecordUnit],
     states: Mapping[str, int],
     files: BothFiles,
-    spark: SparkContext,
+    tasks: Tasks,
 ) -> dict[str, RecordDifferences]:
     """By state the differences of one operator's records; `states` are those that differ, with how many records."""
     differing: dict[str, int] = dict.fromkeys(states, 0)
     chosen: dict[str, tuple[int, ...]] = dict.fromkeys(states, (0,))
     left, bits = max(states.values()), 0
     while left > _FEW and bits < _MOST_BITS:
-        counts, endings = _differing_buckets(_look(units, bits, chosen, files, spark))
+        counts, endings = _differing_buckets(_look(units, bits, chosen, files, tasks))
         bits += _BITS
         chosen = {state: tuple(sorted(found)[:MOST_SHOWN]) for state, found in endings.items()}
         differing = {state: max(number, len(endings.get(state, ()))) for state, number in differing.items()}
         left = max((sum(counts[state][ending] for ending in found) for state, found in chosen.items()), default=0)
     listed: dict[str, list[FoundRecord]] = defaultdict(list)
-    for looked in _look(units, bits, chosen, files, spark, listing=True):
+    for looked in _look(units, bits, chosen, files, tasks, listing=True):
         for state, records in looked.records.items():
             listed[state] += records
     headers = [unit.origin.header for unit in units if unit.origin.header is not None]
@@ -184,13 +183,13 @@ def _look(
     bits: int,
     chosen: Mapping[str, tuple[int, ...]],
     files: BothFiles,
-    spark: SparkContext,
+    tasks: Tasks,
     *,
     listing: bool = False,
 ) -> list[Looked]:
     looks = [(unit.size, Look(unit, bits, chosen)) for unit in units]
     progress = Progress("find differences", sum(size for size, _ in looks))
-    return run_units(spark, Looker(files, listing), looks, progress)
+    return tasks.run(Looker(files, listing), looks, progress)
 
 
 def _differing_buckets(looked: Sequence[Looked]) -> tuple[dict[str, Counter[int]], dict[str, list[int]]]:
@@ -233,4 +232,4 @@ def _in_words(records: Sequence[FoundRecord], begin: int) -> str | None:
     times = f"{len(records)} records, one of " if len(records) > 1 else ""
     place = f" from byte {begin} on" if begin else ""
     more = "…" if size > begin + len(value) else ""
-    return f"{times}{counted(size, 'byte')}{place}{f' {shown_bytes(value)}{more}' if value else ''}"
+    return f"{times}{counted(size, 'byte')}{place}{f' {bytes_in_words(value)}{more}' if value else ''}"

@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Sequence
 
 from rescale.errors import SnapshotError
 from rescale.flink.advice import ANOTHER
-from rescale.rocksdb.files import CURRENT, DatabaseFile, newest
 from rescale.rocksdb.manifest import (
     DEFAULT_COLUMN_FAMILY,
     Manifest,
@@ -18,11 +17,12 @@ from rescale.rocksdb.manifest import (
     read_manifest,
 )
 from rescale.rocksdb.options_file import check_options
+from rescale.rocksdb.stored_files import CURRENT, StoredFile, newest
 from rescale.rocksdb.version_edit import LiveFile
 
 
-def take_inventory(
-    files: Sequence[DatabaseFile], content: Callable[[DatabaseFile], bytes], states: Collection[str]
+def checked_manifest(
+    files: Sequence[StoredFile], content: Callable[[StoredFile], bytes], states: Collection[str]
 ) -> Manifest:
     """The MANIFEST, after all that can be said without looking at rows was found right.
 
@@ -36,7 +36,7 @@ def take_inventory(
 
 
 def _inventory(
-    files: Sequence[DatabaseFile], content: Callable[[DatabaseFile], bytes], states: Collection[str]
+    files: Sequence[StoredFile], content: Callable[[StoredFile], bytes], states: Collection[str]
 ) -> Manifest:
     by_name = {file.name: file for file in files}
     manifests = [file.name for file in files if file.name.startswith("MANIFEST-")]
@@ -61,7 +61,7 @@ def _inventory(
     return manifest
 
 
-def _check_files(listed: dict[str, DatabaseFile], live: dict[str, LiveFile], manifest: DatabaseFile) -> None:
+def _check_files(listed: dict[str, StoredFile], live: dict[str, LiveFile], manifest: StoredFile) -> None:
     tables = {name for name in listed if name.endswith(".sst")}
     if tables != live.keys():
         missing, surplus = sorted(live.keys() - tables), sorted(tables - live.keys())
@@ -81,7 +81,7 @@ def _check_files(listed: dict[str, DatabaseFile], live: dict[str, LiveFile], man
             )
 
 
-def _check_states(manifest: Manifest, states: Collection[str], file: DatabaseFile) -> None:
+def _check_states(manifest: Manifest, states: Collection[str], file: StoredFile) -> None:
     families = {family.name: family for family in manifest.column_families}
     if families.pop(DEFAULT_COLUMN_FAMILY).files:
         raise SnapshotError("there are rows that belong to no state", path=file.uri, found=DEFAULT_COLUMN_FAMILY)

@@ -1,10 +1,10 @@
-"""What a serializer writes, as a tree of steps: each knows its bytes and how Java's `hashCode` follows from them.
+"""What a serializer writes, as a tree of types: each knows its bytes and how Java's `hashCode` follows from them.
 
 Two rules of Java make the tree more than a list of fields. A tuple or a list folds the hashes of what it holds with 31.
 A `Row` hashes its fields *deeply* (`RowUtils.deepHashCodeInternal`): every value that is neither null nor a list counts
 as an array of one element, which adds 31, and so do the elements of a list in a row.
 
-What a class of a user's own makes of its fields is not in the bytes. Such a step can be measured as it is; it can be
+What a class of a user's own makes of its fields is not in the bytes. Such a type can be measured as it is; it can be
 hashed once it is told how.
 """
 
@@ -69,7 +69,7 @@ class Fixed:
 
 
 class _Variable:
-    """A step whose serializer's `getLength` is negative."""
+    """A type whose serializer's `getLength` is negative."""
 
     @property
     def length(self) -> None:
@@ -107,7 +107,7 @@ class Blob(_Variable):
 class Sequence:
     """Fields one after the other (`TupleSerializer`)."""
 
-    fields: tuple[Step, ...]
+    fields: tuple[TypeTree, ...]
 
     @property
     def length(self) -> int | None:
@@ -123,7 +123,7 @@ class Sequence:
 class Product:
     """`ScalaCaseClassSerializer`; `default_hash`: the hash is the compiler's, `MurmurHash3.productHash`."""
 
-    fields: tuple[Step, ...]
+    fields: tuple[TypeTree, ...]
     default_hash: bool = False
 
     @property
@@ -143,7 +143,7 @@ class Masked(_Variable):
     `has_kind`: the first two bits are the row's kind.
     """
 
-    fields: tuple[Step, ...]
+    fields: tuple[TypeTree, ...]
     has_kind: bool
 
     @property
@@ -158,7 +158,7 @@ class Repeat(_Variable):
     The items take at least one byte, so that a count above what is left is known to be damage.
     """
 
-    items: tuple[Step, ...]
+    items: tuple[TypeTree, ...]
     folds: bool = True
 
     @property
@@ -170,8 +170,8 @@ class Repeat(_Variable):
 class Union(_Variable):
     """`EitherSerializer`: whether it is the left one, and its value, of which the hash is."""
 
-    left: Step
-    right: Step
+    left: TypeTree
+    right: TypeTree
 
     @property
     def hashable(self) -> bool:
@@ -182,7 +182,7 @@ class Union(_Variable):
 class Nullable:
     """Whether it is null, then the value, or `padding` bytes in its place (`NullableSerializer`)."""
 
-    inner: Step
+    inner: TypeTree
     padding: int = 0
 
     @property
@@ -215,7 +215,7 @@ class Flagged(_Variable):
 
     class_name: str
     names: tuple[str, ...]
-    fields: tuple[Step, ...]
+    fields: tuple[TypeTree, ...]
     formula: WeightedSum | None = None
 
     @property
@@ -230,7 +230,7 @@ class Flagged(_Variable):
 class Deep:
     """A value that a `Row` hashes, itself or in a list: 31 more unless it is null."""
 
-    inner: Step
+    inner: TypeTree
 
     @property
     def length(self) -> int | None:
@@ -241,33 +241,33 @@ class Deep:
         return self.inner.hashable
 
 
-Step = Fixed | Text | Number | Blob | Sequence | Product | Masked | Repeat | Union | Nullable | Flagged | Deep
+TypeTree = Fixed | Text | Number | Blob | Sequence | Product | Masked | Repeat | Union | Nullable | Flagged | Deep
 
 
-def parts(step: Step) -> Iterator[Step]:
-    """The step and all inside it, in the order in which they are written."""
-    yield step
-    for inner in _inside(step):
+def parts(tree: TypeTree) -> Iterator[TypeTree]:
+    """The tree and all inside it, in the order in which they are written."""
+    yield tree
+    for inner in _inside(tree):
         yield from parts(inner)
 
 
-def changed(step: Step, change: Callable[[Step], Step]) -> Step:
-    """The tree with `change` done to every step, to those inside a step first."""
-    inside = tuple(changed(inner, change) for inner in _inside(step))
-    match step:
+def changed(tree: TypeTree, change: Callable[[TypeTree], TypeTree]) -> TypeTree:
+    """The tree with `change` done to every node, to those inside it first."""
+    inside = tuple(changed(inner, change) for inner in _inside(tree))
+    match tree:
         case Sequence() | Product() | Masked() | Flagged():
-            step = replace(step, fields=inside)
+            tree = replace(tree, fields=inside)
         case Repeat():
-            step = replace(step, items=inside)
+            tree = replace(tree, items=inside)
         case Union():
-            step = Union(*inside)
+            tree = Union(*inside)
         case Nullable() | Deep():
-            step = replace(step, inner=inside[0])
-    return change(step)
+            tree = replace(tree, inner=inside[0])
+    return change(tree)
 
 
-def _inside(step: Step) -> tuple[Step, ...]:
-    match step:
+def _inside(tree: TypeTree) -> tuple[TypeTree, ...]:
+    match tree:
         case Sequence(fields) | Product(fields) | Masked(fields) | Flagged(fields=fields):
             return fields
         case Repeat(items):
@@ -279,10 +279,10 @@ def _inside(step: Step) -> tuple[Step, ...]:
     return ()
 
 
-def _all_hashable(steps: tuple[Step, ...]) -> bool:
-    return all(step.hashable for step in steps)
+def _all_hashable(trees: tuple[TypeTree, ...]) -> bool:
+    return all(tree.hashable for tree in trees)
 
 
-def _total_length(fields: tuple[Step, ...]) -> int | None:
+def _total_length(fields: tuple[TypeTree, ...]) -> int | None:
     lengths = [field.length or 0 for field in fields]
     return sum(lengths) if all(lengths) else None

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from rescale.errors import SnapshotError
-from rescale.rocksdb import key_groups
-from rescale.rocksdb.database import opened_database
+from rescale.rocksdb import framed_rows
 from rescale.rocksdb.directory import fetched_database
-from rescale.rocksdb.key_groups import KeyGroupReader
+from rescale.rocksdb.framed_rows import KeyGroupReader
+from rescale.rocksdb.open_database import opened_database
 from support.canonical import read_group
 from support.databases import Rows, Stored, databases, read_rows, with_canonical
 from support.rocksdb_writer import written
 
 
-def framed_rows(database: Stored, scratch: Path) -> Rows:
+def rows_of_key_groups(database: Stored, scratch: Path) -> Rows:
     """All rows, by way of whole key groups; what is said of the records must be true of the bytes."""
     reader = KeyGroupReader(database.max_parallelism)
     ids = {state: i for i, state in enumerate(database.states)}
@@ -46,11 +46,11 @@ def framed_rows(database: Stored, scratch: Path) -> Rows:
 @pytest.mark.parametrize("small", [False, True], ids=["usual buffers", "small buffers"])
 def test_key_groups_hold_all_rows(name: str, small: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if small:
-        monkeypatch.setattr(key_groups, "_BUFFER_SIZE", 40)
-        monkeypatch.setattr(key_groups, "_RECORDS_AT_ONCE", 3)
+        monkeypatch.setattr(framed_rows, "_BUFFER_SIZE", 40)
+        monkeypatch.setattr(framed_rows, "_RECORDS_AT_ONCE", 3)
     for database in databases(name):
         expected = read_rows(database.files, database.states, database.key_groups, database.max_parallelism, tmp_path)
-        assert framed_rows(database, tmp_path) == expected != {}
+        assert rows_of_key_groups(database, tmp_path) == expected != {}
 
 
 def test_a_key_without_a_key_group_is_named(tmp_path: Path) -> None:
@@ -65,5 +65,5 @@ def test_a_key_without_a_key_group_is_named(tmp_path: Path) -> None:
         opened_database(directory, ids) as database,
         pytest.raises(SnapshotError) as caught,
     ):
-        list(KeyGroupReader(1000).read(database, ids, key_groups.KeyGroupRange(0, 999)))
+        list(KeyGroupReader(1000).read(database, ids, framed_rows.KeyGroupRange(0, 999)))
     assert caught.value.state == "two"

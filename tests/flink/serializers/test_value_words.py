@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rescale.errors import SnapshotError
 from rescale.flink.binary import ByteReader
 from rescale.flink.serializers.program import compile_program
-from rescale.flink.serializers.shown import shown
+from rescale.flink.serializers.value_words import in_words
 from support.java_values import HASHABLE_LEAVES, ByteArray, Either, JavaType, List, Nullable, Pojo, Row, Tuple
 from support.snapshot_bytes import parsed
 
@@ -31,17 +31,17 @@ TYPES: dict[str, JavaType] = {
 }
 
 
-def in_words(java_type: JavaType, data: bytes) -> tuple[str, int]:
+def words_of(java_type: JavaType, data: bytes) -> tuple[str, int]:
     """The value in words, and how many bytes it took."""
     reader = ByteReader(data)
-    return shown(compile_program(parsed(java_type.snapshot)).step, reader), reader.position
+    return in_words(compile_program(parsed(java_type.snapshot)).tree, reader), reader.position
 
 
 @pytest.mark.parametrize("name", TYPES)
 @given(data=st.data())
 def test_a_value_is_read_to_its_last_byte(name: str, data: st.DataObject) -> None:
     written = TYPES[name].write(data.draw(TYPES[name].values))
-    text, size = in_words(TYPES[name], written + b"behind")
+    text, size = words_of(TYPES[name], written + b"behind")
     assert size == len(written)
     assert text.encode()
     assert "\n" not in text
@@ -52,14 +52,14 @@ def test_a_value_is_read_to_its_last_byte(name: str, data: st.DataObject) -> Non
 def test_a_value_that_is_cut_is_damage(name: str, data: st.DataObject) -> None:
     written = TYPES[name].write(data.draw(TYPES[name].values))
     with pytest.raises(SnapshotError):
-        in_words(TYPES[name], written[: data.draw(st.integers(0, len(written) - 1))])
+        words_of(TYPES[name], written[: data.draw(st.integers(0, len(written) - 1))])
 
 
 @pytest.mark.parametrize("name", TYPES)
 @given(data=st.binary(max_size=40))
 def test_any_bytes_are_a_value_or_damage(name: str, data: bytes) -> None:
     try:
-        _, size = in_words(TYPES[name], data)
+        _, size = words_of(TYPES[name], data)
     except SnapshotError:
         return
     assert size <= len(data)
@@ -98,12 +98,12 @@ def units(text: str) -> tuple[int, ...]:
 )
 def test_a_value_reads_as_people_write_it(java_type: JavaType, value: object, text: str) -> None:
     written = java_type.write(value)
-    assert in_words(java_type, written) == (text, len(written))
+    assert words_of(java_type, written) == (text, len(written))
     assert java_type.read(io.BytesIO(written)) == value
 
 
 def test_a_number_of_thousands_of_digits_is_shown_by_its_bytes() -> None:
     written = HASHABLE_LEAVES["BigInteger"].write(1 << 20_000)
-    text, size = in_words(HASHABLE_LEAVES["BigInteger"], written)
+    text, size = words_of(HASHABLE_LEAVES["BigInteger"], written)
     assert size == len(written)
     assert text.startswith("0x01000")

@@ -14,16 +14,16 @@ import numpy as np
 
 from rescale.errors import SnapshotError
 from rescale.flink.key_groups import KeyGroupRange
-from rescale.flink.keyed.framing import END_OF_GROUP
+from rescale.flink.keyed.record_marks import END_OF_GROUP
 from rescale.flink.keyed.records import Records, prefix_size
-from rescale.rocksdb.database import Database, RowIterator
+from rescale.rocksdb.open_database import OpenDatabase, RowIterator
 from rescale.rocksdb.scan import buffer_for_row
 
 _BUFFER_SIZE = 8 * 1024 * 1024
 _RECORDS_AT_ONCE = 1 << 16
 
 
-class Window(NamedTuple):
+class FramedRows(NamedTuple):
     """Key groups in canonical framing, the first and the last of them perhaps in part; overwritten by the next one.
 
     `pieces` are (key group, bytes) in order. `records` are those that lie in them.
@@ -42,7 +42,7 @@ class KeyGroupReader:
         self._columns = [np.empty(_RECORDS_AT_ONCE, np.int64) for _ in range(5)]
         self._found = np.zeros(2, np.int64)
 
-    def read(self, database: Database, ids: Mapping[str, int], key_groups: KeyGroupRange) -> Iterator[Window]:
+    def read(self, database: OpenDatabase, ids: Mapping[str, int], key_groups: KeyGroupRange) -> Iterator[FramedRows]:
         """All rows in these key groups, of the states that have `ids`, in the order of the ids.
 
         Lists come out joined, what was deleted does not. `SnapshotError` where RocksDB meets damage: what came before
@@ -61,8 +61,8 @@ class KeyGroupReader:
                 one.check()
 
     def _windows(
-        self, database: Database, ids: list[int], states: list[str], rows: list[RowIterator], upcoming: list[int]
-    ) -> Iterator[Window]:
+        self, database: OpenDatabase, ids: list[int], states: list[str], rows: list[RowIterator], upcoming: list[int]
+    ) -> Iterator[FramedRows]:
         from rescale.rocksdb.row_loop import NO_ROW, SHORT_KEY, frame_rows
 
         starts, limits, ends, in_state, in_group = self._columns
@@ -102,9 +102,9 @@ class KeyGroupReader:
         if count:
             yield self._window(pieces, at, count)
 
-    def _window(self, pieces: list[tuple[int, int, int]], size: int, count: int) -> Window:
+    def _window(self, pieces: list[tuple[int, int, int]], size: int, count: int) -> FramedRows:
         data = self._data[:size]
-        return Window(
+        return FramedRows(
             tuple((key_group, data[first:last].data) for key_group, first, last in pieces),
             Records(data, *(column[:count] for column in self._columns)),
         )

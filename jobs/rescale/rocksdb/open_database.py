@@ -17,13 +17,13 @@ from functools import partial
 
 from rescale.errors import RescaleError, SnapshotError, StoreError, UnsupportedError
 from rescale.flink.advice import ANOTHER, CANONICAL
+from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.directory import DatabaseDirectory
-from rescale.rocksdb.files import CURRENT
-from rescale.rocksdb.inventory import take_inventory
 from rescale.rocksdb.library import Library, RocksdbError, library
 from rescale.rocksdb.manifest import DEFAULT_COLUMN_FAMILY, Manifest
 from rescale.rocksdb.options_file import MERGE_OPERATOR
-from rescale.rocksdb.sst.table import Table
+from rescale.rocksdb.sst.table import SstTable
+from rescale.rocksdb.stored_files import CURRENT
 
 _OPTIONS = f"merge_operator={MERGE_OPERATOR};max_open_files=256;info_log_level=FATAL_LEVEL"
 _USUAL_LEVELS = 7
@@ -42,7 +42,7 @@ class RowIterator:
     """An iterator of RocksDB over some rows of a state; `address` is that of its `rocksdb_iterator_t`."""
 
     address: int
-    _database: Database
+    _database: OpenDatabase
     _state: str
 
     def check(self) -> None:
@@ -53,7 +53,7 @@ class RowIterator:
             raise self._database.error(str(error), self._state) from None
 
 
-class Database:
+class OpenDatabase:
     """An open database; `manifest` says what it holds."""
 
     def __init__(
@@ -91,16 +91,16 @@ class Database:
         (family,) = (family for family in self.manifest.column_families if family.name == state)
         read = [file.name for file in family.files]
         damaged = [name for name in _damaged_tables(self._directory) if name in read]
-        return translated(message, self._directory, damaged or read).located(state=state)
+        return error_of_message(message, self._directory, damaged or read).located(state=state)
 
 
 @contextmanager
-def opened_database(directory: DatabaseDirectory, states: Collection[str]) -> Iterator[Database]:
+def opened_database(directory: DatabaseDirectory, states: Collection[str]) -> Iterator[OpenDatabase]:
     """The database in a directory, whose states have these names in the meta stream.
 
     `SnapshotError` if it is damaged, or its parts contradict each other; `UnsupportedError` if it is not Flink's.
     """
-    manifest = take_inventory(directory.files, directory.content, states)
+    manifest = checked_manifest(directory.files, directory.content, states)
     names = [DEFAULT_COLUMN_FAMILY, *states]
     rocksdb = library()
     with ExitStack() as stack:
@@ -118,12 +118,12 @@ def opened_database(directory: DatabaseDirectory, states: Collection[str]) -> It
                 0,
             )
         except RocksdbError as error:
-            raise translated(_WRONGLY_BLAMED.sub("", str(error)), directory, _damaged_tables(directory)) from None
+            raise error_of_message(_WRONGLY_BLAMED.sub("", str(error)), directory, _damaged_tables(directory)) from None
         stack.callback(rocksdb.call, "close", address)
         for handle in handles:
             stack.callback(rocksdb.call, "column_family_handle_destroy", handle)
         families = {name: int(handle or 0) for name, handle in zip(names, handles, strict=True)}
-        yield Database(directory, manifest, address, families)
+        yield OpenDatabase(directory, manifest, address, families)
 
 
 def _damaged_tables(directory: DatabaseDirectory) -> list[str]:
@@ -134,7 +134,7 @@ def _damaged_tables(directory: DatabaseDirectory) -> list[str]:
             continue
         try:
             with (directory.path / file.name).open("rb") as opened:
-                for _ in Table(partial(_read_at, opened.fileno()), file.length, file.uri).index():
+                for _ in SstTable(partial(_read_at, opened.fileno()), file.length, file.uri).index():
                     pass
         except (RescaleError, OSError):
             damaged.append(file.name)
@@ -155,7 +155,7 @@ def _options(rocksdb: Library, manifest: Manifest, stack: ExitStack) -> int:
     return options
 
 
-def translated(message: str, directory: DatabaseDirectory, read: Sequence[str] = ()) -> RescaleError:
+def error_of_message(message: str, directory: DatabaseDirectory, read: Sequence[str] = ()) -> RescaleError:
     """RocksDB's message as an error of ours, with the file of the snapshot that it speaks of.
 
     Where it names none it must be one of those that were `read`.

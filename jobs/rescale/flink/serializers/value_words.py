@@ -10,7 +10,7 @@ import json
 import struct
 
 from rescale.flink.binary import ByteReader
-from rescale.flink.serializers.steps import (
+from rescale.flink.serializers.type_tree import (
     Blob,
     Deep,
     Fixed,
@@ -22,8 +22,8 @@ from rescale.flink.serializers.steps import (
     Product,
     Repeat,
     Sequence,
-    Step,
     Text,
+    TypeTree,
     Union,
 )
 
@@ -41,9 +41,9 @@ _WIDEST_NUMBER = 256
 _INTEGERS = (FixedHash.INTEGER, FixedHash.LONG, FixedHash.SCALA_LONG, FixedHash.LONG_VALUE)
 
 
-def shown(step: Step, reader: ByteReader) -> str:
+def in_words(tree: TypeTree, reader: ByteReader) -> str:
     """The value at the reader's cursor, which it moves behind; `SnapshotError` where there is none of that kind."""
-    match step:
+    match tree:
         case Fixed(size, rule):
             return _fixed(reader.raw(size), rule)
         case Text(has_null):
@@ -51,27 +51,27 @@ def shown(step: Step, reader: ByteReader) -> str:
         case Number(scaled):
             return _number(reader, scaled=scaled)
         case Blob():
-            return shown_bytes(reader.blob())
+            return bytes_in_words(reader.blob())
         case Sequence(fields) | Product(fields):
-            return f"({', '.join(shown(field, reader) for field in fields)})"
+            return f"({', '.join(in_words(field, reader) for field in fields)})"
         case Masked(fields, has_kind):
             return _row(fields, reader, has_kind=has_kind)
         case Repeat(items):
             return f"[{', '.join(_item(items, reader) for _ in range(reader.count(1)))}]"
         case Union(left, right):
-            return shown(left if reader.boolean() else right, reader)
+            return in_words(left if reader.boolean() else right, reader)
         case Nullable(inner, padding):
             if not reader.boolean():
-                return shown(inner, reader)
+                return in_words(inner, reader)
             reader.raw(padding)
             return NULL
         case Flagged(names=names, fields=fields):
             return _object(names, fields, reader)
         case Deep(inner):
-            return shown(inner, reader)
+            return in_words(inner, reader)
 
 
-def shown_bytes(data: bytes) -> str:
+def bytes_in_words(data: bytes) -> str:
     return f"0x{data.hex()}"
 
 
@@ -84,7 +84,7 @@ def _fixed(data: bytes, rule: FixedHash) -> str:
         return _quoted(data)
     if rule in (FixedHash.FLOAT, FixedHash.DOUBLE):
         return repr(struct.unpack(">f" if rule is FixedHash.FLOAT else ">d", data)[0])
-    return shown_bytes(data)
+    return bytes_in_words(data)
 
 
 def _text(reader: ByteReader, *, has_null: bool) -> str:
@@ -112,32 +112,32 @@ def _number(reader: ByteReader, *, scaled: bool) -> str:
     else:
         magnitude = reader.raw(size - len(_SHORTCUTS))
         wide = len(magnitude) > _WIDEST_NUMBER
-        digits = shown_bytes(magnitude) if wide else str(int.from_bytes(magnitude, "big", signed=True))
+        digits = bytes_in_words(magnitude) if wide else str(int.from_bytes(magnitude, "big", signed=True))
     if not scaled or digits == NULL:
         return digits
     scale = reader.i32()
     return f"{digits}E{-scale}" if scale else digits
 
 
-def _item(items: tuple[Step, ...], reader: ByteReader) -> str:
-    return ": ".join(shown(item, reader) for item in items)
+def _item(items: tuple[TypeTree, ...], reader: ByteReader) -> str:
+    return ": ".join(in_words(item, reader) for item in items)
 
 
-def _row(fields: tuple[Step, ...], reader: ByteReader, *, has_kind: bool) -> str:
+def _row(fields: tuple[TypeTree, ...], reader: ByteReader, *, has_kind: bool) -> str:
     first = 2 if has_kind else 0
     mask = reader.raw((first + len(fields) + 7) // 8)
     values = []
     for bit, field in enumerate(fields, first):
         is_null = mask[bit // 8] & 0x80 >> bit % 8
-        values.append(NULL if is_null else shown(field, reader))
+        values.append(NULL if is_null else in_words(field, reader))
     return f"Row({', '.join(values)})"
 
 
-def _object(names: tuple[str, ...], fields: tuple[Step, ...], reader: ByteReader) -> str:
+def _object(names: tuple[str, ...], fields: tuple[TypeTree, ...], reader: ByteReader) -> str:
     at, flags = reader.position, reader.u8()
     if flags == _NULL_FLAG:
         return NULL
     if flags != _PLAIN_FLAG:
         raise reader.error("an object of a subclass", at=at, expected=_PLAIN_FLAG, found=flags)
-    values = (f"{name}: {shown(Nullable(field), reader)}" for name, field in zip(names, fields, strict=True))
+    values = (f"{name}: {in_words(Nullable(field), reader)}" for name, field in zip(names, fields, strict=True))
     return f"{{{', '.join(values)}}}"

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rescale.execution.diff.found import ONLY_IN, OTHER_TYPE, OTHER_VALUE, Amount, Difference, Shape, StateDiff
+from rescale.execution.diff.found import ONLY_IN, OTHER_TYPE, OTHER_VALUE, Amount, Difference, ListedShape, StateDiff
 from rescale.execution.diff.pairs import OperatorPair
-from rescale.execution.validation.digests import digest
+from rescale.execution.sources.byte_digests import digest
 from rescale.flink.serializers.reading import type_name
 from rescale.flink.state_meta_info import StateMetaInfo
 from rescale.report.units import counted
 from rescale.snapshot.model import Operator
 
 
-def shape_of(operator: Operator | None) -> Shape | None:
-    return Shape(operator.entry.parallelism, operator.entry.max_parallelism) if operator is not None else None
+def shape_of(operator: Operator | None) -> ListedShape | None:
+    return ListedShape(operator.entry.parallelism, operator.entry.max_parallelism) if operator is not None else None
 
 
 def operator_differences(pair: OperatorPair) -> Iterator[Difference]:

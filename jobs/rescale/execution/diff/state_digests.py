@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from rescale.errors import RescaleError, SnapshotError
 from rescale.execution.diff.found import BothFiles, Side
+from rescale.execution.sources.byte_digests import digest
 from rescale.execution.sources.chunks import runs
 from rescale.execution.sources.group_records import states_of
 from rescale.execution.sources.origins import Origin, check_all_read
 from rescale.execution.sources.spans import span
-from rescale.execution.validation.digests import digest
 from rescale.execution.writers.rewrite import WRONG_OFFSETS_ADVICE, decompressed
 from rescale.flink.keyed.record_digest import RecordDigester, StateDigest
 from rescale.flink.keyed.records import framed_size

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rescale.rocksdb.files import DatabaseFile
+from rescale.rocksdb.stored_files import StoredFile
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.snapshot_files import SnapshotFiles
 
 
-def stored_files(contents: SnapshotFiles, named: Iterable[tuple[str, Extent]]) -> list[DatabaseFile]:
+def listed_files(contents: SnapshotFiles, named: Iterable[tuple[str, Extent]]) -> list[StoredFile]:
     """Those that lie at these extents, by name. What lies in `_metadata` is read."""
     return [_stored(contents, name, extent) for name, extent in named]
 
 
-def _stored(contents: SnapshotFiles, name: str, extent: Extent) -> DatabaseFile:
+def _stored(contents: SnapshotFiles, name: str, extent: Extent) -> StoredFile:
     uri, pin = contents.versions[extent.file]
     if extent.file == 0:
-        return DatabaseFile(name, uri, extent.length, data=contents.read(extent))
-    return DatabaseFile(name, uri, extent.length, extent.start, pin)
+        return StoredFile(name, uri, extent.length, data=contents.read(extent))
+    return StoredFile(name, uri, extent.length, extent.start, pin)
