@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import socket
 
 from rescale.cli.arguments import add_master, add_shape, add_source, add_uids, prepared
 from rescale.cli.output import Output
@@ -37,7 +39,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     accept = arguments.accept_unconditional_publish
     output.say(plan_text(plan_summary(plan, snapshot, kafka)))
     if not is_published(plan):
-        claim(plan, accept_unconditional=accept)
+        claim(plan, accept_unconditional=accept, by={"host": socket.gethostname(), "process": str(os.getpid())})
         for step in RUN:
             run_step(
                 step,

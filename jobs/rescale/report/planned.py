@@ -56,7 +56,7 @@ def plan_page(summary: dict[str, Any]) -> Page:
         Listed(
             f"plan {summary['plan'][:8]}: {moves}",
             (
-                f"from {summary['source']}, taken {summary['taken'] or 'at a time that is not known'}",
+                f"from {summary['source']}, its _metadata written {summary['taken'] or 'at a time that is not known'}",
                 f"to   {summary['target']}",
             ),
         ),
