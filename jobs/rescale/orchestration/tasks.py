@@ -25,6 +25,7 @@ from rescale.report.outcome import outcome
 from rescale.report.plan_markdown import plan_markdown
 from rescale.report.planned import plan_summary as detailed_summary
 from rescale.report.planned import plan_text
+from rescale.report.stored import put_report
 from rescale.report.units import counted
 from rescale.snapshot.kafka.audit import stopped_consumers
 from rescale.snapshot.kafka.offsets import kafka_offsets
@@ -63,10 +64,12 @@ def _plan(known: Known, params: Any = None) -> Summary:
     if not published:
         claim(plan, accept_unconditional=params["accept_unconditional_publish"])
         open_store(plan.target).put(plan.places.plan_page, plan_markdown(shown).encode())
+        log.info("%s", put_report(plan, shown))
     return plan_summary(plan, published=published)
 
 
 def _certified(plan: Plan, certificate: Summary) -> Summary:
+    log.info("%s", put_report(plan))
     return certificate_summary(certificate, plan.places.certificate)
 
 
@@ -75,6 +78,7 @@ def _publish(planned: Summary, params: Any = None, outlet_events: Any = None) ->
     plan = load_plan(planned["plan"])
     published = publish(plan, accept_unconditional=params["accept_unconditional_publish"])
     done = outcome(plan, published)
+    log.info("%s", put_report(plan))
     digest = hashlib.sha256(_read(plan.places.certificate)).hexdigest()
     outlet_events[RESCALED_SAVEPOINT].extra = {
         "uri": plan.target,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from rescale.storage.locations import join
 
 _DOCUMENT = re.compile(
-    r"claim|candidate|certificate\.json|plan-[0-9a-f]{64}\.(json|md)|(half|result)-\w+\.json|staging/.+|\..+\.tmp"
+    r"claim|candidate|certificate\.json|report\.(html|json)|plan-[0-9a-f]{64}\.(json|md)|(half|result)-\w+\.json|staging/.+|\..+\.tmp"
 )
 
 
@@ -50,6 +50,16 @@ class Places:
     @property
     def certificate(self) -> str:
         return certificate_place(self.target)
+
+    @property
+    def report(self) -> str:
+        """What is known of the run, as a page to look at."""
+        return self._beside("report.html")
+
+    @property
+    def report_data(self) -> str:
+        """What the page is made of that the plan does not hold."""
+        return self._beside("report.json")
 
     def half(self, name: str) -> str:
         """The handles that one of the two moving steps wrote; `name` is `keyed` or `operator`."""
