@@ -10,10 +10,11 @@ import pytest
 
 from rescale.errors import IntegrityError, RescaleError, SnapshotError, UnsupportedError
 from rescale.execution.diff.snapshots import diff_snapshots
+from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_published
 from rescale.snapshot.opening import open_snapshot
 from support import snapshots
-from support.pipeline import execute, execute_without_spark, plan_rescale, shared_spark, without_spark
+from support.pipeline import execute, execute_without_spark, plan_rescale, shared_spark
 
 WITH_TWIN = sorted(
     folder.name
@@ -35,15 +36,14 @@ def test_the_result_is_equal_to_the_savepoint_that_flink_took(
     plan = plan_rescale(source, target, parallelism, max_parallelism=max_parallelism, format="canonical")
     execute_without_spark(plan)
     twin = open_snapshot(str(snapshots.FIXTURES / name / "canonical"))
-    with without_spark():
-        assert validate_published(source, target, [], [], None)["verdict"] == "complete"
+    assert validate_published(source, target, [], [], Loop())["verdict"] == "complete"
     assert diff_snapshots(twin, open_snapshot(target), shared_spark()).equal
 
 
 @pytest.fixture
 def files_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """No stream lies inline, however small."""
-    monkeypatch.setattr("rescale.planning.streams.INLINE_LIMIT", -1)
+    monkeypatch.setattr("rescale.planning.pieces.INLINE_LIMIT", -1)
 
 
 @pytest.mark.usefixtures("files_only")
@@ -84,8 +84,8 @@ def test_a_changed_result_is_found(name: str, tmp_path: Path) -> None:
     content = bytearray(file.read_bytes())
     content[-3] ^= 1
     file.write_bytes(content)
-    with without_spark(), pytest.raises(IntegrityError):
-        validate_published(plan.source, plan.target, [], [], None)
+    with pytest.raises(IntegrityError):
+        validate_published(plan.source, plan.target, [], [], Loop())
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,12 @@ from typing import TypeVar
 import pytest
 
 from rescale.errors import RescaleError, SnapshotError
+from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask
 from rescale.flink.metadata.handles import FileStream, KeyGroupsHandle, RelativeFileStream, Stream
-from rescale.flink.metadata.model import Metadata, OperatorState, Subtask
 from rescale.flink.metadata.reader import read_metadata
 from rescale.flink.metadata.writer import write_metadata
 from rescale.planning.plan import Plan
+from rescale.target.places import places_of
 from support import snapshots
 from support.pipeline import execute_without_spark, plan_rescale
 
@@ -81,7 +82,7 @@ def assert_faithful_or_refused(plan: Plan) -> None:
     outcome = refusal(lambda: execute_without_spark(plan))
     if isinstance(outcome, RescaleError):
         assert outcome.exit_code in (3, 4)
-        assert not Path(plan.places.metadata).exists()
+        assert not Path(places_of(plan).metadata).exists()
 
 
 def test_metadata_cut_at_any_byte_is_an_error_with_the_offset(source: Path) -> None:

@@ -13,9 +13,10 @@ from oracle.cases import COMPRESSED, ROCKSDB, everything, graph
 from oracle.harness import Flink, Job
 from oracle.key_types import FOLDED_KEYS, keyed
 from oracle.test_copies import HEAP_TIMERS, INCREMENTAL, MERGING
+from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_published
 from support import snapshots
-from support.pipeline import execute, plan_rescale, without_spark
+from support.pipeline import execute, plan_rescale
 
 ON_HEAP = {"state.backend.rocksdb.timer-service.factory": "HEAP"}
 INLINE = {
@@ -111,9 +112,8 @@ def test_flink_goes_on_from_canonical_state(flink: Flink, tmp_path: Path, case: 
         format="canonical",
     )
     execute(plan)
-    with without_spark():
-        seen = validate_published(str(source), str(target), [str(tmp_path / "first")], [], None)  # type: ignore[arg-type]
-        assert seen["verdict"] == "complete"
+    seen = validate_published(str(source), str(target), [str(tmp_path / "first")], [], Loop())
+    assert seen["verdict"] == "complete"
     shutil.rmtree(tmp_path / "source")
     shutil.rmtree(tmp_path / "first", ignore_errors=True)
     job = case.job.with_(

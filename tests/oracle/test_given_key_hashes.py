@@ -68,7 +68,7 @@ def module(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A module with functions of the user's, installed where Spark runs."""
     path = tmp_path_factory.mktemp("modules") / "hashes_of_ours.py"
     path.write_text(FUNCTIONS)
-    shared_spark().addPyFile(str(path))
+    shared_spark().context.addPyFile(str(path))
     return path.stem
 
 

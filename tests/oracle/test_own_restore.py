@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from oracle.harness import Flink, Job
-from rescale.insight.databases import looked_through
 from rescale.insight.flink_restore import SubtaskRestore, flink_restore
+from rescale.insight.measured_databases import looked_through
 from rescale.snapshot.opening import open_snapshot
 
 CHURN = Job("churn", 4, {"seed": 3, "keys": 300}, max_parallelism=128, backend="rocksdb")

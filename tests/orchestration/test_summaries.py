@@ -13,6 +13,7 @@ from rescale.planning.planner import make_plan
 from rescale.planning.request import make_request
 from rescale.report.inspection import inspection
 from rescale.snapshot.model import Operator, Snapshot
+from rescale.target.places import places_of
 from support.synthetic import element_stream, operator, own_stream, snapshot
 
 OPERATORS = 50
@@ -38,7 +39,7 @@ def test_fifty_operators_fit(label: str) -> None:
         plan_summary(plan, published=False),
         certificate_summary(
             {"verdict": "complete", "bytes": 1, "candidate_sha256": "0" * 64, "operators": [{}] * OPERATORS},
-            plan.places.certificate,
+            places_of(plan).certificate,
         ),
     ]
     assert LIMIT == 8192
@@ -57,5 +58,5 @@ def test_a_plan_says_where_it_lies_and_what_changes() -> None:
     source = snapshot(operator("a"), operator("b"), operator("global", 1, 1))
     plan = make_plan(source, make_request("/source", "/target", ["a=3"]))
     summary = plan_summary(plan, published=True)
-    assert (summary["plan"], summary["published"]) == (plan.places.plan, True)
+    assert (summary["plan"], summary["published"]) == (places_of(plan).plan, True)
     assert (summary["operators"], summary["operators_changed"]) == (3, 1)

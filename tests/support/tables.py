@@ -9,7 +9,7 @@ from typing import Any
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import read_keyed_header
 from rescale.rocksdb import files as listed
-from rescale.snapshot.databases.inventory import with_tables
+from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Database, DatabaseFile, Snapshot
 from rescale.storage.store import Pin, open_store

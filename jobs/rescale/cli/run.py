@@ -13,10 +13,14 @@ from rescale.report.outcome import outcome, outcome_text
 from rescale.report.planned import plan_summary, plan_text
 from rescale.report.stored import put_report
 from rescale.target.claim import claim
-from rescale.target.publish import is_published, publish
+from rescale.target.places import places_of
+from rescale.target.publication import is_published, publish
 
 SUMMARY = "plan, move, validate, publish"
 DESCRIPTION = "Rescales a snapshot: nothing is visible to Flink in the target before everything was validated."
+
+RESUMES = True
+"""After it was interrupted, the same command goes on."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +55,7 @@ def _move(plan: Plan, master: str) -> None:
     """The steps of a run; what ends one of them for good comes into the report."""
     try:
         for step in RUN:
-            run_step(step, plan.places.result(step.value), ["--plan", plan.places.plan, "--master", master])
+            run_step(step, places_of(plan).result(step.value), ["--plan", places_of(plan).plan, "--master", master])
     except RescaleError as error:
         if error.final:
             put_report(plan)

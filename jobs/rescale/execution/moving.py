@@ -1,4 +1,4 @@
-"""A moving step from end to end, on the driver: units out, receipts in, files completed, the half left.
+"""A moving step from end to end, on the driver: units out, receipts in, files completed, the handles left.
 
 Running it again resumes: a file that is there with its planned size was put there by this plan (its name and the
 claim say so) and whole (files appear at once), so it is not written again.
@@ -9,40 +9,35 @@ from __future__ import annotations
 from collections import defaultdict
 from functools import partial
 
-from pyspark import SparkContext
-
+from rescale.execution.progress import Progress
 from rescale.execution.rekeying.streams import rekey_streams
-from rescale.execution.spark.dispatch import run_units, side_by_side
-from rescale.execution.spark.progress import Progress
+from rescale.execution.side_by_side import side_by_side
+from rescale.execution.tasks import Tasks
 from rescale.execution.writers.handles import WrittenStream, written_database, written_handle
 from rescale.execution.writers.move import Moved, Mover, Unit, begun_in_parts, stream_uri
 from rescale.planning.plan import NewStream, OperatorPlan, Plan, Slot
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
-from rescale.target.claim import check_claim
-from rescale.target.halves import Half, WrittenHandle, files_of_half, read_half, write_half
+from rescale.target.written_handles import WrittenHandle, WrittenHandles, begin_moving, write_handles
 
 _S3_MOST_PARTS = 10_000
 
 
-def move_streams(plan: Plan, half_name: str, slots: tuple[Slot, ...], spark: SparkContext, step: str) -> Half:
-    """Moves the streams of `slots`, writes the half called `half_name` and returns it."""
-    check_claim(plan)
+def move_streams(plan: Plan, step: str, slots: tuple[Slot, ...], tasks: Tasks, says: str) -> WrittenHandles:
+    """Moves the streams of `slots`, and writes and returns their handles, as those of `step`; `says` is its name."""
     there = {name(entry.uri): entry.size for entry in open_store(plan.target).list(plan.target)}
-    half = read_half(plan, half_name)
-    if half is not None and files_of_half(half) <= there.keys():
-        return half
-    handles = _copied(plan, slots, spark, step, there)
+    before = begin_moving(plan, step, there)
+    if before is not None:
+        return before
+    handles = _copied(plan, slots, tasks, says, there)
     if Slot.KEYED in slots:
-        handles += rekey_streams(plan, spark, there)
-    half = Half(half_name, plan.digest, tuple(handles))
-    write_half(plan, half)
-    return half
+        handles += rekey_streams(plan, tasks, there)
+    written = WrittenHandles(step, plan.digest, tuple(handles))
+    write_handles(plan, written)
+    return written
 
 
-def _copied(
-    plan: Plan, slots: tuple[Slot, ...], spark: SparkContext, step: str, there: dict[str, int]
-) -> list[WrittenHandle]:
+def _copied(plan: Plan, slots: tuple[Slot, ...], tasks: Tasks, step: str, there: dict[str, int]) -> list[WrittenHandle]:
     """Moves the streams that are made of pieces of the source."""
     mine = [
         (i, j)
@@ -53,7 +48,7 @@ def _copied(
     units = [unit for some in side_by_side(partial(_units, plan, there), mine) for unit in some]
     progress = Progress(step, sum(unit.length for unit in units))
     moved: dict[tuple[int, int], list[Moved]] = defaultdict(list)
-    for row in run_units(spark, Mover(plan), [(unit.length, unit) for unit in units], progress):
+    for row in tasks.run(Mover(plan), [(unit.length, unit) for unit in units], progress):
         moved[row.operator, row.stream].append(row)
     tokens = {(unit.operator, unit.stream): unit.token for unit in units}
 

@@ -60,7 +60,7 @@ def walk_keys(
 
     if starts.shape != limits.shape:
         raise ValueError(f"{len(starts)} starts and {len(limits)} limits")
-    code, depth = lower(program.step)
+    code, depth = lower(program.tree)
     count = len(starts)
     ends, codes = np.empty(count, np.int64), np.empty(count, np.int32)
     wrong = np.empty(count, np.uint8)
@@ -78,7 +78,7 @@ def walk_row(
     from rescale.flink.serializers import machine
     from rescale.flink.serializers.lowering import lower
 
-    code, depth = lower(program.step)
+    code, depth = lower(program.tree)
     seen = np.ascontiguousarray(data, np.uint8).view()
     seen.flags.writeable = False
     places = np.empty(most, np.int64)

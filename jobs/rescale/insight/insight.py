@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rescale.insight.databases import looked_through
 from rescale.insight.durations import Durations, durations, restore_seconds
 from rescale.insight.flink_restore import OperatorRestore, flink_restore
 from rescale.insight.hand_picked_keys import HandPickedKeys, hand_picked_keys
 from rescale.insight.key_group_sizes import KeyGroupSizes, key_group_sizes
+from rescale.insight.measured_databases import looked_through
 from rescale.insight.shapes import ShapeAdvice, evenness_at, hot_key_groups, shape_advice
 from rescale.insight.unions import UnionList, union_lists
+from rescale.planning.operator_shapes import Shape
 from rescale.planning.plan import OperatorPlan, Plan
-from rescale.planning.shape import Shape
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.storage.locations import is_s3
 

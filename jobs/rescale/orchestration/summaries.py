@@ -13,6 +13,7 @@ from rescale.insight.key_group_sizes import evenness
 from rescale.planning.plan import OperatorPlan, Plan, Slot
 from rescale.report.kafka import kafka_line
 from rescale.snapshot.model import Operator, Snapshot
+from rescale.target.places import places_of
 
 LIMIT = 8 * 1024
 """Largest summary, in bytes of JSON."""
@@ -42,7 +43,9 @@ def plan_summary(plan: Plan, *, published: bool) -> dict[str, Any]:
     largest = sorted(plan.operators, key=lambda operator: -sizes[operator.operator_id])
     return _fitted(
         {
-            "plan": plan.places.plan,
+            "plan": places_of(plan).plan,
+            "digest": plan.digest,
+            "target": plan.target,
             "published": published,
             "bytes": plan.bytes_moved,
             "operators": len(plan.operators),

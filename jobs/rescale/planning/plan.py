@@ -20,8 +20,8 @@ from rescale.errors import SnapshotError
 from rescale.flink.key_groups import subtask_of_key_group
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.start import Start, start_of
-from rescale.planning.places import Places
-from rescale.storage.store import Pin
+from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.storage.contract import Pin
 
 FORMAT = 4
 
@@ -294,9 +294,10 @@ class Plan:
             [(operator.new_parallelism, operator.new_max_parallelism) for operator in self.operators],
         )
 
-    @property
-    def places(self) -> Places:
-        return Places(self.target, self.digest)
+    @cached_property
+    def contents(self) -> SnapshotFiles:
+        """What the bytes of the source are read with."""
+        return SnapshotFiles(tuple((file.uri, file.pin) for file in self.files))
 
     def file_name(self, operator: OperatorPlan, stream: NewStream) -> str:
         """Of a new stream in the target; it names the plan, so that files of two plans never mix."""

@@ -8,7 +8,8 @@ from rescale.planning.plan import Plan
 from rescale.report.page import Block, Listed, Page, Table, paragraph, table
 from rescale.report.text import text_of
 from rescale.report.units import counted, human_bytes
-from rescale.target.publish import Published
+from rescale.target.places import places_of
+from rescale.target.publication import Published
 
 
 def outcome(plan: Plan, published: Published) -> dict[str, Any]:
@@ -18,8 +19,8 @@ def outcome(plan: Plan, published: Published) -> dict[str, Any]:
         "already_published": published.already,
         "plan": plan.digest,
         "bytes_moved": plan.bytes_moved,
-        "certificate": plan.places.certificate,
-        "report": plan.places.report,
+        "certificate": places_of(plan).certificate,
+        "report": places_of(plan).report,
         "warnings": list(plan.warnings),
         "start": plan.start.command,
     }

@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from rescale.errors import RequestError, RescaleError, SnapshotError
-from rescale.planning.places import Places
 from rescale.planning.plan import Plan
 from rescale.process import RUN, Step
 from rescale.report.html_report import html_report
@@ -22,8 +21,10 @@ from rescale.report.report_document import report_document
 from rescale.snapshot.kafka.offsets import kafka_offsets
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.store import open_store
-from rescale.target.claim import DOCUMENT_LIMIT, claimed_by, load_plan
-from rescale.target.publish import is_published
+from rescale.target.certificate import read_certificate
+from rescale.target.documents import load_plan, read_document, store_report, store_report_data
+from rescale.target.places import Places, places_of
+from rescale.target.states import State, claimed_by, state_of
 
 _NAMES = {Step.RESHUFFLE: "reshuffle", Step.REDISTRIBUTE: "redistribute", Step.VALIDATE: "validate"}
 """What steps are called in estimates."""
@@ -34,14 +35,13 @@ def put_report(plan: Plan, summary: dict[str, Any] | None = None) -> str:
 
     `summary` is the plan's, from whoever has just planned. Nothing fails for want of a report.
     """
-    places = plan.places
     try:
         if summary is not None:
-            open_store(places.report_data).put(places.report_data, msgspec.json.encode(summary))
-        open_store(places.report).put(places.report, html_report(run_document(plan)))
+            store_report_data(plan, msgspec.json.encode(summary))
+        store_report(plan, html_report(run_document(plan)))
     except RescaleError as error:
         return f"the report could not be written: {error}"
-    return f"report: {places.report}"
+    return f"report: {places_of(plan).report}"
 
 
 def document_of(uri: str, allow_prefixes: Sequence[str] = (), uids: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:
@@ -57,29 +57,33 @@ def document_of(uri: str, allow_prefixes: Sequence[str] = (), uids: Sequence[tup
 
 def run_document(plan: Plan) -> dict[str, Any]:
     """Of a plan, and of what has come of it so far."""
-    results = dict(_results(plan))
+    state = state_of(plan.target, plan.digest)
+    results = dict(_results(plan)) if state in _OURS else {}
     failed = [result for result in results.values() if result["status"] != "done"]
-    certificate = _read(plan.places.certificate)
     return report_document(
         plan=_stored_summary(plan) or _summary(plan),
-        certificate=certificate if certificate is not None and certificate["plan"] == plan.digest else None,
-        published=is_published(plan),
+        certificate=read_certificate(plan.target).document() if state in _CERTIFIED else None,
+        published=state is State.PUBLISHED,
         error=failed[0] if failed else None,
         took={name: result["seconds"] for name, result in results.items() if "seconds" in result},
     )
 
 
+_CERTIFIED = (State.CERTIFIED, State.PUBLISHED)
+
+_OURS = (State.CLAIMED, State.MOVED, *_CERTIFIED)
+"""Where what lies beside the target is this plan's."""
+
+
 def _results(plan: Plan) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The result documents of the steps that have ended, if they are this plan's."""
-    if claimed_by(plan.target) != plan.digest:
-        return
+    """The result documents of the steps that have ended, by what these are called."""
     for step in RUN:
-        if (result := _read(plan.places.result(step))) is not None:
+        if (result := _read(places_of(plan).result(step))) is not None:
             yield _NAMES[step], result
 
 
 def _stored_summary(plan: Plan) -> dict[str, Any] | None:
-    summary = _read(plan.places.report_data)
+    summary = _read(places_of(plan).report_data)
     return summary if summary is not None and summary.get("plan") == plan.digest else None
 
 
@@ -100,12 +104,10 @@ def _summary(plan: Plan) -> dict[str, Any]:
 
 def _read(uri: str) -> dict[str, Any] | None:
     """A document of ours; None if it is not there, `RequestError` if it is not one."""
-    store = open_store(uri)
-    if store.stat(uri) is None:
+    if open_store(uri).stat(uri) is None:
         return None
-    data, _ = store.read_all(uri, DOCUMENT_LIMIT)
     try:
-        document = msgspec.json.decode(data)
+        document = msgspec.json.decode(read_document(uri))
     except (msgspec.MsgspecError, UnicodeError):
         document = None
     if not isinstance(document, dict):

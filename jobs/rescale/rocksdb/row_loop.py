@@ -13,7 +13,7 @@ import numpy.typing as npt
 from numba import types
 
 from rescale.flink.compiled import Long, compiled
-from rescale.flink.keyed.framing import FLAG, ID_SIZE
+from rescale.flink.keyed.record_marks import FLAG, ID_SIZE
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]

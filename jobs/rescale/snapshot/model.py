@@ -17,12 +17,13 @@ from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.heap import is_empty_group
 from rescale.flink.keyed.heap_timers import TimerService
 from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState
 from rescale.flink.metadata.handles import DistributionMode, KeyedHandle
-from rescale.flink.metadata.model import Metadata, OperatorState
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.operator_state import OperatorStateHeader
 from rescale.rocksdb.version_edit import LiveFile
 from rescale.snapshot.locate import Extent
+from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.store import Pin
 
 
@@ -255,6 +256,11 @@ class Snapshot:
     @property
     def metadata_uri(self) -> str:
         return self.files[0][0]
+
+    @cached_property
+    def contents(self) -> SnapshotFiles:
+        """What its bytes are read with."""
+        return SnapshotFiles(self.files, self.data)
 
     @property
     def metadata_sha256(self) -> str:

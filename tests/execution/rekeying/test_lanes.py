@@ -15,7 +15,7 @@ from big_savepoint import write_savepoint
 from rescale.execution.rekeying import lanes as lanes_module
 from rescale.execution.rekeying import units as units_module
 from rescale.execution.rekeying.lanes import Lane, plan_lanes
-from rescale.execution.rekeying.units import read_units
+from rescale.execution.rekeying.read_units import read_units
 from rescale.flink.key_groups import key_group_range
 from rescale.planning.plan import Plan
 from support import snapshots

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from big_savepoint import write_savepoint
+from rescale.execution.loop import Loop
 from rescale.execution.rekeying import lanes
 from rescale.execution.steps import reshuffle_keyed_state
 from rescale.flink.key_groups import key_group_of_hash
@@ -20,12 +21,13 @@ from rescale.storage import store as stores
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from rescale.target.claim import claim
+from rescale.target.places import places_of
 from support import written
 from support.canonical import Record
 from support.composite import keyed
 from support.faults import Faults, FaultyStore
 from support.java_values import HASHABLE_LEAVES, long_code
-from support.pipeline import OneProcess, execute, execute_without_spark, plan_rescale, without_spark
+from support.pipeline import execute, execute_without_spark, plan_rescale
 from support.rekeyed import assert_rekeyed
 from support.s3 import S3Server
 from support.snapshot_bytes import LONG, VOID_NAMESPACE, keyed_header
@@ -110,7 +112,7 @@ def test_s3_gets_the_same_bytes_in_parts_and_staged(
         verbs = Counter(line.split()[0] for line in calls.calls() if "-keyed-" in line)
         seen.append((verbs["put"], verbs["put_part"]))
         assert streams_of(plan.target) == streams_of(local.target)
-        assert open_store(bucket).list(plan.places.staging) == []
+        assert open_store(bucket).list(places_of(plan).staging) == []
     (whole_staged, whole_parts), (some_staged, _), (many_staged, many_parts) = seen
     assert whole_staged == 0 < some_staged < many_staged
     assert whole_parts >= 2
@@ -123,7 +125,7 @@ def test_spark_and_s3_too(bucket: str, tmp_path: Path, monkeypatch: pytest.Monke
     plan = plan_rescale(copied(source, join(bucket, "source")), join(bucket, "target"), ["2"], max_parallelism=["1000"])
     execute(plan)
     assert_rekeyed(source, plan.target)
-    assert open_store(bucket).list(plan.places.staging) == []
+    assert open_store(bucket).list(places_of(plan).staging) == []
 
 
 @pytest.mark.parametrize("maximum", ["1000", "64"])
@@ -131,8 +133,7 @@ def test_every_byte_of_the_source_is_read_once(source: str, maximum: str, tmp_pa
     plan = plan_rescale(source, str(tmp_path / "target"), ["3"], max_parallelism=[maximum])
     claim(plan)
     Path(calls.log).write_text("")
-    with without_spark():
-        reshuffle_keyed_state(plan, OneProcess(3))
+    reshuffle_keyed_state(plan, Loop(3))
     groups = {plan.files[source.file].uri: groups_of(source) for source in sources_of(plan)}
     unread = dict(groups)
     for uri, start, length in reads(calls):

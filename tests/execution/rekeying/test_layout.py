@@ -15,6 +15,7 @@ from rescale.execution.rekeying.lanes import Lane
 from rescale.execution.rekeying.layout import StreamParts, number_of_parts, part_size_of, stream_parts
 from rescale.execution.rekeying.streams import _merged
 from rescale.planning.plan import Plan
+from rescale.target.places import places_of
 from support import snapshots
 from support.pipeline import plan_rescale
 
@@ -111,7 +112,7 @@ def test_every_byte_is_written_once_and_in_its_place(
 
 def test_small_lanes_are_staged_and_large_ones_are_not() -> None:
     planned = stream_parts(plan_with(10), 0, "stream", TOKEN, lanes([3, 3, 3, 50, 10, 4, 45, 2]), 10)
-    staging = plan_with(10).places.staging
+    staging = places_of(plan_with(10)).staging
     assert [work.staged for work in planned.works] == [3, 3, 3, 10, 0, 4, 10, 0]
     assert [(merge.part, merge.offset, len(merge.staged)) for merge in planned.merges] == [(1, 0, 4), (7, 69, 2)]
     assert planned.merges[1].staged == tuple(work.staging for work in planned.works[5:7])

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from rescale.storage.store import open_store
-from rescale.target.claim import load_plan
+from rescale.target.documents import load_plan
+from rescale.target.places import places_of
 from support import snapshots, warm
 from support.faults import Kind
 from support.rekeyed import assert_rekeyed
@@ -58,12 +59,12 @@ def test_the_work_is_dealt_and_joined(case: Case) -> None:
 
 
 def writes_of_records(case: Case) -> list[int]:
-    """The numbers of the writes between the claim and the half: the others are those of every run."""
+    """The numbers of the writes between the claim and the handles: the others are those of every run."""
     target, faults = case.target(), case.faults()
     assert case.run(target, faults) == 0, warm.output(faults)
     calls = faults.calls()
     first = next(k for k, line in enumerate(calls, 1) if "-keyed-" in line)
-    last = next(k for k, line in enumerate(calls, 1) if "half-keyed" in line)
+    last = next(k for k, line in enumerate(calls, 1) if "handles-keyed" in line)
     return list(range(first, last + 1))
 
 
@@ -109,7 +110,7 @@ def test_only_what_is_missing_is_written_again(case: Case) -> None:
     store = open_store(target)
     lost = next(entry.uri for entry in store.list(target) if "-keyed-1-" in entry.uri)
     (plan_uri,) = [entry.uri for entry in store.list(f"{target}.rescale") if "/plan-" in entry.uri]
-    places = load_plan(plan_uri).places
+    places = places_of(load_plan(plan_uri))
     store.delete([places.metadata, places.half("keyed"), lost])
     again = case.faults()
     assert case.run(target, again) == 0

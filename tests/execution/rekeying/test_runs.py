@@ -13,13 +13,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from big_savepoint import write_savepoint
+from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_published
 from rescale.planning.plan import Plan
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
+from rescale.target.places import places_of
 from support import snapshots
-from support.pipeline import execute, execute_without_spark, plan_rescale, shared_spark, without_spark
+from support.pipeline import execute, execute_without_spark, plan_rescale
 from support.rekeyed import assert_rekeyed
 
 MIB = 1 << 20
@@ -33,7 +35,7 @@ KNOBS = {
     "ROW_SIZE": "rescale.execution.rekeying.blocks.ROW_SIZE",
     "WINDOW": "rescale.execution.rekeying.framing.WINDOW",
     "MEMORY": "rescale.execution.rekeying.arena.MEMORY",
-    "INLINE_LIMIT": "rescale.planning.streams.INLINE_LIMIT",
+    "INLINE_LIMIT": "rescale.planning.pieces.INLINE_LIMIT",
 }
 WORK = sorted(KNOBS.keys() - {"INLINE_LIMIT"})
 """Those that nobody can tell from the result."""
@@ -55,7 +57,12 @@ def files_of(plan: Plan) -> dict[str, bytes]:
     """Every file of the result, and the documents that do not hold the time."""
     store = open_store(plan.target)
     places = [entry.uri for entry in store.list(plan.target)]
-    places += [plan.places.half("keyed"), plan.places.half("operator"), plan.places.candidate, plan.places.certificate]
+    places += [
+        places_of(plan).written_handles("keyed"),
+        places_of(plan).written_handles("operator"),
+        places_of(plan).candidate,
+        places_of(plan).certificate,
+    ]
     return {name(uri): store.read_all(uri, 1 << 30)[0] for uri in places}
 
 
@@ -73,7 +80,7 @@ def test_every_record_gets_its_place(
     snapshot: str, parallelism: str, maximum: str, inline: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not inline:
-        monkeypatch.setattr("rescale.planning.streams.INLINE_LIMIT", 0)
+        monkeypatch.setattr("rescale.planning.pieces.INLINE_LIMIT", 0)
     if parallelism == "7" and maximum == "8":
         parallelism = "5"
     source = snapshots.directory(snapshot)
@@ -100,8 +107,7 @@ def test_spark_and_a_loop_write_the_same(maximum: str, large: str, tmp_path: Pat
     remove(plan)
     execute_without_spark(plan)
     assert files_of(plan) == first
-    with without_spark():
-        assert validate_published(large, plan.target, [], [], shared_spark())["verdict"] == "complete"
+    assert validate_published(large, plan.target, [], [], Loop())["verdict"] == "complete"
 
 
 @st.composite
@@ -179,7 +185,7 @@ def test_inline_streams_share_one_budget(tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory("2-canonical-hashmap"), str(tmp_path / "free"), max_parallelism=["1000"])
     execute_without_spark(plan)
     assert inline_bytes(plan) > budget
-    with patch("rescale.planning.streams.INLINE_BUDGET", budget):
+    with patch("rescale.planning.pieces.INLINE_BUDGET", budget):
         plan = plan_rescale(snapshots.directory("2-canonical-hashmap"), str(tmp_path / "t"), max_parallelism=["1000"])
         execute_without_spark(plan)
     planned = sum(stream.size for operator in plan.operators for stream in operator.streams if stream.inline)

@@ -20,6 +20,7 @@ from rescale.execution.rekeying.spread import Spread
 from rescale.execution.steps import reshuffle_keyed_state
 from rescale.planning.plan import Plan
 from rescale.target.claim import claim
+from rescale.target.places import places_of
 from support.faults import Faults
 from support.pipeline import execute, plan_rescale, shared_spark
 from support.rekeyed import assert_rekeyed
@@ -112,7 +113,7 @@ def test_what_fails_always_is_worth_another_run(plan: Plan, tries: Path, monkeyp
             execute(plan)
     assert "planted: throttled; path: /p" in str(caught.value.found)
     assert "resumes" in str(caught.value.advice)
-    assert not Path(plan.places.metadata).exists()
+    assert not Path(places_of(plan).metadata).exists()
     execute(plan)
     assert_rekeyed(plan.source, plan.target)
 
@@ -129,7 +130,7 @@ def test_a_final_error_of_who_writes_arrives_as_itself(plan: Plan, monkeypatch: 
     with pytest.raises(IntegrityError, match="not as long as its records were counted") as caught:
         reshuffle_keyed_state(plan, shared_spark())
     assert caught.value.operator == plan.operators[0].label
-    assert not Path(plan.places.half("keyed")).exists()
+    assert not Path(places_of(plan).written_handles("keyed")).exists()
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +150,7 @@ def run(source: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, li
         "spark.shuffle.compress": "false",
     }
     (home / "spark-defaults.conf").write_text("".join(f"{key} {value}\n" for key, value in configuration.items()))
-    words = ["--plan", plan.places.plan, "--result", str(home / "result.json"), "--master", "local[2]"]
+    words = ["--plan", places_of(plan).plan, "--result", str(home / "result.json"), "--master", "local[2]"]
     environment = {**os.environ, **log.environment(hook), "SPARK_CONF_DIR": str(home)}
     subprocess.run([sys.executable, "-m", "reshuffle_keyed_state", *words], env=environment, check=True, timeout=200)
     (file,) = events.iterdir()

@@ -7,16 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pyspark import SparkContext
-
-from rescale.execution.diff.digests import Digester, ExtentDigests, ExtentUnit, Files, RecordUnit
-from rescale.execution.diff.found import Side
+from rescale.execution.diff.found import BothFiles, Side
 from rescale.execution.diff.items import Item, Items
 from rescale.execution.diff.pairs import OperatorPair
+from rescale.execution.diff.state_digests import Digester, ExtentDigests, ExtentUnit, RecordUnit
+from rescale.execution.progress import Progress
 from rescale.execution.sources.origins import origins_of
 from rescale.execution.sources.spans import extent_runs, group_runs
-from rescale.execution.spark.dispatch import run_units
-from rescale.execution.spark.progress import Progress
+from rescale.execution.tasks import Tasks
 from rescale.execution.validation.coverage import groups_of
 from rescale.flink.keyed.heap import is_empty_group
 from rescale.flink.keyed.key_group_table import Framing
@@ -55,7 +53,7 @@ class FirstLook:
     items: dict[Part, Items] = field(default_factory=dict)
 
 
-def look_first(pairs: Sequence[OperatorPair], files: tuple[Files, Files], spark: SparkContext) -> FirstLook:
+def look_first(pairs: Sequence[OperatorPair], files: BothFiles, tasks: Tasks) -> FirstLook:
     look = FirstLook()
     places: list[_Place] = []
     record_units: list[tuple[int, RecordUnit]] = []
@@ -76,7 +74,7 @@ def look_first(pairs: Sequence[OperatorPair], files: tuple[Files, Files], spark:
     units: list[ExtentUnit | RecordUnit] = [*extent_units]
     units += (unit._replace(number=number) for number, (_, unit) in enumerate(record_units))
     progress = Progress("compare", sum(unit.size for unit in units))
-    for found in run_units(spark, Digester(files), [(unit.size, unit) for unit in units], progress):
+    for found in tasks.run(Digester(files), [(unit.size, unit) for unit in units], progress):
         if isinstance(found, ExtentDigests):
             place, extent_unit = places[found.unit], extent_units[found.unit]
             items = zip(found.digests, place.numbers, extent_unit.extents, strict=True)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from rescale.execution.rekeying.arena import Arena
 from rescale.execution.rekeying.blocks import read_row
-from rescale.flink.keyed.framing import END_OF_GROUP, ID_SIZE
+from rescale.flink.keyed.record_marks import END_OF_GROUP, ID_SIZE
 
 WINDOW = 8 * 1024 * 1024
 

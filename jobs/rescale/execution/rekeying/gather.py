@@ -11,11 +11,13 @@ from rescale.execution.rekeying.arena import Arena
 from rescale.execution.rekeying.framing import Blocks, by_key_group, framed, of_lane, take_in
 from rescale.execution.rekeying.layout import LaneWork, number_of_parts, part_size_of
 from rescale.execution.sources.chunks import Chunk
-from rescale.execution.writers.move import Mover, stream_uri
+from rescale.execution.writers.move import stream_uri
 from rescale.execution.writers.rewrite import compressed
 from rescale.execution.writers.sink import StreamSink
+from rescale.planning.piece_bytes import piece_chunks
 from rescale.planning.plan import NewStream, OperatorPlan, Plan
 from rescale.storage.store import open_store
+from rescale.target.places import places_of
 
 
 class Written(NamedTuple):
@@ -66,9 +68,9 @@ class Gather:
         else:
             uri = stream_uri(self.plan, operator, stream)
             part_size = part_size_of(self.plan, work.size)
-            sink = StreamSink(uri, self.plan.places.staging, part_size, inline=work.inline)
+            sink = StreamSink(uri, places_of(self.plan).staging, part_size, inline=work.inline)
         if work.first:
-            for chunk in Mover(self.plan).chunks(stream.pieces):
+            for chunk in piece_chunks(self.plan, stream.pieces):
                 sink.write(chunk)
         lengths = [0] * len(stream.key_groups)
         if stream.compressed:

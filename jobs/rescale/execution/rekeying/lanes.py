@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rescale.execution.rekeying.units import is_shuffled
+from rescale.execution.rekeying.read_units import is_shuffled
 from rescale.flink.key_groups import key_group_range
 from rescale.planning.plan import OperatorPlan, Plan
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from rescale.execution.rekeying.lanes import Lane
 from rescale.planning.plan import Plan
 from rescale.storage.locations import join
+from rescale.target.places import places_of
 
 _MOST_PARTS = 10_000
 """As many as S3 allows."""
@@ -96,7 +97,7 @@ def stream_parts(
 
 def _staging(plan: Plan, name: str, token: str, lane: Lane) -> str:
     """A place that no other run of the plan has, whose lanes may be cut elsewhere."""
-    return join(plan.places.staging, f"{name}-{hashlib.sha256(token.encode()).hexdigest()[:16]}-{lane.first}")
+    return join(places_of(plan).staging, f"{name}-{hashlib.sha256(token.encode()).hexdigest()[:16]}-{lane.first}")
 
 
 def part_size_of(plan: Plan, size: int) -> int:

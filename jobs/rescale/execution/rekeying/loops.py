@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rescale.flink.compiled import Bytes, compiled, copy_bytes
-from rescale.flink.keyed.framing import FLAG
+from rescale.flink.keyed.record_marks import FLAG
 
 Longs = npt.NDArray[np.int64]
 

@@ -13,8 +13,8 @@ from rescale.flink.keyed.composite_key import composite_keys
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from rescale.flink.keyed.records import MOST_UNKNOWN_STATES
 from rescale.flink.serializers.snapshot import UnknownSerializer
+from rescale.planning.piece_bytes import read_piece
 from rescale.planning.plan import OperatorPlan, Piece, Plan
-from rescale.storage.store import open_store
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,7 @@ def operator_source(plan: Plan, operator: OperatorPlan) -> OperatorSource:
 
 
 def read_header(plan: Plan, piece: Piece) -> KeyedHeader | None:
-    if piece.file is None:
-        path, data = plan.target, plan.literals[piece.start : piece.start + piece.length]
-    else:
-        path, pin = plan.files[piece.file]
-        data = open_store(path).read(path, piece.start, piece.length, pin)
+    path, data = read_piece(plan, piece)
     try:
         return read_keyed_header(data, path)
     except UnknownSerializer:

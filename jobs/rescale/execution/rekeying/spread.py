@@ -14,16 +14,16 @@ from rescale.errors import RescaleError, UnsupportedError
 from rescale.execution.rekeying.blocks import BlockSorter, write_rows
 from rescale.execution.rekeying.key_counter import KeyCounter
 from rescale.execution.rekeying.lanes import Lane
+from rescale.execution.rekeying.read_units import ReadUnit
 from rescale.execution.rekeying.sources import OperatorSource, id_table, operator_source, read_header
-from rescale.execution.rekeying.units import ReadUnit
 from rescale.execution.sources.database_records import DatabaseRecords
 from rescale.execution.sources.group_records import GroupRecords
 from rescale.execution.sources.timer_records import TimerRecords
+from rescale.flink.advice import CANONICAL
 from rescale.flink.keyed.records import RecordReader, Records
 from rescale.flink.keyed.timer_reader import TimerReader
+from rescale.planning.pieces import extent_of
 from rescale.planning.plan import OperatorPlan, Piece, Plan
-from rescale.planning.streams import extent_of
-from rescale.rocksdb.advice import CANONICAL
 from rescale.rocksdb.scan import RowReader
 from rescale.snapshot.locate import Extent
 
@@ -116,7 +116,7 @@ class _OperatorSpread:
             named = [(name, extent_of(piece)) for name, piece in database.files]
             self._rows = self._rows or RowReader(self._operator.max_parallelism, times=BATCHES)
             table = id_table(self._operator, database.ids, self._source.number_of_states)
-            return table, DatabaseRecords(self._rows, self._plan.files, named, header, database.key_groups)
+            return table, DatabaseRecords(self._rows, self._plan.contents, named, header, database.key_groups)
         source = rekeying.sources[unit.source - len(rekeying.databases)]
         groups = [
             (source.first_key_group + i, Extent(source.file, *group))
@@ -125,10 +125,10 @@ class _OperatorSpread:
         ]
         table = id_table(self._operator, source.ids, self._source.number_of_states)
         if source.timers is not None:
-            return table, TimerRecords(self._timer_reader(source.timers), self._plan.files, groups)
+            return table, TimerRecords(self._timer_reader(source.timers), self._plan.contents, groups)
         number_of_states = None if self._source.header is None else len(table)
         return table, GroupRecords(
-            self._reader(number_of_states), self._plan.files, groups, compressed=rekeying.compressed
+            self._reader(number_of_states), self._plan.contents, groups, compressed=rekeying.compressed
         )
 
     def _timer_reader(self, piece: Piece) -> TimerReader:

@@ -10,27 +10,26 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import partial
 
-from pyspark import SparkContext
-
 from rescale.errors import RescaleError, SnapshotError, StoreError
+from rescale.execution.progress import Progress
 from rescale.execution.rekeying.gather import Gather, Written
 from rescale.execution.rekeying.lanes import Lane, plan_lanes
 from rescale.execution.rekeying.layout import LaneWork, Merge, stream_parts
+from rescale.execution.rekeying.read_units import is_shuffled, read_units
 from rescale.execution.rekeying.sources import operator_source
 from rescale.execution.rekeying.spread import Spread
 from rescale.execution.rekeying.totals import add_up
-from rescale.execution.rekeying.units import is_shuffled, read_units
 from rescale.execution.rekeying.unshuffled import convert_databases
-from rescale.execution.spark.dispatch import run_units, side_by_side
-from rescale.execution.spark.progress import Progress
-from rescale.execution.spark.shuffle import Shuffle
+from rescale.execution.side_by_side import side_by_side
+from rescale.execution.tasks import Tasks
 from rescale.execution.writers.handles import WrittenStream, written_handle
 from rescale.execution.writers.move import begun_in_parts, stream_uri
+from rescale.planning.pieces import InlineBudget
 from rescale.planning.plan import NewStream, Plan
-from rescale.planning.streams import InlineBudget
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
-from rescale.target.halves import WrittenHandle
+from rescale.target.places import places_of
+from rescale.target.written_handles import WrittenHandle
 
 
 @dataclass
@@ -54,17 +53,19 @@ class _Stream:
         return self.stream.size + sum(self.lengths)
 
 
-def rekey_streams(plan: Plan, spark: SparkContext, there: dict[str, int]) -> list[WrittenHandle]:
+def rekey_streams(plan: Plan, tasks: Tasks, there: dict[str, int]) -> list[WrittenHandle]:
     """Writes them all; returns their handles. `there` has the files of the target by name, with their sizes."""
-    handles = convert_databases(plan, spark, there)
+    handles = convert_databases(plan, tasks, there)
     numbers = [i for i, operator in enumerate(plan.operators) if is_shuffled(operator)]
     if not numbers:
         return handles
-    lanes = plan_lanes(plan, spark.defaultParallelism)
+    lanes = plan_lanes(plan, tasks.cores)
     units = read_units(plan)
     receipts = lanes[-1].partition + 1
     progress = Progress("read and check every record", sum(unit.size for unit in units))
-    shuffle = Shuffle(spark, units, partial(Spread, plan, lanes, receipts), receipts + 1, progress)
+    shuffle = tasks.shuffle(
+        partial(Spread, plan, lanes, receipts), [(unit.size, unit) for unit in units], receipts + 1, progress
+    )
     states = {i: operator_source(plan, plan.operators[i]).number_of_states for i in numbers}
     slots = {i: (plan.operators[i].new_max_parallelism * states[i], states[i]) for i in numbers}
     totals = shuffle.read(receipts, partial(add_up, slots=slots))
@@ -84,7 +85,7 @@ def rekey_streams(plan: Plan, spark: SparkContext, there: dict[str, int]) -> lis
         if isinstance(written, RescaleError):
             raise written
         _take(by_place[written.operator, written.stream], written)
-    _merge(plan, spark, streams)
+    _merge(plan, tasks, streams)
     return handles + [_handle(plan, stream) for stream in streams]
 
 
@@ -145,16 +146,16 @@ def _take(stream: _Stream, written: Written) -> None:
         stream.whole = written
 
 
-def _merge(plan: Plan, spark: SparkContext, streams: list[_Stream]) -> None:
+def _merge(plan: Plan, tasks: Tasks, streams: list[_Stream]) -> None:
     """Makes parts of what was staged, and then files of all parts."""
     store = open_store(plan.target)
     merges = [(1, merge) for stream in streams for merge in stream.merges]
     by_place = {(stream.operator, stream.number): stream for stream in streams}
-    for merge, receipt in run_units(spark, partial(_merged, plan), merges, Progress("join small parts", len(merges))):
+    for merge, receipt in tasks.run(partial(_merged, plan), merges, Progress("join small parts", len(merges))):
         by_place[merge.operator, merge.stream].receipts[merge.part] = receipt
     side_by_side(partial(_complete, plan), [stream for stream in streams if stream.token])
     names = tuple(name(stream_uri(plan, plan.operators[stream.operator], stream.stream)) for stream in streams)
-    staged = [entry.uri for entry in store.list(plan.places.staging)]
+    staged = [entry.uri for entry in store.list(places_of(plan).staging)]
     store.delete([uri for uri in staged if name(uri).startswith(names)])  # what an earlier try left, too
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from rescale.errors import RescaleError
 from rescale.execution.rekeying.key_counter import MOST_KEYS_COUNTED
 from rescale.execution.rekeying.spread import Receipt
-from rescale.flink.keyed.framing import ID_SIZE
+from rescale.flink.keyed.record_marks import ID_SIZE
 
 Longs = npt.NDArray[np.int64]
 

@@ -13,30 +13,30 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Protocol
 
-from pyspark import SparkContext
-
 from rescale.errors import RescaleError, UnsupportedError
+from rescale.execution.progress import Progress
 from rescale.execution.rekeying.layout import part_size_of
+from rescale.execution.rekeying.read_units import is_shuffled
 from rescale.execution.rekeying.sources import id_table, operator_source, read_header
-from rescale.execution.rekeying.units import is_shuffled
 from rescale.execution.sources.chunks import Chunk
 from rescale.execution.sources.database_records import database_of_snapshot
-from rescale.execution.spark.dispatch import run_units
-from rescale.execution.spark.progress import Progress
+from rescale.execution.tasks import Tasks
 from rescale.execution.writers.handles import WrittenStream, written_handle
-from rescale.execution.writers.move import Mover, stream_uri
+from rescale.execution.writers.move import stream_uri
 from rescale.execution.writers.rewrite import compressed
 from rescale.execution.writers.sink import StreamSink
+from rescale.flink.advice import CANONICAL
 from rescale.flink.key_groups import KeyGroupRange
+from rescale.planning.piece_bytes import piece_chunks
+from rescale.planning.pieces import extent_of
 from rescale.planning.plan import NewStream, OperatorPlan, Plan, RekeyedDatabase
-from rescale.planning.streams import extent_of
-from rescale.rocksdb.advice import CANONICAL
-from rescale.rocksdb.key_groups import KeyGroupReader
+from rescale.rocksdb.framed_rows import KeyGroupReader
 from rescale.storage.locations import name
-from rescale.target.halves import WrittenHandle
+from rescale.target.places import places_of
+from rescale.target.written_handles import WrittenHandle
 
 
-def convert_databases(plan: Plan, spark: SparkContext, there: dict[str, int]) -> list[WrittenHandle]:
+def convert_databases(plan: Plan, tasks: Tasks, there: dict[str, int]) -> list[WrittenHandle]:
     """Writes the keyed streams of operators whose records are not shuffled; returns their handles.
 
     `there` has the files of the target by name, with their sizes: a file that an earlier try completed is left.
@@ -49,7 +49,7 @@ def convert_databases(plan: Plan, spark: SparkContext, there: dict[str, int]) ->
         if stream.rekeyed
     ]
     progress = Progress("read databases and write key groups", sum(weight for weight, _ in units))
-    return run_units(spark, partial(_converted, plan, there), units, progress)
+    return tasks.run(partial(_converted, plan, there), units, progress)
 
 
 def _converted(plan: Plan, there: dict[str, int], unit: tuple[int, int]) -> WrittenHandle:
@@ -70,7 +70,7 @@ def _written(plan: Plan, operator: OperatorPlan, stream: NewStream, there: dict[
         if found.size == there[name(uri)]:
             return WrittenStream(stream, found.size, lengths, None)
     part_size = part_size_of(plan, _expected_size(operator, stream))
-    sink = StreamSink(uri, plan.places.staging, part_size, inline=False)
+    sink = StreamSink(uri, places_of(plan).staging, part_size, inline=False)
     lengths = conversion.write(sink)
     sink.close()
     return WrittenStream(stream, sink.size, lengths, None)
@@ -110,7 +110,7 @@ class _Conversion:
 
     def write(self, sink: _Sink) -> tuple[int, ...]:
         """Writes the header and all key groups; returns the lengths of these, -1 for those without rows."""
-        for chunk in Mover(self.plan).chunks(self.stream.pieces):
+        for chunk in piece_chunks(self.plan, self.stream.pieces):
             sink.write(chunk)
         lengths = [-1] * len(self.stream.key_groups)
         for key_group, pieces in groupby(self._pieces(), key=itemgetter(0)):
@@ -140,7 +140,7 @@ class _Conversion:
         table = id_table(self.operator, database.ids, source.number_of_states)
         ids = {state.name: int(table[state_id]) for state_id, state in enumerate(header.states)}
         named = [(file, extent_of(piece)) for file, piece in database.files]
-        with database_of_snapshot(self.plan.files, named, header) as opened:
+        with database_of_snapshot(self.plan.contents, named, header) as opened:
             for window in self.reader.read(opened, ids, key_groups):
                 source.key_groups.of(window.records)  # every key must hash to the key group that it lies in
                 yield from window.pieces

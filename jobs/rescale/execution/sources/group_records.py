@@ -8,12 +8,11 @@ import numpy as np
 
 from rescale.errors import IntegrityError, SnapshotError, UnsupportedError
 from rescale.execution.sources.chunks import Chunk
-from rescale.execution.validation.digests import read_chunks
 from rescale.execution.writers.rewrite import decompressed
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.records import MOST_UNKNOWN_STATES, RecordReader, Records
 from rescale.snapshot.locate import Extent
-from rescale.storage.store import Pin
+from rescale.snapshot.snapshot_files import SnapshotFiles
 
 _NOT_YET = np.iinfo(np.int64).max
 
@@ -27,7 +26,7 @@ class GroupRecords:
     def __init__(
         self,
         reader: RecordReader,
-        files: Sequence[tuple[str, Pin | None]],
+        files: SnapshotFiles,
         groups: Sequence[tuple[int, Extent]],
         *,
         compressed: bool,
@@ -50,7 +49,7 @@ class GroupRecords:
                 error.offset = None  # it counts decompressed bytes
             elif error.path is None:
                 error.offset = first.start + (error.offset or 0)
-            raise error.located(path=self._files[first.file][0]) from None
+            raise error.located(path=self._files.uri(first)) from None
 
     def _chunks(self) -> Iterator[Chunk]:
         """The bytes of all groups; says where each begins when it comes to it."""
@@ -58,11 +57,11 @@ class GroupRecords:
             first = self.groups[0][1]
             self._starts[:] = [extent.start - first.start for _, extent in self.groups]
             whole = first._replace(length=sum(extent.length for _, extent in self.groups))
-            yield from self._counted(read_chunks(self._files, whole))
+            yield from self._counted(self._files.chunks(whole))
             return
         for i, (_, extent) in enumerate(self.groups):
             self._starts[i] = self.size
-            yield from self._counted(decompressed(read_chunks(self._files, extent)))
+            yield from self._counted(decompressed(self._files.chunks(extent)))
 
     def _counted(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
         for chunk in chunks:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from rescale.errors import UnsupportedError
@@ -11,15 +11,15 @@ from rescale.execution.sources.group_records import GroupRecords, check_accounte
 from rescale.execution.sources.spans import group_runs
 from rescale.execution.sources.timer_records import TimerRecords
 from rescale.execution.validation.coverage import groups_of
-from rescale.flink.keyed.framing import ID_SIZE
+from rescale.flink.advice import CANONICAL
 from rescale.flink.keyed.header import KeyedHeader, is_compressed
+from rescale.flink.keyed.record_marks import ID_SIZE
 from rescale.flink.keyed.records import RecordReader
 from rescale.flink.keyed.timer_reader import TimerReader
-from rescale.rocksdb.advice import CANONICAL
 from rescale.rocksdb.scan import RowReader
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Database, KeyedStream
-from rescale.storage.store import Pin
+from rescale.snapshot.snapshot_files import SnapshotFiles
 
 
 class GroupRun(NamedTuple):
@@ -66,7 +66,7 @@ class Origin(NamedTuple):
         """Bytes to be read."""
         return self.place.size
 
-    def records(self, files: Sequence[tuple[str, Pin | None]]) -> GroupRecords | DatabaseRecords | TimerRecords:
+    def records(self, files: SnapshotFiles) -> GroupRecords | DatabaseRecords | TimerRecords:
         """From `files`, those of the snapshot; `UnsupportedError` where they cannot be told apart."""
         if isinstance(self.place, GroupRun):
             reader = RecordReader(self.max_parallelism, None if self.header is None else len(self.header.states))

@@ -54,7 +54,7 @@ def spark_context(name: str, master: str | None, work: int | None = None) -> Ite
     )
     for variable, size in _MALLOC.items():
         conf.setExecutorEnv(variable, str(size))
-    with as_file(files("rescale.execution") / "log4j2.properties") as logging:
+    with as_file(files("rescale.execution.spark") / "log4j2.properties") as logging:
         if master is not None:
             conf.setMaster(_with_attempts(master))
             if _LOCAL.match(master):

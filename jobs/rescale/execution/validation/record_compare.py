@@ -6,7 +6,6 @@ it is counted under the key group that it should have in the result.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,7 +17,7 @@ from rescale.execution.sources.origins import GroupRun, Origin, check_all_read
 from rescale.flink.keyed.composite_key import composite_keys
 from rescale.flink.keyed.record_digest import RecordDigester, StateDigest
 from rescale.flink.keyed.records import framed_size
-from rescale.storage.store import Pin
+from rescale.snapshot.snapshot_files import SnapshotFiles
 
 
 class RecordCheck(NamedTuple):
@@ -49,8 +48,8 @@ class RecordTally(NamedTuple):
 class RecordComparer:
     """Digests units of one source and one result, given by their files; travels to the tasks as it is."""
 
-    source: Sequence[tuple[str, Pin]]
-    result: Sequence[tuple[str, Pin | None]]
+    source: SnapshotFiles
+    result: SnapshotFiles
 
     def __call__(self, check: RecordCheck) -> RecordTally:
         try:

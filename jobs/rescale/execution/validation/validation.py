@@ -7,13 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from pyspark import SparkContext
-
 from rescale.errors import IntegrityError, SnapshotError, UnsupportedError
+from rescale.execution.progress import Progress
+from rescale.execution.sources.byte_digests import MODULUS
 from rescale.execution.sources.origins import origins_of
 from rescale.execution.sources.spans import adjacent, bounded_runs, extent_runs
-from rescale.execution.spark.dispatch import run_units
-from rescale.execution.spark.progress import Progress
+from rescale.execution.tasks import Tasks
 from rescale.execution.validation.compare import Comparer, ElementCheck, FileCheck, GroupCheck, Tally
 from rescale.execution.validation.coverage import (
     GroupPair,
@@ -25,7 +24,6 @@ from rescale.execution.validation.coverage import (
     pair_database_files,
     pair_key_groups,
 )
-from rescale.execution.validation.digests import MODULUS
 from rescale.execution.validation.record_compare import RecordCheck, RecordComparer, RecordTally
 from rescale.execution.validation.record_proof import RecordProof, record_proof
 from rescale.flink.metadata.handles import DistributionMode
@@ -62,7 +60,7 @@ def open_result(candidate_uri: str, target: str) -> Snapshot:
 
 
 def validate_result(
-    source: Snapshot, result: Snapshot, key_hashes: Mapping[str, str], spark: SparkContext
+    source: Snapshot, result: Snapshot, key_hashes: Mapping[str, str], tasks: Tasks
 ) -> list[OperatorProof]:
     """One proof for each operator; `IntegrityError` names the first thing that does not add up.
 
@@ -94,9 +92,9 @@ def validate_result(
     tallies: dict[int, list[Tally]] = defaultdict(list)
     record_tallies: dict[int, list[RecordTally]] = defaultdict(list)
     # A twin of this run may be writing the same bytes again: of the result, the content counts and not the version.
-    unpinned = tuple((uri, None) for uri, _ in result.files)
-    compare = _Comparers(Comparer(source.files, unpinned), RecordComparer(source.files, unpinned))
-    for tally in run_units(spark, compare, units, progress):
+    unpinned = result.contents.unpinned()
+    compare = _Comparers(Comparer(source.contents, unpinned), RecordComparer(source.contents, unpinned))
+    for tally in tasks.run(compare, units, progress):
         if isinstance(tally, RecordTally):
             record_tallies[tally.operator].append(tally)
         else:

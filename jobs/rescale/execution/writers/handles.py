@@ -19,7 +19,7 @@ from rescale.flink.metadata.handles import (
 )
 from rescale.flink.metadata.writer import write_keyed_handle, write_operator_handle
 from rescale.planning.plan import META_STREAM, NewDatabase, NewStream, OperatorPlan, Plan, Slot
-from rescale.target.halves import WrittenHandle
+from rescale.target.written_handles import WrittenHandle
 
 _PLACE_NAMESPACE = uuid.UUID("f7d7a0f4-5a86-5a6f-9c1e-0d1f0c3c8b52")
 

@@ -12,9 +12,11 @@ from typing import NamedTuple
 
 from rescale.execution.writers.rewrite import checked_elements, rewritten_groups
 from rescale.execution.writers.sink import StreamSink
+from rescale.planning.piece_bytes import piece_chunks
+from rescale.planning.pieces import split
 from rescale.planning.plan import NewStream, OperatorPlan, Piece, Plan
-from rescale.planning.streams import split
 from rescale.storage.store import open_store
+from rescale.target.places import places_of
 
 
 class Unit(NamedTuple):
@@ -69,7 +71,7 @@ class Mover:
 
     def _whole(self, unit: Unit, operator: OperatorPlan, stream: NewStream) -> Moved:
         uri = stream_uri(self.plan, operator, stream)
-        sink = StreamSink(uri, self.plan.places.staging, self.plan.part_size, inline=stream.inline)
+        sink = StreamSink(uri, places_of(self.plan).staging, self.plan.part_size, inline=stream.inline)
         key_groups = stream.key_groups
         if stream.rewritten:
             key_groups = rewritten_groups(operator, stream, self.chunks, sink)
@@ -83,19 +85,11 @@ class Mover:
 
     def chunks(self, pieces: tuple[Piece, ...], at_once: int | None = None) -> Iterator[bytes]:
         """The bytes of the pieces in chunks of at most `at_once` bytes (default: the plan's chunk size)."""
-        size = at_once or self.plan.chunk_size
-        for file, start, length, _ in pieces:
-            if file is None:
-                yield self.plan.literals[start : start + length]
-                continue
-            uri, pin = self.plan.files[file]
-            store = open_store(uri)
-            for offset in range(0, length, size):
-                yield store.read(uri, start + offset, min(size, length - offset), pin)
+        return piece_chunks(self.plan, pieces, at_once)
 
 
 def stream_uri(plan: Plan, operator: OperatorPlan, stream: NewStream) -> str:
-    return plan.places.stream(plan.file_name(operator, stream))
+    return places_of(plan).stream(plan.file_name(operator, stream))
 
 
 def begun_in_parts(plan: Plan, operator: OperatorPlan, stream: NewStream) -> str:
@@ -103,4 +97,4 @@ def begun_in_parts(plan: Plan, operator: OperatorPlan, stream: NewStream) -> str
     uri = stream_uri(plan, operator, stream)
     store = open_store(uri)
     store.abort_parts(uri)
-    return store.begin_parts(uri, plan.places.staging)
+    return store.begin_parts(uri, places_of(plan).staging)

@@ -9,8 +9,8 @@ from rescale.execution.sources.chunks import Chunk, runs
 from rescale.execution.writers.sink import StreamSink
 from rescale.flink.keyed.canonical import StateIdTranslator
 from rescale.flink.snappy import FramedCompressor, FramedDecompressor
+from rescale.planning.pieces import split
 from rescale.planning.plan import NewStream, OperatorPlan, Piece
-from rescale.planning.streams import split
 
 Read = Callable[[tuple[Piece, ...]], Iterator[bytes]]
 

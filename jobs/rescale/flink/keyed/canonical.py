@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rescale.errors import SnapshotError
-from rescale.flink.keyed.framing import END_OF_GROUP, FLAG
+from rescale.flink.keyed.record_marks import END_OF_GROUP, FLAG
 
 _AT_ID, _AT_KEY_LENGTH, _IN_KEY, _AT_VALUE_LENGTH, _IN_VALUE, _AT_NEXT_ID, _AT_END = range(7)
 _FINE, _BAD_ID, _BAD_LENGTH, _BEHIND_THE_END = range(4)

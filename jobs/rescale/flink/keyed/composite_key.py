@@ -19,7 +19,7 @@ from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.records import Longs, Records
 from rescale.flink.serializers.program import DIVISORS_ADVICE, Program, compile_program
 from rescale.flink.serializers.snapshot import SerializerSnapshot
-from rescale.flink.serializers.steps import Fixed
+from rescale.flink.serializers.type_tree import Fixed
 from rescale.flink.state_meta_info import StateKind, StateMetaInfo
 
 _TIMER_SNAPSHOT = "org.apache.flink.streaming.api.operators.TimerSerializerSnapshot"
@@ -47,9 +47,9 @@ class CompositeKeys:
             namespace = _compiled(namespace_serializer(state))
             if namespace is None:
                 continue
-            if isinstance(namespace.step, Fixed):
-                self._least[state_id] = namespace.step.size
-                self._most[state_id] = _ANY_SIZE if state.state_type == "MAP" else namespace.step.size
+            if isinstance(namespace.tree, Fixed):
+                self._least[state_id] = namespace.tree.size
+                self._most[state_id] = _ANY_SIZE if state.state_type == "MAP" else namespace.tree.size
             else:
                 self._namespaces[state_id] = namespace
         self._maps = {state_id for state_id, state in enumerate(header.states) if state.state_type == "MAP"}

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rescale.flink.compiled import Long, compiled
-from rescale.flink.keyed.framing import END_OF_GROUP, FLAG
+from rescale.flink.keyed.record_marks import END_OF_GROUP, FLAG
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]

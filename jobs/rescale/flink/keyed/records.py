@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rescale.errors import SnapshotError, UnsupportedError
-from rescale.flink.keyed.framing import FLAG, ID_SIZE
+from rescale.flink.keyed.record_marks import FLAG, ID_SIZE
 
 BUFFER_SIZE = 4 * 1024 * 1024
 RECORDS_AT_ONCE = 1 << 15

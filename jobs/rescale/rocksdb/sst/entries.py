@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rescale.rocksdb.edit_reader import EditReader
-from rescale.rocksdb.sst.blocks import TRAILER_SIZE, BlockHandle, read_handle
+from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, BlockHandle, read_handle
 
 _KIND_SIZE = 8
 """Of `sequence << 8 | type`, behind the user key."""
@@ -20,7 +20,7 @@ _KIND_SIZE = 8
 _HASH_INDEX = 1 << 31
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """What a data block says of a user key; `kind` is RocksDB's `ValueType`."""
 
     key: bytes
@@ -53,13 +53,13 @@ def entries(block: bytes, path: str, offset: int) -> Iterator[tuple[bytes, bytes
         yield key, reader.raw(size)
 
 
-def rows(block: bytes, path: str, offset: int) -> Iterator[Row]:
+def rows(block: bytes, path: str, offset: int) -> Iterator[TableRow]:
     """The entries of a data block."""
     for key, value in entries(block, path, offset):
         if len(key) < _KIND_SIZE:
             raise EditReader(b"", path, offset).error("a key without a sequence number", found=key.hex())
         trailer = int.from_bytes(key[-_KIND_SIZE:], "little")
-        yield Row(key[:-_KIND_SIZE], trailer >> 8, trailer & 0xFF, value)
+        yield TableRow(key[:-_KIND_SIZE], trailer >> 8, trailer & 0xFF, value)
 
 
 def index_entries(block: bytes, form: IndexFormat, path: str, offset: int) -> Iterator[IndexEntry]:
