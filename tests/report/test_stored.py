@@ -11,14 +11,17 @@ from unittest.mock import patch
 import pytest
 
 from rescale.cli.main import main
-from rescale.errors import RequestError, SnapshotError, StoreError
+from rescale.errors import IntegrityError, RequestError, SnapshotError, StoreError
 from rescale.planning.plan import Plan
 from rescale.planning.prepare import prepare
 from rescale.planning.request import make_request
 from rescale.report.planned import plan_summary
 from rescale.report.stored import document_of, put_report, run_document
+from rescale.target.certificate import Certificate
 from rescale.target.claim import claim
-from rescale.target.publish import discard
+from rescale.target.places import places_of
+from rescale.target.removal import discard
+from support.readme import fields
 from support.snapshots import directory
 
 Captured = pytest.CaptureFixture[str]
@@ -35,25 +38,25 @@ def plan(source: str, tmp_path: Path) -> Plan:
     """It has claimed its target, and its report lies there."""
     prepared = prepare(make_request(source, str(tmp_path / "target"), ["6"]))
     claim(prepared.plan)
-    assert put_report(prepared.plan, plan_summary(*prepared)) == f"report: {prepared.plan.places.report}"
+    assert put_report(prepared.plan, plan_summary(*prepared)) == f"report: {places_of(prepared.plan).report}"
     return prepared.plan
 
 
 def page_of(plan: Plan) -> str:
-    return Path(plan.places.report).read_text(encoding="utf-8")
+    return Path(places_of(plan).report).read_text(encoding="utf-8")
 
 
 def test_a_plan_has_a_report_that_goes_with_the_rest(plan: Plan) -> None:
     assert "Planned" in page_of(plan)
     assert plan.start.command.replace("<", "&lt;").replace(">", "&gt;") in page_of(plan)
     discarded = discard(plan.target)
-    assert plan.places.report in discarded.removed
+    assert places_of(plan).report in discarded.removed
     assert discarded.left == ()
-    assert not Path(plan.places.report).exists()
+    assert not Path(places_of(plan).report).exists()
 
 
 def test_what_came_of_the_steps_is_told(plan: Plan) -> None:
-    put = Path(plan.places.result("reshuffle_keyed_state"))
+    put = Path(places_of(plan).result("reshuffle_keyed_state"))
     put.write_text(json.dumps({"status": "done", "seconds": 7.5}))
     put_report(plan)
     assert run_document(plan)["took"] == {"reshuffle": 7.5}
@@ -65,29 +68,26 @@ def test_what_came_of_the_steps_is_told(plan: Plan) -> None:
     assert "Refused" in page_of(plan)
 
 
-def test_a_certificate_of_this_plan_is_shown(plan: Plan) -> None:
-    certificate = {
-        "verdict": "complete",
-        "plan": plan.digest,
-        "proves": "everything",
-        "does_not_prove": None,
-        "digests": "murmur3",
-        "source_metadata_sha256": "a",
-        "candidate_sha256": "b",
-        "bytes": 5,
-        "operators": [],
-    }
-    Path(plan.places.certificate).write_text(json.dumps(certificate))
+def test_a_certificate_is_shown_if_it_is_as_it_was(plan: Plan) -> None:
+    places = places_of(plan)
+    words = ("complete", "everything", None, "murmur3", plan.source, "a", plan.target, "b", plan.digest)
+    certificate = Certificate(*words, (), 5, (), plan.start.command)
+    Path(places.candidate).write_bytes(b"to be _metadata")
+    Path(places.certificate).write_text(json.dumps(certificate.document()))
     put_report(plan)
     assert "Proven" in page_of(plan)
     assert "nothing is published yet" in page_of(plan)
-    Path(plan.places.certificate).write_text(json.dumps({**certificate, "plan": "another"}))
-    put_report(plan)
-    assert "Planned" in page_of(plan)
+    Path(plan.target).mkdir()
+    Path(places.metadata).write_bytes(b"to be _metadata")
+    assert document_of(plan.target)["published"]
+    Path(places.certificate).write_text(json.dumps({**certificate.document(), "proves": "even more"}))
+    assert "the certificate is not what was written" in put_report(plan)
+    with pytest.raises(IntegrityError):
+        document_of(plan.target)
 
 
 def test_a_report_of_a_target_its_plan_and_its_source(plan: Plan, source: str) -> None:
-    of_target, of_plan, of_source = (document_of(uri) for uri in (plan.target, plan.places.plan, source))
+    of_target, of_plan, of_source = (document_of(uri) for uri in (plan.target, places_of(plan).plan, source))
     assert of_target == of_plan
     assert of_target["plan"]["plan"] == plan.digest
     assert of_source["snapshot"]["snapshot"] == source
@@ -96,7 +96,7 @@ def test_a_report_of_a_target_its_plan_and_its_source(plan: Plan, source: str) -
 
 def test_without_what_was_stored_it_is_made_from_the_source(plan: Plan, source: str) -> None:
     stored = document_of(plan.target)
-    Path(plan.places.report_data).unlink()
+    Path(places_of(plan).report_data).unlink()
     assert document_of(plan.target) == stored
     shutil.copy(Path(directory("2-lazy"), "_metadata"), Path(source, "_metadata"))
     with pytest.raises(SnapshotError, match="another snapshot"):
@@ -136,7 +136,7 @@ def test_what_is_not_ours_is_refused_in_a_sentence(
 
 
 def test_somebody_elses_documents_beside_a_target(plan: Plan) -> None:
-    Path(plan.places.report_data).write_text("[]")
+    Path(places_of(plan).report_data).write_text("[]")
     with pytest.raises(RequestError, match="not a document of ours"):
         document_of(plan.target)
 
@@ -146,7 +146,9 @@ def test_the_command(capsys: Captured, tmp_path: Path, source: str) -> None:
     names.write_text("<script>alert(1)</script>\nrevenue\n")
     out = tmp_path / "page.html"
     assert main(["report", source, "-o", str(out), "--output", "json", "--uids", str(names)]) == 0
-    assert json.loads(capsys.readouterr().out) == {"report": str(out), "bytes": out.stat().st_size}
+    document = json.loads(capsys.readouterr().out)
+    assert document == {"report": str(out), "bytes": out.stat().st_size}
+    assert document.keys() == fields("report")
     page = out.read_text(encoding="utf-8")
     assert page.count("<script") == 1
     assert "Snapshot source" in page

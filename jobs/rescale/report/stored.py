@@ -22,10 +22,9 @@ from rescale.snapshot.kafka.offsets import kafka_offsets
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.store import open_store
 from rescale.target.certificate import read_certificate
-from rescale.target.documents import load_plan, read_document
+from rescale.target.documents import load_plan, read_document, store_report, store_report_data
 from rescale.target.places import Places, places_of
-from rescale.target.publication import is_published
-from rescale.target.states import claimed_by
+from rescale.target.states import State, claimed_by, state_of
 
 _NAMES = {Step.RESHUFFLE: "reshuffle", Step.REDISTRIBUTE: "redistribute", Step.VALIDATE: "validate"}
 """What steps are called in estimates."""
@@ -36,14 +35,13 @@ def put_report(plan: Plan, summary: dict[str, Any] | None = None) -> str:
 
     `summary` is the plan's, from whoever has just planned. Nothing fails for want of a report.
     """
-    places = places_of(plan)
     try:
         if summary is not None:
-            open_store(places.report_data).put(places.report_data, msgspec.json.encode(summary))
-        open_store(places.report).put(places.report, html_report(run_document(plan)))
+            store_report_data(plan, msgspec.json.encode(summary))
+        store_report(plan, html_report(run_document(plan)))
     except RescaleError as error:
         return f"the report could not be written: {error}"
-    return f"report: {places.report}"
+    return f"report: {places_of(plan).report}"
 
 
 def document_of(uri: str, allow_prefixes: Sequence[str] = (), uids: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:
@@ -59,34 +57,29 @@ def document_of(uri: str, allow_prefixes: Sequence[str] = (), uids: Sequence[tup
 
 def run_document(plan: Plan) -> dict[str, Any]:
     """Of a plan, and of what has come of it so far."""
-    results = dict(_results(plan))
+    state = state_of(plan.target, plan.digest)
+    results = dict(_results(plan)) if state in _OURS else {}
     failed = [result for result in results.values() if result["status"] != "done"]
-    certificate = _certificate(plan)
     return report_document(
         plan=_stored_summary(plan) or _summary(plan),
-        certificate=certificate,
-        published=is_published(plan),
+        certificate=read_certificate(plan.target).document() if state in _CERTIFIED else None,
+        published=state is State.PUBLISHED,
         error=failed[0] if failed else None,
         took={name: result["seconds"] for name, result in results.items() if "seconds" in result},
     )
 
 
+_CERTIFIED = (State.CERTIFIED, State.PUBLISHED)
+
+_OURS = (State.CLAIMED, State.MOVED, *_CERTIFIED)
+"""Where what lies beside the target is this plan's."""
+
+
 def _results(plan: Plan) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The result documents of the steps that have ended, if they are this plan's."""
-    if claimed_by(plan.target) != plan.digest:
-        return
+    """The result documents of the steps that have ended, by what these are called."""
     for step in RUN:
         if (result := _read(places_of(plan).result(step))) is not None:
             yield _NAMES[step], result
-
-
-def _certificate(plan: Plan) -> dict[str, Any] | None:
-    """What was proven of the plan's result, if that was."""
-    uri = places_of(plan).certificate
-    if open_store(uri).stat(uri) is None:
-        return None
-    certificate = read_certificate(plan.target)
-    return _as_json(certificate.document()) if certificate.plan == plan.digest else None
 
 
 def _stored_summary(plan: Plan) -> dict[str, Any] | None:
