@@ -15,7 +15,7 @@ from typing import NamedTuple
 from rescale.execution.loop import Loop
 from rescale.execution.validation.validation import OperatorProof, open_result, validate_result
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.flink.metadata.entries import Metadata, OperatorState, Subtask, SubtaskState
+from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.handles import KeyGroupsHandle, OperatorHandle, OperatorStateOffsets, RelativeFileStream
 from rescale.flink.metadata.writer import write_metadata
 from rescale.flink.slot import Slot

@@ -10,8 +10,8 @@ from typing import Any
 from rescale.errors import IntegrityError, SnapshotError
 from rescale.execution.moving_step import move_streams
 from rescale.execution.tasks import Tasks
-from rescale.execution.validation.certificate import certificate_of
 from rescale.execution.validation.validation import open_result, validate_result
+from rescale.execution.validation.verdict import certificate_of
 from rescale.flink.slot import Slot
 from rescale.planning.key_hashes import choose_key_hashes
 from rescale.planning.plan import Plan

@@ -19,7 +19,7 @@ from rescale.flink.start import Start, start_of
 from rescale.planning.new_streams import NewStream
 from rescale.planning.operator_plan import OperatorPlan
 from rescale.snapshot.snapshot_files import SnapshotFiles
-from rescale.storage.store import Pin
+from rescale.storage.contract import Pin
 
 FORMAT = 5
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.metadata.checkpoint_metadata import RELEASES
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.serializers.reading import type_name
 from rescale.flink.state_meta_info import StateKind
@@ -21,14 +22,6 @@ from rescale.snapshot.kafka.audit import spread
 from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.snapshot.locate import is_checkpoint_directory
 from rescale.snapshot.model import Operator, Snapshot
-
-_WRITTEN_BY = {
-    2: "Flink 1.3 to 1.10",
-    3: "Flink 1.11 to 1.15",
-    4: "Flink 1.16 to 1.20",
-    5: "Flink 2.0",
-    6: "Flink 2.1 or newer",
-}
 
 _WITHOUT_NAMES = (
     "Flink 1.x stores no names of operators, only ids: list their uids, in a file for --uids or in the form, and they "
@@ -145,7 +138,7 @@ def _written_by(snapshot: Snapshot) -> str:
         return "Flink 1.18 to 1.20"
     if version == 4 and stream_versions == {5}:
         return "Flink 1.16 or 1.17"
-    return _WRITTEN_BY[version]
+    return RELEASES[version]
 
 
 def _operator(operator: Operator) -> dict[str, Any]:

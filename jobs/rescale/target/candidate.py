@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rescale.errors import IntegrityError
-from rescale.flink.metadata.entries import Metadata, OperatorState, Subtask, SubtaskState
+from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.metadata.reader import read_keyed_handle, read_operator_handle
 from rescale.flink.metadata.writer import write_metadata
