@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from rescale.errors import RescaleError
 from rescale.execution.diff.found import MOST_SHOWN, ONLY_IN, OTHER_NUMBER, OTHER_VALUE, BothFiles, Difference
@@ -22,7 +21,8 @@ from rescale.execution.diff.state_digests import RecordUnit
 from rescale.execution.progress import Progress
 from rescale.execution.sources.group_records import states_of
 from rescale.execution.tasks import Tasks
-from rescale.flink.keyed.record_digest import Halves, key_digests, record_digests
+from rescale.flink.arrays import Flags, Words
+from rescale.flink.keyed.record_digest import key_digests, record_digests
 from rescale.flink.keyed.record_name import name_record
 from rescale.flink.keyed.records import Records
 from rescale.flink.serializers.value_words import bytes_in_words
@@ -109,16 +109,16 @@ def _states_in(records: Records, look: Look) -> Iterator[tuple[str, bool, Record
             yield state, is_map, _taken(records, records.states == state_id)
 
 
-def _taken(records: Records, wanted: npt.NDArray[np.bool_]) -> Records:
+def _taken(records: Records, wanted: Flags) -> Records:
     columns = ("starts", "limits", "ends", "states", "groups")
     return replace(records, **{column: getattr(records, column)[wanted] for column in columns})
 
 
-def _ending(keys: Halves, bits: int) -> Halves:
+def _ending(keys: Words, bits: int) -> Words:
     return keys & np.uint64((1 << bits) - 1)
 
 
-def _add(buckets: dict[int, Bucket], endings: Halves, digests: Halves) -> None:
+def _add(buckets: dict[int, Bucket], endings: Words, digests: Words) -> None:
     found, places, counts = np.unique(endings, return_inverse=True, return_counts=True)
     sums = np.zeros(len(found), np.uint64)
     np.add.at(sums, places, digests)
@@ -130,7 +130,7 @@ def _joined(one: Bucket, other: Bucket) -> Bucket:
     return Bucket(one.records + other.records, (one.digest + other.digest) % (1 << 64))
 
 
-def _listed(side: int, records: Records, keys: Halves, digests: Halves) -> list[FoundRecord]:
+def _listed(side: int, records: Records, keys: Words, digests: Words) -> list[FoundRecord]:
     found = []
     for i in range(min(len(records), _MOST_LISTED)):
         start, limit, end = int(records.starts[i]), int(records.limits[i]), int(records.ends[i])

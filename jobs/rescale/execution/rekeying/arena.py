@@ -8,15 +8,12 @@ from types import TracebackType
 from typing import IO
 
 import numpy as np
-import numpy.typing as npt
 
 from rescale.errors import StoreError
 from rescale.execution.spark.scratch import scratch_directory
+from rescale.flink.arrays import Bytes, Longs
 
 MEMORY = 128 * 1024 * 1024
-
-Bytes = npt.NDArray[np.uint8]
-Longs = npt.NDArray[np.int64]
 
 
 class Arena:

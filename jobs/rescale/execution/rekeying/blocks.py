@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rescale.flink.arrays import Longs
 from rescale.flink.keyed.records import Records, prefix_size
 
 _HEAD = struct.Struct("<4I")
@@ -23,7 +24,6 @@ ROW_SIZE = 256 * 1024
 
 INDEX = np.dtype([("slot", "<u4"), ("size", "<u4"), ("last", "<u4")])
 Index = npt.NDArray[np.void]
-Longs = npt.NDArray[np.int64]
 
 
 class BlockSorter:

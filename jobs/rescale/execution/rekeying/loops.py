@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from rescale.flink.compiled import Bytes, compiled, copy_bytes
+from rescale.flink.arrays import Bytes, Codes, Longs
+from rescale.flink.compiled import compiled, copy_bytes
 from rescale.flink.keyed.record_marks import FLAG
-
-Longs = npt.NDArray[np.int64]
 
 
 @compiled
@@ -72,7 +70,7 @@ def frame_blocks(
 
 
 @compiled
-def count_distinct(codes: npt.NDArray[np.int32], table: Longs, count: int, most: int) -> int:
+def count_distinct(codes: Codes, table: Longs, count: int, most: int) -> int:
     """`count` plus the number of codes that are not in `table` yet, up to `most`; they are then.
 
     The table has a power of two of places, over twice as many as `most`, and -1 where it is empty.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from rescale.errors import IntegrityError
 from rescale.execution.rekeying.key_groups import NewKeyGroups
+from rescale.flink.arrays import Longs
 from rescale.flink.keyed.composite_key import composite_keys
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from rescale.flink.keyed.records import MOST_UNKNOWN_STATES
@@ -49,6 +49,6 @@ def read_header(plan: Plan, piece: Piece) -> KeyedHeader | None:
         return None
 
 
-def id_table(operator: OperatorPlan, ids: int | None, number_of_states: int) -> npt.NDArray[np.int64]:
+def id_table(operator: OperatorPlan, ids: int | None, number_of_states: int) -> Longs:
     """The new id of every state id of a source stream."""
     return np.array(range(number_of_states) if ids is None else operator.id_tables[ids], np.int64)

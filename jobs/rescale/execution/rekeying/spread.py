@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from rescale.errors import RescaleError, UnsupportedError
 from rescale.execution.rekeying.blocks import BlockSorter, write_rows
@@ -20,6 +19,7 @@ from rescale.execution.sources.database_records import DatabaseRecords
 from rescale.execution.sources.group_records import GroupRecords
 from rescale.execution.sources.timer_records import TimerRecords
 from rescale.flink.advice import CANONICAL
+from rescale.flink.arrays import Longs
 from rescale.flink.keyed.records import RecordReader, Records
 from rescale.flink.keyed.timer_reader import TimerReader
 from rescale.planning.pieces import extent_of
@@ -29,8 +29,6 @@ from rescale.snapshot.locate import Extent
 
 BATCHES = 8
 """As many as are read, sorted and sent at once."""
-
-Longs = npt.NDArray[np.int64]
 
 
 class Receipt(NamedTuple):

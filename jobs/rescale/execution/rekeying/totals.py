@@ -7,14 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from rescale.errors import RescaleError
 from rescale.execution.rekeying.key_counter import MOST_KEYS_COUNTED
 from rescale.execution.rekeying.spread import Receipt
+from rescale.flink.arrays import Longs
 from rescale.flink.keyed.record_marks import ID_SIZE
-
-Longs = npt.NDArray[np.int64]
 
 
 @dataclass

@@ -17,15 +17,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
 
-import numpy as np
-import numpy.typing as npt
-
 from rescale.execution.tasks import Tasks
+from rescale.flink.arrays import Bytes, Longs
 from rescale.planning.plan import NewStream
 from rescale.target.written_handles import WrittenHandle
-
-Bytes = npt.NDArray[np.uint8]
-Longs = npt.NDArray[np.int64]
 
 
 class WriteRange(NamedTuple):
