@@ -10,9 +10,10 @@ from collections import defaultdict
 from functools import partial
 
 from rescale.execution.progress import Progress
-from rescale.execution.rekeying.streams import rekey_streams
+from rescale.execution.rekeying.rekeying_run import rekey_streams
 from rescale.execution.side_by_side import side_by_side
 from rescale.execution.tasks import Tasks
+from rescale.execution.writers.canonical.canonical_writer import CanonicalWriter
 from rescale.execution.writers.handles import WrittenStream, written_database, written_handle
 from rescale.execution.writers.move import Moved, Mover, Unit, begun_in_parts, stream_uri
 from rescale.planning.plan import NewStream, OperatorPlan, Plan, Slot
@@ -31,7 +32,7 @@ def move_streams(plan: Plan, step: str, slots: tuple[Slot, ...], tasks: Tasks, s
         return before
     handles = _copied(plan, slots, tasks, says, there)
     if Slot.KEYED in slots:
-        handles += rekey_streams(plan, tasks, there)
+        handles += rekey_streams(plan, CanonicalWriter(plan), tasks, there)
     written = WrittenHandles(step, plan.digest, tuple(handles))
     write_handles(plan, written)
     return written

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from rescale.errors import SnapshotError
 from rescale.execution.diff.found import BothFiles, Side
 from rescale.execution.sources.byte_digests import MODULUS, digest
-from rescale.execution.writers.rewrite import decompressed
+from rescale.execution.sources.compression import decompressed
 from rescale.flink.binary import ByteReader
 from rescale.flink.serializers.type_tree import TypeTree
 from rescale.flink.serializers.value_words import in_words

@@ -19,7 +19,7 @@ from rescale.errors import RescaleError
 from rescale.execution.diff.found import MOST_SHOWN, ONLY_IN, OTHER_NUMBER, OTHER_VALUE, BothFiles, Difference
 from rescale.execution.diff.state_digests import RecordUnit
 from rescale.execution.progress import Progress
-from rescale.execution.sources.group_records import states_of
+from rescale.execution.sources.record_sources import SourceReader
 from rescale.execution.tasks import Tasks
 from rescale.flink.arrays import Flags, Words
 from rescale.flink.keyed.record_digest import key_digests, record_digests
@@ -86,7 +86,7 @@ class Looker:
     def __call__(self, look: Look) -> Looked:
         looked = Looked(look.unit.side, defaultdict(dict), defaultdict(list))
         try:
-            for records in look.unit.origin.records(self.files[look.unit.side]):
+            for records in SourceReader(self.files[look.unit.side]).batches(look.unit.source):
                 for state, is_map, some in _states_in(records, look):
                     keys = key_digests(some)
                     inside = np.isin(_ending(keys, look.bits), np.array(look.chosen[state], np.uint64))
@@ -104,7 +104,7 @@ class Looker:
 
 def _states_in(records: Records, look: Look) -> Iterator[tuple[str, bool, Records]]:
     """The records of each state that is looked at, and whether it is a map."""
-    for state_id, (state, is_map) in enumerate(zip(*states_of(look.unit.origin.header), strict=True)):
+    for state_id, (state, is_map) in enumerate(zip(*look.unit.source.states, strict=True)):
         if state in look.chosen:
             yield state, is_map, _taken(records, records.states == state_id)
 
@@ -167,7 +167,7 @@ def differing_records(
     for looked in _look(units, bits, chosen, files, tasks, listing=True):
         for state, records in looked.records.items():
             listed[state] += records
-    headers = [unit.origin.header for unit in units if unit.origin.header is not None]
+    headers = [unit.source.header for unit in units if unit.source.header is not None]
     result = {}
     for state, number in differing.items():
         header = next((one for one in headers if any(info.name == state for info in one.states)), None)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from rescale.errors import IntegrityError, SnapshotError
-from rescale.execution.rekeying.key_counter import MOST_KEYS_COUNTED
+from rescale.execution.validation.key_counter import MOST_KEYS_COUNTED
 from rescale.execution.validation.record_compare import RecordTally
 from rescale.flink.advice import CANONICAL
 from rescale.flink.keyed.record_digest import StateDigest

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 
 from rescale.errors import SnapshotError
 from rescale.execution.sources.chunks import Chunk, runs
+from rescale.execution.sources.compression import compressed, decompressed
 from rescale.execution.writers.sink import StreamSink
 from rescale.flink.keyed.canonical import StateIdTranslator
-from rescale.flink.snappy import FramedCompressor, FramedDecompressor
+from rescale.flink.snappy import FramedDecompressor
 from rescale.planning.pieces import split
 from rescale.planning.plan import NewStream, OperatorPlan, Piece
 
@@ -55,18 +56,6 @@ def translated(chunks: Iterator[Chunk], table: tuple[int, ...]) -> Iterator[byte
     translator = StateIdTranslator(table)
     yield from map(translator.feed, chunks)
     translator.finish()
-
-
-def decompressed(chunks: Iterator[Chunk], *, identifier: bool = True) -> Iterator[bytes]:
-    decompressor = FramedDecompressor(identifier=identifier)
-    yield from map(decompressor.feed, chunks)
-    decompressor.finish()
-
-
-def compressed(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    compressor = FramedCompressor()
-    yield from map(compressor.feed, chunks)
-    yield compressor.finish()
 
 
 def checked_elements(operator: OperatorPlan, stream: NewStream, read: Read, sink: StreamSink) -> None:

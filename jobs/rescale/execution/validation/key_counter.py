@@ -16,6 +16,6 @@ class KeyCounter:
         self._table = np.full(_TABLE_SIZE, -1, np.int64)
 
     def add(self, codes: Codes) -> None:
-        from rescale.execution.rekeying import loops
+        from rescale.execution.validation import counting_loop
 
-        self.count = loops.count_distinct(codes, self._table, self.count, MOST_KEYS_COUNTED)
+        self.count = counting_loop.count_distinct(codes, self._table, self.count, MOST_KEYS_COUNTED)
