@@ -9,7 +9,7 @@ from rescale.execution.sources.record_sources import SourceReader, sources_of
 from rescale.flink.key_groups import key_group_range
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.records import prefix_size
-from rescale.flink.metadata.entries import Metadata, OperatorState, Subtask, SubtaskState
+from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.handles import IncrementalHandle, LocalFile, RelativeFileStream
 from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.metadata.writer import write_metadata

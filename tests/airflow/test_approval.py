@@ -12,7 +12,7 @@ from support.snapshots import directory
 
 pytestmark = pytest.mark.timeout(600)
 
-_MOVING = ("reshuffle_keyed_state", "redistribute_operator_state", "validate", "publish")
+_MOVING = ("reshuffle_keyed_state", "redistribute_operator_state", "validate", "publish", "announce")
 
 Asked = dict[str, tuple[Run, Path]]
 
@@ -44,19 +44,22 @@ def test_the_question_shows_the_plan_and_where_all_of_it_lies(asked: Asked) -> N
     assert Path(plan).exists()
 
 
-def test_a_rejected_plan_ends_the_run_and_leaves_nothing(asked: Asked) -> None:
+def test_a_rejected_plan_is_red_and_leaves_nothing(asked: Asked) -> None:
     run, target = asked["rejected"]
     run.question()
     run.answer("Reject")
-    assert run.end() == "success", run.states()
+    assert run.end() == "failed", run.states()
     assert f"rejected by {USER}" in log(run)
     assert run.states() == {
         "inspect": "success",
         "plan": "success",
         "approve": "success",
-        "discard": "success",
+        "rejected": "failed",
         **dict.fromkeys(_MOVING, "skipped"),
+        "end": "failed",
     }
+    assert "the plan was rejected; nothing was moved" in run.told("rejected")
+    assert f"nothing was published: the plan was rejected\n  found: rejected by {USER}" in run.told("end")
     assert list(target.parent.glob(f"{target.name}*")) == []
 
 
@@ -65,14 +68,17 @@ def test_an_approved_plan_is_carried_out(asked: Asked) -> None:
     run.question()
     run.answer("Approve")
     assert run.end() == "success", run.states()
-    assert run.states() == dict.fromkeys(("inspect", "plan", "approve", *_MOVING), "success") | {"discard": "skipped"}
+    done = ("inspect", "plan", "approve", *_MOVING, "end")
+    assert run.states() == dict.fromkeys(done, "success") | {"rejected": "skipped"}
+    assert f"approved by {USER}" in log(run)
     assert (target / "_metadata").exists()
 
 
 def test_no_answer_in_time_is_a_rejection(asked: Asked) -> None:
     run, target = asked["late"]
-    assert run.end() == "success", run.states()
-    assert run.states()["discard"] == "success"
+    assert run.end() == "failed", run.states()
+    assert run.states()["rejected"] == "failed"
     assert run.states()["publish"] == "skipped"
     assert "nobody answered in time, so the plan is rejected" in log(run)
+    assert "nobody answered in time" in run.told("end")
     assert list(target.parent.glob(f"{target.name}*")) == []

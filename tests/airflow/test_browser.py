@@ -131,9 +131,10 @@ def test_a_plan_is_rejected_and_another_one_finds_nobody(pages: Pages, airflow: 
     pages.answer("Reject")
     for run, told in ((rejected, f"rejected by {USER}"), (late, "nobody answered in time, so the plan is rejected")):
         pages.open_run(run.run_id)
-        pages.wait_for_state("Success", PATIENCE_SECONDS)
+        pages.wait_for_state("Failed", PATIENCE_SECONDS)
         assert told in pages.log_of(run.run_id, "approve", told)
-        assert "removed 3 files" in pages.log_of(run.run_id, "discard", "removed")
+        assert "what was staged is removed (3 files)" in pages.log_of(run.run_id, "rejected", "removed")
+        assert "nothing was published: the plan was rejected" in pages.log_of(run.run_id, "end", "rejected")
     assert "Without an answer until" in pages.question_of(late.run_id, "approve")
     assert not pages.can_be_answered
     assert list(tmp_path.iterdir()) == []

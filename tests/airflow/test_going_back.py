@@ -134,7 +134,7 @@ def test_whatever_fails_the_job_runs_again_and_the_run_is_red(
     states = story.run.states()
     assert (states[task_id], states["go_back"], states["end"]) == ("failed", "success", "failed"), states
     assert is_back(story, cluster)
-    assert "was not rescaled; it runs again" in story.run.told("end")
+    assert "; the job 'counts' runs again" in story.run.told("end")
     assert cluster.job(story.job_id).ended
 
 
@@ -144,7 +144,7 @@ def test_a_rejected_plan_takes_the_job_back_and_leaves_nothing(stories: Stories,
     story.run.answer("Reject")
     assert story.run.end(_PATIENCE_SECONDS) == "failed"
     states = story.run.states()
-    assert (states["approve"], states["discard"], states["go_back"]) == ("success", "success", "success")
+    assert (states["approve"], states["rejected"], states["go_back"]) == ("success", "failed", "success")
     assert is_back(story, cluster)
 
 

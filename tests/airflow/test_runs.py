@@ -44,7 +44,9 @@ def succeeded(airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory) 
 def test_every_task_succeeds_at_the_first_try(succeeded: tuple[Run, str]) -> None:
     run, _ = succeeded
     ends = {task_id: (one["state"], one["try_number"]) for task_id, one in run.tasks().items()}
-    assert ends == {**dict.fromkeys((*TASKS, "approve"), ("success", 1)), "discard": ("skipped", 0)}
+    done = dict.fromkeys((*TASKS, "announce", "end"), ("success", 1))
+    assert ends == {**done, "approve": ("skipped", 1), "rejected": ("skipped", 0)}
+    assert "nobody has to approve the plan: the form does not ask for it" in run.told("approve")
 
 
 def test_the_log_of_the_plan_shows_what_will_be_moved(succeeded: tuple[Run, str]) -> None:
@@ -59,13 +61,29 @@ def test_the_asset_gets_an_event_that_says_where_the_result_lies(succeeded: tupl
     _, document = run.airflow.api("GET", f"/assets/events?source_run_id={run.run_id.replace('+', '%2B')}")
     (event,) = document["asset_events"]
     certificate = f"{target}.rescale/certificate.json"
-    assert (event["name"], event["source_dag_id"], event["source_task_id"]) == ("rescaled_savepoint", DAG_ID, "publish")
+    assert (event["name"], event["source_dag_id"], event["source_task_id"]) == (
+        "rescaled_savepoint",
+        DAG_ID,
+        "announce",
+    )
     extra = event["extra"]
     assert (extra["uri"], extra["certificate"]) == (target, certificate)
     assert extra["certificate_sha256"] == hashlib.sha256(read(certificate)).hexdigest()
     certified = json.loads(read(certificate))["candidate_sha256"]
     assert certified == hashlib.sha256(read(f"{target}/_metadata")).hexdigest()
     assert extra["shape"]["visits"] == {"parallelism": 3, "max_parallelism": 128}
+
+
+def test_a_published_run_that_is_repeated_is_green_and_gives_no_second_event(succeeded: tuple[Run, str]) -> None:
+    first, target = succeeded
+    again = first.airflow.trigger(**request(directory("2-clicks"), target, parallelism=3, require_approval=True))
+    assert again.end() == "success", again.states()
+    states = again.states()
+    assert (states["publish"], states["announce"], states["end"]) == ("success", "skipped", "success")
+    assert "the asset has the event of this result already" in again.told("announce")
+    assert "nobody has to approve the plan: it was carried out already" in again.told("approve")
+    _, document = first.airflow.api("GET", "/assets/events?limit=1000")
+    assert [event["extra"]["uri"] for event in document["asset_events"]].count(target) == 1
 
 
 def test_what_goes_from_task_to_task_is_small(succeeded: tuple[Run, str]) -> None:

@@ -217,6 +217,27 @@ def test_a_reader_that_goes_away_ends_it_without_a_word(words: list[str]) -> Non
     os.close(writing)
 
 
+@pytest.mark.parametrize(
+    ("where", "words", "resumes"),
+    [
+        ("inspect.open_snapshot", ["inspect", SOURCE], False),
+        ("run.prepared", ["run", SOURCE, "--target", "/t"], True),
+        ("discard.discard", ["discard", "/t"], True),
+    ],
+)
+def test_an_interrupted_command_says_whether_it_goes_on(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch, where: str, words: list[str], resumes: bool
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"rescale.cli.{where}", interrupted)
+    assert main(words) == 130
+    said = capsys.readouterr().err
+    assert said.startswith("interrupted")
+    assert ("the same command" in said) is resumes
+
+
 @pytest.mark.parametrize("command", ["inspect", "plan", "run", "validate", "diff", "discard"])
 def test_every_command_explains_itself(capsys: Captured, command: str) -> None:
     with pytest.raises(SystemExit) as ended:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rescale.cli.main import main
-from rescale.flink.metadata.entries import OperatorState, Subtask
+from rescale.flink.metadata.checkpoint_metadata import OperatorState, Subtask
 from rescale.flink.metadata.handles import (
     ChangelogHandle,
     HandleTag,

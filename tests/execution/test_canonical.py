@@ -44,7 +44,7 @@ def test_the_result_is_equal_to_the_savepoint_that_flink_took(
 @pytest.fixture
 def files_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """No stream lies inline, however small."""
-    monkeypatch.setattr("rescale.planning.pieces.INLINE_LIMIT", -1)
+    monkeypatch.setattr("rescale.planning.inline.INLINE_LIMIT", -1)
 
 
 @pytest.mark.usefixtures("files_only")

@@ -16,7 +16,7 @@ from typing import TypeVar
 import pytest
 
 from rescale.errors import RescaleError, SnapshotError
-from rescale.flink.metadata.entries import Metadata, OperatorState, Subtask
+from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask
 from rescale.flink.metadata.handles import FileStream, KeyGroupsHandle, RelativeFileStream, Stream
 from rescale.flink.metadata.reader import read_metadata
 from rescale.flink.metadata.writer import write_metadata

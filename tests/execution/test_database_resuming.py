@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rescale.flink.metadata.entries import OperatorState, Subtask, SubtaskState
+from rescale.flink.metadata.checkpoint_metadata import OperatorState, Subtask, SubtaskState
 from rescale.snapshot.opening import open_snapshot
 from support import warm
 from support.edited import edit, relocated

@@ -217,9 +217,9 @@ def test_discard_touches_nothing_foreign(case: Case) -> None:
 @pytest.mark.parametrize(
     ("where", "code"),
     [
-        ("half-keyed.json", 1),  # the driver of the reshuffle
+        ("handles-keyed.json", 1),  # the driver of the reshuffle
         ("put_part", 0),  # a Python worker, alone: Spark tries its task again
-        ("half-operator.json", 1),
+        ("handles-operator.json", 1),
         ("certificate.json", 1),
         ("_metadata", KILLED),
     ],

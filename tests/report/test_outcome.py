@@ -38,9 +38,9 @@ def test_the_certificate_has_a_row_for_each_operator() -> None:
         "records": None,
     }
     text = certificate_text({"verdict": "complete", "bytes": 1234, "operators": [proof]})
-    assert text.startswith("complete: 1 operator, 1.23 KB compared")
+    assert text.startswith("complete: 1 operator, 1.23 kB compared")
     row = text.splitlines()[-1].split()
-    assert row == ["counts", "3", "128", "7", "0", "1.23", "KB", "0123456789ab"]
+    assert row == ["counts", "3", "128", "7", "0", "1.23", "kB", "0123456789ab"]
 
 
 def test_the_certificate_tells_of_records_how_their_keys_hash() -> None:

@@ -6,7 +6,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from rescale.flink.metadata.entries import OperatorState, SubtaskState
+from rescale.flink.metadata.checkpoint_metadata import OperatorState, SubtaskState
 from rescale.flink.metadata.handles import ChangelogDelta, ChangelogHandle, InMemoryChangelogHandle, KeyGroupsHandle
 from rescale.flink.metadata.reader import read_metadata
 from rescale.flink.metadata.writer import write_metadata

@@ -41,6 +41,12 @@ class AirflowServer:
         """Status and document of an answer."""
         return self._ask(method, f"/api/v2{path}", document, {"Authorization": f"Bearer {self._token}"})
 
+    def ui(self, path: str) -> Any:
+        """What the pages themselves ask for."""
+        status, document = self._ask("GET", f"/ui{path}", None, {"Authorization": f"Bearer {self._token}"})
+        assert status == 200, document
+        return document
+
     def _ask(self, method: str, path: str, document: Any, headers: dict[str, str]) -> tuple[int, Any]:
         data = None if document is None else json.dumps(document).encode()
         headers = {**headers, "Content-Type": "application/json"}
@@ -107,6 +113,16 @@ class Run:
 
     def cancel(self) -> None:
         assert self.airflow.api("PATCH", self._path, {"state": "failed"})[0] == 200
+
+    def clear(self, **which: Any) -> None:
+        """Has its tasks done again, all of them or `which`."""
+        status, told = self.airflow.api("POST", f"{self._path}/clear", {"dry_run": False, **which})
+        assert status == 200, told
+
+    def mark(self, task_id: str, state: str) -> None:
+        """Gives a task another state, as a person may."""
+        status, told = self.airflow.api("PATCH", f"{self._path}/taskInstances/{task_id}", {"new_state": state})
+        assert status == 200, told
 
     def task(self, task_id: str) -> dict[str, Any]:
         """The task instance: `state`, `try_number`, `pid` and so on."""

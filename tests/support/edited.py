@@ -9,7 +9,7 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rescale.flink.metadata.entries import Metadata, OperatorState, Subtask
+from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask
 from rescale.flink.metadata.handles import (
     FileStream,
     IncrementalHandle,

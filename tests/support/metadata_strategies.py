@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from rescale.flink.metadata.entries import (
+from rescale.flink.metadata.checkpoint_metadata import (
     FIRST_VERSION_WITH_COORDINATORS,
     FIRST_VERSION_WITH_MERGED_CHANNELS,
     FIRST_VERSION_WITH_NAMES,

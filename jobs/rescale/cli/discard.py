@@ -12,6 +12,9 @@ from rescale.target.removal import discard
 SUMMARY = "remove what an unpublished run left"
 DESCRIPTION = "Removes files and claim of a run that did not publish. Never touches a published result, or other files."
 
+RESUMES = True
+"""After it was interrupted, the same command goes on."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="TARGET", help="the target of that run")

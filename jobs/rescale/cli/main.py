@@ -51,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
         name = command.__name__.rpartition(".")[2].replace("_", "-")
         sub = commands.add_parser(name, parents=[common], help=command.SUMMARY, description=command.DESCRIPTION)
         command.add_arguments(sub)
-        sub.set_defaults(execute=command.execute)
+        sub.set_defaults(execute=command.execute, resumes=getattr(command, "RESUMES", False))
     return root
 
 
@@ -69,15 +69,16 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _answered(words: Sequence[str]) -> int:
-    output = Output("json" if _asks_for_json(words) else "text")
+    output, resumes = Output("json" if _asks_for_json(words) else "text"), False
     try:
         arguments = parser().parse_args(words)
+        resumes = arguments.resumes
         return int(arguments.execute(arguments, output) or 0)
     except RescaleError as error:
         output.error(error)
         return error.exit_code
     except KeyboardInterrupt:
-        output.say("interrupted; the same command takes it up again")
+        output.say("interrupted; the same command takes it up again" if resumes else "interrupted")
         return 130
 
 

@@ -16,6 +16,9 @@ from rescale.target.publication import is_published, publish
 SUMMARY = "plan, move, validate, publish"
 DESCRIPTION = "Rescales a snapshot: nothing is visible to Flink in the target before everything was validated."
 
+RESUMES = True
+"""After it was interrupted, the same command goes on."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source(parser)

@@ -17,12 +17,16 @@ class Progress:
         self.step = step
         self.total = total
         self._started = self._said = time.monotonic()
+        self._done = -1
 
     def at(self, done: int) -> None:
-        """Says where the step is, unless it said so a moment ago."""
+        """Says where the step is, unless it said so a moment ago or is where it was."""
         now = time.monotonic()
-        if now - self._said >= _SECONDS_BETWEEN_LINES:
-            self._said = now
+        if now - self._said >= _SECONDS_BETWEEN_LINES and done > self._done:
+            self._said, self._done = now, done
+            if not done:
+                self.say(f"begun, {human_bytes(self.total)} to go")
+                return
             rate = done / (now - self._started)
             left = f", about {(self.total - done) / rate:.0f} s left" if rate else ""
             self.say(f"{human_bytes(done)} of {human_bytes(self.total)}{left}")

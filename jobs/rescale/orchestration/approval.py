@@ -2,8 +2,8 @@
 
 Airflow parks the asking task without a worker (`TaskAwaitingInput`). An answer that does not come in time counts as
 *Reject*: the scheduler gives the operator's default as the answer. What was staged is removed by a task of its own, so
-that trouble with the store does not ask the question again. A try that is lost takes its answer along: the next one
-asks again.
+that trouble with the store does not ask the question again; that task is red then, for a rejection shall be seen. A try
+that is lost takes its answer along: the next one asks again. Where nobody is asked the task is skipped.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ from airflow.sdk import Context
 
 from rescale.orchestration.access import storage_access
 from rescale.orchestration.attempts import ATTEMPTS, ended_by_our_errors
+from rescale.orchestration.rescale_task import skip_task
 from rescale.target.documents import load_plan, read_document
 from rescale.target.places import Places, places_of
 
 log = logging.getLogger(__name__)
 
+ASK = "approve"
+
 APPROVED = "approved"
-"""The key of the XCom that holds whether the plan may be carried out."""
+"""The key of the XCom that holds the answer: whether the plan is `approved`, and in `words` by whom."""
 
 
 class PlanApproval(ApprovalOperator):
@@ -44,8 +47,8 @@ class PlanApproval(ApprovalOperator):
     def execute(self, context: Context) -> Any:
         params, planned = context["params"], context["ti"].xcom_pull(task_ids=self.plan)
         if not params["require_approval"] or planned["published"]:
-            log.info("nobody has to approve the plan")
-            return self._go_on(context, approved=True)
+            reason = "it was carried out already" if planned["published"] else "the form does not ask for it"
+            skip_task(f"nobody has to approve the plan: {reason}")
         self.response_timeout = self._patience(params["approval_minutes"])
         with ended_by_our_errors(), storage_access(params["connection"]):
             self.body = _question(places_of(load_plan(planned["plan"])), datetime.now(UTC) + self.response_timeout)
@@ -55,22 +58,19 @@ class PlanApproval(ApprovalOperator):
         answer = HITLOperator.execute_complete(self, context, event)
         approved = answer["chosen_options"] == [self.APPROVE]
         if (user := answer["responded_by_user"]) is None:
-            log.warning("nobody answered in time, so the plan is rejected")
+            words = "nobody answered in time, so the plan is rejected"
         else:
-            log.info("%s by %s", "approved" if approved else "rejected", user["name"])
-        self._go_on(context, approved=approved)
+            words = f"{'approved' if approved else 'rejected'} by {user['name']}"
+        log.log(logging.INFO if approved else logging.WARNING, "%s", words)
+        context["ti"].xcom_push(APPROVED, {"approved": approved, "words": words})
+        tasks = self.get_direct_relatives(upstream=False)
+        self.skip(context["ti"], [task for task in tasks if (task.task_id == self.on_reject) == approved])
 
     def _patience(self, minutes: float) -> timedelta:
         patience = timedelta(minutes=minutes)
         if self.closes is None:
             return patience
         return min(patience, max(timedelta(), datetime.fromisoformat(self.closes) - datetime.now(UTC)))
-
-    def _go_on(self, context: Context, *, approved: bool) -> None:
-        """Skips what does not come next; this ends the task."""
-        context["ti"].xcom_push(APPROVED, approved)
-        tasks = self.get_direct_relatives(upstream=False)
-        self.skip(context["ti"], [task for task in tasks if (task.task_id == self.on_reject) == approved])
 
 
 def _question(places: Places, until: datetime) -> str:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
-from airflow.sdk import task
+from airflow.sdk import get_current_context, task
 from airflow.sdk.exceptions import AirflowSkipException
 
 from rescale.orchestration.access import storage_access
@@ -23,9 +23,15 @@ Answer = Callable[[Plan, Summary], Summary]
 """From a plan and a step's result document to what the task gives."""
 
 
+NOTHING_TO_DO = "nothing_to_do"
+"""The key of the XCom in which a task that skips itself says why; one that Airflow skips, or that is cancelled, has
+none."""
+
+
 def skip_task(reason: str) -> NoReturn:
     """Ends a task as skipped; Airflow alone would not tell why."""
     log.warning("%s", reason)
+    get_current_context()["ti"].xcom_push(NOTHING_TO_DO, reason)
     raise AirflowSkipException(reason)
 
 

@@ -9,8 +9,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from rescale.flink.slot import Slot
 from rescale.insight.key_group_sizes import evenness
-from rescale.planning.plan import OperatorPlan, Plan, Slot
+from rescale.planning.operator_plan import OperatorPlan
+from rescale.planning.plan import Plan
 from rescale.report.kafka import kafka_line
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.target.places import places_of
@@ -44,6 +46,8 @@ def plan_summary(plan: Plan, *, published: bool) -> dict[str, Any]:
     return _fitted(
         {
             "plan": places_of(plan).plan,
+            "digest": plan.digest,
+            "target": plan.target,
             "published": published,
             "bytes": plan.bytes_moved,
             "operators": len(plan.operators),

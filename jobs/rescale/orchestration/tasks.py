@@ -10,13 +10,16 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from airflow.sdk import Asset
+from airflow.sdk import Asset, TriggerRule
 
-from rescale.errors import UnsupportedError
+from rescale.errors import RequestError, UnsupportedError
+from rescale.orchestration.approval import APPROVED, ASK
 from rescale.orchestration.form import lines_of, refuse_unknown_fields, request_of
-from rescale.orchestration.rescale_task import Summary, rescale_task
+from rescale.orchestration.rescale_task import Summary, rescale_task, skip_task
 from rescale.orchestration.step_task import step_task
 from rescale.orchestration.summaries import certificate_summary, plan_summary, snapshot_summary
+from rescale.orchestration.telling import tell
+from rescale.orchestration.words import in_words_of_the_form
 from rescale.planning.plan import Plan
 from rescale.planning.prepare import prepare
 from rescale.process import Step
@@ -35,9 +38,18 @@ from rescale.target.documents import load_plan, read_document, store_plan_page
 from rescale.target.places import places_of
 from rescale.target.publication import is_published, publish
 from rescale.target.removal import discard
+from rescale.target.states import claimed_by
 
 RESCALED_SAVEPOINT = Asset(name="rescaled_savepoint", uri="rescale://published", group="rescale")
 """Gets an event with every publication; its extra says where the result and its certificate lie, and its shape."""
+
+PLAN, PUBLISH, ANNOUNCE = "plan", "publish", "announce"
+
+_MOST_EVENTS = 1000
+"""So far back an asset is searched for the event of a result."""
+
+_UNLESS_REJECTED = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS
+"""Where nobody is asked the approval is skipped, which would skip all that comes after it."""
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +63,7 @@ def _inspect(known: Known, params: Any = None, dag: Any = None) -> Summary:
     request = request_of(params, known)
     snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids)
     seen = inspection(snapshot, kafka_offsets(snapshot))
-    log.info("%s", inspection_text(seen))
+    tell(inspection_text(seen))
     _refuse_stopped_consumers(snapshot, lines_of(params, "without_offsets"))
     return snapshot_summary(snapshot, seen)
 
@@ -60,11 +72,11 @@ def _plan(known: Known, params: Any = None) -> Summary:
     """Decides everything, stores the plan beside the target and claims the target for it."""
     plan, snapshot, kafka = prepare(request_of(params, known))
     shown = detailed_summary(plan, snapshot, kafka)
-    log.info("%s", plan_text(shown))
+    tell(plan_text(shown))
     published = is_published(plan)
     if not published:
         claim(plan, accept_unconditional=params["accept_unconditional_publish"])
-        store_plan_page(plan, plan_markdown(shown))
+        store_plan_page(plan, in_words_of_the_form(plan_markdown(shown)))
     return plan_summary(plan, published=published)
 
 
@@ -72,44 +84,76 @@ def _certified(plan: Plan, certificate: Summary) -> Summary:
     return certificate_summary(certificate, places_of(plan).certificate)
 
 
-def _publish(planned: Summary, params: Any = None, outlet_events: Any = None) -> Summary:
+def _publish(planned: Summary, params: Any = None) -> Summary:
     """Puts the certified metadata into the target, in one write: from then on Flink can restore it."""
     plan = load_plan(planned["plan"])
     published = publish(plan, accept_unconditional=params["accept_unconditional_publish"])
     done = outcome(plan, published)
     digest = hashlib.sha256(read_document(places_of(plan).certificate)).hexdigest()
-    outlet_events[RESCALED_SAVEPOINT].extra = {
-        "uri": plan.target,
-        "source": plan.source,
-        "shape": _shape(plan),
-        "certificate": places_of(plan).certificate,
-        "certificate_sha256": digest,
-    }
     log.info("start the job: %s", done["start"])
     kept = {key: done[key] for key in ("target", "metadata_sha256", "certificate", "start")}
     return {**kept, "starting": plan.start._asdict(), "certificate_sha256": digest}
 
 
-def _discard(planned: Summary, params: Any = None) -> Summary:  # noqa: ARG001
-    """Removes what a run left whose plan was rejected."""
-    removed = discard(load_plan(planned["plan"]).target).removed
-    log.info("removed %s", counted(len(removed), "file"))
-    return {"removed": len(removed)}
+def _announce(
+    planned: Summary,
+    params: Any = None,  # noqa: ARG001
+    inlet_events: Any = None,
+    outlet_events: Any = None,
+) -> Summary:
+    """Gives the asset an event that says where the result lies, unless it has one of this result."""
+    extra = asset_extra(load_plan(planned["plan"]))
+    if extra in events_of(inlet_events, RESCALED_SAVEPOINT):
+        skip_task("the asset has the event of this result already")
+    outlet_events[RESCALED_SAVEPOINT].extra = extra
+    return {"asset": RESCALED_SAVEPOINT.name, "uri": extra["uri"]}
+
+
+def asset_extra(plan: Plan) -> dict[str, Any]:
+    """What the event of a published result says."""
+    return {
+        "uri": plan.target,
+        "source": plan.source,
+        "shape": _shape(plan),
+        "certificate": places_of(plan).certificate,
+        "certificate_sha256": hashlib.sha256(read_document(places_of(plan).certificate)).hexdigest(),
+    }
+
+
+def events_of(inlet_events: Any, asset: Asset) -> list[dict[str, Any]]:
+    """The extras of the newest events of an asset."""
+    newest = inlet_events[asset].ascending(False).limit(_MOST_EVENTS)
+    return [event.extra for event in newest]
+
+
+def _rejected(planned: Summary, params: Any = None, ti: Any = None) -> Summary:  # noqa: ARG001
+    """Removes what was staged for the plan, and fails: a rejection is no success."""
+    target, digest = planned["target"], planned["digest"]
+    removed = discard(target).removed if claimed_by(target) == digest else ()
+    words = ti.xcom_pull(task_ids=ASK, key=APPROVED)["words"]
+    raise RequestError(
+        "the plan was rejected; nothing was moved",
+        path=target,
+        found=words,
+        advice=f"what was staged is removed ({counted(len(removed), 'file')}): trigger another run",
+    )
 
 
 inspect = rescale_task(_inspect, "inspect", "Inspect the source")
-plan = rescale_task(_plan, "plan", "Plan")
+plan = rescale_task(_plan, PLAN, "Plan")
 reshuffle = step_task(
     Step.RESHUFFLE,
     "reshuffle_keyed_state",
     "Reshuffle keyed state",
     "Moves keyed state to the subtasks that will own its key groups.",
+    trigger_rule=_UNLESS_REJECTED,
 )
 redistribute = step_task(
     Step.REDISTRIBUTE,
     "redistribute_operator_state",
     "Redistribute operator state",
     "Deals operator state to the new subtasks by its distribution mode.",
+    trigger_rule=_UNLESS_REJECTED,
 )
 validate = step_task(
     Step.VALIDATE,
@@ -118,8 +162,11 @@ validate = step_task(
     "Reads source and result back from storage, compares them, and certifies what is there.",
     _certified,
 )
-publish_result = rescale_task(_publish, "publish", "Publish", multiple_outputs=True, outlets=[RESCALED_SAVEPOINT])
-discard_staged = rescale_task(_discard, "discard", "Discard a rejected plan")
+publish_result = rescale_task(_publish, PUBLISH, "Publish", multiple_outputs=True)
+announce = rescale_task(
+    _announce, ANNOUNCE, "Tell who waits for it", inlets=[RESCALED_SAVEPOINT], outlets=[RESCALED_SAVEPOINT]
+)
+rejected = rescale_task(_rejected, "rejected", "Plan rejected")
 
 
 def _refuse_stopped_consumers(snapshot: Snapshot, allowed: Sequence[str]) -> None:

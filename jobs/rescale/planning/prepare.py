@@ -1,4 +1,7 @@
-"""From a request to a plan: the one place where planning reads."""
+"""From a request to a plan: here the source is opened, and everything is read that a plan depends on.
+
+Nothing else in planning reads anything, but for `key_hashes`, which takes a sample of keys.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.heap import is_empty_group
 from rescale.flink.keyed.heap_timers import TimerService
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.flink.metadata.entries import Metadata, OperatorState
+from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState
 from rescale.flink.metadata.handles import DistributionMode, KeyedHandle
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.operator_state import OperatorStateHeader

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from rescale.flink.metadata.entries import OperatorState, SubtaskState
+from rescale.flink.metadata.checkpoint_metadata import OperatorState, SubtaskState
 from rescale.flink.metadata.handles import (
     ChangelogHandle,
     ChannelHandle,

@@ -10,7 +10,7 @@ from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from rescale.flink.keyed.heap_timers import BLOCK_HEAD, EMPTY_BLOCK_SIZE, TimerService, read_services, timer_header
 from rescale.flink.keyed.key_group_table import Framing, group_extents, may_be_canonical
-from rescale.flink.metadata.entries import OperatorState, SubtaskState
+from rescale.flink.metadata.checkpoint_metadata import OperatorState, SubtaskState
 from rescale.flink.metadata.handles import (
     ChangelogHandle,
     ChangelogStreamHandle,

@@ -13,7 +13,7 @@ from rescale.errors import UnsupportedError
 from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_published
 from rescale.flink.key_groups import key_group_of_hash, key_group_range
-from rescale.flink.metadata.entries import OperatorState, Subtask, SubtaskState
+from rescale.flink.metadata.checkpoint_metadata import OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.handles import HandleTag, KeyGroupsHandle, RelativeFileStream
 from rescale.snapshot.opening import open_snapshot
 from support.canonical import Record, read_group

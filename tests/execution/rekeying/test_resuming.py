@@ -59,12 +59,12 @@ def test_the_work_is_dealt_and_joined(case: Case) -> None:
 
 
 def writes_of_records(case: Case) -> list[int]:
-    """The numbers of the writes between the claim and the half: the others are those of every run."""
+    """The numbers of the writes between the claim and the handles: the others are those of every run."""
     target, faults = case.target(), case.faults()
     assert case.run(target, faults) == 0, warm.output(faults)
     calls = faults.calls()
     first = next(k for k, line in enumerate(calls, 1) if "-keyed-" in line)
-    last = next(k for k, line in enumerate(calls, 1) if "half-keyed" in line)
+    last = next(k for k, line in enumerate(calls, 1) if "handles-keyed" in line)
     return list(range(first, last + 1))
 
 

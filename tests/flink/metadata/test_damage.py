@@ -8,7 +8,7 @@ import tracemalloc
 import pytest
 
 from rescale.errors import RescaleError, SnapshotError, UnsupportedError
-from rescale.flink.metadata.entries import (
+from rescale.flink.metadata.checkpoint_metadata import (
     FIRST_VERSION_WITH_COORDINATORS,
     FIRST_VERSION_WITH_MERGED_CHANNELS,
     FIRST_VERSION_WITH_NAMES,

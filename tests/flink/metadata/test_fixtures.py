@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rescale.errors import SnapshotError
-from rescale.flink.metadata.entries import FIRST_VERSION_WITH_PROPERTIES
+from rescale.flink.metadata.checkpoint_metadata import FIRST_VERSION_WITH_PROPERTIES
 from rescale.flink.metadata.properties import SnapshotType, savepoint_properties, snapshot_type
 from rescale.flink.metadata.reader import read_keyed_handle, read_metadata, read_operator_handle
 from rescale.flink.metadata.writer import write_keyed_handle, write_metadata, write_operator_handle

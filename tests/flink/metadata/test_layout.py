@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rescale.flink.metadata.entries import MasterState, Subtask, SubtaskState
+from rescale.flink.metadata.checkpoint_metadata import MasterState, Subtask, SubtaskState
 from rescale.flink.metadata.handles import (
     ChangelogHandle,
     ChangelogStreamHandle,

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rescale.errors import SnapshotError, UnsupportedError
-from rescale.flink.metadata.entries import RELEASES, Metadata, Subtask, SubtaskState
+from rescale.flink.metadata.checkpoint_metadata import RELEASES, Metadata, Subtask, SubtaskState
 from rescale.flink.metadata.handles import (
     EmptySegmentStream,
     HandleTag,

@@ -20,7 +20,7 @@ from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.record_digest import StateDigest
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.operator_state import has_compressed_elements
-from rescale.planning.plan import Slot
+from rescale.flink.slot import Slot
 from rescale.snapshot.model import ElementStream, KeyedStream, Operator
 
 StateDigests = dict[str, StateDigest]

@@ -12,12 +12,12 @@ from rescale.errors import RescaleError, SnapshotError
 from rescale.execution.diff.found import BothFiles, Side
 from rescale.execution.sources.byte_digests import digest
 from rescale.execution.sources.chunks import runs
-from rescale.execution.sources.compression import decompressed
 from rescale.execution.sources.record_sources import RecordSource, SourceReader
 from rescale.execution.sources.spans import span
-from rescale.execution.writers.rewrite import WRONG_OFFSETS_ADVICE
+from rescale.flink.advice import WRONG_OFFSETS
 from rescale.flink.keyed.record_digest import RecordDigester, StateDigest
 from rescale.flink.keyed.records import framed_size
+from rescale.flink.snappy import decompressed
 from rescale.snapshot.locate import Extent
 
 
@@ -83,7 +83,7 @@ class Digester:
             else:
                 digests = [digest(content) for content in contents]
         except SnapshotError as error:
-            advice = WRONG_OFFSETS_ADVICE if unit.deflated and error.path is None else None
+            advice = WRONG_OFFSETS if unit.deflated and error.path is None else None
             raise error.located(path=files.uri(whole), state=unit.state, advice=advice) from None
         return ExtentDigests(unit.number, tuple(digests))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from rescale.planning.plan import Plan, Rekeying
+from rescale.planning.plan import Plan
+from rescale.planning.rekeying import Rekeying
 
 UNIT_SIZE = 64 * 1024 * 1024
 

@@ -75,9 +75,8 @@ def _streams(plan: Plan, totals: Mapping[int, Longs], ranges: Sequence[WriteRang
             j,
             stream,
             tuple(by_stream[i, stream.subtask]),
-            total[stream.first_key_group : stream.first_key_group + len(stream.key_groups)],
+            total[stream.covers.first : stream.covers.last + 1],
         )
         for i, total in totals.items()
-        for j, stream in enumerate(plan.operators[i].streams)
-        if stream.rekeyed
+        for j, stream in enumerate(plan.operators[i].rekeyed)
     ]

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 
 from rescale.execution.writers.protocol import WriteRange
 from rescale.flink.key_groups import key_group_range
-from rescale.planning.plan import OperatorPlan, Plan
+from rescale.planning.operator_plan import OperatorPlan
+from rescale.planning.plan import Plan
 
 RANGE_SIZE = 64 * 1024 * 1024
 """Bytes that a range should get: a task holds as much in memory while it writes."""

@@ -14,9 +14,10 @@ from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
 from rescale.flink.keyed.records import MOST_UNKNOWN_STATES
 from rescale.flink.serializers.snapshot import UnknownSerializer
+from rescale.planning.operator_plan import OperatorPlan
 from rescale.planning.piece_bytes import read_piece
-from rescale.planning.pieces import extent_of
-from rescale.planning.plan import OperatorPlan, Piece, Plan
+from rescale.planning.pieces import Piece, extent_of
+from rescale.planning.plan import Plan
 from rescale.snapshot.locate import Extent
 
 

@@ -19,7 +19,7 @@ from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import DistributionMode, HandleTag
 from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.operator_state import merge_operator_state_headers
-from rescale.planning.plan import Slot
+from rescale.flink.slot import Slot
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Database, ElementStream, KeyedStream, Operator, Snapshot
 from rescale.storage.locations import join

@@ -27,7 +27,7 @@ from rescale.execution.validation.coverage import (
 from rescale.execution.validation.record_compare import RecordCheck, RecordComparer, RecordTally
 from rescale.execution.validation.record_proof import RecordProof, record_proof
 from rescale.flink.metadata.handles import DistributionMode
-from rescale.planning.plan import Slot
+from rescale.flink.slot import Slot
 from rescale.snapshot.model import ElementStream, Operator, Snapshot
 from rescale.snapshot.opening import open_candidate
 from rescale.storage.store import open_store

@@ -25,7 +25,8 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from rescale.execution.tasks import Tasks
 from rescale.flink.arrays import Bytes, Longs
-from rescale.planning.plan import NewStream, OperatorPlan
+from rescale.planning.new_streams import RekeyedStream
+from rescale.planning.operator_plan import OperatorPlan
 from rescale.target.written_handles import WrittenHandle
 
 
@@ -101,14 +102,14 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class StreamToWrite:
-    """New stream number `number` of operator number `operator`, and its write ranges in order.
+    """Rekeyed stream number `number` of operator number `operator`, and its write ranges in order.
 
     `blocks` are the bytes of its blocks: a row for each of its key groups, a column for each state.
     """
 
     operator: int
     number: int
-    stream: NewStream
+    stream: RekeyedStream
     ranges: tuple[WriteRange, ...]
     blocks: Longs
 

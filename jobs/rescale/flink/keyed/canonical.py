@@ -11,6 +11,8 @@ record the walk stands, and at most four bytes of an unfinished number.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import numpy as np
 
 from rescale.errors import SnapshotError
@@ -57,3 +59,10 @@ class StateIdTranslator:
 
         if self._state[id_loop.PHASE] != id_loop.AT_END or self._carried:
             raise SnapshotError("a key group ends inside a record", offset=self._position)
+
+
+def translated(chunks: Iterable[bytes | memoryview], table: tuple[int, ...]) -> Iterator[bytes]:
+    """The bytes of one canonical key group, not compressed, with every state id looked up in `table`."""
+    translator = StateIdTranslator(table)
+    yield from map(translator.feed, chunks)
+    translator.finish()

@@ -11,7 +11,7 @@ from rescale.errors import RescaleError, UnsupportedError
 from rescale.flink.binary import ByteReader, ByteWriter
 from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.flink.metadata.channel_handles import INPUT_TYPES, OUTPUT_TYPES, read_channels, write_channels
-from rescale.flink.metadata.entries import (
+from rescale.flink.metadata.checkpoint_metadata import (
     FIRST_VERSION_WITH_COORDINATORS,
     FIRST_VERSION_WITH_NAMES,
     OperatorState,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rescale.errors import UnsupportedError
 from rescale.flink.binary import ByteWriter
-from rescale.flink.metadata.entries import (
+from rescale.flink.metadata.checkpoint_metadata import (
     FIRST_VERSION_WITH_PROPERTIES,
     MAGIC,
     MASTER_STATE_MAGIC,

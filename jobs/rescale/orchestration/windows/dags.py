@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from airflow.sdk import DAG, chain
 
+from rescale.orchestration.ending import end_task
 from rescale.orchestration.graph import rescale_graph
 from rescale.orchestration.job.graph import job_graph
-from rescale.orchestration.windows.tasks import OPEN, close_window, open_window, window_asset
+from rescale.orchestration.job.tasks import LOOK, job_end_task
+from rescale.orchestration.tasks import ANNOUNCE
+from rescale.orchestration.windows.tasks import CLOSE, OPEN, close_window, open_window, window_asset
 from rescale.orchestration.windows.window import Window
 
 
@@ -25,10 +28,14 @@ def window_dag(window: Window) -> DAG:
     ) as dag:
         opened = open_window(window, asset)
         if window.of_a_job:
-            done = job_graph(opened, target=_of_opened("target"), closes=_of_opened("closes"))
+            way = job_graph(opened, target=_of_opened("target"), closes=_of_opened("closes"))
+            ended = job_end_task([OPEN, LOOK], [CLOSE])
         else:
-            _, done = rescale_graph(opened, closes=_of_opened("closes"))
-        chain(done, close_window(opened, asset))
+            way = rescale_graph(opened, closes=_of_opened("closes"))
+            ended = end_task([OPEN], then=[ANNOUNCE, CLOSE])
+        closed = close_window(opened, asset)
+        chain(way.published, closed)
+        chain([*way.last, closed], ended)
     return dag
 
 

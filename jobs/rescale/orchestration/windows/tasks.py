@@ -17,12 +17,13 @@ from airflow.sdk import Asset
 from rescale.orchestration.rescale_task import Summary, rescale_task, skip_task
 from rescale.orchestration.windows.closing import closing
 from rescale.orchestration.windows.newest import newest_savepoint
-from rescale.orchestration.windows.window import Window, target_of
+from rescale.orchestration.windows.targets import target_of
+from rescale.orchestration.windows.window import Window
 from rescale.storage.locations import normalise
 
 log = logging.getLogger(__name__)
 
-OPEN = "open_window"
+OPEN, CLOSE = "open_window", "close_window"
 
 _LAST = "last"
 
@@ -40,7 +41,7 @@ def open_window(window: Window, asset: Asset) -> Any:
 
 def close_window(opened: Any, asset: Asset) -> Any:
     """The task that writes down what was rescaled."""
-    return rescale_task(_close, "close_window", "Remember what was rescaled", outlets=[asset])(opened)
+    return rescale_task(_close, CLOSE, "Remember what was rescaled", outlets=[asset])(opened)
 
 
 def _open(

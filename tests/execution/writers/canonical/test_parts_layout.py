@@ -14,13 +14,13 @@ from rescale.execution.writers.canonical.canonical_writer import merged
 from rescale.execution.writers.canonical.parts_layout import (
     Merge,
     PartsWork,
-    number_of_parts,
-    part_size_of,
     stream_parts,
 )
 from rescale.execution.writers.canonical.range_parts import RangeParts
+from rescale.execution.writers.parts import number_of_parts, part_size
 from rescale.execution.writers.protocol import WriteRange
 from rescale.planning.plan import Plan
+from rescale.storage.contract import PartLimits
 from rescale.target.places import places_of
 from support import snapshots
 from support.pipeline import plan_rescale
@@ -92,6 +92,10 @@ def written(plan: Plan, planned: Sequence[PartsWork], content: bytes, chunk: int
     return store
 
 
+def limits(smallest: int) -> PartLimits:
+    return PartLimits(smallest, 10_000)
+
+
 sizes = st.lists(st.one_of(st.integers(0, 60), st.integers(0, 3)), min_size=2, max_size=12).filter(any)
 
 
@@ -102,7 +106,7 @@ def test_every_byte_is_written_once_and_in_its_place(
     part_size = max(part_size, smallest)
     plan = plan_with(part_size)
     content = bytes(i % 251 for i in range(sum(sizes)))
-    planned = stream_parts(plan, 0, "stream", TOKEN, ranges(sizes), smallest)
+    planned = stream_parts(plan, 0, "stream", TOKEN, ranges(sizes), limits(smallest))
     assert [work.size for work in planned] == [size for size in sizes if size], "nothing else is a range's work"
     assert [work.first for work in planned] == [i == 0 for i in range(len(planned))]
     parts = written(plan, planned, content, chunk).parts
@@ -119,7 +123,7 @@ def test_every_byte_is_written_once_and_in_its_place(
 
 
 def test_small_ranges_are_staged_and_large_ones_are_not() -> None:
-    planned = stream_parts(plan_with(10), 0, "stream", TOKEN, ranges([3, 3, 3, 50, 10, 4, 45, 2]), 10)
+    planned = stream_parts(plan_with(10), 0, "stream", TOKEN, ranges([3, 3, 3, 50, 10, 4, 45, 2]), limits(10))
     staging = places_of(plan_with(10)).staging
     assert [work.staged for work in planned] == [3, 3, 3, 10, 0, 4, 10, 0]
     assert [(merge.part, merge.offset, len(merge.staged)) for merge in merges(planned)] == [(1, 0, 4), (7, 69, 2)]
@@ -131,14 +135,14 @@ def test_two_runs_of_a_plan_stage_in_different_places() -> None:
     """They may have cut the stream elsewhere."""
     places = []
     for token, sizes in (("one", [3, 20, 9, 9]), ("another", [4, 19, 9, 9])):
-        planned = stream_parts(plan_with(10), 0, "stream", token, ranges(sizes), 10)
+        planned = stream_parts(plan_with(10), 0, "stream", token, ranges(sizes), limits(10))
         places.append({uri for merge in merges(planned) for uri in merge.staged})
     assert all(places)
     assert not places[0] & places[1]
 
 
 def test_a_store_that_takes_parts_of_any_size_has_nothing_staged() -> None:
-    planned = stream_parts(plan_with(10), 0, "stream", TOKEN, ranges([3, 3, 0, 50, 1]), 1)
+    planned = stream_parts(plan_with(10), 0, "stream", TOKEN, ranges([3, 3, 0, 50, 1]), limits(1))
     assert merges(planned) == []
     assert [(work.part, work.offset, work.staged) for work in planned] == [
         (1, 0, 0),
@@ -158,11 +162,11 @@ def test_s3_gets_no_more_parts_than_it_takes(sizes: list[int], times: int, shuff
     """Ranges of all sizes, tens of thousands of them."""
     sizes = sizes * times if shuffled else sorted(sizes * times)
     plan = plan_with(16 * MIB)
-    planned = stream_parts(plan, 0, "stream", TOKEN, ranges(sizes), 5 * MIB)
-    part_size = part_size_of(plan, sum(sizes))
+    planned = stream_parts(plan, 0, "stream", TOKEN, ranges(sizes), limits(5 * MIB))
+    size = part_size(plan, sum(sizes))
     last = max(
         [merge.part for merge in merges(planned)]
-        + [work.part + number_of_parts(work.size - work.staged, part_size) - 1 for work in planned],
+        + [work.part + number_of_parts(work.size - work.staged, size) - 1 for work in planned],
         default=0,
     )
     assert last <= 10_000
@@ -170,5 +174,5 @@ def test_s3_gets_no_more_parts_than_it_takes(sizes: list[int], times: int, shuff
 
 def test_parts_of_a_range_are_alike_but_for_the_last() -> None:
     assert [number_of_parts(size, 10) for size in (0, 1, 9, 10, 19, 20, 29, 30)] == [0, 1, 1, 1, 1, 2, 2, 3]
-    assert part_size_of(plan_with(16 * MIB), 1 << 30) == 16 * MIB
-    assert part_size_of(plan_with(16 * MIB), 1 << 40) == -(-(1 << 40) // 5000)
+    assert part_size(plan_with(16 * MIB), 1 << 30) == 16 * MIB
+    assert part_size(plan_with(16 * MIB), 1 << 40) == -(-(1 << 40) // 5000)

@@ -16,20 +16,22 @@ import numpy as np
 from rescale.errors import IntegrityError, SnapshotError, StoreError
 from rescale.execution.progress import Progress
 from rescale.execution.side_by_side import side_by_side
-from rescale.execution.sources.compression import compressed
 from rescale.execution.tasks import Tasks
 from rescale.execution.writers.canonical.block_framing import by_key_group, framed, framed_lengths
 from rescale.execution.writers.canonical.converted import convert_databases
-from rescale.execution.writers.canonical.parts_layout import Merge, PartsWork, part_size_of, stream_parts
+from rescale.execution.writers.canonical.parts_layout import Merge, PartsWork, stream_parts
 from rescale.execution.writers.canonical.range_parts import RangeParts, WrittenParts
+from rescale.execution.writers.files import begun_in_parts, stream_uri
 from rescale.execution.writers.handles import WrittenStream, written_handle
-from rescale.execution.writers.move import begun_in_parts, stream_uri
+from rescale.execution.writers.parts import part_limits, part_size
 from rescale.execution.writers.protocol import Blocks, RecordOrder, StreamToWrite
 from rescale.execution.writers.sink import StreamSink
 from rescale.flink.arrays import Longs
+from rescale.flink.snappy import compressed
+from rescale.planning.inline import InlineBudget
+from rescale.planning.operator_plan import OperatorPlan
 from rescale.planning.piece_bytes import piece_chunks
-from rescale.planning.pieces import InlineBudget
-from rescale.planning.plan import OperatorPlan, Plan
+from rescale.planning.plan import Plan
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
 from rescale.target.places import places_of
@@ -70,9 +72,9 @@ class CanonicalWriter:
                 continue
             sizes = _range_sizes(stream, lengths)
             if is_inline or len(sizes) == 1:
-                part_size = part_size_of(self.plan, sizes[0])
+                size_of_parts = part_size(self.plan, sizes[0])
                 works += (
-                    PartsWork(one, stream.number, i == 0, size, part_size, inline=is_inline)
+                    PartsWork(one, stream.number, i == 0, size, size_of_parts, inline=is_inline)
                     for i, (one, size) in enumerate(zip(stream.ranges, sizes, strict=True))
                 )
             else:
@@ -81,15 +83,15 @@ class CanonicalWriter:
             lambda one: begun_in_parts(self.plan, self.plan.operators[one.operator], one.stream),
             [stream for stream, _ in in_parts],
         )
-        smallest = open_store(self.plan.target).smallest_part
+        limits = part_limits(self.plan)
         for (stream, sizes), token in zip(in_parts, begun, strict=True):
             filled = list(zip(stream.ranges, sizes, strict=True))
-            works += stream_parts(self.plan, stream.number, name(self._uri(stream)), token, filled, smallest)
+            works += stream_parts(self.plan, stream.number, name(self._uri(stream)), token, filled, limits)
         return works
 
     def write(self, work: PartsWork, blocks: Blocks) -> WrittenParts:
         operator = self.plan.operators[work.range.operator]
-        stream = operator.streams[work.stream]
+        stream = operator.rekeyed[work.stream]
         uri = stream_uri(self.plan, operator, stream)
         sink: StreamSink | RangeParts
         if work.token:
@@ -97,9 +99,9 @@ class CanonicalWriter:
         else:
             sink = StreamSink(uri, places_of(self.plan).staging, work.part_size, inline=work.inline)
         if work.first:
-            for chunk in piece_chunks(self.plan, stream.pieces):
+            for chunk in piece_chunks(self.plan, [stream.header]):
                 sink.write(chunk)
-        lengths = [0] * len(stream.key_groups)
+        lengths = [0] * stream.key_groups
         if stream.compressed:
             for key_group, part in by_key_group(blocks):
                 before = sink.size
@@ -183,7 +185,7 @@ def merged(plan: Plan, merge: Merge) -> tuple[Merge, str]:
             advice="run the same command again when the other has ended: it resumes",
         ) from None
     operator = plan.operators[merge.operator]
-    uri = stream_uri(plan, operator, operator.streams[merge.stream])
+    uri = stream_uri(plan, operator, operator.rekeyed[merge.stream])
     return merge, store.put_part(uri, merge.token, merge.part, merge.offset, data)
 
 

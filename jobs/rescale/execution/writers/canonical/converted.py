@@ -11,24 +11,26 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from typing import Protocol
 
 from rescale.errors import RescaleError
 from rescale.execution.progress import Progress
 from rescale.execution.sources.chunks import Chunk
-from rescale.execution.sources.compression import compressed
 from rescale.execution.sources.database_records import database_of_snapshot
 from rescale.execution.sources.planned_records import planned_operator, read_header
 from rescale.execution.tasks import Tasks
-from rescale.execution.writers.canonical.parts_layout import part_size_of
+from rescale.execution.writers.files import stream_uri
 from rescale.execution.writers.handles import WrittenStream, written_handle
-from rescale.execution.writers.move import stream_uri
-from rescale.execution.writers.sink import StreamSink
+from rescale.execution.writers.parts import part_size
+from rescale.execution.writers.sink import Sink, StreamSink
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import understood
+from rescale.flink.snappy import compressed
+from rescale.planning.new_streams import RekeyedStream
+from rescale.planning.operator_plan import OperatorPlan
 from rescale.planning.piece_bytes import piece_chunks
 from rescale.planning.pieces import extent_of
-from rescale.planning.plan import NewStream, OperatorPlan, Plan, RekeyedDatabase
+from rescale.planning.plan import Plan
+from rescale.planning.rekeying import RekeyedDatabase
 from rescale.rocksdb.framed_rows import KeyGroupReader
 from rescale.storage.locations import name
 from rescale.target.places import places_of
@@ -45,8 +47,7 @@ def convert_databases(
     units = [
         (_expected_size(plan.operators[i], stream), (i, j))
         for i in operators
-        for j, stream in enumerate(plan.operators[i].streams)
-        if stream.rekeyed
+        for j, stream in enumerate(plan.operators[i].rekeyed)
     ]
     progress = Progress("read databases and write key groups", sum(weight for weight, _ in units))
     return tasks.run(partial(_converted, plan, there), units, progress)
@@ -54,14 +55,14 @@ def convert_databases(
 
 def _converted(plan: Plan, there: Mapping[str, int], unit: tuple[int, int]) -> WrittenHandle:
     operator = plan.operators[unit[0]]
-    stream = operator.streams[unit[1]]
+    stream = operator.rekeyed[unit[1]]
     try:
         return written_handle(plan, operator, _written(plan, operator, stream, there))
     except RescaleError as error:
         raise error.located(operator=operator.label) from None
 
 
-def _written(plan: Plan, operator: OperatorPlan, stream: NewStream, there: Mapping[str, int]) -> WrittenStream:
+def _written(plan: Plan, operator: OperatorPlan, stream: RekeyedStream, there: Mapping[str, int]) -> WrittenStream:
     uri = stream_uri(plan, operator, stream)
     conversion = _Conversion(plan, operator, stream)
     if name(uri) in there:
@@ -69,21 +70,15 @@ def _written(plan: Plan, operator: OperatorPlan, stream: NewStream, there: Mappi
         lengths = conversion.write(found)
         if found.size == there[name(uri)]:
             return WrittenStream(stream, found.size, lengths, None)
-    part_size = part_size_of(plan, _expected_size(operator, stream))
-    sink = StreamSink(uri, places_of(plan).staging, part_size, inline=False)
+    size = part_size(plan, _expected_size(operator, stream))
+    sink = StreamSink(uri, places_of(plan).staging, size, inline=False)
     lengths = conversion.write(sink)
     sink.close()
     return WrittenStream(stream, sink.size, lengths, None)
 
 
-def _expected_size(operator: OperatorPlan, stream: NewStream) -> int:
-    return sum(operator.expected_key_groups[stream.first_key_group :][: len(stream.key_groups)])
-
-
-class _Sink(Protocol):
-    size: int
-
-    def write(self, data: Chunk) -> None: ...
+def _expected_size(operator: OperatorPlan, stream: RekeyedStream) -> int:
+    return sum(operator.expected_key_groups[stream.first_key_group :][: stream.key_groups])
 
 
 class _Size:
@@ -102,17 +97,17 @@ class _Conversion:
 
     plan: Plan
     operator: OperatorPlan
-    stream: NewStream
+    stream: RekeyedStream
     reader: KeyGroupReader = field(init=False)
 
     def __post_init__(self) -> None:
         self.reader = KeyGroupReader(self.operator.max_parallelism)
 
-    def write(self, sink: _Sink) -> tuple[int, ...]:
+    def write(self, sink: Sink) -> tuple[int, ...]:
         """Writes the header and all key groups; returns the lengths of these, -1 for those without rows."""
-        for chunk in piece_chunks(self.plan, self.stream.pieces):
+        for chunk in piece_chunks(self.plan, [self.stream.header]):
             sink.write(chunk)
-        lengths = [-1] * len(self.stream.key_groups)
+        lengths = [-1] * self.stream.key_groups
         for key_group, pieces in groupby(self._pieces(), key=itemgetter(0)):
             before = sink.size
             framed = (piece for _, piece in pieces)
@@ -126,7 +121,7 @@ class _Conversion:
         """(key group, bytes) in order, from one database after the other."""
         rekeying = self.operator.rekeying
         assert rekeying is not None
-        first, last = self.stream.first_key_group, self.stream.first_key_group + len(self.stream.key_groups) - 1
+        first, last = self.stream.covers.first, self.stream.covers.last
         for database in sorted(rekeying.databases, key=lambda one: one.key_groups):
             own = max(first, database.key_groups[0]), min(last, database.key_groups[1])
             if own[0] <= own[1]:

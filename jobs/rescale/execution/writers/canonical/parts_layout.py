@@ -9,13 +9,12 @@ import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from rescale.execution.writers.parts import number_of_parts, part_size
 from rescale.execution.writers.protocol import WriteRange
 from rescale.planning.plan import Plan
+from rescale.storage.contract import PartLimits
 from rescale.storage.locations import join
 from rescale.target.places import places_of
-
-_MOST_PARTS = 10_000
-"""As many as S3 allows."""
 
 
 class Merge(NamedTuple):
@@ -52,12 +51,12 @@ class PartsWork(NamedTuple):
 
 
 def stream_parts(
-    plan: Plan, stream: int, name: str, token: str, ranges: Sequence[tuple[WriteRange, int]], smallest: int
+    plan: Plan, stream: int, name: str, token: str, ranges: Sequence[tuple[WriteRange, int]], limits: PartLimits
 ) -> list[PartsWork]:
-    """How ranges of (range, bytes) become the parts of a file; all but the last have `smallest` bytes at least."""
+    """How ranges of (range, bytes) become the parts of a file; of what sizes, `limits` say."""
     total = sum(size for _, size in ranges)
-    part_size = part_size_of(plan, total)
-    smallest = max(smallest, -(-total // _MOST_PARTS))
+    size_of_parts = part_size(plan, total)
+    smallest = max(limits.smallest, -(-total // limits.most))
     works: list[PartsWork] = []
     waiting: list[str] = []
     part, offset, waiting_size = 1, 0, 0
@@ -66,7 +65,7 @@ def stream_parts(
         is_last = i == len(filled) - 1
         staged, staging, merge = 0, "", None
         if waiting or (size < smallest and not is_last):
-            staged = size if size < 2 * part_size else part_size
+            staged = size if size < 2 * size_of_parts else size_of_parts
             staging = _staging(plan, name, token, one)
             waiting.append(staging)
             waiting_size += staged
@@ -79,7 +78,7 @@ def stream_parts(
                 stream,
                 i == 0,
                 size,
-                part_size,
+                size_of_parts,
                 token=token,
                 part=part,
                 offset=offset,
@@ -88,7 +87,7 @@ def stream_parts(
                 merge=merge,
             )
         )
-        part += number_of_parts(size - staged, part_size)
+        part += number_of_parts(size - staged, size_of_parts)
         offset += size - staged
     return works
 
@@ -96,13 +95,3 @@ def stream_parts(
 def _staging(plan: Plan, name: str, token: str, of: WriteRange) -> str:
     """A place that no other run of the plan has, whose ranges may be cut elsewhere."""
     return join(places_of(plan).staging, f"{name}-{hashlib.sha256(token.encode()).hexdigest()[:16]}-{of.first}")
-
-
-def part_size_of(plan: Plan, size: int) -> int:
-    """For a stream of `size` bytes: half as many parts as may be, for a range may end in one that is half as large."""
-    return max(plan.part_size, -(-size // (_MOST_PARTS // 2)))
-
-
-def number_of_parts(size: int, part_size: int) -> int:
-    """Parts of `part_size` bytes, the last one of up to twice as many, so that none is small."""
-    return max(1, size // part_size) if size else 0

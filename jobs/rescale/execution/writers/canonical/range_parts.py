@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rescale.execution.sources.chunks import Chunk
-from rescale.execution.writers.canonical.parts_layout import PartsWork, number_of_parts
+from rescale.execution.writers.canonical.parts_layout import PartsWork
+from rescale.execution.writers.parts import number_of_parts
 from rescale.storage.store import open_store
 
 
