@@ -15,7 +15,7 @@ from rescale.execution.steps import validate_published
 from rescale.execution.writers.canonical.canonical_writer import CanonicalWriter
 from rescale.snapshot.opening import open_snapshot
 from support import snapshots
-from support.pipeline import execute, execute_without_spark, plan_rescale, shared_spark
+from support.pipeline import execute, execute_without_spark, plan_rescale
 
 WITH_TWIN = sorted(
     folder.name
@@ -38,7 +38,7 @@ def test_the_result_is_equal_to_the_savepoint_that_flink_took(
     execute_without_spark(plan)
     twin = open_snapshot(str(snapshots.FIXTURES / name / "canonical"))
     assert validate_published(source, target, [], [], Loop())["verdict"] == "complete"
-    assert diff_snapshots(twin, open_snapshot(target), shared_spark()).equal
+    assert diff_snapshots(twin, open_snapshot(target), Loop()).equal
 
 
 @pytest.fixture

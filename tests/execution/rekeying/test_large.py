@@ -31,6 +31,7 @@ from support.java_values import HASHABLE_LEAVES, long_code
 from support.pipeline import execute, execute_without_spark, plan_rescale
 from support.rekeyed import assert_rekeyed
 from support.s3 import S3Server
+from support.slow import slow
 from support.snapshot_bytes import LONG, VOID_NAMESPACE, keyed_header
 
 MIB = 1 << 20
@@ -54,7 +55,7 @@ def skewed(directory: Path) -> str:
     return written.write_savepoint(directory, header, groups, 4, 128)
 
 
-@pytest.fixture(scope="module", params=["even", "skewed"])
+@pytest.fixture(scope="module", params=[slow("even"), "skewed"])
 def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     """A savepoint of 11 or 12 MiB in four files."""
     directory = tmp_path_factory.mktemp("large") / "savepoint"

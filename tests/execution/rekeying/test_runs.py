@@ -23,6 +23,7 @@ from rescale.target.places import places_of
 from support import snapshots
 from support.pipeline import execute, execute_without_spark, plan_rescale
 from support.rekeyed import assert_rekeyed
+from support.slow import slow
 
 MIB = 1 << 20
 NAMES = ["2-canonical-hashmap", "2-lazy", "2-lazy-compressed", "1.20-clicks", "2-windows", "2-sql", "1.15.4-clicks"]
@@ -75,7 +76,7 @@ def remove(plan: Plan) -> None:
 
 @pytest.mark.parametrize("snapshot", NAMES)
 @pytest.mark.parametrize(("parallelism", "maximum"), [("3", "1000"), ("2", "8"), ("7", "129"), ("1", "32768")])
-@pytest.mark.parametrize("inline", [True, False])
+@pytest.mark.parametrize("inline", [True, slow(False)])
 def test_every_record_gets_its_place(
     snapshot: str, parallelism: str, maximum: str, inline: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,7 +98,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(directory)
 
 
-@pytest.mark.parametrize("maximum", ["64", "1000"])
+@pytest.mark.parametrize("maximum", [slow("64"), "1000"])
 def test_spark_and_a_loop_write_the_same(maximum: str, large: str, tmp_path: Path) -> None:
     plan = plan_rescale(large, str(tmp_path / "target"), ["3"], max_parallelism=[maximum])
     execute(plan)

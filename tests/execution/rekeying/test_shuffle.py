@@ -24,6 +24,7 @@ from rescale.target.places import places_of
 from support.faults import Faults
 from support.pipeline import execute, plan_rescale, shared_spark
 from support.rekeyed import assert_rekeyed
+from support.slow import slow
 
 MIB = 1 << 20
 
@@ -96,7 +97,7 @@ def fail_while_writing(fail: Callable[[], None]) -> Callable[..., Any]:
 FAILURES = {"SortSide": fail_while_reading, "WriteSide": fail_while_writing}
 
 
-@pytest.mark.parametrize(("side", "times"), [("SortSide", 1), ("WriteSide", 3)])
+@pytest.mark.parametrize(("side", "times"), [slow("SortSide", 1), ("WriteSide", 3)])
 def test_a_lost_task_is_done_again(
     side: str, times: int, plan: Plan, tries: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,6 +107,7 @@ def test_a_lost_task_is_done_again(
     assert_rekeyed(plan.source, plan.target)
 
 
+@pytest.mark.slow
 def test_what_fails_always_is_worth_another_run(plan: Plan, tries: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(rekeying_run, "WriteSide", fail_while_writing(failing(tries, 1000)))
