@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rescale.errors import IntegrityError, RescaleError, SnapshotError
-from rescale.execution.sources.record_sources import RecordSource, SourceReader
+from rescale.execution.sources.record_sources import RecordSource, SourceReader, TimerPlace
 from rescale.execution.validation.key_counter import KeyCounter
 from rescale.flink.keyed.composite_key import composite_keys
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
@@ -32,7 +32,10 @@ class RecordCheck(NamedTuple):
 
 
 class RecordTally(NamedTuple):
-    """What a check saw: digests by the name of the state, key groups, their bytes, different keys at least."""
+    """What a check saw: digests by the name of the state, key groups, their bytes, different keys at least.
+
+    `of_timers`: it was of timers that lie apart from the rest of the state.
+    """
 
     operator: int
     in_result: bool
@@ -40,6 +43,7 @@ class RecordTally(NamedTuple):
     groups: int
     size: int
     keys: int
+    of_timers: bool
     doubled: bool
 
 
@@ -85,5 +89,12 @@ class RecordComparer:
         batches.check_all_read(accounted)
         states = {name: digest for name, digest in zip(names, digester.digests(), strict=True) if digest.records}
         return RecordTally(
-            check.operator, check.in_result, states, of.key_groups_counted, of.size, counter.count, check.doubled
+            check.operator,
+            check.in_result,
+            states,
+            of.key_groups_counted,
+            of.size,
+            counter.count,
+            isinstance(of.place, TimerPlace),
+            check.doubled,
         )
