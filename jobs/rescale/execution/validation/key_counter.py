@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
+
+from rescale.flink.arrays import Codes
 
 MOST_KEYS_COUNTED = 100_000
 _TABLE_SIZE = 1 << 18
@@ -14,7 +15,7 @@ class KeyCounter:
         self.count = 0
         self._table = np.full(_TABLE_SIZE, -1, np.int64)
 
-    def add(self, codes: npt.NDArray[np.int32]) -> None:
-        from rescale.execution.rekeying import loops
+    def add(self, codes: Codes) -> None:
+        from rescale.execution.validation import counting_loop
 
-        self.count = loops.count_distinct(codes, self._table, self.count, MOST_KEYS_COUNTED)
+        self.count = counting_loop.count_distinct(codes, self._table, self.count, MOST_KEYS_COUNTED)

@@ -12,10 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from big_savepoint import write_savepoint
-from rescale.execution.rekeying import lanes as lanes_module
 from rescale.execution.rekeying import read_units as units_module
-from rescale.execution.rekeying.lanes import Lane, plan_lanes
+from rescale.execution.rekeying import write_ranges
 from rescale.execution.rekeying.read_units import read_units
+from rescale.execution.rekeying.write_ranges import plan_write_ranges
+from rescale.execution.writers.canonical.canonical_writer import CanonicalWriter
+from rescale.execution.writers.protocol import WriteRange
 from rescale.flink.key_groups import key_group_range
 from rescale.planning.plan import Plan
 from support import snapshots
@@ -29,7 +31,7 @@ SHAPES = [(1, 1000), (3, 64), (7, 32768), (2, 24)]
 @pytest.fixture(scope="module")
 def planned(tmp_path_factory: pytest.TempPathFactory) -> Planned:
     """The plan for a snapshot, a parallelism, and a max parallelism."""
-    big = tmp_path_factory.mktemp("lanes") / "big"
+    big = tmp_path_factory.mktemp("ranges") / "big"
     write_savepoint(big, 2 << 20, value_size=1000)
 
     @cache
@@ -44,11 +46,15 @@ def rekeyed(plan: Plan) -> list[int]:
     return [i for i, operator in enumerate(plan.operators) if operator.rekeying is not None]
 
 
+def ranges_of(plan: Plan, cores: int) -> list[WriteRange]:
+    return plan_write_ranges(plan, rekeyed(plan), CanonicalWriter(plan).may_cut, cores)
+
+
 @pytest.mark.parametrize("name", SOURCES)
 @pytest.mark.parametrize(("parallelism", "max_parallelism"), SHAPES)
 @pytest.mark.parametrize("cores", [1, 2, 64])
 @pytest.mark.parametrize("size", [1, 5000, 1 << 40])
-def test_lanes_make_up_every_stream(
+def test_ranges_make_up_every_stream(
     name: str,
     parallelism: int,
     max_parallelism: int,
@@ -57,49 +63,49 @@ def test_lanes_make_up_every_stream(
     planned: Planned,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(lanes_module, "LANE_SIZE", size)
+    monkeypatch.setattr(write_ranges, "RANGE_SIZE", size)
     plan = planned(name, parallelism, max_parallelism)
-    lanes = plan_lanes(plan, cores)
-    of_streams: dict[tuple[int, int], list[Lane]] = {}
-    for lane in lanes:
-        of_streams.setdefault((lane.operator, lane.subtask), []).append(lane)
+    ranges = ranges_of(plan, cores)
+    of_streams: dict[tuple[int, int], list[WriteRange]] = {}
+    for one in ranges:
+        of_streams.setdefault((one.operator, one.subtask), []).append(one)
     assert list(of_streams) == [(i, j) for i in rekeyed(plan) for j in range(plan.operators[i].new_parallelism)]
     for (i, subtask), mine in of_streams.items():
         of = plan.operators[i]
         own = key_group_range(of.new_max_parallelism, of.new_parallelism, subtask)
-        groups = [group for lane in mine for group in range(lane.first, lane.last + 1)]
+        groups = [group for one in mine for group in range(one.first, one.last + 1)]
         assert groups == list(range(own.first, own.last + 1))
         assert of.rekeying is not None
         assert len(mine) == 1 or not of.rekeying.compressed
-    partitions = [lane.partition for lane in lanes]
+    partitions = [one.partition for one in ranges]
     assert partitions[0] == 0
     assert {after - before for before, after in pairwise(partitions)} <= {0, 1}
     total = sum(of.rekeying.bytes for of in plan.operators if of.rekeying)
     limit = min(size, max(1, total // (2 * cores)))
-    of_partitions = groupby(lanes, lambda lane: lane.partition)
+    of_partitions = groupby(ranges, lambda one: one.partition)
     assert all(is_small(plan, list(mine), limit) for _, mine in of_partitions)
 
 
-def is_small(plan: Plan, lanes: list[Lane], limit: int) -> bool:
+def is_small(plan: Plan, ranges: list[WriteRange], limit: int) -> bool:
     """Whether a partition has no more than the limit, unless that is a single key group or a compressed stream."""
 
-    def expected(lane: Lane) -> list[int]:
-        sizes = plan.operators[lane.operator].expected_key_groups[lane.first : lane.last + 1]
+    def expected(one: WriteRange) -> list[int]:
+        sizes = plan.operators[one.operator].expected_key_groups[one.first : one.last + 1]
         return [size for size in sizes if size]
 
-    filled = [lane for lane in lanes if expected(lane)]
+    filled = [one for one in ranges if expected(one)]
     compressed = any(r.compressed for o in plan.operators if (r := o.rekeying) is not None)
     single = len(filled) == 1 and (len(expected(filled[0])) == 1 or compressed)
-    return single or sum(sum(expected(lane)) for lane in filled) <= limit
+    return single or sum(sum(expected(one)) for one in filled) <= limit
 
 
 def test_small_streams_share_a_partition_and_large_ones_have_many(
     planned: Planned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = planned("big", 7, 32768)
-    assert len({lane.partition for lane in plan_lanes(plan, 1)}) in (2, 3, 4)
-    monkeypatch.setattr(lanes_module, "LANE_SIZE", 50_000)
-    assert len({lane.partition for lane in plan_lanes(plan, 1)}) > 40
+    assert len({one.partition for one in ranges_of(plan, 1)}) in (2, 3, 4)
+    monkeypatch.setattr(write_ranges, "RANGE_SIZE", 50_000)
+    assert len({one.partition for one in ranges_of(plan, 1)}) > 40
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -107,7 +113,7 @@ def test_small_streams_share_a_partition_and_large_ones_have_many(
 def test_every_key_group_is_read_once(name: str, size: int, planned: Planned, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(units_module, "UNIT_SIZE", size)
     plan = planned(name, 3, 64)
-    units = read_units(plan)
+    units = read_units(plan, rekeyed(plan))
     assert [unit.number for unit in units] == list(range(len(units)))
     read = []
     for unit in units:
@@ -132,8 +138,8 @@ def test_every_key_group_is_read_once(name: str, size: int, planned: Planned, mo
 @given(st.integers(1, 64))
 def test_how_many_cores_there_are_is_no_matter_of_the_plan(cores: int) -> None:
     plan = plan_of_clicks()
-    groups = [(lane.operator, g) for lane in plan_lanes(plan, cores) for g in range(lane.first, lane.last + 1)]
-    assert groups == [(lane.operator, g) for lane in plan_lanes(plan, 1) for g in range(lane.first, lane.last + 1)]
+    groups = [(one.operator, g) for one in ranges_of(plan, cores) for g in range(one.first, one.last + 1)]
+    assert groups == [(one.operator, g) for one in ranges_of(plan, 1) for g in range(one.first, one.last + 1)]
 
 
 @cache

@@ -14,12 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rescale.errors import StoreError
-from rescale.execution.rekeying import arena as arena_module
-from rescale.execution.rekeying import blocks as blocks_module
-from rescale.execution.rekeying import framing as framing_module
-from rescale.execution.rekeying.arena import Arena
-from rescale.execution.rekeying.blocks import INDEX, BlockSorter, read_row, write_rows
-from rescale.execution.rekeying.framing import by_key_group, framed, of_lane, take_in
+from rescale.execution.rekeying import block_buffer, block_rows
+from rescale.execution.rekeying.block_buffer import BlockBuffer
+from rescale.execution.rekeying.block_rows import INDEX, BlockSorter, read_row, write_rows
+from rescale.execution.rekeying.sorted_blocks import PartitionBlocks, SortedBlocks, take_in
+from rescale.execution.writers.canonical import block_framing
+from rescale.execution.writers.canonical.block_framing import by_key_group, framed
+from rescale.execution.writers.protocol import WriteRange
 from support.blocks import Moving, block, by_slot, regrouped
 from support.canonical import Record, write_group
 from support.composite import in_a_buffer
@@ -28,7 +29,7 @@ OPERATOR = 3
 
 
 class Work(NamedTuple):
-    """Records with new key groups of `max_parallelism`, batch by batch, unit by unit; lanes begin at `borders`."""
+    """Records with new key groups of `max_parallelism`, batch by batch, unit by unit; ranges begin at `borders`."""
 
     max_parallelism: int
     states: int
@@ -54,9 +55,9 @@ def works(draw: st.DrawFn) -> Work:
 @contextmanager
 def small(row: int, window: int, memory: int) -> Iterator[None]:
     with (
-        patch.object(blocks_module, "ROW_SIZE", row),
-        patch.object(framing_module, "WINDOW", window),
-        patch.object(arena_module, "MEMORY", memory),
+        patch.object(block_rows, "ROW_SIZE", row),
+        patch.object(block_framing, "WINDOW", window),
+        patch.object(block_buffer, "MEMORY", memory),
     ):
         yield
 
@@ -67,7 +68,7 @@ def sorted_blocks(sorter: BlockSorter, batch: Sequence[Moving]) -> tuple[np.ndar
 
 
 def rows_of(work: Work) -> list[tuple[int, bytes]]:
-    """(number of the lane, row) of all units."""
+    """(number of the range, row) of all units."""
     sorter = BlockSorter(work.max_parallelism, work.states)
     borders = np.array([border * work.states for border in work.borders], np.int64)
     return [
@@ -78,7 +79,11 @@ def rows_of(work: Work) -> list[tuple[int, bytes]]:
     ]
 
 
-def lanes_of(work: Work) -> list[tuple[int, int]]:
+def of_range(blocks: PartitionBlocks, operator: int, first: int, last: int, states: int) -> SortedBlocks:
+    return blocks.of_range(WriteRange(operator, 0, first, last, 0), states)
+
+
+def ranges_of(work: Work) -> list[tuple[int, int]]:
     return list(
         zip(work.borders, [*(border - 1 for border in work.borders[1:]), work.max_parallelism - 1], strict=True)
     )
@@ -100,19 +105,19 @@ def test_batches_are_sorted_into_blocks(work: Work) -> None:
 
 
 @given(works(), st.integers(1, 60))
-def test_rows_hold_blocks_of_one_lane_and_are_small(work: Work, size: int) -> None:
+def test_rows_hold_blocks_of_one_range_and_are_small(work: Work, size: int) -> None:
     with small(size, 1000, 1000):
         rows = rows_of(work)
-    lanes = lanes_of(work)
+    ranges = ranges_of(work)
     seen: dict[tuple[int, int], list[tuple[int, bytes]]] = {}
-    for lane, data in rows:
+    for number, data in rows:
         row = read_row(data)
         assert row.operator == OPERATOR
         assert len(row.blocks) == 1 or len(row.data) <= size
         assert len(row.data) == row.blocks["size"].sum()
         at = 0
         for slot, length, _ in row.blocks.tolist():
-            assert lanes[lane][0] <= slot // work.states <= lanes[lane][1]
+            assert ranges[number][0] <= slot // work.states <= ranges[number][1]
             seen.setdefault((row.unit, row.batch), []).append((slot, bytes(row.data[at : at + length])))
             at += length
     for number, unit in enumerate(work.units):
@@ -128,20 +133,17 @@ def test_key_groups_come_out_whatever_the_order(
     expected = regrouped(work.records(), work.max_parallelism)
     with small(row_size, window, memory):
         rows = [row for _, row in data.draw(st.permutations(rows_of(work)))]
-        with Arena() as arena:
-            blocks = take_in(rows, arena)
-            for first, last in lanes_of(work):
-                lane = of_lane(blocks, OPERATOR, first * work.states, (last + 1) * work.states - 1)
-                pieces = [bytes(piece) for piece in framed(lane, work.states, arena)]
+        with BlockBuffer() as buffer:
+            blocks = take_in(rows, buffer)
+            for first, last in ranges_of(work):
+                mine = of_range(blocks, OPERATOR, first, last, work.states)
+                pieces = [bytes(piece) for piece in framed(mine)]
                 wanted = b"".join(expected[group] for group in sorted(expected) if first <= group <= last)
                 assert b"".join(pieces) == wanted
                 assert bool(pieces) == bool(wanted)
-                apart = {
-                    group: b"".join(bytes(piece) for piece in framed(part, work.states, arena))
-                    for group, part in by_key_group(lane, work.states)
-                }
+                apart = {group: b"".join(bytes(piece) for piece in framed(part)) for group, part in by_key_group(mine)}
                 assert apart == {group: expected[group] for group in expected if first <= group <= last}
-            assert of_lane(blocks, OPERATOR + 1, 0, 1 << 40).size == 0
+            assert len(of_range(blocks, OPERATOR + 1, 0, 1 << 40, work.states)) == 0
 
 
 def test_operators_are_kept_apart() -> None:
@@ -153,27 +155,28 @@ def test_operators_are_kept_apart() -> None:
         for operator, states, batch in ((0, 2, one), (1, 1, other))
         for _, row in write_rows(operator, 5, 0, *sorted_blocks(BlockSorter(300, states), batch), np.zeros(1, np.int64))
     ]
-    with Arena() as arena:
-        blocks = take_in(reversed(rows), arena)
+    with BlockBuffer() as buffer:
+        blocks = take_in(reversed(rows), buffer)
         for operator, states, batch in ((0, 2, one), (1, 1, other)):
-            lane = of_lane(blocks, operator, 0, 300 * states - 1)
-            found = b"".join(bytes(piece) for piece in framed(lane, states, arena))
+            mine = of_range(blocks, operator, 0, 299, states)
+            found = b"".join(bytes(piece) for piece in framed(mine))
             assert found == b"".join(dict(sorted(regrouped(batch, 300).items())).values())
 
 
 def test_no_rows_are_no_key_groups() -> None:
-    with Arena() as arena:
-        blocks = take_in([], arena)
-        assert list(framed(blocks, 3, arena)) == []
-        assert list(by_key_group(blocks, 3)) == []
+    with BlockBuffer() as buffer:
+        blocks = of_range(take_in([], buffer), 0, 0, 9, 3)
+        assert list(framed(blocks)) == []
+        assert list(by_key_group(blocks)) == []
 
 
 def test_pieces_are_bounded() -> None:
     """By the window, or by a single block that is larger."""
     batch = [Moving(group, Record(0, b"k", bytes(size))) for group, size in enumerate((10, 20, 500, 1, 1, 1, 30))]
-    with small(1 << 16, 100, 1 << 16), Arena() as arena:
+    with small(1 << 16, 100, 1 << 16), BlockBuffer() as buffer:
         rows = write_rows(0, 0, 0, *sorted_blocks(BlockSorter(128, 1), batch), np.zeros(1, np.int64))
-        pieces = [len(piece) for piece in framed(take_in([row for _, row in rows], arena), 1, arena)]
+        blocks = of_range(take_in([row for _, row in rows], buffer), 0, 0, 127, 1)
+        pieces = [len(piece) for piece in framed(blocks)]
     large = len(write_group(2, [batch[2].record], 128))
     assert all(size <= 100 or size == large for size in pieces)
     assert sum(pieces) == sum(map(len, regrouped(batch, 128).values()))
@@ -182,24 +185,24 @@ def test_pieces_are_bounded() -> None:
 @pytest.mark.parametrize("memory", [0, 10, 100])
 def test_what_does_not_fit_goes_to_a_file(memory: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pieces = [bytes([i]) * (i % 7) for i in range(50)]
-    monkeypatch.setattr(arena_module, "MEMORY", memory)
+    monkeypatch.setattr(block_buffer, "MEMORY", memory)
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},/elsewhere")
-    with Arena() as arena:
-        places = [arena.append(memoryview(piece)) for piece in pieces]
-        assert arena.size == sum(map(len, pieces))
+    with BlockBuffer() as buffer:
+        places = [buffer.append(memoryview(piece)) for piece in pieces]
+        assert buffer.size == sum(map(len, pieces))
         order = np.random.default_rng(1).permutation(50)
         sizes = np.array([len(pieces[i]) for i in order], np.int64)
-        data, starts = arena.blocks(np.array([places[i] for i in order], np.int64), sizes)
+        data, starts = buffer.load(np.array([places[i] for i in order], np.int64), sizes)
         found = [data[start : start + size].tobytes() for start, size in zip(starts, sizes, strict=True)]
         assert found == [pieces[i] for i in order]
-        scratch = arena._scratch
+        scratch = buffer._scratch
         assert scratch is not None
     assert scratch.closed
     assert list(tmp_path.iterdir()) == []
 
 
 def test_no_room_in_the_scratch_directory_is_worth_another_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arena_module, "MEMORY", 10)
+    monkeypatch.setattr(block_buffer, "MEMORY", 10)
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "absent"))
-    with Arena() as arena, pytest.raises(StoreError, match="no room for blocks"):
-        arena.append(memoryview(bytes(11)))
+    with BlockBuffer() as buffer, pytest.raises(StoreError, match="no room for blocks"):
+        buffer.append(memoryview(bytes(11)))

@@ -8,18 +8,15 @@ from types import TracebackType
 from typing import IO
 
 import numpy as np
-import numpy.typing as npt
 
 from rescale.errors import StoreError
 from rescale.execution.spark.scratch import scratch_directory
+from rescale.flink.arrays import Bytes, Longs
 
 MEMORY = 128 * 1024 * 1024
 
-Bytes = npt.NDArray[np.uint8]
-Longs = npt.NDArray[np.int64]
 
-
-class Arena:
+class BlockBuffer:
     """Takes bytes and gives them back by their places; what does not fit into `MEMORY` bytes goes to a file."""
 
     def __init__(self) -> None:
@@ -27,7 +24,7 @@ class Arena:
         self._memory = np.empty(MEMORY, np.uint8)
         self._scratch: IO[bytes] | None = None
 
-    def __enter__(self) -> Arena:
+    def __enter__(self) -> BlockBuffer:
         return self
 
     def __exit__(
@@ -52,7 +49,7 @@ class Arena:
         self.size += len(data)
         return place
 
-    def blocks(self, places: Longs, sizes: Longs) -> tuple[Bytes, Longs]:
+    def load(self, places: Longs, sizes: Longs) -> tuple[Bytes, Longs]:
         """Bytes in memory, and where in them the blocks begin that lie at `places`."""
         if self._scratch is None:
             return self._memory, places

@@ -6,25 +6,24 @@ is fetched by the task of each, as Flink would do it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
 
-from rescale.errors import RescaleError, UnsupportedError
+from rescale.errors import RescaleError
 from rescale.execution.progress import Progress
-from rescale.execution.rekeying.read_units import is_shuffled
-from rescale.execution.rekeying.sources import id_table, operator_source, read_header
 from rescale.execution.sources.chunks import Chunk
 from rescale.execution.sources.database_records import database_of_snapshot
+from rescale.execution.sources.planned_records import planned_operator, read_header
 from rescale.execution.tasks import Tasks
 from rescale.execution.writers.files import stream_uri
 from rescale.execution.writers.handles import WrittenStream, written_handle
 from rescale.execution.writers.parts import part_size
 from rescale.execution.writers.sink import Sink, StreamSink
-from rescale.flink.advice import CANONICAL
 from rescale.flink.key_groups import KeyGroupRange
+from rescale.flink.keyed.header import understood
 from rescale.flink.snappy import compressed
 from rescale.planning.new_streams import RekeyedStream
 from rescale.planning.operator_plan import OperatorPlan
@@ -38,22 +37,23 @@ from rescale.target.places import places_of
 from rescale.target.written_handles import WrittenHandle
 
 
-def convert_databases(plan: Plan, tasks: Tasks, there: dict[str, int]) -> list[WrittenHandle]:
-    """Writes the keyed streams of operators whose records are not shuffled; returns their handles.
+def convert_databases(
+    plan: Plan, tasks: Tasks, operators: Sequence[int], there: Mapping[str, int]
+) -> list[WrittenHandle]:
+    """Writes the keyed streams of operators, by their numbers; returns their handles.
 
     `there` has the files of the target by name, with their sizes: a file that an earlier try completed is left.
     """
     units = [
-        (_expected_size(operator, stream), (i, j))
-        for i, operator in enumerate(plan.operators)
-        if operator.rekeying is not None and not is_shuffled(operator)
-        for j, stream in enumerate(operator.rekeyed)
+        (_expected_size(plan.operators[i], stream), (i, j))
+        for i in operators
+        for j, stream in enumerate(plan.operators[i].rekeyed)
     ]
     progress = Progress("read databases and write key groups", sum(weight for weight, _ in units))
     return tasks.run(partial(_converted, plan, there), units, progress)
 
 
-def _converted(plan: Plan, there: dict[str, int], unit: tuple[int, int]) -> WrittenHandle:
+def _converted(plan: Plan, there: Mapping[str, int], unit: tuple[int, int]) -> WrittenHandle:
     operator = plan.operators[unit[0]]
     stream = operator.rekeyed[unit[1]]
     try:
@@ -62,7 +62,7 @@ def _converted(plan: Plan, there: dict[str, int], unit: tuple[int, int]) -> Writ
         raise error.located(operator=operator.label) from None
 
 
-def _written(plan: Plan, operator: OperatorPlan, stream: RekeyedStream, there: dict[str, int]) -> WrittenStream:
+def _written(plan: Plan, operator: OperatorPlan, stream: RekeyedStream, there: Mapping[str, int]) -> WrittenStream:
     uri = stream_uri(plan, operator, stream)
     conversion = _Conversion(plan, operator, stream)
     if name(uri) in there:
@@ -121,21 +121,19 @@ class _Conversion:
         """(key group, bytes) in order, from one database after the other."""
         rekeying = self.operator.rekeying
         assert rekeying is not None
-        first, last = self.stream.first_key_group, self.stream.first_key_group + self.stream.key_groups - 1
+        first, last = self.stream.covers.first, self.stream.covers.last
         for database in sorted(rekeying.databases, key=lambda one: one.key_groups):
             own = max(first, database.key_groups[0]), min(last, database.key_groups[1])
             if own[0] <= own[1]:
                 yield from self._of_database(database, KeyGroupRange(*own))
 
     def _of_database(self, database: RekeyedDatabase, key_groups: KeyGroupRange) -> Iterator[tuple[int, memoryview]]:
-        header = read_header(self.plan, database.header)
-        if header is None:
-            raise UnsupportedError("a serializer is not known that hides the names of the states", advice=CANONICAL)
-        source = operator_source(self.plan, self.operator)
-        table = id_table(self.operator, database.ids, source.number_of_states)
-        ids = {state.name: int(table[state_id]) for state_id, state in enumerate(header.states)}
+        header = understood(read_header(self.plan, database.header))
+        planned = planned_operator(self.plan, self.operator)
+        new_ids = planned.new_ids(database.ids)
+        ids = {state.name: int(new_ids[state_id]) for state_id, state in enumerate(header.states)}
         named = [(file, extent_of(piece)) for file, piece in database.files]
         with database_of_snapshot(self.plan.contents, named, header) as opened:
             for window in self.reader.read(opened, ids, key_groups):
-                source.key_groups.of(window.records)  # every key must hash to the key group that it lies in
+                planned.key_groups.of(window.records)  # every key must hash to the key group that it lies in
                 yield from window.pieces

@@ -8,13 +8,11 @@ it must be the one that the record was found in.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from rescale.flink.arrays import Codes, Longs
 from rescale.flink.java_hash import key_groups_of_hashes
 from rescale.flink.keyed.composite_key import CompositeKeys
 from rescale.flink.keyed.records import Records
-
-Longs = npt.NDArray[np.int64]
 
 
 class NewKeyGroups:
@@ -27,14 +25,14 @@ class NewKeyGroups:
         self._old_max = old_max
         self._new_max = new_max
 
-    def of(self, records: Records) -> tuple[Longs, npt.NDArray[np.int32] | None]:
+    def of(self, records: Records) -> tuple[Longs, Codes | None]:
         """The new key group of each record, and the hash of its key; `IntegrityError` names one in a wrong place."""
         codes = self._checked(records) if self._keys is not None else None
         if codes is None or self._old_max % self._new_max == 0:
             return records.groups % self._new_max, codes
         return key_groups_of_hashes(codes, self._new_max).astype(np.int64), codes
 
-    def _checked(self, records: Records) -> npt.NDArray[np.int32]:
+    def _checked(self, records: Records) -> Codes:
         assert self._keys is not None
         codes = self._keys.hash(records)
         groups = key_groups_of_hashes(codes, self._old_max)

@@ -3,7 +3,8 @@
     Row:    operator:u32 unit:u32 batch:u32 number of blocks:u32  { slot:u32 size:u32 last:u32 }*  blocks
 
 A slot is a key group of the result and a state in it: key group × number of states + state id. `last` is where the last
-record of a block begins. Blocks of one slot go in the order of their units and batches, which is that of the source.
+record of a block begins. Blocks of one slot go in the order of their units and batches, which is that of the source; so
+do the records in a block, unless it is made for a writer that wants them by their keys.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rescale.execution.writers.protocol import RecordOrder
+from rescale.flink.arrays import Longs
 from rescale.flink.keyed.records import Records, prefix_size
 
 _HEAD = struct.Struct("<4I")
@@ -23,13 +26,13 @@ ROW_SIZE = 256 * 1024
 
 INDEX = np.dtype([("slot", "<u4"), ("size", "<u4"), ("last", "<u4")])
 Index = npt.NDArray[np.void]
-Longs = npt.NDArray[np.int64]
 
 
 class BlockSorter:
     """Sorts the records of batches into blocks for one operator; its buffers are used again for the next batch."""
 
-    def __init__(self, max_parallelism: int, number_of_states: int) -> None:
+    def __init__(self, max_parallelism: int, number_of_states: int, order: RecordOrder = RecordOrder.SOURCE) -> None:
+        self._order = order
         self.slots = max_parallelism * number_of_states
         self._states = number_of_states
         self._prefix = prefix_size(max_parallelism)
@@ -39,17 +42,21 @@ class BlockSorter:
 
     def sort(self, records: Records, states: Longs, groups: Longs) -> tuple[Index, memoryview]:
         """The index of the blocks in order of their slots, and their bytes, one behind the other."""
-        from rescale.execution.rekeying import loops
+        from rescale.execution.rekeying import sort_loop
 
         size = int((records.ends - records.starts).sum()) + len(records) * (4 + self._prefix)
         if size > len(self._out):
             self._out = np.empty(size, np.uint8)
         slots = groups * self._states + states
-        loops.sort_records(
+        starts, limits, ends = records.starts, records.limits, records.ends
+        if self._order is RecordOrder.KEY:
+            by_key = self._by_key(records)
+            starts, limits, ends, groups, slots = (c[by_key] for c in (starts, limits, ends, groups, slots))
+        sort_loop.sort_records(
             records.data,
-            records.starts,
-            records.limits,
-            records.ends,
+            starts,
+            limits,
+            ends,
             groups,
             slots,
             self._prefix,
@@ -63,6 +70,14 @@ class BlockSorter:
         index["slot"], index["size"] = filled, sizes[filled]
         index["last"] = self._lasts[filled] - (self._places[filled] - sizes[filled])
         return index, self._out[:size].data
+
+    @staticmethod
+    def _by_key(records: Records) -> Longs:
+        from rescale.execution.rekeying import key_order_loop
+
+        order, spare = np.empty(len(records), np.int64), np.empty(len(records), np.int64)
+        key_order_loop.order_by_key(records.data, records.starts, records.limits, order, spare)
+        return order
 
 
 def write_rows(
@@ -81,7 +96,7 @@ def write_rows(
         first = last
 
 
-class Row(NamedTuple):
+class BlockRow(NamedTuple):
     operator: int
     unit: int
     batch: int
@@ -89,8 +104,8 @@ class Row(NamedTuple):
     data: memoryview
 
 
-def read_row(data: bytes) -> Row:
+def read_row(data: bytes) -> BlockRow:
     """The mirror of `write_rows`."""
     operator, unit, batch, count = _HEAD.unpack_from(data)
     index = np.frombuffer(data, INDEX, count, _HEAD.size)
-    return Row(operator, unit, batch, index, memoryview(data)[_HEAD.size + index.nbytes :])
+    return BlockRow(operator, unit, batch, index, memoryview(data)[_HEAD.size + index.nbytes :])
