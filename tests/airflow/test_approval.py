@@ -50,9 +50,12 @@ def test_the_question_shows_the_plan_and_where_all_of_it_lies(rejected: Asked) -
     run, target = rejected
     question = run.question()
     plan = run.xcom("plan")["plan"]
-    assert (question["subject"], question["defaults"]) == ("May this rescale be carried out?", ["Reject"])
-    for words in ("visits", "4 → 3", "relocate", str(target), plan):
+    subject = f"{directory('2-clicks')} → {target}: parallelism 3, max parallelism as it is; format keep"
+    assert (question["subject"], question["defaults"]) == (subject, ["Reject"])
+    assert question["body"].startswith("**Can be done, with")
+    for words in ("Costs", "to write", "visits", "4 → 3", "relocate", str(target), plan):
         assert words in question["body"], question["body"]
+    assert "asked for: parallelism 3" in Path(plan).with_suffix(".md").read_text()
     assert Path(plan).exists()
 
 

@@ -51,13 +51,18 @@ def test_a_wrong_value_is_refused_with_a_sentence_and_put_right(
     pages.fill(**{**request("savepoint", target), "parallelism": 0})
     pages.trigger()
     sentence = pages.refusal().splitlines()[1]
-    assert sentence == "Invalid input for param source: 'savepoint' does not match '^(/|file:/|s3://|s3a://|s3p://)'"
+    assert sentence == "Invalid input for param source: 'savepoint' does not match '^ *(/|file:/|s3://|s3a://|s3p://)'"
     pages.fill(source=uploaded("2-clicks"))
     pages.trigger()
     wait_for(lambda: "parallelism" in pages.refusal(), "the next sentence", 30)
     sentence = pages.refusal().splitlines()[1]
-    assert sentence == "Invalid input for param parallelism: 0 is less than or equal to the minimum of 0"
-    pages.fill(parallelism=3)
+    assert sentence == "Invalid input for param parallelism: '0' does not match '^ *([1-9][0-9]{0,4})? *$'"
+    for text in ("abc", "7e2"):
+        pages.fill(parallelism=text)
+        pages.trigger()
+        sentence = f"Invalid input for param parallelism: '{text}' does not match"
+        wait_for(lambda words=sentence: words in pages.refusal(), "the next sentence", 30)
+    pages.fill(parallelism=" 3 ")
     pages.trigger()
     pages.wait_for_the_run()
     pages.wait_for_state("Success", PATIENCE_SECONDS)
@@ -66,7 +71,7 @@ def test_a_wrong_value_is_refused_with_a_sentence_and_put_right(
 
 
 def test_what_the_first_task_refuses_is_shown_in_its_log(pages: Pages, airflow: AirflowServer, tmp_path: Path) -> None:
-    run = airflow.trigger(**request(str(tmp_path), "/rescaled"))
+    run = airflow.trigger(**request(str(tmp_path), "/rescaled", parallelism=2))
     assert run.end() == "failed"
     assert "there is no snapshot" in pages.log_of(run.run_id, "inspect", "there is no snapshot")
 
@@ -75,7 +80,7 @@ def test_what_the_first_task_refuses_is_shown_in_its_log(pages: Pages, airflow: 
 def test_a_run_is_cancelled_on_the_way(pages: Pages, airflow: AirflowServer, tmp_path: Path) -> None:
     target = str(tmp_path / "rescaled")
     pages.open_form()
-    pages.fill(**request(directory("2-clicks"), target))
+    pages.fill(**request(directory("2-clicks"), target, parallelism=3))
     pages.trigger()
     pages.wait_for_the_run()
     run = airflow.run_to(target)

@@ -102,7 +102,7 @@ def test_the_log_of_the_last_task_shows_the_line_that_starts_the_job(succeeded: 
 @pytest.mark.slow
 def test_a_secret_is_nowhere_to_be_seen(airflow: AirflowServer, bucket: str, uploaded: Callable[[str], str]) -> None:
     target = f"{bucket}/rescaled"
-    run = airflow.trigger(**request(uploaded("2-heap-native"), target))
+    run = airflow.trigger(**request(uploaded("2-heap-native"), target, same_shape=True))
     assert run.end() == "success", run.states()
     secret = airflow.secret.encode()
     for entry in (*open_store(target).list(target), *open_store(target).list(f"{target}.rescale")):
@@ -128,10 +128,14 @@ def test_everything_listens_on_this_machine_alone(succeeded: tuple[Run, str]) ->
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        ({"source": "savepoint"}, "Invalid input for param source: 'savepoint' does not match '^(/|file:/|s3://"),
+        ({"source": "savepoint"}, "Invalid input for param source: 'savepoint' does not match '^ *(/|file:/|s3://"),
         ({"target": None}, "Invalid input for param target: None is not of type 'string'"),
         ({"parallelism": 0}, "Invalid input for param parallelism: 0 is less than or equal to the minimum of 0"),
-        ({"parallelism": "six"}, "Invalid input for param parallelism: 'six' is not of type 'null', 'integer'"),
+        (
+            {"parallelism": "six"},
+            "Invalid input for param parallelism: 'six' does not match '^ *([1-9][0-9]{0,4})? *$'",
+        ),
+        ({"parallelism": "7e2"}, "Invalid input for param parallelism: '7e2' does not match"),
         ({"operators": {"visits": 3}}, "Invalid input for param operators: 3 is not of type 'object'"),
         ({"format": "native"}, "Invalid input for param format: 'native' is not one of ['keep', 'canonical']"),
     ],
@@ -146,6 +150,8 @@ FINAL: dict[str, tuple[dict[str, Any], str, str]] = {
     "request": ({"parallelism": 129}, "plan", "the parallelism is above the operator's max parallelism"),
     "field": ({"paralelism": 3}, "inspect", "the form has no such field"),
     "connection": ({"connection": "nobody"}, "inspect", "there is no connection 'nobody'"),
+    "no change": ({"parallelism": None}, "inspect", "the form asks for no change"),
+    "the same shape": ({"parallelism": 4}, "plan", "the state in "),
     "no snapshot": ({"source": "/nothing/there"}, "inspect", "there is no snapshot"),
     "damage": ({"source": "CUT"}, "inspect", "a count that cannot be"),
     "damage in a step": (
@@ -173,7 +179,7 @@ def failed(
     runs = {}
     for name in asked_for("name"):
         wrong, _, _ = FINAL[name]
-        conf = {**request(directory("2-clicks"), str(folder / "rescaled" / name)), **wrong}
+        conf = {**request(directory("2-clicks"), str(folder / "rescaled" / name), parallelism=3), **wrong}
         runs[name] = airflow.trigger(**{**conf, "source": str(damaged.get(conf["source"], conf["source"]))})
     for run in runs.values():
         assert run.end() == "failed"
@@ -194,7 +200,7 @@ def test_a_final_error_fails_at_once_with_its_sentence(failed: dict[str, Run], n
 
 @pytest.mark.slow
 def test_trouble_with_the_store_is_tried_again(airflow: AirflowServer) -> None:
-    run = airflow.trigger(**request("s3://bucket/save", "s3://bucket/rescaled", connection="broken"))
+    run = airflow.trigger(**request("s3://bucket/save", "s3://bucket/rescaled", connection="broken", parallelism=2))
     run.wait_for_task("inspect", "up_for_retry")
     assert any(line.startswith("S3 cannot be reached") for line in errors(run, "inspect"))
     assert "Traceback" not in json.dumps(run.log("inspect"))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from rescale.execution.rekeying.streams import rekey_streams
+from rescale.execution.rekeying.rekeying_run import rekey_streams
 from rescale.execution.tasks import Tasks
+from rescale.execution.writers.canonical.canonical_writer import CanonicalWriter
 from rescale.execution.writers.planned_streams import write_planned_streams
 from rescale.flink.slot import Slot
 from rescale.planning.plan import Plan
@@ -20,7 +21,7 @@ def move_streams(plan: Plan, step: str, slots: tuple[Slot, ...], tasks: Tasks, s
         return before
     handles = write_planned_streams(plan, slots, tasks, says, there)
     if Slot.KEYED in slots:
-        handles += rekey_streams(plan, tasks, there)
+        handles += rekey_streams(plan, CanonicalWriter(plan), tasks, there)
     written = WrittenHandles(step, plan.digest, tuple(handles))
     write_handles(plan, written)
     return written

@@ -1,4 +1,4 @@
-"""Much state, on files and on S3: parts and staged lanes make the same bytes, nothing is left, all is read once."""
+"""Much state, on files and on S3: parts and staged ranges make the same bytes, nothing is left, all is read once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from big_savepoint import write_savepoint
 from rescale.execution.loop import Loop
-from rescale.execution.rekeying import lanes
+from rescale.execution.rekeying import write_ranges
 from rescale.execution.steps import reshuffle_keyed_state
 from rescale.flink.key_groups import key_group_of_hash
 from rescale.planning.plan import Plan
@@ -106,9 +106,9 @@ def test_s3_gets_the_same_bytes_in_parts_and_staged(
     assert_rekeyed(source, local.target)
     there = copied(source, join(bucket, "source"))
     seen = []
-    for lane_size in (lanes.LANE_SIZE, 3 * MIB, 400_000):
-        monkeypatch.setattr(lanes, "LANE_SIZE", lane_size)
-        plan = plan_rescale(there, join(bucket, f"target-{lane_size}"), ["1"], max_parallelism=["1000"])
+    for range_size in (write_ranges.RANGE_SIZE, 3 * MIB, 400_000):
+        monkeypatch.setattr(write_ranges, "RANGE_SIZE", range_size)
+        plan = plan_rescale(there, join(bucket, f"target-{range_size}"), ["1"], max_parallelism=["1000"])
         Path(calls.log).write_text("")
         execute_without_spark(plan, cores=1)
         verbs = Counter(line.split()[0] for line in calls.calls() if "-keyed-" in line)
@@ -122,7 +122,7 @@ def test_s3_gets_the_same_bytes_in_parts_and_staged(
 
 
 def test_spark_and_s3_too(bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes, "LANE_SIZE", MIB)
+    monkeypatch.setattr(write_ranges, "RANGE_SIZE", MIB)
     source = skewed(tmp_path / "savepoint")
     plan = plan_rescale(copied(source, join(bucket, "source")), join(bucket, "target"), ["2"], max_parallelism=["1000"])
     execute(plan)

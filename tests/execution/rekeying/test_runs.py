@@ -28,14 +28,14 @@ from support.slow import slow
 MIB = 1 << 20
 NAMES = ["2-canonical-hashmap", "2-lazy", "2-lazy-compressed", "1.20-clicks", "2-windows", "2-sql", "1.15.4-clicks"]
 KNOBS = {
-    "LANE_SIZE": "rescale.execution.rekeying.lanes.LANE_SIZE",
-    "UNIT_SIZE": "rescale.execution.rekeying.units.UNIT_SIZE",
+    "RANGE_SIZE": "rescale.execution.rekeying.write_ranges.RANGE_SIZE",
+    "UNIT_SIZE": "rescale.execution.rekeying.read_units.UNIT_SIZE",
     "BUFFER_SIZE": "rescale.flink.keyed.records.BUFFER_SIZE",
     "RECORDS_AT_ONCE": "rescale.flink.keyed.records.RECORDS_AT_ONCE",
-    "BATCHES": "rescale.execution.rekeying.spread.BATCHES",
-    "ROW_SIZE": "rescale.execution.rekeying.blocks.ROW_SIZE",
-    "WINDOW": "rescale.execution.rekeying.framing.WINDOW",
-    "MEMORY": "rescale.execution.rekeying.arena.MEMORY",
+    "BATCHES": "rescale.execution.rekeying.sort_side.BATCHES",
+    "ROW_SIZE": "rescale.execution.rekeying.block_rows.ROW_SIZE",
+    "WINDOW": "rescale.execution.writers.canonical.block_framing.WINDOW",
+    "MEMORY": "rescale.execution.rekeying.block_buffer.MEMORY",
     "INLINE_LIMIT": "rescale.planning.inline.INLINE_LIMIT",
 }
 WORK = sorted(KNOBS.keys() - {"INLINE_LIMIT"})
@@ -164,7 +164,7 @@ def first_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[
 @pytest.mark.parametrize(
     "values",
     [
-        {"LANE_SIZE": 300_000, "UNIT_SIZE": 500_000},
+        {"RANGE_SIZE": 300_000, "UNIT_SIZE": 500_000},
         {"BUFFER_SIZE": 9_000, "BATCHES": 1, "ROW_SIZE": 30_000, "WINDOW": 25_000},
         {"MEMORY": 0, "RECORDS_AT_ONCE": 7, "BATCHES": 1},
     ],
