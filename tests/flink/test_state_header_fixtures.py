@@ -9,7 +9,7 @@ import pytest
 
 from rescale.errors import SnapshotError
 from rescale.flink.keyed.header import merge_keyed_headers, read_keyed_header, write_keyed_header
-from rescale.flink.metadata.model import SubtaskState
+from rescale.flink.metadata.checkpoint_metadata import SubtaskState
 from rescale.flink.operator_state import (
     element_extents,
     merge_operator_state_headers,

@@ -21,7 +21,7 @@ from support.cluster import Namespace, wait_for
 from support.helm import CHART
 from support.watching import Watch
 
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.timeout(1200), pytest.mark.slow]
 
 RELEASE = "rescale"
 SECRET = "rescale-airflow"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.insight.hand_picked_keys import HandPickedKeys, PickedKey
 from rescale.insight.insight import Insight, plan_insight, snapshot_insight
@@ -12,9 +13,12 @@ from rescale.planning.planner import make_plan
 from rescale.planning.request import make_request
 from rescale.report.insights import insight_document, restores_table, sentences, shapes_table
 from rescale.snapshot.model import Snapshot
+from support.snapshot_bytes import keyed_header, keyed_state
 from support.synthetic import database, keyed_stream, operator, own_stream, snapshot
 
-NOTHING = Insight((), (), (), ())
+HEADER = read_keyed_header(keyed_header(keyed_state("sum")), "")
+
+NOTHING = Insight((), (), (), (), ())
 
 PICKED = HandPickedKeys(
     "id", "deal", 4, 6, 128, (PickedKey("7", 3, 0, 0), PickedKey("9", 40, 1, 0)), 0.09, False, (1, 2), (0,), "int",
@@ -76,6 +80,23 @@ def test_a_union_list_that_grows_and_one_that_is_large() -> None:
     assert said(replace(NOTHING, unions=(replace(union, repeated=False),))) == []
     large = replace(union, repeated=False, bytes_at_restore=1 << 30)
     assert "a union list" in said(replace(NOTHING, unions=(large,)))[0]
+
+
+def test_the_document_has_the_bytes_of_every_key_group() -> None:
+    streams = tuple(
+        keyed_stream(
+            i, dict.fromkeys(range(4 * i, 4 * i + 4), 10 + i), Framing.CANONICAL, HEADER, first=4 * i, last=4 * i + 3
+        )
+        for i in range(2)
+    )
+    taken = snapshot(operator("counts", 2, 8, keyed=streams), operator("lists", 2))
+    (before,) = insight_document(snapshot_insight(taken))["key_groups"]
+    assert (before["label"], before["before"], before["exact"]) == ("counts", [10] * 4 + [11] * 4, True)
+    assert before["after"] is before["after_exact"] is None
+    for maximum, after, exact in (("8", before["before"], True), ("4", [21] * 4, False)):
+        plan = make_plan(taken, make_request("/source", "/target", max_parallelism=[maximum]))
+        (moved,) = insight_document(plan_insight(plan, taken))["key_groups"]
+        assert (moved["before"], moved["after"], moved["after_exact"]) == (before["before"], after, exact)
 
 
 def test_a_job_without_keyed_state_has_no_tables() -> None:

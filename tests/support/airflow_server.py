@@ -15,9 +15,12 @@ from typing import Any, TypeVar
 from rescale.demo.airflow_home import CONNECTION_ID, DAG_ID, USER, AirflowHome
 from support.watching import Watch
 
-PATIENCE_SECONDS = 200
+PATIENCE_SECONDS = 400
 
 _ENDED = ("success", "failed")
+_REQUEST_SECONDS = 120
+"""A busy machine keeps people waiting."""
+
 SECONDS_TO_READ = 5
 """A task that goes on before the scheduler has seen its worker leave is taken for lost by it, and asks again."""
 
@@ -41,12 +44,18 @@ class AirflowServer:
         """Status and document of an answer."""
         return self._ask(method, f"/api/v2{path}", document, {"Authorization": f"Bearer {self._token}"})
 
+    def ui(self, path: str) -> Any:
+        """What the pages themselves ask for."""
+        status, document = self._ask("GET", f"/ui{path}", None, {"Authorization": f"Bearer {self._token}"})
+        assert status == 200, document
+        return document
+
     def _ask(self, method: str, path: str, document: Any, headers: dict[str, str]) -> tuple[int, Any]:
         data = None if document is None else json.dumps(document).encode()
         headers = {**headers, "Content-Type": "application/json"}
         try:
             request = urllib.request.Request(self.home.url + path, data, headers, method=method)
-            with urllib.request.urlopen(request, timeout=30) as answer:
+            with urllib.request.urlopen(request, timeout=_REQUEST_SECONDS) as answer:
                 return answer.status, json.load(answer)
         except urllib.error.HTTPError as error:
             return error.code, json.load(error)
@@ -107,6 +116,16 @@ class Run:
 
     def cancel(self) -> None:
         assert self.airflow.api("PATCH", self._path, {"state": "failed"})[0] == 200
+
+    def clear(self, **which: Any) -> None:
+        """Has its tasks done again, all of them or `which`."""
+        status, told = self.airflow.api("POST", f"{self._path}/clear", {"dry_run": False, **which})
+        assert status == 200, told
+
+    def mark(self, task_id: str, state: str) -> None:
+        """Gives a task another state, as a person may."""
+        status, told = self.airflow.api("PATCH", f"{self._path}/taskInstances/{task_id}", {"new_state": state})
+        assert status == 200, told
 
     def task(self, task_id: str) -> dict[str, Any]:
         """The task instance: `state`, `try_number`, `pid` and so on."""

@@ -16,11 +16,10 @@ from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.heap import is_empty_group, only_key
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.serializers.program import compile_program
-from rescale.flink.serializers.shown import shown
+from rescale.flink.serializers.value_words import in_words
 from rescale.flink.state_meta_info import StateKind
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Database, KeyedStream, Operator, Snapshot
-from rescale.storage.store import open_store
 
 MOST_SUBTASKS = 256
 """Operators with more subtasks are not looked into: 64 KiB of each are 16 MiB."""
@@ -90,9 +89,9 @@ def _keys_of_group(
     header = stream.parsed
     assert header is not None  # or nobody would ask
     if stream.framing is Framing.HEAP:
-        return {(key_group, only_key(_read(snapshot, extent._replace(length=min(extent.length, _OF_A_GROUP))), header))}
+        return {(key_group, only_key(snapshot.contents.beginning(extent, _OF_A_GROUP), header))}
     keys: set[_Key] = set()
-    for composite in keys_of_group(operator.entry.max_parallelism, header, snapshot.files, key_group, extent):
+    for composite in keys_of_group(operator.entry.max_parallelism, header, snapshot.contents, key_group, extent):
         keys.add((key_group, _leading_key(header, composite)))
         if len(keys) > 1:
             break
@@ -118,12 +117,5 @@ def _keys_of_database(operator: Operator, database: Database) -> set[_Key]:
 
 def _leading_key(header: KeyedHeader, composite: bytes) -> bytes:
     reader = ByteReader(composite)
-    shown(compile_program(header.key_serializer).step, reader)
+    in_words(compile_program(header.key_serializer).tree, reader)
     return composite[: reader.position]
-
-
-def _read(snapshot: Snapshot, extent: Extent) -> bytes:
-    uri, pin = snapshot.files[extent.file]
-    if extent.file == 0:
-        return snapshot.data[extent.start : extent.start + extent.length]
-    return open_store(uri).read(uri, extent.start, extent.length, pin)

@@ -1,17 +1,17 @@
 """What insight into a snapshot or a plan says to people: JSON values, tables and sentences.
 
-The tables are for text and Markdown alike; sentences are one for each thing that somebody may have to decide.
+Sentences are one for each thing that somebody may have to decide.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
-from tabulate import tabulate
 
 from rescale.insight.insight import Insight
+from rescale.report.page import Block, Table, paragraphs, table, tabled
 from rescale.report.units import arrow, counted, duration, human_bytes
 
 _MOST_SHAPES = 10
@@ -20,11 +20,8 @@ _MOST_LISTED = 12
 _NOTABLE_LOSS = 0.05
 _NOTABLE_BYTES = 1_000_000
 
-
-class Table(NamedTuple):
-    title: str
-    headers: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
+RESTORES = "What Flink itself would do at restore"
+SHAPES = "How evenly bytes would lie"
 
 
 def insight_document(insight: Insight) -> dict[str, Any]:
@@ -39,7 +36,7 @@ def restores_table(document: dict[str, Any]) -> Table:
     rows = [_restore_row(restore) for restore in document["restores"] if restore["operators"]]
     filled = [i for i in range(len(headers)) if any(row[i] for row in rows)]
     kept = [tuple(row[i] for i in filled) for row in rows]
-    return Table("What Flink itself would do at restore", tuple(headers[i] for i in filled), kept)
+    return table([headers[i] for i in filled], kept)
 
 
 def _restore_row(restore: dict[str, Any]) -> tuple[str, ...]:
@@ -49,7 +46,7 @@ def _restore_row(restore: dict[str, Any]) -> tuple[str, ...]:
     slowest = max(subtasks, key=lambda s: (s["by_record"], s["read"]))
     databases = max((len(s["handles"]) for s in subtasks if s["base"] is not None), default=0)
     return (
-        f"{_shape(restore)} ({restore['shape']})",
+        f"{restore_shape(restore)} ({restore['shape']})",
         f"{human_bytes(read)} ({read / state:.2f} ×)" if state else human_bytes(read),
         human_bytes(sum(subtask["by_record"] for subtask in subtasks)),
         f"{human_bytes(slowest['read'])}, {human_bytes(slowest['by_record'])} by record",
@@ -68,9 +65,9 @@ def restore_sentences(document: dict[str, Any]) -> Iterator[str]:
     cutting = next((restore for restore in growing if not _between(restore) and _has_databases(restore)), None)
     if copying and cutting:
         yield (
-            f"{_shape(copying)} costs Flink more than {_shape(cutting)}: {counted(_between(copying), 'subtask')} would "
-            "lie between databases, download all of these, open one and copy the rows of the others; at "
-            f"{_shape(cutting)} every database is cut, and nothing is copied"
+            f"{restore_shape(copying)} costs Flink more than {restore_shape(cutting)}: "
+            f"{counted(_between(copying), 'subtask')} would lie between databases, download all of these, open one and "
+            f"copy the rows of the others; at {restore_shape(cutting)} every database is cut, and nothing is copied"
         )
     if any(map(_between, document["restores"])):
         foreign = {
@@ -87,7 +84,8 @@ def restore_sentences(document: dict[str, Any]) -> Iterator[str]:
         )
 
 
-def _shape(restore: dict[str, Any]) -> str:
+def restore_shape(restore: dict[str, Any]) -> str:
+    """The parallelisms of a restore, such as `4 → 6`."""
     shapes = sorted({arrow(o["parallelism"], o["new_parallelism"]) for o in restore["operators"]})
     return f"{', '.join(shapes[:_MOST_NAMED])}{'…' if len(shapes) > _MOST_NAMED else ''}"
 
@@ -119,7 +117,7 @@ def shapes_table(document: dict[str, Any]) -> Table:
         )
         for shape in shapes[:_MOST_SHAPES]
     ]
-    return Table("How evenly bytes would lie", headers, rows)
+    return table(headers, rows)
 
 
 def _worst_first(document: dict[str, Any]) -> list[dict[str, Any]]:
@@ -250,8 +248,7 @@ def sentences(document: dict[str, Any]) -> list[str]:
     return [sentence for part in parts for sentence in part(document)]
 
 
-def insight_lines(document: dict[str, Any]) -> list[str]:
-    """As text: tables, then a line for each sentence."""
-    tables = (restores_table(document), shapes_table(document))
-    lines = [f"\n{t.title}\n\n{tabulate(t.rows, t.headers, disable_numparse=True)}" for t in tables if t.rows]
-    return lines + [f"\n{sentence}" for sentence in sentences(document)]
+def insight_blocks(document: dict[str, Any]) -> list[Block]:
+    """Tables, then a paragraph for each sentence."""
+    tables = [*tabled(RESTORES, restores_table(document)), *tabled(SHAPES, shapes_table(document))]
+    return [*tables, *paragraphs(sentences(document))]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.advice import CANONICAL
 from rescale.flink.binary import ByteReader
-from rescale.rocksdb.advice import CANONICAL
 
 _TRAILER_SIZE = 8
 """Of an internal key: `sequence << 8 | type`, little-endian."""

@@ -78,7 +78,7 @@ def spark_context(name: str, master: str | None, work: int | None = None) -> Ite
             ) from None
     context.setLogLevel("ERROR")
     try:
-        with nullcontext() if _LOCAL.match(context.master) else executors_awaited(context):
+        with nullcontext() if _LOCAL.match(context.master or "") else executors_awaited(context):
             yield context
     finally:
         context.stop()
