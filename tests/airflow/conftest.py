@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,6 +33,18 @@ def cluster(s3: S3Server) -> Iterator[SessionCluster]:
     need("mvn", "Flink's S3 file system comes from Maven")
     with session_cluster(list(LINES.values())[-1], s3) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def asked_for(request: pytest.FixtureRequest) -> Callable[[str], set[Any]]:
+    """Gives the values of a parameter in those tests of the module that will run."""
+
+    def values(parameter: str) -> set[Any]:
+        tests = [test for test in request.session.items if isinstance(test, pytest.Function)]
+        given = [test.callspec.params for test in tests if test.module is request.module and hasattr(test, "callspec")]
+        return {params[parameter] for params in given if parameter in params}
+
+    return values
 
 
 @pytest.fixture

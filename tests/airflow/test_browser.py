@@ -42,6 +42,7 @@ def test_the_form_asks_for_source_and_target(pages: Pages) -> None:
     assert pages.can_be_triggered
 
 
+@pytest.mark.slow
 def test_a_wrong_value_is_refused_with_a_sentence_and_put_right(
     pages: Pages, airflow: AirflowServer, bucket: str, uploaded: Callable[[str], str]
 ) -> None:
@@ -75,6 +76,7 @@ def test_what_the_first_task_refuses_is_shown_in_its_log(pages: Pages, airflow: 
     assert "there is no snapshot" in pages.log_of(run.run_id, "inspect", "there is no snapshot")
 
 
+@pytest.mark.slow
 def test_a_run_is_cancelled_on_the_way(pages: Pages, airflow: AirflowServer, tmp_path: Path) -> None:
     target = str(tmp_path / "rescaled")
     pages.open_form()
@@ -90,6 +92,7 @@ def test_a_run_is_cancelled_on_the_way(pages: Pages, airflow: AirflowServer, tmp
     assert not Path(target, "_metadata").exists()
 
 
+@pytest.mark.slow
 def test_operators_of_a_checkpoint_of_rocksdb_get_their_own_shape_once_the_plan_is_approved(
     pages: Pages, airflow: AirflowServer, tmp_path: Path
 ) -> None:
@@ -125,6 +128,7 @@ def test_operators_of_a_checkpoint_of_rocksdb_get_their_own_shape_once_the_plan_
     assert certificate["candidate_sha256"] == hashlib.sha256(Path(target, "_metadata").read_bytes()).hexdigest()
 
 
+@pytest.mark.slow
 def test_a_plan_is_rejected_and_another_one_finds_nobody(pages: Pages, airflow: AirflowServer, tmp_path: Path) -> None:
     def asked(name: str, minutes: float) -> Run:
         conf = request(directory("2-clicks"), str(tmp_path / name), parallelism=3, require_approval=True)

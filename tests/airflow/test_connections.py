@@ -21,6 +21,7 @@ def test_both_types_are_offered(airflow: AirflowServer) -> None:
     assert {"aws", "http", "kubernetes"} <= {hook["connection_type"] for hook in hooks}
 
 
+@pytest.mark.slow
 def test_a_role_is_assumed_for_every_step(
     airflow: AirflowServer, s3: S3Server, bucket: str, uploaded: Callable[[str], str]
 ) -> None:
@@ -38,6 +39,7 @@ def test_a_role_is_assumed_for_every_step(
     assert [line["event"] for line in lines if line.get("level", "info") not in ("info", "debug")] == []
 
 
+@pytest.mark.slow
 def test_without_a_connection_the_form_s_field_is_named(airflow: AirflowServer, bucket: str) -> None:
     run = airflow.trigger(**{**request(f"{bucket}/save", f"{bucket}/rescaled", parallelism=2), "connection": None})
     assert run.end() == "failed"

@@ -13,7 +13,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from rescale.planning.plan import OperatorPlan, Plan
+from rescale.planning.operator_plan import OperatorPlan
+from rescale.planning.plan import Plan
 from rescale.report.kafka import kafka_line
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.target.places import places_of

@@ -37,6 +37,7 @@ from rescale.report.outcome import outcome
 from rescale.report.plan_markdown import plan_markdown
 from rescale.report.planned import plan_summary as detailed_summary
 from rescale.report.planned import plan_text
+from rescale.report.stored import put_report
 from rescale.report.units import counted
 from rescale.snapshot.kafka.audit import stopped_consumers
 from rescale.snapshot.kafka.offsets import kafka_offsets
@@ -117,6 +118,7 @@ def _plan(known: Known, params: Any = None, dag_run: Any = None, ti: Any = None)
         claim(plan, accept_unconditional=params["accept_unconditional_publish"], by=this_run(dag_run))
         page = f"{question_markdown(shown)}{END_OF_QUESTION}{understood(request)}\n\n{plan_markdown(shown)}"
         store_plan_page(plan, in_words_of_the_form(page))
+        log.info("%s", put_report(plan, shown))
     return {**plan_summary(plan, shown, published=published), "source": plan.source, "asked": asked(request)}
 
 
@@ -140,6 +142,7 @@ def _refuse_no_change(plan: Plan, known: Known) -> None:
 
 
 def _certified(plan: Plan, certificate: Summary) -> Summary:
+    log.info("%s", put_report(plan))
     return certificate_summary(certificate, places_of(plan).certificate)
 
 
@@ -148,6 +151,7 @@ def _publish(planned: Summary, params: Any = None) -> Summary:
     plan = load_plan(planned["plan"])
     published = publish(plan, accept_unconditional=params["accept_unconditional_publish"])
     done = outcome(plan, published)
+    log.info("%s", put_report(plan))
     digest = hashlib.sha256(read_document(places_of(plan).certificate)).hexdigest()
     log.info("start the job: %s", done["start"])
     kept = {key: done[key] for key in ("target", "metadata_sha256", "certificate", "start")}

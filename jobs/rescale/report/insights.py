@@ -46,7 +46,7 @@ def _restore_row(restore: dict[str, Any]) -> tuple[str, ...]:
     slowest = max(subtasks, key=lambda s: (s["by_record"], s["read"]))
     databases = max((len(s["handles"]) for s in subtasks if s["base"] is not None), default=0)
     return (
-        f"{_shape(restore)} ({restore['shape']})",
+        f"{restore_shape(restore)} ({restore['shape']})",
         f"{human_bytes(read)} ({read / state:.2f} ×)" if state else human_bytes(read),
         human_bytes(sum(subtask["by_record"] for subtask in subtasks)),
         f"{human_bytes(slowest['read'])}, {human_bytes(slowest['by_record'])} by record",
@@ -65,9 +65,9 @@ def restore_sentences(document: dict[str, Any]) -> Iterator[str]:
     cutting = next((restore for restore in growing if not _between(restore) and _has_databases(restore)), None)
     if copying and cutting:
         yield (
-            f"{_shape(copying)} costs Flink more than {_shape(cutting)}: {counted(_between(copying), 'subtask')} would "
-            "lie between databases, download all of these, open one and copy the rows of the others; at "
-            f"{_shape(cutting)} every database is cut, and nothing is copied"
+            f"{restore_shape(copying)} costs Flink more than {restore_shape(cutting)}: "
+            f"{counted(_between(copying), 'subtask')} would lie between databases, download all of these, open one and "
+            f"copy the rows of the others; at {restore_shape(cutting)} every database is cut, and nothing is copied"
         )
     if any(map(_between, document["restores"])):
         foreign = {
@@ -84,7 +84,8 @@ def restore_sentences(document: dict[str, Any]) -> Iterator[str]:
         )
 
 
-def _shape(restore: dict[str, Any]) -> str:
+def restore_shape(restore: dict[str, Any]) -> str:
+    """The parallelisms of a restore, such as `4 → 6`."""
     shapes = sorted({arrow(o["parallelism"], o["new_parallelism"]) for o in restore["operators"]})
     return f"{', '.join(shapes[:_MOST_NAMED])}{'…' if len(shapes) > _MOST_NAMED else ''}"
 

@@ -12,6 +12,7 @@ from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.serializers.reading import type_name
 from rescale.flink.state_meta_info import StateKind
 from rescale.insight.insight import snapshot_insight
+from rescale.report.elements import dealt_elements
 from rescale.report.insights import insight_blocks, insight_document
 from rescale.report.kafka import kafka_document, kafka_tables
 from rescale.report.page import Block, Listed, Page, Warned, paragraph, table
@@ -158,6 +159,7 @@ def _operator(operator: Operator) -> dict[str, Any]:
         + sum(other.size for other in operator.other_keyed),
         "operator_bytes": sum(s.extent.length for s in (*operator.operator, *operator.raw_operator)),
         "states": _states(operator),
+        "elements": dealt_elements(operator),
         "remark": ", ".join(_remarks(operator)),
     }
 

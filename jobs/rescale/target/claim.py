@@ -50,7 +50,7 @@ def claim(plan: Plan, *, accept_unconditional: bool = False, by: Mapping[str, st
 
 def planned_names(plan: Plan) -> set[str]:
     """The names of all files that the plan's result may hold, `_metadata` apart."""
-    return {plan.file_name(operator, stream) for operator in plan.operators for stream in operator.streams}
+    return {plan.file_name(operator, stream) for operator in plan.operators for stream in operator.new_streams}
 
 
 def _refuse_foreign_files(plan: Plan, store: Store) -> None:
