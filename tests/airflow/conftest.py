@@ -11,6 +11,7 @@ import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -111,6 +112,18 @@ def cluster(s3: S3Server) -> Iterator[SessionCluster]:
 def broken(connection: dict[str, object]) -> str:
     """The connection to a server that is not there."""
     return json.dumps({**connection, "extra": {"endpoint_url": "http://127.0.0.1:9", "region_name": "us-east-1"}})
+
+
+@pytest.fixture(scope="module")
+def asked_for(request: pytest.FixtureRequest) -> Callable[[str], set[Any]]:
+    """Gives the values of a parameter in those tests of the module that will run."""
+
+    def values(parameter: str) -> set[Any]:
+        tests = [test for test in request.session.items if isinstance(test, pytest.Function)]
+        given = [test.callspec.params for test in tests if test.module is request.module and hasattr(test, "callspec")]
+        return {params[parameter] for params in given if parameter in params}
+
+    return values
 
 
 @pytest.fixture

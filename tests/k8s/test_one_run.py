@@ -13,7 +13,7 @@ from rescale.storage.store import open_store
 from support.cluster import Namespace, wait_for
 from support.helm import CHART, helm
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 
 
 def ended(space: Namespace) -> dict[str, str] | None:

@@ -15,9 +15,12 @@ from typing import Any, TypeVar
 from rescale.demo.airflow_home import CONNECTION_ID, DAG_ID, USER, AirflowHome
 from support.watching import Watch
 
-PATIENCE_SECONDS = 200
+PATIENCE_SECONDS = 400
 
 _ENDED = ("success", "failed")
+_REQUEST_SECONDS = 120
+"""A busy machine keeps people waiting."""
+
 SECONDS_TO_READ = 5
 """A task that goes on before the scheduler has seen its worker leave is taken for lost by it, and asks again."""
 
@@ -52,7 +55,7 @@ class AirflowServer:
         headers = {**headers, "Content-Type": "application/json"}
         try:
             request = urllib.request.Request(self.home.url + path, data, headers, method=method)
-            with urllib.request.urlopen(request, timeout=30) as answer:
+            with urllib.request.urlopen(request, timeout=_REQUEST_SECONDS) as answer:
                 return answer.status, json.load(answer)
         except urllib.error.HTTPError as error:
             return error.code, json.load(error)

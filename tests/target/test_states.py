@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from rescale.errors import RequestError
+from rescale.execution.loop import Loop
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.planning.plan import Plan
 from rescale.storage.store import open_store
@@ -17,32 +18,26 @@ from rescale.target.publication import is_published, publish
 from rescale.target.removal import discard
 from rescale.target.states import MOVES, Move, State, state_of
 from support import snapshots
-from support.pipeline import OneProcess, plan_rescale, without_spark
+from support.pipeline import plan_rescale
 
 SOURCE = snapshots.directory("2-finished")
 
 
 def move(plan: Plan) -> None:
     for step in (reshuffle_keyed_state, redistribute_operator_state):
-        step(plan, OneProcess())
+        step(plan, Loop())
 
 
 DONE_BY: dict[Move, Callable[[Plan], object]] = {
     Move.CLAIM: claim,
     Move.MOVE: move,
-    Move.CERTIFY: lambda plan: validate_coverage(plan, OneProcess()),
+    Move.CERTIFY: lambda plan: validate_coverage(plan, Loop()),
     Move.PUBLISH: publish,
     Move.DISCARD: lambda plan: discard(plan.target),
 }
 WAY = (Move.CLAIM, Move.MOVE, Move.CERTIFY, Move.PUBLISH)
 """From a free target to a published one."""
 ON_THE_WAY = (State.FREE, State.CLAIMED, State.MOVED, State.CERTIFIED, State.PUBLISHED)
-
-
-@pytest.fixture(autouse=True)
-def _in_this_process() -> Iterator[None]:
-    with without_spark():
-        yield
 
 
 @pytest.fixture
@@ -80,7 +75,7 @@ def test_every_move_leads_where_the_table_says_or_is_refused(state: State, move:
 
 def test_a_moving_step_alone_is_not_the_whole_move(plan: Plan) -> None:
     claim(plan)
-    reshuffle_keyed_state(plan, OneProcess())
+    reshuffle_keyed_state(plan, Loop())
     assert state_of(plan.target, plan.digest) is State.CLAIMED
 
 

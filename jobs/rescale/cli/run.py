@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import socket
 
 from rescale.cli.arguments import add_master, add_shape, add_source, add_uids, prepared
 from rescale.cli.output import Output
@@ -41,7 +43,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     summary = plan_summary(plan, snapshot, kafka)
     output.say(plan_text(summary))
     if not is_published(plan):
-        claim(plan, accept_unconditional=accept)
+        claim(plan, accept_unconditional=accept, by={"host": socket.gethostname(), "process": str(os.getpid())})
         output.say(put_report(plan, summary))
         _move(plan, arguments.master)
     published = publish(plan, accept_unconditional=accept)

@@ -11,8 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from rescale.flink.slot import Slot
 from rescale.insight.flink_restore import OperatorRestore
-from rescale.planning.plan import OperatorPlan, Plan, Slot, WorkClass
+from rescale.planning.operator_plan import OperatorPlan
+from rescale.planning.plan import Plan
+from rescale.planning.work_class import WorkClass
 from rescale.storage.locations import is_s3
 
 MB = 1_000_000

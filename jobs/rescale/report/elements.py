@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from rescale.flink.metadata.handles import DistributionMode
-from rescale.planning.plan import OperatorPlan, Slot
+from rescale.flink.slot import Slot
+from rescale.planning.new_streams import CheckedElements, CopiedElements
+from rescale.planning.operator_plan import OperatorPlan
 from rescale.snapshot.model import Operator
 
 _Key = tuple[Slot, str, DistributionMode]
@@ -38,7 +40,8 @@ def dealt_elements(operator: Operator, planned: OperatorPlan | None = None) -> l
 
 def _planned(planned: OperatorPlan) -> dict[_Key, list[int]]:
     found: dict[_Key, list[int]] = {}
-    for stream in planned.streams:
+    dealt = [stream for stream in planned.streams if isinstance(stream, CopiedElements | CheckedElements)]
+    for stream in dealt:
         for state in stream.states:
             key = (stream.slot, state.name, state.mode)
             found.setdefault(key, [0] * planned.new_parallelism)[stream.subtask] += len(state.lengths)

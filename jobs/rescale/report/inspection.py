@@ -63,13 +63,13 @@ def inspection_page(document: dict[str, Any]) -> Page:
             document["snapshot"],
             (
                 f"{document['kind']}, written by {document['written_by']}, checkpoint {document['checkpoint_id']}, "
-                f"taken {document['taken']}",
+                f"its _metadata written {document['taken']}",
                 f"{counted(len(operators), 'operator')}, {counted(document['files'], 'file')}, "
                 f"{human_bytes(document['bytes'])} of state",
             ),
         ),
         table(
-            ("operator", "parallelism", "max", "key", "keyed", "operator state", ""),
+            ("operator", "parallelism", "max", "key", "keyed", "operator state", "remark"),
             [
                 (
                     operator["label"],

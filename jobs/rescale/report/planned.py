@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from rescale.flink.serializers.formulas import KNOWN
+from rescale.flink.slot import Slot
 from rescale.insight.insight import plan_insight
 from rescale.insight.shapes import ShapeAdvice
-from rescale.planning.plan import OperatorPlan, Plan, Slot, WorkClass
+from rescale.planning.operator_plan import OperatorPlan
+from rescale.planning.plan import Plan
+from rescale.planning.work_class import WorkClass
 from rescale.report.elements import dealt_elements
 from rescale.report.insights import insight_blocks, insight_document
 from rescale.report.kafka import kafka_document, kafka_tables
@@ -57,7 +60,7 @@ def plan_page(summary: dict[str, Any]) -> Page:
         Listed(
             f"plan {summary['plan'][:8]}: {moves}",
             (
-                f"from {summary['source']}, taken {summary['taken'] or 'at a time that is not known'}",
+                f"from {summary['source']}, its _metadata written {summary['taken'] or 'at a time that is not known'}",
                 f"to   {summary['target']}",
             ),
         ),
@@ -154,10 +157,9 @@ def _subtasks(operator: OperatorPlan) -> list[dict[str, Any]]:
     for subtask, size in enumerate(operator.new_keyed_bytes):
         if size:
             sizes[subtask] = size
-    for stream in operator.streams:
+    for stream in operator.new_streams:
         if not stream.slot.is_keyed:
             sizes[stream.subtask] = sizes.get(stream.subtask, 0) + stream.size
-        elif stream.key_groups:
-            last = stream.first_key_group + len(stream.key_groups) - 1
-            key_groups[stream.subtask] = f"{stream.first_key_group}-{last}"
+        elif stream.covers is not None:
+            key_groups[stream.subtask] = str(stream.covers)
     return [{"subtask": i, "key_groups": key_groups.get(i, ""), "bytes": sizes[i]} for i in sorted(sizes)]

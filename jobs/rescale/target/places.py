@@ -13,7 +13,8 @@ from rescale.planning.request import beside
 from rescale.storage.locations import join
 
 _DOCUMENT = re.compile(
-    r"claim|candidate|certificate\.json|report\.(html|json)|plan-[0-9a-f]{64}\.(json|md)|(handles|result)-\w+\.json|staging/.+|\..+\.tmp"
+    r"claim|candidate|certificate\.json|report\.(html|json)|plan-[0-9a-f]{64}\.(json|md)|(handles|result)-\w+\.json"
+    r"|staging/.+|\..+\.tmp"
 )
 
 
