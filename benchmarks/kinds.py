@@ -75,7 +75,7 @@ def scan(source: Path) -> None:
     for database in snapshot.operators[0].databases:
         assert database.parsed is not None
         named = [(file.name, file.extent) for file in database.files]
-        with database_of_snapshot(snapshot.files, named, database.parsed) as opened:
+        with database_of_snapshot(snapshot.contents, named, database.parsed) as opened:
             for state in database.parsed.states:
                 with opened.rows(state.name, b"", b"\xff") as rows:
                     walk(rows.address, np.empty(1, np.int64))

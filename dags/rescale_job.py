@@ -27,6 +27,7 @@ from airflow.sdk import dag
 
 from rescale.orchestration.job.form import job_form
 from rescale.orchestration.job.graph import running_job_graph
+from rescale.orchestration.settings import dag_arguments
 
 
 @dag(
@@ -35,8 +36,7 @@ from rescale.orchestration.job.graph import running_job_graph
     description="Take a job's savepoint, change its shape, start the job from the result",
     doc_md=__doc__,
     schedule=None,
-    params=job_form(),
-    tags=["rescale", "flink"],
+    **dag_arguments(job_form()),
 )
 def rescale_job() -> None:
     running_job_graph()

@@ -25,7 +25,7 @@ goes on where it was.
 
 **Afterwards** the log of `publish` shows the line that starts the job. The asset `rescaled_savepoint` gets an event
 with the URI of the result, its shape, and the URI and SHA-256 of the certificate. What a run that did not publish left
-behind is removed by `rescale discard TARGET`.
+behind is removed by *Discard what an unpublished run left*; *Plan only* shows a plan and moves nothing.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from airflow.sdk import dag
 
 from rescale.orchestration.form import rescale_form
 from rescale.orchestration.graph import savepoint_graph
+from rescale.orchestration.settings import dag_arguments
 
 
 @dag(
@@ -42,8 +43,7 @@ from rescale.orchestration.graph import savepoint_graph
     description="Change the shape of a Flink job's state: plan, move, prove, publish",
     doc_md=__doc__,
     schedule=None,
-    params=rescale_form(),
-    tags=["rescale", "flink"],
+    **dag_arguments(rescale_form()),
 )
 def rescale_savepoint() -> None:
     savepoint_graph()

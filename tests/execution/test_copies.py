@@ -14,6 +14,7 @@ from rescale.storage.store import open_store
 from rescale.target.places import places_of
 from support import snapshots
 from support.pipeline import execute, execute_without_spark, plan_rescale
+from support.slow import slow_but
 
 COPIED = [name for name in snapshots.names() if not name.endswith("unaligned")]
 DATABASES = [name for name in snapshots.with_databases() if "lost" not in name]
@@ -32,7 +33,7 @@ def test_a_copy_can_be_moved(name: str, tmp_path: Path) -> None:
     assert {str(Path(uri).parent) for uri, _ in open_snapshot(str(moved)).files} == {str(moved)}
 
 
-@pytest.mark.parametrize("name", DATABASES)
+@pytest.mark.parametrize("name", slow_but(lambda name: name == "2-rocksdb-native", DATABASES))
 def test_a_database_is_copied_by_spark_too_and_resumed(name: str, tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory(name), str(tmp_path / "target"))
     execute(plan)

@@ -11,6 +11,7 @@ import pytest
 
 from big_savepoint import write_savepoint
 from rescale.errors import SnapshotError
+from rescale.execution.loop import Loop
 from rescale.execution.steps import reshuffle_keyed_state, validate_coverage, validate_published
 from rescale.storage import store as stores
 from rescale.storage.locations import join, name
@@ -22,6 +23,7 @@ from support.faults import WRITES, Faults, FaultyStore
 from support.pipeline import execute, execute_without_spark, move, plan_rescale, shared_spark
 from support.results import files_of, remove
 from support.s3 import S3Server
+from support.slow import slow
 
 MIB = 1024 * 1024
 SIZE, PART_SIZE, PARTS = 12 * MIB, 5 * MIB, 3
@@ -105,11 +107,12 @@ def test_the_bytes_depend_on_the_plan_alone(home: str, source: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "snapshot", ["2-lazy", "2-lazy-compressed", "1.20-raw", "2-heap-native", "2-canonical-compressed"]
+    "snapshot",
+    ["2-lazy-compressed", *map(slow, ("2-lazy", "1.20-raw", "2-heap-native", "2-canonical-compressed"))],
 )
 def test_small_and_rewritten_streams_too(snapshot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rescale.planning.planner.PART_SIZE", 1000)
-    monkeypatch.setattr("rescale.planning.pieces.INLINE_LIMIT", 1500)
+    monkeypatch.setattr("rescale.planning.inline.INLINE_LIMIT", 1500)
     plan = plan_rescale(snapshots.directory(snapshot), str(tmp_path / "target"), ["2"])
     execute(plan)
     first = files_of(plan)
@@ -131,7 +134,7 @@ def test_what_is_written_is_not_written_again(home: str, source: str, calls: Cal
     calls()
     execute_without_spark(plan)
     assert {call.split()[1] for call in calls()} == {name(lost)}
-    validate_published(source, plan.target, [], [], shared_spark())
+    validate_published(source, plan.target, [], [], Loop())
 
 
 def overwritten(store: stores.Store, uri: str) -> None:
@@ -161,7 +164,7 @@ def test_a_source_that_changes_after_planning_stops_the_run(
         os.utime(changed, ns=(before, before + 1))
     claim(plan)
     with pytest.raises(SnapshotError) as caught:
-        reshuffle_keyed_state(plan, shared_spark())
+        reshuffle_keyed_state(plan, Loop())
     assert (caught.value.exit_code, caught.value.path) == (3, changed)
     assert [entry for entry in store.list(plan.target) if name(entry.uri) == "_metadata"] == []
 
@@ -172,9 +175,9 @@ def test_a_source_that_changes_after_moving_is_not_certified(
     home: str, source: str, change: Callable[[stores.Store, str], None], file: int
 ) -> None:
     plan = plan_rescale(source, join(home, "target"), ["2"])
-    move(plan)
+    move(plan, Loop())
     change(open_store(source), plan.files[file].uri)
     with pytest.raises(SnapshotError) as caught:
-        validate_coverage(plan, shared_spark())
+        validate_coverage(plan, Loop())
     assert caught.value.path == plan.files[file].uri
     assert open_store(home).stat(places_of(plan).certificate) is None

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.operator_state import OperatorStateHeader, read_operator_state_header
+from rescale.flink.slot import Slot
 from rescale.planning.element_streams import plan_elements
-from rescale.planning.pieces import InlineBudget, Literals, split
-from rescale.planning.plan import NewStream, Piece, Slot
+from rescale.planning.inline import InlineBudget
+from rescale.planning.new_streams import CheckedElements, CopiedElements
+from rescale.planning.pieces import Literals, Piece, split
 from rescale.snapshot.model import ElementStream, Operator
 from support.snapshot_bytes import broadcast_state, operator_header, operator_list
 from support.snapshots import names, opened
@@ -31,11 +33,14 @@ def header(*lists: str, broadcast: Sequence[str] = (), compressed: bool = False)
 HEADER = header("list", "union", broadcast=["rules"])
 
 
-def planned(of: Operator, parallelism: int, literals: Literals | None = None) -> list[NewStream]:
+ElementsStream = CopiedElements | CheckedElements
+
+
+def planned(of: Operator, parallelism: int, literals: Literals | None = None) -> list[ElementsStream]:
     return plan_elements(of, parallelism, literals or Literals(), InlineBudget())
 
 
-def elements(stream: NewStream) -> dict[str, list[tuple[Piece, ...]]]:
+def elements(stream: ElementsStream) -> dict[str, list[tuple[Piece, ...]]]:
     """By state the pieces of each of its elements."""
     lengths = [stream.header_size, *(length for state in stream.states for length in state.lengths)]
     _, *runs = split(stream.pieces, lengths)
@@ -45,7 +50,7 @@ def elements(stream: NewStream) -> dict[str, list[tuple[Piece, ...]]]:
     return found
 
 
-def everything(streams: Sequence[NewStream], state: str) -> list[tuple[Piece, ...]]:
+def everything(streams: Sequence[ElementsStream], state: str) -> list[tuple[Piece, ...]]:
     return [element for stream in streams for element in elements(stream)[state]]
 
 
@@ -135,7 +140,7 @@ def test_one_compressed_and_one_plain_stream_do_not_go_together() -> None:
 
 def test_compressed_elements_are_looked_into_on_the_way() -> None:
     sources = (element_stream(0, {"list": (SPLIT, 3)}, header("list", compressed=True)),)
-    assert all(stream.compressed and stream.checked for stream in planned(operator("lists", 1, elements=sources), 2))
+    assert all(isinstance(one, CheckedElements) for one in planned(operator("lists", 1, elements=sources), 2))
 
 
 def test_raw_elements_have_no_header() -> None:

@@ -13,11 +13,13 @@ from rescale.flink.key_groups import key_group_range
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from rescale.flink.keyed.heap import empty_group
 from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.slot import Slot
+from rescale.planning.inline import InlineBudget
 from rescale.planning.key_group_streams import KeyGroupPlanner
 from rescale.planning.keyed_headers import HeaderPlanner
+from rescale.planning.new_streams import CopiedKeyGroups, TranslatedKeyGroups
 from rescale.planning.operator_shapes import Shape
-from rescale.planning.pieces import InlineBudget, Literals, split
-from rescale.planning.plan import NewStream, Piece, Slot
+from rescale.planning.pieces import Literals, Piece, split
 from rescale.snapshot.findings import findings
 from rescale.snapshot.model import KeyedStream, Operator
 from support.snapshot_bytes import keyed_header, keyed_state
@@ -43,7 +45,7 @@ class Planned:
         self.streams = KeyGroupPlanner(of, shape, headers, self.literals, InlineBudget()).streams()
         self.id_tables = headers.id_tables
 
-    def groups(self, stream: NewStream) -> dict[int, tuple[Piece, ...]]:
+    def groups(self, stream: CopiedKeyGroups | TranslatedKeyGroups) -> dict[int, tuple[Piece, ...]]:
         """By key group the pieces that it is made of."""
         lengths = [stream.header_size, *(max(0, length) for length in stream.key_groups)]
         _, *runs = split(stream.pieces, lengths)
@@ -84,7 +86,7 @@ def test_every_group_goes_to_the_subtask_that_owns_it(framing: Framing, old: int
     for stream in planned.streams:
         own = key_group_range(40, new, stream.subtask)
         assert (stream.first_key_group, len(stream.key_groups)) == (own.first, len(own))
-        assert stream.tag == of.keyed[0].tag
+        assert stream.handle_tag == of.keyed[0].tag
         assert all(length == GROUP_SIZE for length in stream.key_groups)
         found |= planned.groups(stream)
     assert [stream.subtask for stream in planned.streams] == list(range(new))
@@ -183,13 +185,13 @@ def test_canonical_streams_with_other_states_get_a_header_for_all_and_new_ids() 
     assert planned.id_tables == [(1, 0, 2)]
     assert {piece.ids for piece in stream.pieces if piece.file == 1} == {None}
     assert {piece.ids for piece in stream.pieces if piece.file == 2} == {0}
-    assert stream.rewritten
+    assert isinstance(stream, TranslatedKeyGroups)
 
 
 def test_only_where_streams_meet_are_ids_translated() -> None:
     of = with_headers(Framing.CANONICAL, header("one", "two"), header("two", "one"))
     planned = Planned(of, 2)
-    assert not any(stream.rewritten for stream in planned.streams)
+    assert all(isinstance(stream, CopiedKeyGroups) for stream in planned.streams)
     assert planned.id_tables == []
 
 
@@ -250,7 +252,8 @@ def test_groups_of_flink_are_planned_as_they_lie(name: str, parallelism: int) ->
         for stream in keyed:
             data = b"".join(bytes_of(name, planned, piece) for piece in stream.pieces)
             assert len(data) == stream.size
-            assert read_keyed_header(data[: stream.header_size], name).compressed == stream.compressed
+            if isinstance(stream, TranslatedKeyGroups):
+                assert read_keyed_header(data[: stream.header_size], name).compressed == stream.compressed
 
 
 def mixed_heap(of: Operator) -> bool:

@@ -8,7 +8,7 @@ from random import Random
 from rescale.execution.diff.found import SnapshotDiff, StateDiff
 from rescale.execution.diff.snapshots import diff_snapshots
 from rescale.execution.loop import Loop
-from rescale.planning.plan import Slot
+from rescale.flink.slot import Slot
 from rescale.snapshot.model import KeyedStream, Snapshot
 from support import snapshots
 from support.canonical import Record, read_group, write_group

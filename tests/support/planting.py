@@ -18,7 +18,7 @@ from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.handles import KeyGroupsHandle, OperatorHandle, OperatorStateOffsets, RelativeFileStream
 from rescale.flink.metadata.writer import write_metadata
-from rescale.planning.plan import Slot
+from rescale.flink.slot import Slot
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import ElementStream, KeyedStream, Operator, Snapshot
 from rescale.snapshot.opening import open_candidate, open_snapshot

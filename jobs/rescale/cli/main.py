@@ -10,7 +10,7 @@ from importlib.metadata import version
 from io import TextIOWrapper
 from itertools import pairwise
 
-from rescale.cli import demo, diff, discard, inspect, plan, run, validate, virtual_keys
+from rescale.cli import demo, diff, discard, inspect, plan, report, run, validate, virtual_keys
 from rescale.cli.arguments import Parser
 from rescale.cli.output import Output
 from rescale.errors import RescaleError
@@ -47,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
     )
     root.add_argument("--version", action="version", version=f"rescale {version('rescale')}")
     commands = root.add_subparsers(metavar="COMMAND", required=True)
-    for command in (inspect, plan, run, validate, diff, discard, demo, virtual_keys):
+    for command in (inspect, plan, run, validate, report, diff, discard, demo, virtual_keys):
         name = command.__name__.rpartition(".")[2].replace("_", "-")
         sub = commands.add_parser(name, parents=[common], help=command.SUMMARY, description=command.DESCRIPTION)
         command.add_arguments(sub)

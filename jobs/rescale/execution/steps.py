@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from rescale.errors import IntegrityError, SnapshotError
-from rescale.execution.moving import move_streams
+from rescale.execution.moving_step import move_streams
 from rescale.execution.tasks import Tasks
 from rescale.execution.validation.validation import open_result, validate_result
 from rescale.execution.validation.verdict import certificate_of
+from rescale.flink.slot import Slot
 from rescale.planning.key_hashes import choose_key_hashes
-from rescale.planning.plan import Plan, Slot
+from rescale.planning.plan import Plan
 from rescale.planning.request import parse_key_hashes
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.model import Snapshot

@@ -2,3 +2,8 @@
 
 ANOTHER = "take another snapshot"
 CANONICAL = "take a canonical savepoint (flink savepoint --type canonical) and rescale that"
+
+WRONG_OFFSETS = (
+    "Flink 1.18.0 and 1.18.1 wrote wrong offsets for compressed list state (FLINK-34063): restore the savepoint at its "
+    "own parallelism, upgrade Flink, and take another one"
+)

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
 from rescale.errors import RequestError, SnapshotError, UnsupportedError
+from rescale.flink.arrays import Bytes, Codes, Longs
 from rescale.flink.java_hash import SUBCLASS, WRONG, key_groups_of_hashes, walk_keys
 from rescale.flink.serializers.formulas import (
     CASE_CLASS,
@@ -40,10 +40,6 @@ HIGHEST_CHANCE = 1e-9
 _FIRST_BATCH, _GROWTH = 4, 4
 _SHOWN_DIVISORS = 5
 _OWN_FUNCTION = "give a function of your own, --key-hash module:function"
-
-Bytes = npt.NDArray[np.uint8]
-Longs = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from rescale.flink.serializers.value_words import in_words
 from rescale.flink.smallest_keys import virtual_keys
 from rescale.insight.lone_keys import LoneKey, lone_keys
 from rescale.planning.operator_shapes import Shape
-from rescale.planning.plan import WorkClass, work_class
+from rescale.planning.work_class import WorkClass, work_class
 from rescale.snapshot.model import Operator, Snapshot
 
 _LEAST_SUBTASKS = 0.75

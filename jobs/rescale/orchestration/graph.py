@@ -12,6 +12,7 @@ from rescale.orchestration.tasks import (
     ANNOUNCE,
     announce,
     inspect,
+    look,
     plan,
     publish_result,
     redistribute,
@@ -53,6 +54,11 @@ def rescale_graph(known: Any = None, closes: str | None = None) -> Way:
     chain(inspected, planned, approved, moved, proven, published, told)
     chain(approved, refused)
     return Way(inspected, published, [told, refused])
+
+
+def look_graph() -> None:
+    """A look into the source, and the plan that a run would carry out."""
+    chain(inspect(None), look())
 
 
 def savepoint_graph() -> None:

@@ -21,6 +21,7 @@ from kubernetes.client import V1Pod
 from rescale.errors import RescaleError, StoreError
 from rescale.orchestration.access import storage_access
 from rescale.orchestration.attempts import ATTEMPTS, ended_by_our_errors
+from rescale.orchestration.form import stripped
 from rescale.orchestration.rescale_task import Answer, Summary
 from rescale.process import Step
 from rescale.storage.store import open_store
@@ -88,7 +89,7 @@ class StepPod(KubernetesPodOperator):
 
 @contextmanager
 def _access(context: Context) -> Iterator[None]:
-    with ended_by_our_errors(), storage_access(context["params"]["connection"]):
+    with ended_by_our_errors(), storage_access(stripped(context["params"])["connection"]):
         yield
 
 

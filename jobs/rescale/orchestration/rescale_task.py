@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from rescale.orchestration.access import storage_access
 from rescale.orchestration.attempts import ATTEMPTS, ended_by_our_errors
+from rescale.orchestration.form import stripped
 from rescale.planning.plan import Plan
 
 log = logging.getLogger(__name__)
@@ -50,6 +51,7 @@ def rescale_task(
 
     @functools.wraps(function)
     def with_access(*inputs: Any, params: Mapping[str, Any], **more: Any) -> Summary:
+        params = stripped(params)
         with ended_by_our_errors(), storage_access(params["connection"]):
             return function(*inputs, params=params, **more)
 

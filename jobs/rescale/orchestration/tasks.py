@@ -14,7 +14,16 @@ from airflow.sdk import Asset, TriggerRule
 
 from rescale.errors import RequestError, UnsupportedError
 from rescale.orchestration.approval import APPROVED, ASK
-from rescale.orchestration.form import lines_of, refuse_unknown_fields, request_of
+from rescale.orchestration.claims import refuse_what_a_live_run_claims, this_run
+from rescale.orchestration.form import (
+    asked,
+    lines_of,
+    refuse_silent_copy,
+    refuse_unknown_fields,
+    request_of,
+    understood,
+)
+from rescale.orchestration.question import END_OF_QUESTION, question_markdown
 from rescale.orchestration.rescale_task import Summary, rescale_task, skip_task
 from rescale.orchestration.step_task import step_task
 from rescale.orchestration.summaries import certificate_summary, plan_summary, snapshot_summary
@@ -28,11 +37,13 @@ from rescale.report.outcome import outcome
 from rescale.report.plan_markdown import plan_markdown
 from rescale.report.planned import plan_summary as detailed_summary
 from rescale.report.planned import plan_text
+from rescale.report.stored import put_report
 from rescale.report.units import counted
 from rescale.snapshot.kafka.audit import stopped_consumers
 from rescale.snapshot.kafka.offsets import kafka_offsets
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.opening import open_snapshot
+from rescale.storage.locations import normalise
 from rescale.target.claim import claim
 from rescale.target.documents import load_plan, read_document, store_plan_page
 from rescale.target.places import places_of
@@ -60,7 +71,9 @@ Known = Mapping[str, Any] | None
 def _inspect(known: Known, params: Any = None, dag: Any = None) -> Summary:
     """Reads metadata and headers of the source: what is in it, and is it whole?"""
     refuse_unknown_fields(params, dag.params)
+    refuse_silent_copy(params)
     request = request_of(params, known)
+    tell(understood(request))
     snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids)
     seen = inspection(snapshot, kafka_offsets(snapshot))
     tell(inspection_text(seen))
@@ -68,19 +81,68 @@ def _inspect(known: Known, params: Any = None, dag: Any = None) -> Summary:
     return snapshot_summary(snapshot, seen)
 
 
-def _plan(known: Known, params: Any = None) -> Summary:
-    """Decides everything, stores the plan beside the target and claims the target for it."""
-    plan, snapshot, kafka = prepare(request_of(params, known))
+def _look(params: Any = None) -> Summary:
+    """Plans as a run would, shows it, and writes nothing."""
+    request = request_of(params)
+    plan, snapshot, kafka = prepare(request)
     shown = detailed_summary(plan, snapshot, kafka)
-    tell(plan_text(shown))
+    tell(f"{understood(request)}\n\n{plan_text(shown)}")
+    return {name: value for name, value in plan_summary(plan, shown, published=False).items() if name != "plan"}
+
+
+def _discard(params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
+    """Removes what a run left in and beside its target, unless that run goes on or has published."""
+    refuse_unknown_fields(params, dag.params)
+    target = normalise(params["target"])
+    refuse_what_a_live_run_claims(target, ti)
+    discarded = discard(target)
+    if not discarded.removed:
+        skip_task(f"nothing to do: no run has left anything in {target} or beside it")
+    log.info("removed %s", counted(len(discarded.removed), "file"))
+    if discarded.left:
+        log.warning("left %s that are not ours, such as %s", counted(len(discarded.left), "file"), discarded.left[0])
+    return {"target": target, "removed": len(discarded.removed), "left": len(discarded.left)}
+
+
+def _plan(known: Known, params: Any = None, dag_run: Any = None, ti: Any = None) -> Summary:
+    """Decides everything, stores the plan beside the target and claims the target for it."""
+    request = request_of(params, known)
+    plan, snapshot, kafka = prepare(request)
+    shown = detailed_summary(plan, snapshot, kafka)
+    tell(f"{understood(request)}\n\n{plan_text(shown)}")
+    if not (params["same_shape"] or _changes(plan)):
+        _refuse_no_change(plan, known)
     published = is_published(plan)
     if not published:
-        claim(plan, accept_unconditional=params["accept_unconditional_publish"])
-        store_plan_page(plan, in_words_of_the_form(plan_markdown(shown)))
-    return plan_summary(plan, published=published)
+        refuse_what_a_live_run_claims(plan.target, ti, plan.digest)
+        claim(plan, accept_unconditional=params["accept_unconditional_publish"], by=this_run(dag_run))
+        page = f"{question_markdown(shown)}{END_OF_QUESTION}{understood(request)}\n\n{plan_markdown(shown)}"
+        store_plan_page(plan, in_words_of_the_form(page))
+        log.info("%s", put_report(plan, shown))
+    return {**plan_summary(plan, shown, published=published), "source": plan.source, "asked": asked(request)}
+
+
+def _changes(plan: Plan) -> bool:
+    """Whether the plan does more than copy."""
+    return any(
+        (operator.parallelism, operator.max_parallelism) != (operator.new_parallelism, operator.new_max_parallelism)
+        or operator.rekeying is not None
+        for operator in plan.operators
+    )
+
+
+def _refuse_no_change(plan: Plan, known: Known) -> None:
+    """Where somebody has filled in a form it was wrong; where the source was found out there is nothing to do."""
+    what = f"the state in {plan.source} has the shape already that is asked for"
+    if known is not None:
+        skip_task(f"nothing to do: {what}")
+    raise RequestError(
+        what, advice='ask for another one; if you want a copy as it is, say "Same shape: a self-contained copy"'
+    )
 
 
 def _certified(plan: Plan, certificate: Summary) -> Summary:
+    log.info("%s", put_report(plan))
     return certificate_summary(certificate, places_of(plan).certificate)
 
 
@@ -89,6 +151,7 @@ def _publish(planned: Summary, params: Any = None) -> Summary:
     plan = load_plan(planned["plan"])
     published = publish(plan, accept_unconditional=params["accept_unconditional_publish"])
     done = outcome(plan, published)
+    log.info("%s", put_report(plan))
     digest = hashlib.sha256(read_document(places_of(plan).certificate)).hexdigest()
     log.info("start the job: %s", done["start"])
     kept = {key: done[key] for key in ("target", "metadata_sha256", "certificate", "start")}
@@ -141,6 +204,8 @@ def _rejected(planned: Summary, params: Any = None, ti: Any = None) -> Summary: 
 
 inspect = rescale_task(_inspect, "inspect", "Inspect the source")
 plan = rescale_task(_plan, PLAN, "Plan")
+look = rescale_task(_look, PLAN, "Plan")
+discard_left = rescale_task(_discard, "discard", "Discard")
 reshuffle = step_task(
     Step.RESHUFFLE,
     "reshuffle_keyed_state",

@@ -34,6 +34,8 @@ _SENTENCES = (
     (r", and with --output json which files these are", ""),
     (r"rescale discard (\S+)", r'run "Discard what an unpublished run left" for \1'),
     (r"run the same command again", "clear the task"),
+    (r"compare it with its source: rescale validate;", "compare it with its source;"),
+    (r"rescale run (\w+)", r"a run \1"),
     (r"--parallelism UID=N", '"Shape of single operators"'),
     (
         r"check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN \(or AWS_PROFILE\)"
@@ -50,6 +52,9 @@ _SENTENCES = (
     ),
     (r"set AWS_REGION to the bucket's region", "set region_name in the connection's extra to the bucket's region"),
 )
+
+_THE_REST = ((r"(?<![\w-])(?<!savepoint )--([a-z][a-z-]+)", r'"\1"'),)
+"""An option that is no field; those of `flink savepoint` stay."""
 
 
 def in_words_of_the_form(text: str) -> str:
@@ -72,4 +77,4 @@ def _patterns() -> list[tuple[re.Pattern[str], str]]:
     form = rescale_form()
     titles = {option: form[field].schema["title"] for option, field in _FIELD_OF_OPTION.items()}
     options = [(rf"{re.escape(option)}(?![\w-])", f'"{title}"') for option, title in titles.items()]
-    return [(re.compile(pattern), replacement) for pattern, replacement in (*_SENTENCES, *options)]
+    return [(re.compile(pattern), replacement) for pattern, replacement in (*_SENTENCES, *options, *_THE_REST)]

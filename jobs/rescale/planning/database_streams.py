@@ -7,16 +7,16 @@ that no checkpoint of the restored job refers to them (`IncrementalRemoteKeyedSt
 from __future__ import annotations
 
 from rescale.errors import UnsupportedError
-from rescale.flink.metadata.handles import HandleTag
+from rescale.planning.inline import InlineBudget
+from rescale.planning.new_streams import META_STREAM, CopiedFile, NewDatabase
 from rescale.planning.operator_shapes import Shape
-from rescale.planning.pieces import InlineBudget, piece_of
-from rescale.planning.plan import META_STREAM, NewDatabase, NewStream, Slot
+from rescale.planning.pieces import piece_of
 from rescale.snapshot.model import Database, Operator
 
 
 def copied_databases(
     operator: Operator, shape: Shape, inline: InlineBudget
-) -> tuple[tuple[NewDatabase, ...], list[NewStream]]:
+) -> tuple[tuple[NewDatabase, ...], list[CopiedFile]]:
     """The same databases in the same subtasks; `UnsupportedError` for a new shape."""
     entry = operator.entry
     if operator.databases and shape != Shape(entry.parallelism, entry.max_parallelism):
@@ -31,15 +31,13 @@ def copied_databases(
     return databases, [stream for database in operator.databases for stream in _streams(database, inline)]
 
 
-def _streams(database: Database, inline: InlineBudget) -> list[NewStream]:
+def _streams(database: Database, inline: InlineBudget) -> list[CopiedFile]:
     files = [(META_STREAM, database.header_extent), *database.files]
     return [
-        NewStream(
-            slot=Slot.KEYED,
+        CopiedFile(
             subtask=database.subtask,
             pieces=(piece_of(extent),) if extent.length else (),
             inline=inline.takes(extent.length),
-            tag=HandleTag.INCREMENTAL_V2,
             local_name=name,
         )
         for name, extent in files

@@ -14,11 +14,13 @@ from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.heap import empty_group
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import HandleTag
+from rescale.flink.slot import Slot
+from rescale.planning.inline import InlineBudget
 from rescale.planning.key_group_owners import owners_of
 from rescale.planning.keyed_headers import NO_HEADER, HeaderPlanner
+from rescale.planning.new_streams import CopiedKeyGroups, TranslatedKeyGroups
 from rescale.planning.operator_shapes import Shape
-from rescale.planning.pieces import InlineBudget, Literals, joined, piece_of
-from rescale.planning.plan import NewStream, Slot
+from rescale.planning.pieces import Literals, joined, piece_of
 from rescale.snapshot.model import KeyedStream, Operator
 
 
@@ -34,18 +36,18 @@ class KeyGroupPlanner:
         self.literals = literals
         self.inline = inline
 
-    def streams(self) -> list[NewStream]:
+    def streams(self) -> list[CopiedKeyGroups | TranslatedKeyGroups]:
         """Of key groups that move as they are."""
         return [*self._of_slot(Slot.KEYED, self.operator.keyed), *self.raw_streams()]
 
-    def raw_streams(self) -> list[NewStream]:
+    def raw_streams(self) -> list[CopiedKeyGroups | TranslatedKeyGroups]:
         return self._of_slot(Slot.RAW_KEYED, self.operator.raw_keyed)
 
-    def own_raw_streams(self) -> list[NewStream]:
+    def own_raw_streams(self) -> list[CopiedKeyGroups | TranslatedKeyGroups]:
         """Of raw keyed state that is no timers."""
         return self._of_slot(Slot.RAW_KEYED, self.operator.own_raw_keyed)
 
-    def _of_slot(self, slot: Slot, sources: Sequence[KeyedStream]) -> list[NewStream]:
+    def _of_slot(self, slot: Slot, sources: Sequence[KeyedStream]) -> list[CopiedKeyGroups | TranslatedKeyGroups]:
         owners = owners_of(self.operator, sources)
         by_subtask = {source.subtask: source for source in sources}
         max_parallelism = self.operator.entry.max_parallelism
@@ -66,7 +68,7 @@ class KeyGroupPlanner:
         wanted: KeyGroupRange,
         givers: Sequence[KeyedStream],
         owners: dict[int, KeyedStream],
-    ) -> NewStream | None:
+    ) -> CopiedKeyGroups | TranslatedKeyGroups | None:
         header = self.headers.plan(givers) if slot is Slot.KEYED else NO_HEADER
         pieces = [header.piece]
         lengths = []
@@ -85,15 +87,24 @@ class KeyGroupPlanner:
             pieces.append(piece)
         if slot is Slot.RAW_KEYED and not any(length >= 0 for length in lengths):
             return None
-        return NewStream(
+        inline = self.inline.takes(sum(piece.length for piece in pieces))
+        if any(piece.ids is not None for piece in pieces):
+            return TranslatedKeyGroups(
+                subtask=subtask,
+                pieces=joined(pieces),
+                inline=inline,
+                first_key_group=wanted.first,
+                key_groups=tuple(lengths),
+                compressed=header.parsed is not None and header.parsed.compressed,
+            )
+        return CopiedKeyGroups(
             slot=slot,
             subtask=subtask,
             pieces=joined(pieces),
-            inline=self.inline.takes(sum(piece.length for piece in pieces)),
-            compressed=header.parsed is not None and header.parsed.compressed,
-            tag=HandleTag.SAVEPOINT_KEY_GROUPS if givers[0].framing is Framing.CANONICAL else givers[0].tag,
+            inline=inline,
             first_key_group=wanted.first,
             key_groups=tuple(lengths),
+            handle_tag=HandleTag.SAVEPOINT_KEY_GROUPS if givers[0].framing is Framing.CANONICAL else givers[0].tag,
         )
 
     def _empty_group(self, key_group: int, header: KeyedHeader | None) -> bytes:

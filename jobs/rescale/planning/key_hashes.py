@@ -13,7 +13,7 @@ from rescale.flink.key_function import names_function
 from rescale.flink.key_hash import choose_hash, known_hash, named_hash
 from rescale.flink.serializers.program import DIVISORS_ADVICE
 from rescale.planning.operator_shapes import by_operator
-from rescale.planning.plan import WorkClass, work_class
+from rescale.planning.work_class import WorkClass, work_class
 from rescale.snapshot.key_sample import sample_keys
 from rescale.snapshot.model import Operator, Snapshot
 

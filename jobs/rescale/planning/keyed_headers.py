@@ -15,8 +15,7 @@ from rescale.flink.advice import CANONICAL
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, write_keyed_header
 from rescale.flink.keyed.heap_timers import timer_header
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.planning.pieces import Literals, piece_of
-from rescale.planning.plan import Piece
+from rescale.planning.pieces import Literals, Piece, piece_of
 from rescale.snapshot.model import Database, KeyedStream
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rescale.planning.pieces import extent_of
-from rescale.planning.plan import Piece, Plan
+from rescale.planning.pieces import Piece, extent_of
+from rescale.planning.plan import Plan
 
 
 def piece_chunks(plan: Plan, pieces: Iterable[Piece], at_once: int | None = None) -> Iterator[bytes]:

@@ -1,17 +1,23 @@
-"""What the planners of keyed and of operator state share: pieces, literals, and what may lie inline."""
+"""Pieces: what new streams are made of. Runs of bytes of the source, or literals that the plan itself brings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
-from rescale.planning.plan import Piece
 from rescale.snapshot.locate import Extent
 
-INLINE_LIMIT = 20 * 1024
-"""Largest stream in bytes that may lie in `_metadata` itself (Flink's default `data-inline-threshold`)."""
 
-INLINE_BUDGET = 4 * 1024 * 1024
-"""All inline streams together stay below this, so that `_metadata` stays a small file at any parallelism."""
+class Piece(NamedTuple):
+    """`length` bytes from `start` of source file number `file` (None: of the plan's own `literals`).
+
+    `ids` is the number of the operator's table that translates state ids on the way, None where ids stay.
+    """
+
+    file: int | None
+    start: int
+    length: int
+    ids: int | None = None
 
 
 class Literals:
@@ -29,22 +35,6 @@ class Literals:
 
     def bytes(self) -> bytes:
         return bytes(self._data)
-
-
-class InlineBudget:
-    """Says which streams lie inline: small ones, first come first served, until the budget is spent.
-
-    `spent` are the bytes of those that were taken elsewhere.
-    """
-
-    def __init__(self, spent: int = 0) -> None:
-        self._left = INLINE_BUDGET - spent
-
-    def takes(self, size: int) -> bool:
-        if size > min(INLINE_LIMIT, self._left):
-            return False
-        self._left -= size
-        return True
 
 
 def joined(pieces: Iterable[Piece]) -> tuple[Piece, ...]:

@@ -11,14 +11,19 @@ from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.state_meta_info import StateKind
 from rescale.planning.database_streams import copied_databases
 from rescale.planning.element_streams import plan_elements
+from rescale.planning.inline import InlineBudget
 from rescale.planning.key_group_streams import KeyGroupPlanner
 from rescale.planning.keyed_headers import HeaderPlanner
+from rescale.planning.new_streams import NewDatabase, PlannedStream, RekeyedStream
+from rescale.planning.operator_plan import OperatorPlan
 from rescale.planning.operator_shapes import Shape, new_shapes
-from rescale.planning.pieces import InlineBudget, Literals
-from rescale.planning.plan import FORMAT, NewDatabase, OperatorPlan, Plan, Rekeying, SourceFile, WorkClass, work_class
+from rescale.planning.pieces import Literals
+from rescale.planning.plan import FORMAT, Plan, SourceFile
 from rescale.planning.rekeyed_streams import plan_rekeyed
+from rescale.planning.rekeying import Rekeying
 from rescale.planning.remarks import remarks
 from rescale.planning.request import Format, Request
+from rescale.planning.work_class import WorkClass, work_class
 from rescale.snapshot.findings import findings
 from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.snapshot.model import Operator, Snapshot
@@ -89,15 +94,17 @@ def _plan_operator(
     headers = HeaderPlanner(operator.label, literals)
     keyed = KeyGroupPlanner(operator, shape, headers, literals, inline)
     rekeying: Rekeying | None = None
+    rekeyed: list[RekeyedStream] = []
     databases: tuple[NewDatabase, ...] = ()
+    streams: list[PlannedStream] = []
     if operator.databases and wanted is Format.KEEP:
-        databases, streams = copied_databases(operator, shape, inline)
-        streams += keyed.raw_streams()
+        databases, files = copied_databases(operator, shape, inline)
+        streams += [*files, *keyed.raw_streams()]
     elif by_record:
-        rekeying, streams = plan_rekeyed(operator, shape, headers, literals, key_hash)
+        rekeying, rekeyed = plan_rekeyed(operator, shape, headers, literals, key_hash)
         streams += keyed.own_raw_streams()
     else:
-        streams = keyed.streams()
+        streams += keyed.streams()
     streams += plan_elements(operator, shape.parallelism, literals, inline)
     known = [header for header in operator.keyed_headers if header is not None]
     old_bytes = [0] * operator.entry.parallelism
@@ -118,6 +125,7 @@ def _plan_operator(
         streams=tuple(streams),
         old_keyed_bytes=tuple(old_bytes),
         rekeying=rekeying,
+        rekeyed=tuple(rekeyed),
         databases=databases,
     )
 

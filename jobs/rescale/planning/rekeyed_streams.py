@@ -10,18 +10,18 @@ from rescale.flink.advice import CANONICAL
 from rescale.flink.key_groups import key_group_range
 from rescale.flink.keyed.header import is_compressed, write_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.flink.metadata.handles import HandleTag
 from rescale.planning.key_group_owners import owners_of
 from rescale.planning.keyed_headers import HeaderPlanner
+from rescale.planning.new_streams import RekeyedKeyGroups, RekeyedStream
 from rescale.planning.operator_shapes import Shape
 from rescale.planning.pieces import Literals, piece_of
-from rescale.planning.plan import NewStream, RekeyedDatabase, RekeyedSource, Rekeying, Slot
+from rescale.planning.rekeying import RekeyedDatabase, RekeyedSource, Rekeying
 from rescale.snapshot.model import Database, KeyedStream, Operator
 
 
 def plan_rekeyed(
     operator: Operator, shape: Shape, headers: HeaderPlanner, literals: Literals, key_hash: str | None
-) -> tuple[Rekeying | None, list[NewStream]]:
+) -> tuple[Rekeying | None, list[RekeyedStream]]:
     """Which records are read, and the streams that they come to; None where there is no keyed state."""
     givers: tuple[KeyedStream | Database, ...] = (*operator.keyed, *operator.databases)
     timers = operator.heap_timers
@@ -41,20 +41,16 @@ def plan_rekeyed(
         key_hash=key_hash,
         databases=tuple(_rekeyed_database(one, tables.get(one.subtask)) for one in operator.databases),
     )
-    streams = []
+    streams: list[RekeyedStream] = []
     for subtask in range(shape.parallelism):
         own = key_group_range(shape.max_parallelism, shape.parallelism, subtask)
         streams.append(
-            NewStream(
-                slot=Slot.KEYED,
+            RekeyedKeyGroups(
                 subtask=subtask,
-                pieces=(header.piece,),
-                inline=False,
-                compressed=rekeying.compressed,
-                tag=HandleTag.SAVEPOINT_KEY_GROUPS,
+                header=header.piece,
                 first_key_group=own.first,
-                key_groups=(0,) * len(own),
-                rekeyed=True,
+                key_groups=len(own),
+                compressed=rekeying.compressed,
             )
         )
     return rekeying, streams

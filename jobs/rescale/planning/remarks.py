@@ -46,9 +46,16 @@ def remarks(
 def _of_maximum(changed: list[Operator], shapes: Mapping[str, Shape], request: Request) -> Iterator[str]:
     old = sorted({operator.entry.max_parallelism for operator in changed})
     new = sorted({shapes[operator.entry.operator_id].max_parallelism for operator in changed})
+    all_new = {shape.max_parallelism for shape in shapes.values()} - {1}
+    start = (
+        f"start it with pipeline.max-parallelism {_either(new)}"
+        if len(all_new) == 1
+        else f"set no pipeline.max-parallelism: operators have different ones ({_either(sorted(all_new))}), and Flink "
+        "takes them from the result"
+    )
     yield (
         f"a job that sets its max parallelism ({_either(old)}) in its code or configuration refuses the result: take "
-        f"setMaxParallelism out, and start it with pipeline.max-parallelism {_either(new)}"
+        f"setMaxParallelism out, and {start}"
     )
     if any(request.max_parallelism):  # by name
         yield (

@@ -12,6 +12,7 @@ from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.serializers.reading import type_name
 from rescale.flink.state_meta_info import StateKind
 from rescale.insight.insight import snapshot_insight
+from rescale.report.elements import dealt_elements
 from rescale.report.insights import insight_blocks, insight_document
 from rescale.report.kafka import kafka_document, kafka_tables
 from rescale.report.page import Block, Listed, Page, Warned, paragraph, table
@@ -62,13 +63,13 @@ def inspection_page(document: dict[str, Any]) -> Page:
             document["snapshot"],
             (
                 f"{document['kind']}, written by {document['written_by']}, checkpoint {document['checkpoint_id']}, "
-                f"taken {document['taken']}",
+                f"its _metadata written {document['taken']}",
                 f"{counted(len(operators), 'operator')}, {counted(document['files'], 'file')}, "
                 f"{human_bytes(document['bytes'])} of state",
             ),
         ),
         table(
-            ("operator", "parallelism", "max", "key", "keyed", "operator state", ""),
+            ("operator", "parallelism", "max", "key", "keyed", "operator state", "remark"),
             [
                 (
                     operator["label"],
@@ -158,6 +159,7 @@ def _operator(operator: Operator) -> dict[str, Any]:
         + sum(other.size for other in operator.other_keyed),
         "operator_bytes": sum(s.extent.length for s in (*operator.operator, *operator.raw_operator)),
         "states": _states(operator),
+        "elements": dealt_elements(operator),
         "remark": ", ".join(_remarks(operator)),
     }
 

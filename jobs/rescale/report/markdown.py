@@ -7,7 +7,21 @@ from collections.abc import Sequence
 
 from tabulate import tabulate
 
-from rescale.report.page import Block, Code, Command, Listed, Page, Paragraph, Section, Strong, Table, Warned, Words
+from rescale.report.page import (
+    Block,
+    Code,
+    Command,
+    Figure,
+    Listed,
+    Page,
+    Paragraph,
+    Section,
+    Strong,
+    Table,
+    Verdict,
+    Warned,
+    Words,
+)
 from rescale.report.text import printable
 
 _MARKUP = re.compile(r"[\\`*\[\]|~]|(?<!\w)_|_(?!\w)|&(?=[#\w])")
@@ -42,6 +56,10 @@ def _block(block: Block) -> str:
         case Table(headers, rows):
             cells = [[escaped(cell) for cell in row] for row in rows]
             return tabulate(cells, [*map(escaped, headers)], tablefmt="github", disable_numparse=True)
+        case Figure(title, words, _, numbers):
+            return _blocks([Paragraph(((Strong(title), ". ", words),)), *([numbers] if numbers.rows else [])])
+        case Verdict(standing, words):
+            return f"**{standing.upper()}**: {escaped(words)}"
         case Section(title, inner):
             return f"### {escaped(title)}\n\n{_blocks(inner)}"
 

@@ -20,6 +20,7 @@ def outcome(plan: Plan, published: Published) -> dict[str, Any]:
         "plan": plan.digest,
         "bytes_moved": plan.bytes_moved,
         "certificate": places_of(plan).certificate,
+        "report": places_of(plan).report,
         "warnings": list(plan.warnings),
         "start": plan.start.command,
     }
@@ -32,8 +33,9 @@ def outcome_text(document: dict[str, Any]) -> str:
 def outcome_page(document: dict[str, Any]) -> Page:
     done = "was published before" if document["already_published"] else "is published"
     lead = f"{document['target']} {done}: {human_bytes(document['bytes_moved'])} of state, all of it accounted for"
-    items = (f"certificate: {document['certificate']}", f"start the job: {document['start']}")
-    return Page((Listed(lead, items),))
+    items = [f"{name}: {document[name]}" for name in ("certificate", "report")]
+    items.append(f"start the job: {document['start']}")
+    return Page((Listed(lead, tuple(items)),))
 
 
 def certificate_text(certificate: dict[str, Any]) -> str:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+
+from rescale.report.figures import Drawing
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,34 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Figure:
+    """A picture: `words` say what is to be seen in it, and the `numbers` behind it are a table, `rows` says of what."""
+
+    title: str
+    words: str
+    drawing: Drawing
+    numbers: Table
+    rows: str = ""
+
+
+class Standing(StrEnum):
+    """How far something has come."""
+
+    SEEN = "snapshot"
+    PLANNED = "planned"
+    PROVEN = "proven"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is above all else."""
+
+    standing: Standing
+    words: str
+
+
+@dataclass(frozen=True)
 class Section:
     """Blocks under a title."""
 
@@ -73,7 +104,7 @@ class Section:
     blocks: tuple[Block, ...]
 
 
-Block = Paragraph | Warned | Listed | Command | Table | Section
+Block = Paragraph | Warned | Listed | Command | Table | Figure | Verdict | Section
 
 
 @dataclass(frozen=True)
@@ -81,6 +112,7 @@ class Page:
     """Blocks from the top to the end."""
 
     blocks: tuple[Block, ...]
+    title: str = ""
 
 
 def paragraph(*lines: Words) -> Paragraph:

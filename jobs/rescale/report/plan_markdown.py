@@ -38,7 +38,11 @@ def approval_page(summary: dict[str, Any]) -> Page:
         Listed(
             "",
             (
-                ("from ", Code(summary["source"]), f", taken {summary['taken'] or 'at a time that is not known'}"),
+                (
+                    "from ",
+                    Code(summary["source"]),
+                    f", its _metadata written {summary['taken'] or 'at a time that is not known'}",
+                ),
                 ("to ", Code(summary["target"])),
                 ("plan ", Code(summary["plan"][:8])),
             ),

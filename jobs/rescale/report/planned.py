@@ -6,16 +6,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from rescale.flink.serializers.formulas import KNOWN
+from rescale.flink.slot import Slot
 from rescale.insight.insight import plan_insight
 from rescale.insight.shapes import ShapeAdvice
-from rescale.planning.plan import OperatorPlan, Plan, Slot, WorkClass
+from rescale.planning.operator_plan import OperatorPlan
+from rescale.planning.plan import Plan
+from rescale.planning.work_class import WorkClass
+from rescale.report.elements import dealt_elements
 from rescale.report.insights import insight_blocks, insight_document
 from rescale.report.kafka import kafka_document, kafka_tables
 from rescale.report.page import Block, Listed, Page, Warned, paragraph, paragraphs, table
 from rescale.report.text import text_of
 from rescale.report.units import arrow, counted, human_bytes
 from rescale.snapshot.kafka.offsets import KafkaOffsets
-from rescale.snapshot.model import Snapshot
+from rescale.snapshot.model import Operator, Snapshot
 
 
 def plan_summary(plan: Plan, snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = ()) -> dict[str, Any]:
@@ -33,7 +37,10 @@ def plan_summary(plan: Plan, snapshot: Snapshot, kafka: Sequence[KafkaOffsets] =
         "taken": taken.isoformat(sep=" ", timespec="seconds") if taken else None,
         "target": plan.target,
         "bytes_moved": plan.bytes_moved,
-        "operators": [_operator(operator, shapes.get(operator.operator_id)) for operator in plan.operators],
+        "operators": [
+            _operator(operator, old, shapes.get(operator.operator_id))
+            for operator, old in zip(plan.operators, snapshot.operators, strict=True)
+        ],
         "kafka": [kafka_document(offsets, parallelism[offsets.operator.entry.operator_id]) for offsets in kafka],
         "warnings": list(plan.warnings),
         "start": plan.start.command,
@@ -53,7 +60,7 @@ def plan_page(summary: dict[str, Any]) -> Page:
         Listed(
             f"plan {summary['plan'][:8]}: {moves}",
             (
-                f"from {summary['source']}, taken {summary['taken'] or 'at a time that is not known'}",
+                f"from {summary['source']}, its _metadata written {summary['taken'] or 'at a time that is not known'}",
                 f"to   {summary['target']}",
             ),
         ),
@@ -122,8 +129,8 @@ _MOST_SUBTASKS = 16
 """Subtasks of an operator that the text shows; the JSON has all."""
 
 
-def _operator(operator: OperatorPlan, shape: ShapeAdvice | None) -> dict[str, Any]:
-    """`shape` is there if it has keyed state, and can have several subtasks."""
+def _operator(operator: OperatorPlan, old: Operator, shape: ShapeAdvice | None) -> dict[str, Any]:
+    """`old` is what it is in the snapshot; `shape` is there if it has keyed state, and can have several subtasks."""
     return {
         "operator_id": operator.operator_id,
         "label": operator.label,
@@ -138,6 +145,7 @@ def _operator(operator: OperatorPlan, shape: ShapeAdvice | None) -> dict[str, An
         "evenness": shape.now if shape else 1.0,
         "new_evenness": shape.asked.evenness if shape else 1.0,
         "states": list(operator.states),
+        "elements": dealt_elements(old, operator),
         "subtasks": _subtasks(operator),
     }
 
@@ -149,10 +157,9 @@ def _subtasks(operator: OperatorPlan) -> list[dict[str, Any]]:
     for subtask, size in enumerate(operator.new_keyed_bytes):
         if size:
             sizes[subtask] = size
-    for stream in operator.streams:
+    for stream in operator.new_streams:
         if not stream.slot.is_keyed:
             sizes[stream.subtask] = sizes.get(stream.subtask, 0) + stream.size
-        elif stream.key_groups:
-            last = stream.first_key_group + len(stream.key_groups) - 1
-            key_groups[stream.subtask] = f"{stream.first_key_group}-{last}"
+        elif stream.covers is not None:
+            key_groups[stream.subtask] = str(stream.covers)
     return [{"subtask": i, "key_groups": key_groups.get(i, ""), "bytes": sizes[i]} for i in sorted(sizes)]

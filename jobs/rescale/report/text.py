@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tabulate import tabulate
 
-from rescale.report.page import Block, Command, Listed, Page, Paragraph, Section, Table, Warned, Words
+from rescale.report.page import Block, Command, Figure, Listed, Page, Paragraph, Section, Table, Verdict, Warned, Words
 
 _INDENT = "  "
 
@@ -42,6 +42,10 @@ def _block(block: Block) -> str:
         case Table(headers, rows):
             cells = [[printable(cell) for cell in row] for row in rows]
             return tabulate(cells, headers=[*map(printable, headers)], disable_numparse=True)
+        case Figure(title, words, _, numbers):
+            return _blocks([Paragraph((f"{title}. {words}",)), *([numbers] if numbers.rows else [])])
+        case Verdict(standing, words):
+            return f"{standing.upper()}: {printable(words)}"
         case Section(title, inner):
             return f"{printable(title)}\n\n{_blocks(inner)}"
 

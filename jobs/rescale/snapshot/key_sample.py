@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from rescale.errors import SnapshotError
+from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.keyed.composite_key import key_leads
 from rescale.flink.keyed.header import KeyedHeader
-from rescale.flink.keyed.records import Bytes, Longs, RecordReader
+from rescale.flink.keyed.records import RecordReader
 from rescale.flink.snappy import FramedDecompressor
 from rescale.snapshot.databases.sample import database_keys
 from rescale.snapshot.locate import Extent

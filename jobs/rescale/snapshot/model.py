@@ -6,6 +6,7 @@ Only `_metadata` and headers are read, many at a time. The files are *pinned* in
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -54,6 +55,13 @@ class KeyedStream:
     @property
     def header_extent(self) -> Extent:
         return self.extent.part(0, len(self.header))
+
+    @property
+    def present_groups(self) -> Iterator[tuple[int, Extent]]:
+        """(key group, extent) of those that are there."""
+        for key_group, extent in enumerate(self.groups, self.first_key_group):
+            if extent is not None:
+                yield key_group, extent
 
     @cached_property
     def has_no_entry(self) -> bool:

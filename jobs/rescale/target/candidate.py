@@ -13,7 +13,9 @@ from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, 
 from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.metadata.reader import read_keyed_handle, read_operator_handle
 from rescale.flink.metadata.writer import write_metadata
-from rescale.planning.plan import OperatorPlan, Plan, Slot
+from rescale.flink.slot import Slot
+from rescale.planning.operator_plan import OperatorPlan
+from rescale.planning.plan import Plan
 from rescale.storage.store import open_store
 from rescale.target.places import places_of
 from rescale.target.states import STEPS, Move, permit
@@ -32,7 +34,7 @@ def put_candidate(plan: Plan, source: Metadata) -> str:
 def build_candidate(source: Metadata, plan: Plan, written: Sequence[WrittenHandles]) -> bytes:
     """The new `_metadata`; `IntegrityError` if a stream that the plan wants was not written, or one too many."""
     handles = {(one.operator_id, one.slot, one.subtask): one.handle for some in written for one in some.handles}
-    planned = {(o.operator_id, s.slot, s.subtask) for o in plan.operators for s in o.streams}
+    planned = {(o.operator_id, s.slot, s.subtask) for o in plan.operators for s in o.new_streams}
     if handles.keys() != planned:
         odd = min(handles.keys() ^ planned)
         raise IntegrityError(
@@ -49,7 +51,7 @@ def build_candidate(source: Metadata, plan: Plan, written: Sequence[WrittenHandl
 
 def _is_canonical(plan: Plan) -> bool:
     """Whether every managed keyed stream is canonical: only then may the result call itself so."""
-    return all(s.tag == 7 for o in plan.operators for s in o.streams if s.slot is Slot.KEYED)
+    return all(s.is_canonical for o in plan.operators for s in o.new_streams if s.slot is Slot.KEYED)
 
 
 def _operator(

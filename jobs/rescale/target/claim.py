@@ -8,6 +8,8 @@ overwrite would let two runs mix, so it is found out here, before anything else 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
 
 from rescale.errors import RequestError, UnsupportedError
 from rescale.planning.plan import Plan
@@ -15,20 +17,23 @@ from rescale.storage.locations import name
 from rescale.storage.store import Store, open_store
 from rescale.target.documents import store_plan
 from rescale.target.places import places_of
-from rescale.target.states import Move, claimed_by, permit
+from rescale.target.states import Move, State, claimed_by, permit, state_of
 
 
-def claim(plan: Plan, *, accept_unconditional: bool = False) -> None:
+def claim(plan: Plan, *, accept_unconditional: bool = False, by: Mapping[str, str] | None = None) -> None:
     """Stores the plan beside its target and takes the target for it, or finds it taken by it already.
 
+    `by` names the run, for whoever is turned away: the claim keeps it, and the time.
     `RequestError` if the target holds anything that is not this plan's; `UnsupportedError` if the store ignores
     conditions, unless that is accepted.
     """
     store, place = open_store(plan.target), places_of(plan).claim
-    _refuse_foreign_files(plan, store)
+    if state_of(plan.target, plan.digest) is not State.TAKEN:  # else it is known whose the files are
+        _refuse_foreign_files(plan, store)
     permit(plan, Move.CLAIM)
     store_plan(plan)
-    document = json.dumps({"plan": plan.digest, "source": plan.source}, indent=1).encode()
+    who = {"by": dict(by), "at": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"} if by else {}
+    document = json.dumps({"plan": plan.digest, "source": plan.source, **who}, indent=1).encode()
     if accept_unconditional:
         if store.stat(place) is None:
             store.put(place, document)
@@ -45,7 +50,7 @@ def claim(plan: Plan, *, accept_unconditional: bool = False) -> None:
 
 def planned_names(plan: Plan) -> set[str]:
     """The names of all files that the plan's result may hold, `_metadata` apart."""
-    return {plan.file_name(operator, stream) for operator in plan.operators for stream in operator.streams}
+    return {plan.file_name(operator, stream) for operator in plan.operators for stream in operator.new_streams}
 
 
 def _refuse_foreign_files(plan: Plan, store: Store) -> None:
@@ -54,7 +59,8 @@ def _refuse_foreign_files(plan: Plan, store: Store) -> None:
         raise RequestError("the target is a file", path=plan.target, advice="name a directory that does not exist yet")
     entries = store.list(plan.target)
     foreign = [entry.uri for entry in entries if name(entry.uri) not in ours]
-    if any(name(entry.uri) == "_metadata" for entry in entries) and claimed_by(plan.target) != plan.digest:
+    published = any(name(entry.uri) == "_metadata" for entry in entries)
+    if published and claimed_by(plan.target) != plan.digest:
         foreign.append(places_of(plan).metadata)
     if foreign:
         raise RequestError(
@@ -62,5 +68,7 @@ def _refuse_foreign_files(plan: Plan, store: Store) -> None:
             path=plan.target,
             expected="an empty or absent directory",
             found=f"other files ({len(foreign)}), such as {min(foreign)}",
-            advice=f"name another target, or remove what an unpublished run left: rescale discard {plan.target}",
+            advice="name another target"
+            if published
+            else f"name another target, or remove what an unpublished run left: rescale discard {plan.target}",
         )

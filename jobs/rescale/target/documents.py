@@ -26,5 +26,17 @@ def store_plan_page(plan: Plan, text: str) -> None:
     open_store(uri).put(uri, text.encode())
 
 
+def store_report(plan: Plan, page: bytes) -> None:
+    """What is known of the run, to look at; its plan must have claimed the target."""
+    uri = places_of(plan).report
+    open_store(uri).put(uri, page)
+
+
+def store_report_data(plan: Plan, data: bytes) -> None:
+    """What the report is made of that neither the plan nor other documents hold."""
+    uri = places_of(plan).report_data
+    open_store(uri).put(uri, data)
+
+
 def load_plan(uri: str) -> Plan:
     return plan_from_json(read_document(uri), uri)

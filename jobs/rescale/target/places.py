@@ -13,7 +13,8 @@ from rescale.planning.request import beside
 from rescale.storage.locations import join
 
 _DOCUMENT = re.compile(
-    r"claim|candidate|certificate\.json|plan-[0-9a-f]{64}\.(json|md)|(handles|result)-\w+\.json|staging/.+|\..+\.tmp"
+    r"claim|candidate|certificate\.json|report\.(html|json)|plan-[0-9a-f]{64}\.(json|md)|(handles|result)-\w+\.json"
+    r"|staging/.+|\..+\.tmp"
 )
 
 
@@ -52,6 +53,16 @@ class Places:
     @property
     def certificate(self) -> str:
         return certificate_place(self.target)
+
+    @property
+    def report(self) -> str:
+        """What is known of the run, as a page to look at."""
+        return self._beside("report.html")
+
+    @property
+    def report_data(self) -> str:
+        """What the page is made of that the plan does not hold."""
+        return self._beside("report.json")
 
     def written_handles(self, step: str) -> str:
         """The handles that one of the two moving steps wrote; `step` is `keyed` or `operator`."""

@@ -26,6 +26,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from enum import StrEnum, auto
+from typing import NamedTuple
 
 from rescale.errors import RequestError
 from rescale.planning.plan import Plan
@@ -124,27 +125,45 @@ def refuse_unless(state: State, move: Move, target: str, expected: str | None = 
     """`RequestError` unless the table has the move; `expected` is what a claim would say."""
     if move in MOVES[state]:
         return
-    holder = claimed_by(target) if state is State.TAKEN else None
+    holder = claim_on(target) if state is State.TAKEN else None
     raise RequestError(
         f"{_BECAUSE[state]}, and {_WANTS[move]}",
         path=target,
         expected=expected if state in (State.FREE, State.TAKEN) else None,
-        found=f"plan {holder[:8]}" if holder else None,
+        found=holder,
         advice=_advice(state, target),
     )
 
 
-def claimed_by(target: str) -> str | None:
-    """The digest of the plan that claims the target; None without a claim."""
+class Claim(NamedTuple):
+    """The digest of the plan that claims a target, and the run that did it for the plan, as far as it said."""
+
+    plan: str
+    by: Mapping[str, str]
+    at: str | None
+
+    def __str__(self) -> str:
+        return ", ".join([f"plan {self.plan[:8]}", *(f"{k} {v}" for k, v in self.by.items()), *filter(None, [self.at])])
+
+
+def claim_on(target: str) -> Claim | None:
+    """What claims the target; `RequestError` if it is no claim of ours."""
     uri = claim_place(target)
     if open_store(uri).stat(uri) is None:
         return None
     try:
-        return str(json.loads(read_document(uri))["plan"])
-    except (ValueError, KeyError, TypeError):
+        document = json.loads(read_document(uri))
+        return Claim(str(document["plan"]), dict(document.get("by", {})), document.get("at"))
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise RequestError(
             "there is a claim on the target that is not one of ours", path=uri, advice="name another target"
         ) from None
+
+
+def claimed_by(target: str) -> str | None:
+    """The digest of the plan that claims the target; None without a claim."""
+    claim = claim_on(target)
+    return None if claim is None else claim.plan
 
 
 def _advice(state: State, target: str) -> str:
@@ -153,5 +172,7 @@ def _advice(state: State, target: str) -> str:
             return "run the same command again: it resumes"
         case State.PUBLISHED | State.OCCUPIED:
             return "if you want it gone, delete the directory yourself"
+        case State.TAKEN:
+            return f"name another target; if that run is over, remove what it left: rescale discard {target}"
         case _:
             return f"name another target, or remove what that run left: rescale discard {target}"

@@ -12,7 +12,7 @@ from rescale.flink.binary import ByteReader
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.value_words import in_words
-from rescale.planning.plan import Slot
+from rescale.flink.slot import Slot
 from rescale.snapshot.model import ElementStream
 from support.diffing import against_source, the_only
 from support.planting import Place, Result

@@ -1,4 +1,4 @@
-"""Much state, on files and on S3: parts and staged lanes make the same bytes, nothing is left, all is read once."""
+"""Much state, on files and on S3: parts and staged ranges make the same bytes, nothing is left, all is read once."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import pytest
 
 from big_savepoint import write_savepoint
 from rescale.execution.loop import Loop
-from rescale.execution.rekeying import lanes
+from rescale.execution.rekeying import write_ranges
 from rescale.execution.steps import reshuffle_keyed_state
 from rescale.flink.key_groups import key_group_of_hash
-from rescale.planning.plan import Plan, RekeyedSource
+from rescale.planning.plan import Plan
+from rescale.planning.rekeying import RekeyedSource
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage import store as stores
 from rescale.storage.locations import join
@@ -30,6 +31,7 @@ from support.java_values import HASHABLE_LEAVES, long_code
 from support.pipeline import execute, execute_without_spark, plan_rescale
 from support.rekeyed import assert_rekeyed
 from support.s3 import S3Server
+from support.slow import slow
 from support.snapshot_bytes import LONG, VOID_NAMESPACE, keyed_header
 
 MIB = 1 << 20
@@ -53,7 +55,7 @@ def skewed(directory: Path) -> str:
     return written.write_savepoint(directory, header, groups, 4, 128)
 
 
-@pytest.fixture(scope="module", params=["even", "skewed"])
+@pytest.fixture(scope="module", params=[slow("even"), "skewed"])
 def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     """A savepoint of 11 or 12 MiB in four files."""
     directory = tmp_path_factory.mktemp("large") / "savepoint"
@@ -104,9 +106,9 @@ def test_s3_gets_the_same_bytes_in_parts_and_staged(
     assert_rekeyed(source, local.target)
     there = copied(source, join(bucket, "source"))
     seen = []
-    for lane_size in (lanes.LANE_SIZE, 3 * MIB, 400_000):
-        monkeypatch.setattr(lanes, "LANE_SIZE", lane_size)
-        plan = plan_rescale(there, join(bucket, f"target-{lane_size}"), ["1"], max_parallelism=["1000"])
+    for range_size in (write_ranges.RANGE_SIZE, 3 * MIB, 400_000):
+        monkeypatch.setattr(write_ranges, "RANGE_SIZE", range_size)
+        plan = plan_rescale(there, join(bucket, f"target-{range_size}"), ["1"], max_parallelism=["1000"])
         Path(calls.log).write_text("")
         execute_without_spark(plan, cores=1)
         verbs = Counter(line.split()[0] for line in calls.calls() if "-keyed-" in line)
@@ -120,7 +122,7 @@ def test_s3_gets_the_same_bytes_in_parts_and_staged(
 
 
 def test_spark_and_s3_too(bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes, "LANE_SIZE", MIB)
+    monkeypatch.setattr(write_ranges, "RANGE_SIZE", MIB)
     source = skewed(tmp_path / "savepoint")
     plan = plan_rescale(copied(source, join(bucket, "source")), join(bucket, "target"), ["2"], max_parallelism=["1000"])
     execute(plan)

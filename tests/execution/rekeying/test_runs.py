@@ -21,19 +21,20 @@ from support import snapshots
 from support.pipeline import execute, execute_without_spark, plan_rescale
 from support.rekeyed import assert_rekeyed
 from support.results import files_of, remove
+from support.slow import slow
 
 MIB = 1 << 20
 NAMES = ["2-canonical-hashmap", "2-lazy", "2-lazy-compressed", "1.20-clicks", "2-windows", "2-sql", "1.15.4-clicks"]
 KNOBS = {
-    "LANE_SIZE": "rescale.execution.rekeying.lanes.LANE_SIZE",
-    "UNIT_SIZE": "rescale.execution.rekeying.units.UNIT_SIZE",
+    "RANGE_SIZE": "rescale.execution.rekeying.write_ranges.RANGE_SIZE",
+    "UNIT_SIZE": "rescale.execution.rekeying.read_units.UNIT_SIZE",
     "BUFFER_SIZE": "rescale.flink.keyed.records.BUFFER_SIZE",
     "RECORDS_AT_ONCE": "rescale.flink.keyed.records.RECORDS_AT_ONCE",
-    "BATCHES": "rescale.execution.rekeying.spread.BATCHES",
-    "ROW_SIZE": "rescale.execution.rekeying.blocks.ROW_SIZE",
-    "WINDOW": "rescale.execution.rekeying.framing.WINDOW",
-    "MEMORY": "rescale.execution.rekeying.arena.MEMORY",
-    "INLINE_LIMIT": "rescale.planning.pieces.INLINE_LIMIT",
+    "BATCHES": "rescale.execution.rekeying.sort_side.BATCHES",
+    "ROW_SIZE": "rescale.execution.rekeying.block_rows.ROW_SIZE",
+    "WINDOW": "rescale.execution.writers.canonical.block_framing.WINDOW",
+    "MEMORY": "rescale.execution.rekeying.block_buffer.MEMORY",
+    "INLINE_LIMIT": "rescale.planning.inline.INLINE_LIMIT",
 }
 WORK = sorted(KNOBS.keys() - {"INLINE_LIMIT"})
 """Those that nobody can tell from the result."""
@@ -53,12 +54,12 @@ def knobs(**values: int) -> Iterator[None]:
 
 @pytest.mark.parametrize("snapshot", NAMES)
 @pytest.mark.parametrize(("parallelism", "maximum"), [("3", "1000"), ("2", "8"), ("7", "129"), ("1", "32768")])
-@pytest.mark.parametrize("inline", [True, False])
+@pytest.mark.parametrize("inline", [True, slow(False)])
 def test_every_record_gets_its_place(
     snapshot: str, parallelism: str, maximum: str, inline: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not inline:
-        monkeypatch.setattr("rescale.planning.pieces.INLINE_LIMIT", 0)
+        monkeypatch.setattr("rescale.planning.inline.INLINE_LIMIT", 0)
     if parallelism == "7" and maximum == "8":
         parallelism = "5"
     source = snapshots.directory(snapshot)
@@ -75,7 +76,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(directory)
 
 
-@pytest.mark.parametrize("maximum", ["64", "1000"])
+@pytest.mark.parametrize("maximum", [slow("64"), "1000"])
 def test_spark_and_a_loop_write_the_same(maximum: str, large: str, tmp_path: Path) -> None:
     plan = plan_rescale(large, str(tmp_path / "target"), ["3"], max_parallelism=[maximum])
     execute(plan)
@@ -141,7 +142,7 @@ def first_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[
 @pytest.mark.parametrize(
     "values",
     [
-        {"LANE_SIZE": 300_000, "UNIT_SIZE": 500_000},
+        {"RANGE_SIZE": 300_000, "UNIT_SIZE": 500_000},
         {"BUFFER_SIZE": 9_000, "BATCHES": 1, "ROW_SIZE": 30_000, "WINDOW": 25_000},
         {"MEMORY": 0, "RECORDS_AT_ONCE": 7, "BATCHES": 1},
     ],
@@ -163,7 +164,7 @@ def test_inline_streams_share_one_budget(tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory("2-canonical-hashmap"), str(tmp_path / "free"), max_parallelism=["1000"])
     execute_without_spark(plan)
     assert inline_bytes(plan) > budget
-    with patch("rescale.planning.pieces.INLINE_BUDGET", budget):
+    with patch("rescale.planning.inline.INLINE_BUDGET", budget):
         plan = plan_rescale(snapshots.directory("2-canonical-hashmap"), str(tmp_path / "t"), max_parallelism=["1000"])
         execute_without_spark(plan)
     planned = sum(stream.size for operator in plan.operators for stream in operator.streams if stream.inline)

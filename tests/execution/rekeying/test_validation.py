@@ -17,8 +17,8 @@ from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_coverage, validate_published
 from rescale.flink.keyed.header import read_keyed_header, write_keyed_header
 from rescale.flink.metadata.handles import KeyGroupsHandle
+from rescale.flink.slot import Slot
 from rescale.flink.snappy import FramedCompressor, FramedDecompressor
-from rescale.planning.plan import Slot
 from rescale.snapshot.model import KeyedStream
 from rescale.target.places import places_of
 from rescale.target.publication import publish
@@ -46,7 +46,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], R
     @cache
     def make(name: str, maximum: str) -> Result:
         target = tmp_path_factory.mktemp("finished") / "target"
-        with patch("rescale.planning.pieces.INLINE_LIMIT", 0):
+        with patch("rescale.planning.inline.INLINE_LIMIT", 0):
             plan = plan_rescale(snapshots.directory(name), str(target), ["2"], max_parallelism=[maximum])
             move(plan, Loop())
             validate_coverage(plan, Loop())

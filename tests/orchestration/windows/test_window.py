@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rescale.demo.airflow_home import dag_folder
 from rescale.errors import RequestError
 from rescale.orchestration.form import request_of, rescale_form
 from rescale.orchestration.windows.targets import target_of
@@ -120,7 +121,9 @@ def test_a_job_has_no_source() -> None:
         ("target", "{date}", "'{date}' does not match"),
         ("target", 7, "7"),
         ("parallelism", 0, "0 is less than or equal to the minimum of 0"),
-        ("parallelism", "six", "'six' is not of type 'null', 'integer'"),
+        ("parallelism", "six", "'six' does not match"),
+        ("parallelism", None, "the form asks for no change"),
+        ("same_shape", True, "the form asks for the same shape and for another one"),
         ("operators", {"visits": 3}, "3 is not of type 'object'"),
         ("format", "native", "'native' is not one of ['keep', 'canonical']"),
         ("paralelism", 8, "paralelism"),
@@ -129,6 +132,7 @@ def test_a_job_has_no_source() -> None:
 def test_a_wrong_field_is_named(field: str, value: Any, found: str) -> None:
     wrong = fault("night", {**ENTRY, field: value})
     named = "target" if found.startswith("s3://state/rescaled/night") else field
+    named = "its shape" if found.startswith("the form asks") else named
     assert wrong.what == f"the window 'night' makes no sense: {named}"
     assert found in str(wrong.found)
 
@@ -171,6 +175,11 @@ def test_a_date_has_the_format_that_its_placeholder_says() -> None:
 @pytest.mark.parametrize("name", ["a b", "", 5, "ü", ".a"])
 def test_a_name_that_no_dag_can_have_is_refused(name: Any) -> None:
     assert "its name" in fault(name, ENTRY).what
+
+
+def test_the_names_of_all_of_our_dags_are_reserved() -> None:
+    ours = {path.stem.removeprefix("rescale_") for path in dag_folder().glob("rescale_*.py")}
+    assert {name for name in ours if not name.startswith("windows")} == set(RESERVED)
 
 
 @pytest.mark.parametrize("name", [*RESERVED, "Savepoint", "JOB"])

@@ -10,9 +10,9 @@ import pytest
 from rescale.errors import RescaleError, SnapshotError, UnsupportedError
 from rescale.flink.keyed.records import prefix_size
 from rescale.rocksdb.consistency import checked_manifest
-from rescale.rocksdb.sst.entries import TableRow
 from rescale.rocksdb.sst.table import SstTable
 from rescale.rocksdb.sst.table_blocks import BlockHandle
+from rescale.rocksdb.sst.table_entries import TableRow
 from rescale.rocksdb.stored_files import StoredFile
 from rescale.rocksdb.version_edit import LiveFile
 from support.databases import FIXTURES, Rows, databases, read_file, read_rows

@@ -12,16 +12,15 @@ from rescale.execution.diff.items import Item, Items
 from rescale.execution.diff.pairs import OperatorPair
 from rescale.execution.diff.state_digests import Digester, ExtentDigests, ExtentUnit, RecordUnit
 from rescale.execution.progress import Progress
-from rescale.execution.sources.origins import origins_of
+from rescale.execution.sources.record_sources import sources_of
 from rescale.execution.sources.spans import extent_runs, group_runs
 from rescale.execution.tasks import Tasks
-from rescale.execution.validation.coverage import groups_of
 from rescale.flink.keyed.heap import is_empty_group
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.record_digest import StateDigest
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.operator_state import has_compressed_elements
-from rescale.planning.plan import Slot
+from rescale.flink.slot import Slot
 from rescale.snapshot.model import ElementStream, KeyedStream, Operator
 
 StateDigests = dict[str, StateDigest]
@@ -114,8 +113,8 @@ def _extent_units(
 
 def _record_units(pair: OperatorPair, side: Side, operator: Operator) -> Iterator[RecordUnit]:
     for holder in pair.record_holders(operator):
-        for origin in origins_of(holder, operator.entry.max_parallelism):
-            yield RecordUnit(0, side, pair.label, origin)
+        for source in sources_of(holder, operator.entry.max_parallelism):
+            yield RecordUnit(0, side, pair.label, source)
 
 
 def _group_units(part: Part, label: str, side: Side, stream: KeyedStream) -> Iterator[tuple[_Place, ExtentUnit]]:
@@ -123,7 +122,7 @@ def _group_units(part: Part, label: str, side: Side, stream: KeyedStream) -> Ite
     header = stream.parsed if stream.framing is Framing.HEAP else None
     groups = (
         (key_group, extent)
-        for key_group, extent in groups_of(stream)
+        for key_group, extent in stream.present_groups
         if header is None or not is_empty_group(extent.length, header)
     )
     for run in group_runs(groups):

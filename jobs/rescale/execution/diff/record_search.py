@@ -14,15 +14,15 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from rescale.errors import RescaleError
 from rescale.execution.diff.found import MOST_SHOWN, ONLY_IN, OTHER_NUMBER, OTHER_VALUE, BothFiles, Difference
 from rescale.execution.diff.state_digests import RecordUnit
 from rescale.execution.progress import Progress
-from rescale.execution.sources.group_records import states_of
+from rescale.execution.sources.record_sources import SourceReader
 from rescale.execution.tasks import Tasks
-from rescale.flink.keyed.record_digest import Halves, key_digests, record_digests
+from rescale.flink.arrays import Flags, Words
+from rescale.flink.keyed.record_digest import key_digests, record_digests
 from rescale.flink.keyed.record_name import name_record
 from rescale.flink.keyed.records import Records
 from rescale.flink.serializers.value_words import bytes_in_words
@@ -86,7 +86,7 @@ class Looker:
     def __call__(self, look: Look) -> Looked:
         looked = Looked(look.unit.side, defaultdict(dict), defaultdict(list))
         try:
-            for records in look.unit.origin.records(self.files[look.unit.side]):
+            for records in SourceReader(self.files[look.unit.side]).batches(look.unit.source):
                 for state, is_map, some in _states_in(records, look):
                     keys = key_digests(some)
                     inside = np.isin(_ending(keys, look.bits), np.array(look.chosen[state], np.uint64))
@@ -104,21 +104,21 @@ class Looker:
 
 def _states_in(records: Records, look: Look) -> Iterator[tuple[str, bool, Records]]:
     """The records of each state that is looked at, and whether it is a map."""
-    for state_id, (state, is_map) in enumerate(zip(*states_of(look.unit.origin.header), strict=True)):
+    for state_id, (state, is_map) in enumerate(zip(*look.unit.source.states, strict=True)):
         if state in look.chosen:
             yield state, is_map, _taken(records, records.states == state_id)
 
 
-def _taken(records: Records, wanted: npt.NDArray[np.bool_]) -> Records:
+def _taken(records: Records, wanted: Flags) -> Records:
     columns = ("starts", "limits", "ends", "states", "groups")
     return replace(records, **{column: getattr(records, column)[wanted] for column in columns})
 
 
-def _ending(keys: Halves, bits: int) -> Halves:
+def _ending(keys: Words, bits: int) -> Words:
     return keys & np.uint64((1 << bits) - 1)
 
 
-def _add(buckets: dict[int, Bucket], endings: Halves, digests: Halves) -> None:
+def _add(buckets: dict[int, Bucket], endings: Words, digests: Words) -> None:
     found, places, counts = np.unique(endings, return_inverse=True, return_counts=True)
     sums = np.zeros(len(found), np.uint64)
     np.add.at(sums, places, digests)
@@ -130,7 +130,7 @@ def _joined(one: Bucket, other: Bucket) -> Bucket:
     return Bucket(one.records + other.records, (one.digest + other.digest) % (1 << 64))
 
 
-def _listed(side: int, records: Records, keys: Halves, digests: Halves) -> list[FoundRecord]:
+def _listed(side: int, records: Records, keys: Words, digests: Words) -> list[FoundRecord]:
     found = []
     for i in range(min(len(records), _MOST_LISTED)):
         start, limit, end = int(records.starts[i]), int(records.limits[i]), int(records.ends[i])
@@ -167,7 +167,7 @@ def differing_records(
     for looked in _look(units, bits, chosen, files, tasks, listing=True):
         for state, records in looked.records.items():
             listed[state] += records
-    headers = [unit.origin.header for unit in units if unit.origin.header is not None]
+    headers = [unit.source.header for unit in units if unit.source.header is not None]
     result = {}
     for state, number in differing.items():
         header = next((one for one in headers if any(info.name == state for info in one.states)), None)

@@ -32,7 +32,7 @@ from rescale.execution.progress import Progress
 from rescale.execution.tasks import Tasks
 from rescale.flink.keyed.record_digest import StateDigest
 from rescale.flink.metadata.handles import DistributionMode
-from rescale.planning.plan import Slot
+from rescale.flink.slot import Slot
 from rescale.snapshot.model import Snapshot
 
 _OF_ITS_TIME = "state with a time to live holds when each value was written or read last"

@@ -12,12 +12,12 @@ from rescale.errors import RescaleError, SnapshotError
 from rescale.execution.diff.found import BothFiles, Side
 from rescale.execution.sources.byte_digests import digest
 from rescale.execution.sources.chunks import runs
-from rescale.execution.sources.group_records import states_of
-from rescale.execution.sources.origins import Origin, check_all_read
+from rescale.execution.sources.record_sources import RecordSource, SourceReader
 from rescale.execution.sources.spans import span
-from rescale.execution.writers.rewrite import WRONG_OFFSETS_ADVICE, decompressed
+from rescale.flink.advice import WRONG_OFFSETS
 from rescale.flink.keyed.record_digest import RecordDigester, StateDigest
 from rescale.flink.keyed.records import framed_size
+from rescale.flink.snappy import decompressed
 from rescale.snapshot.locate import Extent
 
 
@@ -42,11 +42,11 @@ class RecordUnit(NamedTuple):
     number: int
     side: Side
     label: str
-    origin: Origin
+    source: RecordSource
 
     @property
     def size(self) -> int:
-        return self.origin.size
+        return self.source.size
 
 
 class ExtentDigests(NamedTuple):
@@ -83,18 +83,17 @@ class Digester:
             else:
                 digests = [digest(content) for content in contents]
         except SnapshotError as error:
-            advice = WRONG_OFFSETS_ADVICE if unit.deflated and error.path is None else None
+            advice = WRONG_OFFSETS if unit.deflated and error.path is None else None
             raise error.located(path=files.uri(whole), state=unit.state, advice=advice) from None
         return ExtentDigests(unit.number, tuple(digests))
 
     def _records(self, unit: RecordUnit) -> RecordDigests:
-        origin = unit.origin
-        names, is_map = states_of(origin.header)
+        names, is_map = unit.source.states
         digester = RecordDigester(is_map)
-        read = origin.records(self.files[unit.side])
+        batches = SourceReader(self.files[unit.side]).batches(unit.source)
         accounted = 0
-        for records in read:
+        for records in batches:
             digester.add(records, records.groups)
-            accounted += framed_size(records, origin.max_parallelism)
-        check_all_read(read, accounted)
+            accounted += framed_size(records, unit.source.max_parallelism)
+        batches.check_all_read(accounted)
         return RecordDigests(unit.number, dict(zip(names, digester.digests(), strict=True)))

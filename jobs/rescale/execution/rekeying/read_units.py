@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from rescale.planning.plan import OperatorPlan, Plan
+from rescale.planning.plan import Plan
+from rescale.planning.rekeying import Rekeying
 
 UNIT_SIZE = 64 * 1024 * 1024
 
@@ -24,28 +25,21 @@ class ReadUnit(NamedTuple):
     size: int
 
 
-def is_shuffled(operator: OperatorPlan) -> bool:
-    """Whether its records are sorted anew: not where all lie in databases, in order, and keep their key groups."""
-    if operator.rekeying is None:
-        return False
-    return bool(operator.rekeying.sources) or operator.max_parallelism != operator.new_max_parallelism
-
-
-def read_units(plan: Plan) -> list[ReadUnit]:
+def read_units(plan: Plan, operators: Iterable[int]) -> list[ReadUnit]:
     """Units of bounded size, unless a single key group is larger; every key group with bytes is in one of them."""
     units: list[ReadUnit] = []
-    for number, operator in enumerate(plan.operators):
-        for source, first, last, size in _runs(operator):
+    for number in operators:
+        rekeying = plan.operators[number].rekeying
+        assert rekeying is not None
+        for source, first, last, size in _runs(rekeying):
             units.append(ReadUnit(len(units), number, source, first, last, size))
     return units
 
 
-def _runs(operator: OperatorPlan) -> Iterator[tuple[int, int, int, int]]:
-    if operator.rekeying is None or not is_shuffled(operator):
-        return
-    for number, database in enumerate(operator.rekeying.databases):
+def _runs(rekeying: Rekeying) -> Iterator[tuple[int, int, int, int]]:
+    for number, database in enumerate(rekeying.databases):
         yield number, *database.key_groups, database.size
-    for number, source in enumerate(operator.rekeying.sources, len(operator.rekeying.databases)):
+    for number, source in enumerate(rekeying.sources, len(rekeying.databases)):
         first = size = 0
         for i, group in enumerate(source.groups):
             length = group[1] if group is not None else 0

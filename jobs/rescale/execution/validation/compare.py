@@ -11,9 +11,10 @@ from rescale.execution.sources.byte_digests import MODULUS, digest, digest_pair,
 from rescale.execution.sources.chunks import runs
 from rescale.execution.sources.spans import span
 from rescale.execution.validation.coverage import FilePair, GroupPair
-from rescale.execution.writers.rewrite import decompressed, translated
+from rescale.flink.keyed.canonical import translated
 from rescale.flink.metadata.handles import DistributionMode
-from rescale.planning.plan import Slot
+from rescale.flink.slot import Slot
+from rescale.flink.snappy import decompressed
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.snapshot_files import SnapshotFiles
 

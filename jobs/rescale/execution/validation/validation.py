@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rescale.errors import IntegrityError, SnapshotError, UnsupportedError
 from rescale.execution.progress import Progress
 from rescale.execution.sources.byte_digests import MODULUS
-from rescale.execution.sources.origins import origins_of
+from rescale.execution.sources.record_sources import sources_of
 from rescale.execution.sources.spans import adjacent, bounded_runs, extent_runs
 from rescale.execution.tasks import Tasks
 from rescale.execution.validation.compare import Comparer, ElementCheck, FileCheck, GroupCheck, Tally
@@ -27,7 +27,7 @@ from rescale.execution.validation.coverage import (
 from rescale.execution.validation.record_compare import RecordCheck, RecordComparer, RecordTally
 from rescale.execution.validation.record_proof import RecordProof, record_proof
 from rescale.flink.metadata.handles import DistributionMode
-from rescale.planning.plan import Slot
+from rescale.flink.slot import Slot
 from rescale.snapshot.model import ElementStream, Operator, Snapshot
 from rescale.snapshot.opening import open_candidate
 from rescale.storage.store import open_store
@@ -139,17 +139,17 @@ def _element_checks(
 def _record_checks(i: int, old: Operator, new: Operator, key_hash: str | None) -> Iterator[RecordCheck]:
     for in_result, operator in ((False, old), (True, new)):
         for holder in operator.record_holders:
-            for origin in origins_of(holder, operator.entry.max_parallelism):
-                yield RecordCheck(i, old.label, in_result, key_hash, new.entry.max_parallelism, origin)
+            for source in sources_of(holder, operator.entry.max_parallelism):
+                yield RecordCheck(i, old.label, in_result, key_hash, new.entry.max_parallelism, source)
     for holder in old.doubled_timers:
-        for origin in origins_of(holder, old.entry.max_parallelism):
-            yield RecordCheck(i, old.label, False, key_hash, new.entry.max_parallelism, origin, doubled=True)
+        for source in sources_of(holder, old.entry.max_parallelism):
+            yield RecordCheck(i, old.label, False, key_hash, new.entry.max_parallelism, source, doubled=True)
 
 
 def _weight(check: GroupCheck | ElementCheck | FileCheck | RecordCheck) -> int:
     """Bytes that the check reads."""
     if isinstance(check, RecordCheck):
-        return check.origin.size
+        return check.records.size
     if isinstance(check, ElementCheck):
         return sum(extent.length for extent in check.elements)
     if isinstance(check, FileCheck):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
+from rescale.flink.arrays import Longs
 from rescale.flink.serializers import machine
 from rescale.flink.serializers.type_tree import (
     Blob,
@@ -30,7 +30,7 @@ _PRODUCT_SEED = 0xCAFEBABE
 
 
 @lru_cache(maxsize=64)
-def lower(tree: TypeTree) -> tuple[npt.NDArray[np.int64], int]:
+def lower(tree: TypeTree) -> tuple[Longs, int]:
     """The instructions (n × 3), and how many frames are open at most."""
     lowering = _Lowering()
     lowering.add(tree)

@@ -13,6 +13,7 @@ from airflow.sdk import TaskGroup, chain
 from rescale.orchestration.flink.operators import HandOverJob, TakeSavepoint
 from rescale.orchestration.graph import Way, rescale_graph
 from rescale.orchestration.job.tasks import GO_BACK, HAND_OVER, LOOK, TAKE, GoBackIfNeeded, job_end_task, look
+from rescale.orchestration.settings import settings
 
 _RETRIES_TO_GO_BACK = 14
 """Most of an hour: until then no job runs."""
@@ -51,6 +52,7 @@ def job_graph(known: Any = None, target: str | None = None, closes: str | None =
             before=looked["before"],
             taken=taken.output,
             retries=_RETRIES_TO_GO_BACK,
+            on_success_callback=[one.made() for one in settings().notify.back] or None,
         )
     chain(taken, way.first)
     chain(way.published, handed_over, gone_back)

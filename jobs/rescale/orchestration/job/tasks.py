@@ -15,11 +15,11 @@ from rescale.orchestration.flink.operators import GoBack
 from rescale.orchestration.flink.questions import Answer
 from rescale.orchestration.flink.rest import Taking
 from rescale.orchestration.flink.stopping import look_at_job
-from rescale.orchestration.form import refuse_unknown_fields, request_of
+from rescale.orchestration.form import refuse_silent_copy, refuse_unknown_fields, request_of
 from rescale.orchestration.job.form import hand_over_of, taking_of
 from rescale.orchestration.job.shape import check_shape, has_shape
 from rescale.orchestration.rescale_task import Summary, rescale_task, skip_task
-from rescale.orchestration.tasks import ANNOUNCE
+from rescale.orchestration.tasks import ANNOUNCE, PLAN
 from rescale.planning.request import Request
 from rescale.storage.locations import join, normalise
 from rescale.storage.store import open_store
@@ -41,6 +41,7 @@ class GoBackIfNeeded(GoBack):
 def _look(known: Mapping[str, Any] | None, params: Any = None, dag: Any = None) -> Summary:
     """Does the job run, and is all there that it takes to start it again? Nothing is stopped before."""
     refuse_unknown_fields(params, dag.params)
+    refuse_silent_copy(params)
     savepoints = normalise(params["savepoints"])
     request = request_of(params, {"source": join(savepoints, "savepoint"), **(known or {})})
     hand_over = hand_over_of(params)
@@ -50,9 +51,9 @@ def _look(known: Mapping[str, Any] | None, params: Any = None, dag: Any = None) 
         job = flink.job(before.job_id)
     if job is not None:
         check_shape(job, request)
+    if job is not None and has_shape(job, request):
+        skip_task(f"nothing to do: the job {job.name!r} ({job.job_id}) has the shape already that is asked for")
     if taking is not Taking.RUN_ON:
-        if job is not None and has_shape(job, request):
-            skip_task(f"nothing to do: the job {job.name!r} ({job.job_id}) has the shape already that is asked for")
         _check_places(request)
     return {
         "before": msgspec.to_builtins(before),
@@ -75,7 +76,7 @@ def _check_places(request: Request) -> None:
 
 def job_end_task(may_have_nothing_to_do: Sequence[str], then: Sequence[str] = ()) -> Any:
     """As `end_task`, for a run that takes a job's savepoint: did it go through, and what runs now?"""
-    return end_task(may_have_nothing_to_do, then=[HAND_OVER, ANNOUNCE, *then], remark=_what_runs)
+    return end_task([*may_have_nothing_to_do, PLAN], then=[HAND_OVER, ANNOUNCE, *then], remark=_what_runs)
 
 
 def _what_runs(ti: Any) -> str:

@@ -17,8 +17,9 @@ from airflow.sdk import CronTriggerTimetable, Param
 from airflow.sdk.exceptions import ParamValidationError
 
 from rescale.errors import RequestError
-from rescale.orchestration.form import Form, rescale_form
+from rescale.orchestration.form import Form, refuse_silent_copy, rescale_form
 from rescale.orchestration.job.form import job_form
+from rescale.orchestration.settings import settings, with_defaults
 from rescale.orchestration.windows.targets import Fault, pattern_fault, targets_fault
 
 RESERVED = ("savepoint", "job", "plan", "discard")
@@ -57,7 +58,7 @@ class Window:
 
     def form(self) -> Form:
         """The form with this window's values in it, for whoever triggers a run by hand."""
-        form = _form_of(self.values)
+        form = with_defaults(_form_of(self.values), settings().form)
         for name, value in self.values.items():
             form[name].value = value
         if not self.of_a_job:
@@ -99,6 +100,8 @@ def _faults(name: str, entry: Mapping[str, Any]) -> Iterator[RequestError]:
             wrong[field] = _wrong(name, field, *fault)
         elif field in form and (sentence := _form_fault(form[field], value)) is not None:
             wrong[field] = _wrong(name, field, None, sentence)
+    if not wrong and (sentence := _copy_fault(form, entry)) is not None:
+        wrong["shape"] = _wrong(name, "its shape", "a shape, or same_shape for a copy", sentence)
     yield from wrong.values()
     if not wrong and (fault := targets_fault(name, entry["target"], entry["schedule"])):
         yield _wrong(name, "target", *fault)
@@ -110,6 +113,15 @@ def _form_fault(param: Param, value: Any) -> str | None:
         param.resolve(value)
     except ParamValidationError as error:
         return str(error).splitlines()[0]
+    return None
+
+
+def _copy_fault(form: Form, entry: Mapping[str, Any]) -> str | None:
+    """What the first task would say to an entry that asks for nothing, or for two things at once."""
+    try:
+        refuse_silent_copy({**{field: param.value for field, param in form.items()}, **entry})
+    except RequestError as error:
+        return error.what
     return None
 
 

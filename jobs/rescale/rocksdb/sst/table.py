@@ -8,9 +8,9 @@ from functools import cached_property
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.rocksdb.edit_reader import EditReader
-from rescale.rocksdb.sst.entries import IndexEntry, TableRow, entries, index_entries, rows
 from rescale.rocksdb.sst.footer import FOOTER_SIZE, check_handle, read_footer
 from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, BlockHandle, read_handle, unpacked
+from rescale.rocksdb.sst.table_entries import IndexEntry, TableRow, entries, index_entries, rows
 from rescale.rocksdb.sst.table_properties import TableProperties, read_properties
 
 TAIL_SIZE = 4096

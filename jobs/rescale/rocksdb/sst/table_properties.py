@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rescale.errors import UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.rocksdb.edit_reader import EditReader
-from rescale.rocksdb.sst.entries import IndexFormat
+from rescale.rocksdb.sst.table_entries import IndexFormat
 
 _PREFIX = "rocksdb."
 _BINARY, _HASH, _PARTITIONED, _WITH_FIRST_KEYS = range(4)

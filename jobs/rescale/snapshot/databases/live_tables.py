@@ -5,8 +5,8 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from rescale.errors import RescaleError, UnsupportedError
-from rescale.flink.advice import CANONICAL
+from rescale.errors import RescaleError
+from rescale.flink.keyed.header import understood
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.manifest import LARGEST_MANIFEST
 from rescale.rocksdb.stored_files import StoredFile, needed_files
@@ -42,9 +42,7 @@ def _with_tables(snapshot: Snapshot, operator: Operator, database: Database) -> 
 
     files = listed_files(snapshot.contents, extents.items())
     try:
-        if database.parsed is None:
-            raise UnsupportedError("a serializer is not known that hides the names of the states", advice=CANONICAL)
-        states = {state.name: state_id for state_id, state in enumerate(database.parsed.states)}
+        states = {state.name: state_id for state_id, state in enumerate(understood(database.parsed).states)}
         manifest = checked_manifest(needed_files(files), content, states)
     except RescaleError as error:
         raise error.located(operator=operator.label) from None
