@@ -44,7 +44,7 @@ RUN = (Step.RESHUFFLE, Step.REDISTRIBUTE, Step.VALIDATE)
 def run_step(
     step: Step, result_uri: str, arguments: Sequence[str], say: Callable[[str], None] | None = None
 ) -> dict[str, Any]:
-    """Runs a step's process to its end and returns its result document, without the status.
+    """Runs a step's process to its end and returns its result document, without status and seconds.
 
     What it has to say goes to standard error, or line by line to `say`.
 
@@ -79,6 +79,7 @@ def run_step(
             advice="look at its output above (out of memory?), then run the same command again: it resumes",
         )
     document: dict[str, Any] = msgspec.json.decode(read_document(result_uri))
+    document.pop("seconds", None)  # which the report reads
     if document.pop("status") != "done":
         raise RescaleError.from_json(document)
     return document

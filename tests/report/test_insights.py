@@ -55,10 +55,23 @@ def test_what_does_not_divide_and_what_is_hot() -> None:
     taken = snapshot(operator("counts", 4, 10, keyed=streams))
     (loss, hot) = of_snapshot(taken)
     assert "4 does not divide 10; 2 subtasks would own 3 key groups and the others 2, so 17% of" in loss
-    assert "Even are 2 and 5 (recommended: 5)" in loss
+    assert "As many key groups each have 2 and 5 subtasks (recommended: 5, with worst ÷ mean 4.32 of bytes)" in loss
+    assert "or take max parallelism 60, a multiple of 4 with many divisors" in loss
     assert "hot key groups, which no parallelism can spread: 7 (85%)" in hot
     table = shapes_table(insight_document(snapshot_insight(taken)))
     assert table.rows[0][2:] == ("2 or 5", "60")
+
+
+def test_of_a_few_keys_nothing_is_said_but_that() -> None:
+    few = tuple(keyed_stream(i, {32 * i: 1000}, Framing.CANONICAL, first=32 * i, last=32 * i + 31) for i in range(4))
+    many = tuple(own_stream(i, 4, 128, Framing.CANONICAL) for i in range(4))
+    document = insight_document(
+        snapshot_insight(snapshot(operator("few", 4, keyed=few), operator("many", 4, keyed=many)))
+    )
+    assert [row[0] for row in shapes_table(document).rows] == ["many"]
+    assert sentences(document) == [
+        "few: about 4 keys, so few that how evenly they lie is chance and says nothing yet about a shape"
+    ]
 
 
 def test_keys_picked_by_hand() -> None:

@@ -13,11 +13,12 @@ from typing import NamedTuple
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.binary import ByteReader
 from rescale.flink.keyed.header import KeyedHeader
-from rescale.flink.keyed.heap import is_empty_group, only_key
+from rescale.flink.keyed.heap import only_key
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.value_words import in_words
 from rescale.flink.state_meta_info import StateKind
+from rescale.insight.key_group_sizes import filled_key_groups
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Database, KeyedStream, Operator, Snapshot
 
@@ -41,7 +42,7 @@ def lone_keys(snapshot: Snapshot, operator: Operator) -> list[LoneKey]:
     known = all(database.measured for database in operator.databases)
     if snapshot.missing or not known or not 1 < len(headers) <= MOST_SUBTASKS or None in headers:
         return []
-    filled = [(stream, list(_filled(stream))) for stream in operator.keyed]
+    filled = [(stream, list(filled_key_groups(stream))) for stream in operator.keyed]
     if any(len(groups) > 1 for _, groups in filled):
         return []
     found = []
@@ -59,16 +60,6 @@ _Key = tuple[int, bytes]
 """Key group, and the key."""
 
 _Filled = tuple[KeyedStream, list[tuple[int, Extent]]]
-
-
-def _filled(stream: KeyedStream) -> Iterator[tuple[int, Extent]]:
-    """The key groups with entries, and where they lie."""
-    for key_group, extent in enumerate(stream.groups, stream.first_key_group):
-        empty = extent is None or (
-            stream.framing is Framing.HEAP and stream.parsed and is_empty_group(extent.length, stream.parsed)
-        )
-        if extent is not None and not empty:
-            yield key_group, extent
 
 
 def _keys(snapshot: Snapshot, operator: Operator, filled: list[_Filled]) -> Iterator[tuple[int, set[_Key]]]:

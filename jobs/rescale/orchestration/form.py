@@ -35,7 +35,7 @@ Form = dict[str, Param]
 
 def rescale_form() -> Form:
     """The Params of a rescale, in the order of the form. What most people need has no section: it is always open."""
-    return {**_places(), **_shape_fields(), **_approval_fields(), **_storage_fields()}
+    return {**_places(), **_shape_fields(), **_result_fields(), **_approval_fields(), **_storage_fields()}
 
 
 def look_form() -> Form:
@@ -135,6 +135,12 @@ def _shape_fields() -> Form:
             description_md="Names of operators, one a line. Stop-with-savepoint leaves a `FlinkKafkaConsumer` without "
             "its offsets, or with those of an earlier checkpoint: the run stops there, unless the operator is named.",
         ),
+    }
+
+
+def _result_fields() -> Form:
+    """What the result is: the kind of its state. Whatever else there is to choose about its files belongs here."""
+    return {
         "format": Param(
             Format.KEEP.value,
             type="string",
@@ -203,13 +209,18 @@ def lines_of(params: Mapping[str, Any], name: str) -> list[str]:
     return [line.strip() for line in params[name] or [] if line.strip()]
 
 
-def stripped(value: Any) -> Any:
-    """The values of a filled form without the spaces around them; a text that has nothing else is none."""
+def stripped(params: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a filled form without the spaces around them; a text field that has nothing else is empty."""
+    trimmed = {name: _trimmed(value) for name, value in params.items()}
+    return {name: None if value == "" else value for name, value in trimmed.items()}
+
+
+def _trimmed(value: Any) -> Any:
     if isinstance(value, str):
-        return value.strip() or None
+        return value.strip()
     if isinstance(value, Mapping):
-        return {name.strip(): stripped(one) for name, one in value.items()}
-    return [stripped(one) for one in value if stripped(one) is not None] if isinstance(value, list) else value
+        return {name.strip(): _trimmed(one) for name, one in value.items()}
+    return [_trimmed(one) for one in value] if isinstance(value, list) else value
 
 
 def refuse_unknown_fields(params: Mapping[str, Any], form: Mapping[str, Any]) -> None:

@@ -89,7 +89,7 @@ class StepPod(KubernetesPodOperator):
 
 @contextmanager
 def _access(context: Context) -> Iterator[None]:
-    with ended_by_our_errors(), storage_access(stripped(context["params"]["connection"])):
+    with ended_by_our_errors(), storage_access(stripped(context["params"])["connection"]):
         yield
 
 

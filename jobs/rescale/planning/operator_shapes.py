@@ -74,7 +74,7 @@ def _above_maximum(operator: Operator, wanted: int, maximum: int) -> RequestErro
     if operator.entry.max_parallelism == 1:
         advice = "this operator always runs with one subtask: leave it out of the request"
     else:
-        good = good_max_parallelism(wanted)
+        good = good_max_parallelism(wanted, maximum)
         advice = (
             f"ask for less, or for another maximum too: --max-parallelism {good} would be good, a multiple of {wanted} "
             "(every subtask owns as many key groups) with many divisors (other parallelisms that are as even)"
