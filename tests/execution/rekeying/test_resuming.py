@@ -115,7 +115,7 @@ def test_only_what_is_missing_is_written_again(case: Case) -> None:
     lost = next(entry.uri for entry in store.list(target) if "-keyed-1-" in entry.uri)
     (plan_uri,) = [entry.uri for entry in store.list(f"{target}.rescale") if "/plan-" in entry.uri]
     places = places_of(load_plan(plan_uri))
-    store.delete([places.metadata, places.half("keyed"), lost])
+    store.delete([places.metadata, places.written_handles("keyed"), lost])
     again = case.faults()
     assert case.run(target, again) == 0
     written = {line.split()[1] for line in again.calls() if line.startswith("complete_parts")}
