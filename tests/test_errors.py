@@ -10,6 +10,7 @@ import pytest
 
 from rescale.errors import (
     IntegrityError,
+    InternalError,
     RequestError,
     RescaleError,
     SnapshotError,
@@ -17,7 +18,7 @@ from rescale.errors import (
     UnsupportedError,
 )
 
-KINDS = [RequestError, SnapshotError, UnsupportedError, IntegrityError, StoreError, RescaleError]
+KINDS = [RequestError, SnapshotError, UnsupportedError, IntegrityError, StoreError, InternalError, RescaleError]
 DETAILS = {
     "path": "s3://b/k/_metadata",
     "offset": 0,
@@ -43,8 +44,8 @@ def test_an_error_crosses_process_borders(kind: type[RescaleError], details: dic
 
 
 def test_each_kind_has_its_exit_code() -> None:
-    assert [kind.exit_code for kind in KINDS] == [2, 3, 3, 4, 1, 1]
-    assert [kind.final for kind in KINDS] == [True, True, True, True, False, True]
+    assert [kind.exit_code for kind in KINDS] == [2, 3, 3, 4, 1, 5, 1]
+    assert [kind.final for kind in KINDS] == [True, True, True, True, False, True, True]
 
 
 def test_an_error_of_a_kind_that_is_not_known_is_still_one() -> None:

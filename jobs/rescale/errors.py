@@ -1,7 +1,8 @@
 """Whose fault it is, and what to do next.
 
-Every error that a user can meet is one of these. The four *final* ones are never retried: the same input
-gives the same answer. `StoreError` is the transient one: everything that moves bytes retries it.
+Every error that a user can meet is one of these. The *final* ones are never retried: the same input gives the same
+answer. `StoreError` is the transient one: everything that moves bytes retries it. An exception that nobody expected is
+a fault of ours, and final, too: `unexpected` makes one of these of it where a process or a task ends.
 
 An error crosses process borders as data (`to_json`, `from_json`): a Spark task returns it as a row, a job
 writes it into its result document, and whoever reads that raises the same error again.
@@ -9,16 +10,32 @@ writes it into its result document, and whoever reads that raises the same error
 
 from __future__ import annotations
 
+import errno
+import textwrap
+import traceback as tracebacks
 from typing import Any, ClassVar, Self
 
 _LONGEST_DETAIL = 1000
+_LONGEST_TRACEBACK = 20_000
+_OF_THE_MACHINE = {
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EIO,
+    errno.ENOMEM,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.EAGAIN,
+    errno.ETIMEDOUT,
+}
+"""What the operating system says when it has no more to give."""
 
 
 class RescaleError(Exception):
     """Base of all errors with a sentence for the user; `exit_code` is the process' exit code.
 
     `what` is the sentence. The rest is optional and is printed on lines of its own: where it was seen (`path`,
-    `offset` in bytes, `operator`, `state`), what was `expected` and what was `found`, and what to `advise`.
+    `offset` in bytes, `operator`, `state`), what was `expected` and what was `found`, and what to `advise`. Only faults
+    of ours have a `traceback`.
     """
 
     exit_code: ClassVar[int] = 1
@@ -31,6 +48,7 @@ class RescaleError(Exception):
         "expected",
         "found",
         "advice",
+        "traceback",
     )
 
     def __init__(
@@ -44,6 +62,7 @@ class RescaleError(Exception):
         expected: object = None,
         found: object = None,
         advice: str | None = None,
+        traceback: str | None = None,
     ) -> None:
         self.what = what
         self.path = path
@@ -53,6 +72,7 @@ class RescaleError(Exception):
         self.expected = None if expected is None else _shortened(str(expected))
         self.found = None if found is None else _shortened(str(found))
         self.advice = advice
+        self.traceback = None if traceback is None else _shortened(traceback, _LONGEST_TRACEBACK)
         super().__init__(what)
 
     def __str__(self) -> str:
@@ -60,8 +80,10 @@ class RescaleError(Exception):
         details = [
             f"  {labels.get(name, name)}: {getattr(self, name)}"
             for name in self.DETAILS
-            if getattr(self, name) is not None
+            if getattr(self, name) is not None and name != "traceback"
         ]
+        if self.traceback is not None:
+            details += ["  traceback:", textwrap.indent(self.traceback, "    ")]
         return "\n".join([self.what, *details])
 
     def located(self, **details: Any) -> Self:
@@ -116,14 +138,50 @@ class StoreError(RescaleError):
     final = False
 
 
-def _shortened(text: str) -> str:
+class InternalError(RescaleError):
+    """A fault of ours: an exception that nobody expected."""
+
+    exit_code = 5
+
+    @classmethod
+    def of(cls, exception: BaseException) -> InternalError:
+        found = tracebacks.format_exception_only(exception)[-1].strip()
+        return cls.seen(found, "".join(tracebacks.format_exception(exception)).rstrip())
+
+    @classmethod
+    def seen(cls, found: str, traceback: str) -> InternalError:
+        """Of an exception that is known by what was told of it."""
+        return cls(
+            "a fault of Rescale itself, which nobody expected",
+            found=found,
+            advice="another try would meet it again: report it with its traceback",
+            traceback=traceback,
+        )
+
+
+def unexpected(exception: Exception) -> RescaleError:
+    """What an exception stands for that nobody expected: a fault of ours, unless the machine had no more to give."""
+    if isinstance(exception, RescaleError):
+        return exception
+    out_of = isinstance(exception, OSError) and exception.errno in _OF_THE_MACHINE
+    if out_of or isinstance(exception, MemoryError | ConnectionError | TimeoutError):
+        return StoreError(
+            "this machine, or one that it talks to, had no more to give",
+            found=f"{type(exception).__name__}: {exception}",
+            advice="memory, disk or a connection: look at the output above, then run the same command again",
+        )
+    return InternalError.of(exception)
+
+
+def _shortened(text: str, longest: int = _LONGEST_DETAIL) -> str:
     """Both ends of a long text: state in a handle, or the names of hundreds of operators, would hide all else."""
-    if len(text) <= _LONGEST_DETAIL:
+    if len(text) <= longest:
         return text
-    half = _LONGEST_DETAIL // 2
+    half = longest // 2
     return f"{text[:half]} … {text[-half:]} ({len(text)} characters)"
 
 
 _BY_NAME: dict[str, type[RescaleError]] = {
-    kind.__name__: kind for kind in (RequestError, SnapshotError, UnsupportedError, IntegrityError, StoreError)
+    kind.__name__: kind
+    for kind in (RequestError, SnapshotError, UnsupportedError, IntegrityError, StoreError, InternalError)
 }

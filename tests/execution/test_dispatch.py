@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rescale.errors import InternalError, StoreError
 from rescale.execution.side_by_side import side_by_side
-from rescale.execution.spark.dispatch import SLICE_BYTES, SLICE_UNITS, slices_of
+from rescale.execution.spark.dispatch import SLICE_BYTES, SLICE_UNITS, given_up, slices_of
 
 
 @given(st.lists(st.integers(0, 2 * SLICE_BYTES), min_size=1), st.integers(1, 20))
@@ -32,3 +33,24 @@ def test_what_waits_does_so_side_by_side_and_is_given_in_order() -> None:
     assert side_by_side(work, range(5)) == [0, 1, 4, 9, 16]
     with pytest.raises(ZeroDivisionError):
         side_by_side(lambda item: 1 // item, range(5))
+
+
+JVM = "An error occurred while calling PythonRDD.runJob.\n: org.apache.spark.SparkException: "
+PYTHON = "org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
+FRAMES = '  File "worker.py", line 7, in main\n    work()\n'
+BEHIND = "\n SQLSTATE: 38000\n\tat org.apache.spark.api.python.BasePythonRunner.read(PythonRunner.scala:1)\n"
+
+
+@pytest.mark.parametrize("words", ["IndexError: tuple index out of range", "AssertionError"])
+def test_what_python_raised_in_a_task_is_a_fault_of_ours(words: str) -> None:
+    error = given_up(f"{JVM}Job aborted\n{PYTHON}{FRAMES}{words}{BEHIND}")
+    assert isinstance(error, InternalError)
+    assert error.found == words
+    assert (error.traceback or "").splitlines()[-1] == words
+
+
+def test_what_another_try_need_not_meet_is_none() -> None:
+    lost = given_up(f"{JVM}Job aborted: ExecutorLostFailure (executor 1 exited)\n\tat org.apache.spark.Scheduler\n")
+    refused = given_up(f"{JVM}Job aborted\n{PYTHON}{FRAMES}rescale.errors.StoreError: throttled\n  path: /p{BEHIND}")
+    assert (type(lost), type(refused)) == (StoreError, StoreError)
+    assert refused.found == "rescale.errors.StoreError: throttled; path: /p"

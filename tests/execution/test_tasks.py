@@ -29,7 +29,7 @@ def test_every_unit_is_worked_on_once(make_tasks: MakeTasks, capfd: pytest.Captu
     done = make_tasks().run(lambda unit: unit * unit, units(1000), Progress("squares", 1000))
     assert sorted(done) == [i * i for i in range(1000)]
     told = capfd.readouterr().err
-    assert "squares: 1 KB in" in told
+    assert "squares: 1 kB in" in told
     assert "Reconfiguration failed" not in told, "Spark's log is set up by a file of ours"
 
 

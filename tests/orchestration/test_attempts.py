@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 from datetime import timedelta
 
 import pytest
 from airflow.sdk import RetryAction
+from airflow.sdk.exceptions import AirflowException
+from kubernetes.client import ApiException
 
-from rescale.errors import IntegrityError, RequestError, RescaleError, SnapshotError, StoreError, UnsupportedError
+from rescale.errors import (
+    IntegrityError,
+    InternalError,
+    RequestError,
+    RescaleError,
+    SnapshotError,
+    StoreError,
+    UnsupportedError,
+)
 from rescale.orchestration.attempts import ATTEMPTS, ByOurErrors, TaskEnded, ended_by_our_errors
 
-FINAL = (RequestError, SnapshotError, UnsupportedError, IntegrityError)
+FINAL = (RequestError, SnapshotError, UnsupportedError, IntegrityError, InternalError)
 
 
 @pytest.mark.parametrize("kind", [*FINAL, StoreError])
@@ -37,7 +48,24 @@ def test_a_transient_error_is_tried_again() -> None:
     assert (decision.action, decision.reason) == (RetryAction.RETRY, "no answer")
 
 
-@pytest.mark.parametrize("fault", [ValueError("a fault of ours"), MemoryError(), SystemExit(1)])
+def test_a_fault_of_ours_fails_at_once_and_its_traceback_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR), pytest.raises(TaskEnded) as ended, ended_by_our_errors():
+        raise ValueError("no such thing")
+    assert ended.value.code == 5
+    assert ByOurErrors().evaluate(ended.value, 1, 4).action is RetryAction.FAIL
+    (told,) = caplog.messages
+    assert "ValueError: no such thing" in told
+    assert 'raise ValueError("no such thing")' in told
+
+
+@pytest.mark.parametrize("fault", [MemoryError(), OSError(errno.ENOSPC, "no space left"), ConnectionResetError()])
+def test_a_machine_that_has_no_more_to_give_may_have_another_time(fault: Exception) -> None:
+    with pytest.raises(TaskEnded) as ended, ended_by_our_errors():
+        raise fault
+    assert ByOurErrors().evaluate(ended.value, 1, 4).action is RetryAction.RETRY
+
+
+@pytest.mark.parametrize("fault", [AirflowException("of Airflow's own"), ApiException(500), SystemExit(1)])
 def test_anything_else_goes_as_the_task_says(fault: BaseException) -> None:
     assert ByOurErrors().evaluate(fault, 1, 4).action is RetryAction.DEFAULT
     with pytest.raises(type(fault)), ended_by_our_errors():

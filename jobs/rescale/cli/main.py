@@ -13,7 +13,7 @@ from itertools import pairwise
 from rescale.cli import demo, diff, discard, inspect, plan, report, run, validate, virtual_keys
 from rescale.cli.arguments import Parser
 from rescale.cli.output import Output
-from rescale.errors import RescaleError
+from rescale.errors import unexpected
 
 _EPILOG = """\
 A first look, a plan, a run:
@@ -26,8 +26,8 @@ The source is never modified. A run that was interrupted is resumed by the same 
 what it left instead.
 
 Exit codes: 0 done; 2 the request makes no sense, or the target is taken; 3 the snapshot is damaged, has changed or
-is not supported; 4 the result does not add up (a run publishes nothing then), or two snapshots differ; 1 anything
-else, worth another try.
+is not supported; 4 the result does not add up (a run publishes nothing then), or two snapshots differ; 5 a fault of
+Rescale itself, with its traceback; 1 anything else, worth another try.
 
 S3 is configured by the standard variables: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, AWS_REGION.
 """
@@ -74,9 +74,12 @@ def _answered(words: Sequence[str]) -> int:
         arguments = parser().parse_args(words)
         resumes = arguments.resumes
         return int(arguments.execute(arguments, output) or 0)
-    except RescaleError as error:
-        output.error(error)
-        return error.exit_code
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        ours = unexpected(error)
+        output.error(ours)
+        return ours.exit_code
     except KeyboardInterrupt:
         output.say("interrupted; the same command takes it up again" if resumes else "interrupted")
         return 130

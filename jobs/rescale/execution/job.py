@@ -1,8 +1,8 @@
 """What the mains in `jobs/` share: arguments, the result document, the exit code.
 
-A job is a process: `JOB --result URI`, most with `--plan URI`. Whatever happens, it leaves a result document and exits
-with the code of the error. An error is told once, without a traceback: by the process that started this one, which has
-it from the document, or here if nobody is attached.
+A job is a process: `JOB --result URI`, most with `--plan URI`. Whatever happens, short of its being killed, it leaves a
+result document and exits with the code of the error; a fault of ours is one with a traceback. An error is told once: by
+the process that started this one, which has it from the document, or here if nobody is attached.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from rescale.errors import RescaleError
+from rescale.errors import RescaleError, unexpected
 from rescale.storage.locations import normalise
 from rescale.storage.store import open_store
 
@@ -55,10 +55,11 @@ def run_job(arguments: argparse.Namespace, body: Callable[[], dict[str, Any]]) -
         document, failure = _outcome(body)
         document["seconds"] = round(time.monotonic() - begun, 3)
         open_store(result_uri).put(result_uri, msgspec.json.encode(document))
-    except RescaleError as error:
+    except Exception as error:
+        ours = unexpected(error)
         _tell(failure)
-        print(f"error: the result document could not be written: {error}", file=sys.stderr)
-        return (failure or error).exit_code
+        print(f"error: the result document could not be written: {ours}", file=sys.stderr)
+        return (failure or ours).exit_code
     if not arguments.attached:
         _tell(failure)
     return 0 if failure is None else failure.exit_code
@@ -67,8 +68,9 @@ def run_job(arguments: argparse.Namespace, body: Callable[[], dict[str, Any]]) -
 def _outcome(body: Callable[[], dict[str, Any]]) -> tuple[dict[str, Any], RescaleError | None]:
     try:
         return {"status": "done", **body()}, None
-    except RescaleError as error:
-        return {"status": "failed", **error.to_json()}, error
+    except Exception as error:
+        ours = unexpected(error)
+        return {"status": "failed", **ours.to_json()}, ours
 
 
 def _tell(failure: RescaleError | None) -> None:

@@ -1,8 +1,8 @@
 """What becomes of a task that fails: the one mapping from our errors to Airflow's.
 
-A task ends with an error's sentence, not with a traceback: it logs the sentence and leaves as a process would, with
-the error's exit code. A final error is not tried again; a transient one is, and so is a process that was lost, with
-growing pauses. Anything else is a fault of ours: Airflow shows its traceback, and it is tried again too.
+A task ends with an error's sentence: it logs it and leaves as a process would, with the error's exit code. A final
+error is not tried again; a transient one is, and so is a process that was lost, with growing pauses. A fault of ours is
+final, too, and logged with its traceback; what Airflow and its providers raise goes as the task says.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from airflow.sdk import Context, RetryDecision, RetryPolicy
 
-from rescale.errors import RescaleError
+from rescale.errors import RescaleError, unexpected
 from rescale.orchestration.words import told_in_words_of_the_form
 
 log = logging.getLogger(__name__)
@@ -60,10 +60,13 @@ ATTEMPTS: dict[str, Any] = {
 
 @contextmanager
 def ended_by_our_errors() -> Iterator[None]:
-    """In the block our errors end the task, in words that stand in a form."""
+    """In the block our errors end the task, in words that stand in a form; Python's own do, as faults of ours."""
     try:
         yield
-    except RescaleError as error:
-        told_in_words_of_the_form(error)
-        log.error("%s", error)
-        raise TaskEnded(error) from None
+    except Exception as error:
+        if not isinstance(error, RescaleError) and type(error).__module__ != "builtins":
+            raise
+        ours = unexpected(error)
+        told_in_words_of_the_form(ours)
+        log.error("%s", ours)
+        raise TaskEnded(ours) from None

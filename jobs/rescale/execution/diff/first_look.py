@@ -26,7 +26,7 @@ from rescale.snapshot.model import ElementStream, KeyedStream, Operator
 StateDigests = dict[str, StateDigest]
 
 
-class Part(NamedTuple):
+class StatePart(NamedTuple):
     """A part of an operator's state that is compared by itself; `mode` is None for key groups, which have no name."""
 
     pair: int
@@ -35,10 +35,10 @@ class Part(NamedTuple):
     mode: DistributionMode | None
 
 
-class _Place(NamedTuple):
+class _UnitPlace(NamedTuple):
     """Which part a unit's extents are of, and what each is: `numbers` as in an `Item`."""
 
-    part: Part
+    part: StatePart
     subtask: int
     numbers: tuple[int, ...]
 
@@ -49,12 +49,12 @@ class FirstLook:
 
     records: dict[int, tuple[StateDigests, StateDigests]] = field(default_factory=lambda: defaultdict(lambda: ({}, {})))
     record_units: dict[int, list[RecordUnit]] = field(default_factory=lambda: defaultdict(list))
-    items: dict[Part, Items] = field(default_factory=dict)
+    items: dict[StatePart, Items] = field(default_factory=dict)
 
 
 def look_first(pairs: Sequence[OperatorPair], files: BothFiles, tasks: Tasks) -> FirstLook:
     look = FirstLook()
-    places: list[_Place] = []
+    places: list[_UnitPlace] = []
     record_units: list[tuple[int, RecordUnit]] = []
     extent_units: list[ExtentUnit] = []
     for i, pair in enumerate(pairs):
@@ -90,22 +90,22 @@ def look_first(pairs: Sequence[OperatorPair], files: BothFiles, tasks: Tasks) ->
     return look
 
 
-def _element_parts(i: int, operator: Operator) -> Iterator[Part]:
+def _element_parts(i: int, operator: Operator) -> Iterator[StatePart]:
     """Those without a single element, too."""
     for slot, streams in ((Slot.OPERATOR, operator.operator), (Slot.RAW_OPERATOR, operator.raw_operator)):
         for stream in streams:
             for state in stream.states:
-                yield Part(i, slot, state.name, state.mode)
+                yield StatePart(i, slot, state.name, state.mode)
 
 
 def _extent_units(
     i: int, pair: OperatorPair, side: Side, operator: Operator, *, heap: bool
-) -> Iterator[tuple[_Place, ExtentUnit]]:
+) -> Iterator[tuple[_UnitPlace, ExtentUnit]]:
     if heap:
         for stream in pair.keyed(operator):
-            yield from _group_units(Part(i, Slot.KEYED, "", None), pair.label, side, stream)
+            yield from _group_units(StatePart(i, Slot.KEYED, "", None), pair.label, side, stream)
     for stream in pair.raw_keyed(operator):
-        yield from _group_units(Part(i, Slot.RAW_KEYED, "", None), pair.label, side, stream)
+        yield from _group_units(StatePart(i, Slot.RAW_KEYED, "", None), pair.label, side, stream)
     for slot, element_streams in ((Slot.OPERATOR, operator.operator), (Slot.RAW_OPERATOR, operator.raw_operator)):
         for element_stream in element_streams:
             yield from _element_units(i, pair.label, side, slot, element_stream)
@@ -117,7 +117,9 @@ def _record_units(pair: OperatorPair, side: Side, operator: Operator) -> Iterato
             yield RecordUnit(0, side, pair.label, source)
 
 
-def _group_units(part: Part, label: str, side: Side, stream: KeyedStream) -> Iterator[tuple[_Place, ExtentUnit]]:
+def _group_units(
+    part: StatePart, label: str, side: Side, stream: KeyedStream
+) -> Iterator[tuple[_UnitPlace, ExtentUnit]]:
     """Whole key groups; of the heap's those with entries."""
     header = stream.parsed if stream.framing is Framing.HEAP else None
     groups = (
@@ -127,20 +129,20 @@ def _group_units(part: Part, label: str, side: Side, stream: KeyedStream) -> Ite
     )
     for run in group_runs(groups):
         numbers, extents = zip(*run, strict=True)
-        yield _Place(part, stream.subtask, numbers), ExtentUnit(0, side, label, None, extents, deflated=False)
+        yield _UnitPlace(part, stream.subtask, numbers), ExtentUnit(0, side, label, None, extents, deflated=False)
 
 
 def _element_units(
     i: int, label: str, side: Side, slot: Slot, stream: ElementStream
-) -> Iterator[tuple[_Place, ExtentUnit]]:
+) -> Iterator[tuple[_UnitPlace, ExtentUnit]]:
     deflated = is_deflated(stream)
     for state in stream.states:
-        part, begin = Part(i, slot, state.name, state.mode), 0
+        part, begin = StatePart(i, slot, state.name, state.mode), 0
         for run in extent_runs(state.elements):
             numbers = tuple(range(begin, begin + len(run)))
             begin += len(run)
             unit = ExtentUnit(0, side, label, state.name, tuple(run), deflated)
-            yield _Place(part, stream.subtask, numbers), unit
+            yield _UnitPlace(part, stream.subtask, numbers), unit
 
 
 def is_deflated(stream: ElementStream) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rescale.execution.diff.contents import Contents
 from rescale.execution.diff.copies import CopyDigester
-from rescale.execution.diff.first_look import FirstLook, Part, look_first
+from rescale.execution.diff.first_look import FirstLook, StatePart, look_first
 from rescale.execution.diff.found import (
     OTHER_TYPE,
     Amount,
@@ -128,7 +128,7 @@ class _Comparison:
             )
         return compare_copies(items, (a, b), contents.in_words)
 
-    def _contents(self, part: Part, pair: OperatorPair) -> Contents:
+    def _contents(self, part: StatePart, pair: OperatorPair) -> Contents:
         a, b = (
             () if operator is None else operator.operator if part.slot is Slot.OPERATOR else operator.raw_operator
             for operator in pair.sides

@@ -12,14 +12,20 @@ from contextlib import contextmanager
 from itertools import takewhile
 from typing import TypeVar
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JJavaError, Py4JNetworkError
 
-from rescale.errors import RescaleError, StoreError
+from rescale.errors import InternalError, RescaleError, StoreError, unexpected
 from rescale.execution.progress import Progress
 
 SLICE_BYTES = 256 * 1024 * 1024
 SLICE_UNITS = 64
 _POLL_SECONDS = 1.0
+_ADVICE = "look at the log above for the cause, then run the same command again: it resumes"
+_TRACEBACK = "Traceback (most recent call last)"
+_BEHIND_TRACEBACK = ("\t", " SQLSTATE")
+"""What Spark says right behind one of Python's."""
+_WORTH_ANOTHER_TRY = {"StoreError", "MemoryError", "OSError", "ConnectionResetError", "BrokenPipeError", "EOFError"}
+"""What a task may have raised that another try need not meet."""
 
 U = TypeVar("U")
 R = TypeVar("R")
@@ -27,25 +33,24 @@ R = TypeVar("R")
 
 @contextmanager
 def failures_as_ours() -> Iterator[None]:
-    """In the block, a task that Spark gives up is a `StoreError`."""
+    """In the block, a task that Spark gives up is one of our errors, and so is a Spark that is gone."""
     try:
         yield
     except Py4JJavaError as error:
-        raise StoreError(
-            "a task failed again and again",
-            found=_last_words(str(error)),
-            advice="look at the log above for the cause, then run the same command again: it resumes",
-        ) from None
+        raise given_up(str(error)) from None
+    except (Py4JNetworkError, ConnectionError) as error:
+        raise StoreError("Spark is gone", found=repr(error), advice=_ADVICE) from None
 
 
 def attempt(work: Callable[[U], R], unit: U) -> tuple[R | None, RescaleError | None]:
     """What came of a unit, or the final error that it met; any other is raised."""
     try:
         return work(unit), None
-    except RescaleError as error:
-        if not error.final:
-            raise
-        return None, error
+    except Exception as error:
+        ours = unexpected(error)
+        if not ours.final:
+            raise ours from None
+        return None, ours
 
 
 def slices_of(units: Sequence[tuple[int, U]], parallelism: int) -> list[list[tuple[int, U]]]:
@@ -83,9 +88,14 @@ def reported(progress: Progress, done: Callable[[], int]) -> Iterator[None]:
     progress.finish(done())
 
 
-def _last_words(text: str) -> str:
-    """The line of a Python traceback inside a Java one that names the error, with the details of an error of ours."""
-    lines = text.strip().splitlines()
-    named = [i for i, line in enumerate(lines) if "Error: " in line or "Exception: " in line] or [0]
-    details = takewhile(lambda line: line.startswith("  ") and not line.isspace(), lines[named[-1] + 1 :])
-    return "; ".join(line.strip()[:300] for line in (lines[named[-1]], *details))
+def given_up(text: str) -> RescaleError:
+    """What it was that a task failed with: an exception of Python's that nobody expected is a fault of ours."""
+    if _TRACEBACK not in text:
+        return StoreError("a task failed again and again", found=text.strip().splitlines()[0][:300], advice=_ADVICE)
+    lines = text[text.rindex(_TRACEBACK) :].splitlines()
+    traceback = list(takewhile(lambda line: line and not line.startswith(_BEHIND_TRACEBACK), lines))
+    last = max(i for i, line in enumerate(traceback) if not line.startswith(" "))
+    words = "; ".join(line.strip()[:300] for line in traceback[last:])
+    if words.partition(":")[0].rpartition(".")[2] in _WORTH_ANOTHER_TRY:
+        return StoreError("a task failed again and again", found=words, advice=_ADVICE)
+    return InternalError.seen(words, "\n".join(traceback))

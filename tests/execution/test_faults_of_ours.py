@@ -1,0 +1,121 @@
+"""Exceptions that nobody expected: final, with a document, a traceback and an exit code of their own.
+
+They are made by plans that no planner makes: a file is asked for that the plan does not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from rescale.cli.main import main
+from rescale.errors import InternalError, RescaleError
+from rescale.execution.loop import Loop
+from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state
+from rescale.planning.operator_plan import OperatorPlan
+from rescale.planning.pieces import Piece
+from rescale.planning.plan import Plan
+from rescale.process import Step, run_step
+from rescale.target.claim import claim
+from rescale.target.places import places_of
+from support import snapshots
+from support.pipeline import plan_rescale, shared_spark
+
+NOWHERE = 99
+
+
+def planned(target: Path, **shape: list[str]) -> Plan:
+    return plan_rescale(snapshots.directory("2-clicks"), str(target), **shape)
+
+
+def with_operators(plan: Plan, change: Callable[[OperatorPlan], OperatorPlan]) -> Plan:
+    return replace(plan, operators=tuple(map(change, plan.operators)))
+
+
+def copying_nowhere(plan: Plan) -> Plan:
+    def change(operator: OperatorPlan) -> OperatorPlan:
+        streams = (msgspec.structs.replace(one, pieces=(Piece(NOWHERE, 0, one.size),)) for one in operator.streams)
+        return replace(operator, streams=tuple(streams))
+
+    return with_operators(plan, change)
+
+
+def reading_nowhere(plan: Plan) -> Plan:
+    def change(operator: OperatorPlan) -> OperatorPlan:
+        if operator.rekeying is None:
+            return operator
+        sources = tuple(source._replace(file=NOWHERE) for source in operator.rekeying.sources)
+        return replace(operator, rekeying=replace(operator.rekeying, sources=sources))
+
+    return with_operators(plan, change)
+
+
+def the_fault(run: Callable[[], object]) -> InternalError:
+    with pytest.raises(InternalError) as caught:
+        run()
+    error = caught.value
+    assert (error.exit_code, error.final) == (5, True)
+    assert (error.found or "").startswith("IndexError: ")
+    assert "Traceback (most recent call last)" in (error.traceback or "")
+    assert "IndexError" in (error.traceback or "").splitlines()[-1]
+    return error
+
+
+def result_of(plan: Plan, step: Step) -> tuple[InternalError, dict[str, object]]:
+    """What a real process of the step ends with, and the document that it leaves."""
+    place = places_of(plan).result(step.value)
+    words = ["--plan", places_of(plan).plan, "--master", "local[2]"]
+    error = the_fault(lambda: run_step(step, place, words))
+    return error, msgspec.json.decode(Path(place).read_bytes())
+
+
+def test_a_fault_in_a_task_is_in_the_document_of_its_process(tmp_path: Path) -> None:
+    plan = copying_nowhere(planned(tmp_path / "target"))
+    claim(plan)
+    error, document = result_of(plan, Step.REDISTRIBUTE)
+    assert document == {"status": "failed", **error.to_json()}
+    assert "piece_chunks" in str(document["traceback"]), "where it was"
+
+
+def test_a_fault_of_the_driver_is_in_the_document_of_its_process(tmp_path: Path) -> None:
+    plan = replace(planned(tmp_path / "target"), files=())
+    claim(plan)
+    error, document = result_of(plan, Step.VALIDATE)
+    assert document == {"status": "failed", **error.to_json()}
+    assert "open_pinned" in str(document["traceback"])
+
+
+def test_a_fault_before_the_shuffle_is_final_when_spark_has_given_up(tmp_path: Path) -> None:
+    plan = reading_nowhere(planned(tmp_path / "target", max_parallelism=["1000"]))
+    claim(plan)
+    error = the_fault(lambda: reshuffle_keyed_state(plan, shared_spark()))
+    assert "sort_side" in (error.traceback or "")
+
+
+def test_a_loop_shows_it_where_it_is(tmp_path: Path) -> None:
+    """That is what a debugger wants."""
+    plan = copying_nowhere(planned(tmp_path / "target"))
+    claim(plan)
+    with pytest.raises(IndexError):
+        redistribute_operator_state(plan, Loop())
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_the_command_line_ends_with_5(
+    form: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_: object) -> object:
+        raise KeyError("no such thing")
+
+    monkeypatch.setattr("rescale.cli.plan.prepared", fail)
+    assert main(["plan", snapshots.directory("2-clicks"), "--target", "/t", "--output", form]) == 5
+    out, err = capsys.readouterr()
+    assert "  found: KeyError: 'no such thing'\n" in err
+    assert 'raise KeyError("no such thing")' in err
+    if form == "json":
+        error = RescaleError.from_json(msgspec.json.decode(out))
+        assert (type(error), error.found) == (InternalError, "KeyError: 'no such thing'")
