@@ -10,6 +10,7 @@ from typing import Any
 from rescale.errors import IntegrityError, SnapshotError
 from rescale.execution.moving_step import move_streams
 from rescale.execution.tasks import Tasks
+from rescale.execution.validation.coverage import check_certified
 from rescale.execution.validation.validation import open_result, validate_result
 from rescale.execution.validation.verdict import certificate_of
 from rescale.flink.slot import Slot
@@ -21,7 +22,7 @@ from rescale.snapshot.model import Snapshot
 from rescale.snapshot.opening import open_candidate, open_snapshot
 from rescale.storage.locations import join
 from rescale.target.candidate import put_candidate
-from rescale.target.certificate import write_certificate
+from rescale.target.certificate import certificate_beside, write_certificate
 from rescale.target.places import places_of
 from rescale.target.states import KEYED, OPERATOR
 
@@ -55,7 +56,7 @@ def validate_coverage(plan: Plan, tasks: Tasks) -> dict[str, Any]:
     candidate = put_candidate(plan, source.metadata)
     result = open_result(candidate, plan.target)
     proofs = validate_result(source, result, plan.key_hashes, tasks)
-    certificate = certificate_of(source, result, proofs, plan)
+    certificate = certificate_of(source, result, proofs, plan, bound=True)
     write_certificate(plan, certificate)
     return certificate.document()
 
@@ -63,16 +64,22 @@ def validate_coverage(plan: Plan, tasks: Tasks) -> dict[str, Any]:
 def validate_published(
     source_uri: str, target: str, allow_prefixes: list[str], key_hash: list[str], tasks: Tasks
 ) -> dict[str, Any]:
-    """Compares a published result with its source, without any plan; returns a certificate and writes none."""
+    """Compares a published result with its source, without any plan; returns a certificate and writes none.
+
+    A certificate that lies beside the result must be the result's.
+    """
     source = open_snapshot(source_uri, allow_prefixes)
     metadata_uri = join(target, "_metadata")
     result = open_result(metadata_uri, target)
+    certified = certificate_beside(target)
+    if certified is not None:
+        check_certified(result, certified)
     if not any(operator.databases for operator in result.operators):
         source = with_tables(source)
     maxima = {operator.entry.operator_id: operator.entry.max_parallelism for operator in result.operators}
     key_hashes = choose_key_hashes(source, maxima, parse_key_hashes(key_hash))
     proofs = validate_result(source, result, key_hashes, tasks)
-    return certificate_of(source, result, proofs, None).document()
+    return certificate_of(source, result, proofs, None, bound=certified is not None).document()
 
 
 def open_pinned(plan: Plan) -> Snapshot:

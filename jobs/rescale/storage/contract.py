@@ -104,7 +104,10 @@ class Store(Protocol):
         """
 
     def abort_parts(self, uri: str) -> None:
-        """Abandons what was begun for a file, or below a directory, and never completed."""
+        """Abandons what was begun for a file, or below a directory, and never completed.
+
+        What somebody is putting there this moment stays, where the store can tell.
+        """
 
 
 def _bare(etag: str | None) -> str | None:

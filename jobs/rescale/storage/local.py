@@ -8,7 +8,9 @@ state. Only where that is another file system (the directory is a mount point) o
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+import re
 import stat
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -149,7 +151,16 @@ class LocalStore:
         self.delete([token])
 
     def abort_parts(self, uri: str) -> None:
-        """Parts lie in the staging directory, whose owner lists and deletes it."""
+        """Parts lie in the staging directory, whose owner lists and deletes it; here go temporary files of the dead.
+
+        Who writes one holds its lock, which ends with the process, by SIGKILL too.
+        """
+        folder = Path(uri)
+        pattern = re.compile(rf"\.{re.escape(folder.name)}\.[0-9a-f]{{32}}\.tmp")
+        for place in (folder.parent, folder):
+            with _translated(uri), suppress(FileNotFoundError, NotADirectoryError):
+                for path in [one for one in place.iterdir() if pattern.fullmatch(one.name)]:
+                    _remove_unless_locked(path)
 
     def _holds(self, uri: str, data: bytes) -> bool:
         try:
@@ -225,12 +236,25 @@ def _temporary(uri: str, data: bytes) -> Iterator[Path]:
     path = (beside if apart else folder) / f".{folder.name}.{uuid.uuid4().hex}.tmp"
     try:
         with path.open("xb") as file:
+            with suppress(OSError):  # a file system without locks: then nobody else removes the file either
+                fcntl.flock(file, fcntl.LOCK_EX)
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        yield path
+            yield path
     finally:
         path.unlink(missing_ok=True)
+
+
+def _remove_unless_locked(path: Path) -> None:
+    with suppress(FileNotFoundError, BlockingIOError), path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise
+        except OSError:
+            return  # a file system without locks: nobody can tell whether somebody still writes
+        path.unlink()
 
 
 def _make_directory(folder: Path) -> None:

@@ -117,6 +117,12 @@ def read_certificate(target: str) -> Certificate:
     return certificate
 
 
+def certificate_beside(target: str) -> Certificate | None:
+    """As `read_certificate`; None where there is none, as of a result that was moved away from it."""
+    uri = certificate_place(target)
+    return read_certificate(target) if open_store(uri).stat(uri) is not None else None
+
+
 def certificate_for(plan: Plan) -> Certificate:
     """The certificate of what this plan made; `IntegrityError` if it is another plan's."""
     certificate = read_certificate(plan.target)

@@ -11,6 +11,7 @@ from rescale.storage.store import open_store
 from rescale.target.certificate import certificate_for
 from rescale.target.certified_files import check_files
 from rescale.target.documents import read_document
+from rescale.target.leftovers import clear_leftovers
 from rescale.target.places import places_of
 from rescale.target.states import Move, State, permit, state_of
 
@@ -42,6 +43,8 @@ def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
             found=sha256,
             advice="run the same command again: it validates again",
         )
+    if not already:
+        clear_leftovers(places)
     check_files(plan.target, certificate.files, published=already)
     if not accept_unconditional:
         ours = store.put_if_absent(places.metadata, candidate)

@@ -10,6 +10,7 @@ from rescale.storage.locations import name
 from rescale.storage.store import open_store
 from rescale.target.claim import planned_names
 from rescale.target.documents import load_plan
+from rescale.target.leftovers import clear_leftovers
 from rescale.target.places import Places, claim_place, is_document
 from rescale.target.states import Move, claimed_by, refuse_unless, state_of
 
@@ -39,7 +40,7 @@ def discard(target: str) -> Discarded:
     else:
         planned = planned_names(load_plan(Places(target, digest).plan)) if there else set()
         ours = [uri for uri in there if name(uri) in planned]
-    store.abort_parts(target)
+    clear_leftovers(Places(target, digest or ""))
     claim_uri = claim_place(target)
     plans = [uri for uri in documents if name(uri).startswith("plan-")]
     others = [uri for uri in documents if uri != claim_uri and uri not in plans]

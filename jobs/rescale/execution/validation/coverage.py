@@ -23,6 +23,7 @@ from rescale.flink.slot import Slot
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Database, ElementStream, KeyedStream, Operator, Snapshot
 from rescale.storage.locations import join
+from rescale.target.certificate import Certificate
 
 
 class GroupPair(NamedTuple):
@@ -72,6 +73,30 @@ def check_metadata(source: Snapshot, result: Snapshot) -> None:
         _equal("finished subtasks", _finished(old), _finished(new), old.label)
         if new.other_keyed or new.channel_bytes:
             raise IntegrityError("state of a kind that is never written", operator=old.label)
+
+
+def check_certified(result: Snapshot, certificate: Certificate) -> None:
+    """That the metadata is the one that was certified: its bytes, and first the shape of every operator."""
+    certified = {o.operator_id: (o.parallelism, o.max_parallelism) for o in certificate.operators}
+    for operator in result.operators:
+        entry = operator.entry
+        shape, found = certified.get(entry.operator_id), (entry.parallelism, entry.max_parallelism)
+        if shape != found:
+            raise IntegrityError(
+                "an operator has not the shape that was certified",
+                path=result.metadata_uri,
+                operator=operator.label,
+                expected=f"parallelism {shape[0]}, max parallelism {shape[1]}" if shape else "no such operator",
+                found=f"parallelism {found[0]}, max parallelism {found[1]}",
+            )
+    if certificate.candidate_sha256 != result.metadata_sha256:
+        raise IntegrityError(
+            "the metadata of the result is not what was certified",
+            path=result.metadata_uri,
+            expected=f"SHA-256 {certificate.candidate_sha256}",
+            found=f"SHA-256 {result.metadata_sha256}",
+            advice="it was changed after it was published: rescale the source again, to another target",
+        )
 
 
 def check_directory(result: Snapshot, there: Sequence[str]) -> None:

@@ -17,9 +17,18 @@ _CLAIM_OF_RECORDS = (
     "where the max parallelism changed, that holds of every record, and every record whose key hashes in a way that is "
     "given lies in the key group of that hash, in the source under the old maximum and in the result under the new one"
 )
-_LIMITS = (
+_OF_RULES = (
     "a rule for hashes that is wrong for k keys only would not be noticed with a probability of (old maximum)^-k; "
     "rules of Java's and Flink's own types are known, formulas found for a user's class are tested and not known"
+)
+
+_OF_LOCAL_FILES = (
+    "a local file of the source that changed with its size and modification time kept, after it was planned with and "
+    "before it was moved, would not be noticed"
+)
+_UNBOUND = (
+    "no certificate lies beside the result, so what in its metadata follows from the request alone was not compared: "
+    "the shape of operators without state, the names of state that lies inline"
 )
 
 _CLAIM = (
@@ -29,17 +38,20 @@ _CLAIM = (
 
 
 def certificate_of(
-    source: Snapshot, result: Snapshot, proofs: Sequence[OperatorProof], plan: Plan | None
+    source: Snapshot, result: Snapshot, proofs: Sequence[OperatorProof], plan: Plan | None, *, bound: bool
 ) -> Certificate:
     """The same source and result give the same certificate; `result` is what the candidate makes of the target.
 
-    It was looked at before its bytes were read and compared, and is looked at again.
+    It was looked at before its bytes were read and compared, and is looked at again. `bound` says whether its metadata
+    was made here from a plan, or compared with a certificate.
     """
     rekeyed = any(proof.records for proof in proofs)
+    local = any(pin.mtime_ns is not None for _, pin in source.files)
+    limits = [(_OF_RULES, rekeyed), (_OF_LOCAL_FILES, local), (_UNBOUND, not bound)]
     return Certificate(
         verdict=COMPLETE,
         proves="; ".join([_CLAIM, _CLAIM_OF_RECORDS] if rekeyed else [_CLAIM]),
-        does_not_prove=_LIMITS if rekeyed else None,
+        does_not_prove="; ".join(sentence for sentence, holds in limits if holds) or None,
         digests="sums mod 2^128 of 128-bit murmur3 digests of key groups and elements",
         source=source.directory,
         source_metadata_sha256=source.metadata_sha256,

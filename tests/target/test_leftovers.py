@@ -1,0 +1,83 @@
+"""What was begun and never completed goes before a result is published, and with `discard`."""
+
+from __future__ import annotations
+
+import fcntl
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import boto3
+import pytest
+
+from rescale.execution.loop import Loop
+from rescale.execution.steps import validate_coverage
+from rescale.planning.plan import Plan
+from rescale.storage.locations import join
+from rescale.storage.store import open_store
+from rescale.target.claim import claim
+from rescale.target.places import places_of
+from rescale.target.publication import publish
+from rescale.target.removal import discard
+from support import snapshots
+from support.pipeline import move, plan_rescale
+from support.s3 import S3Server
+
+SOURCE = snapshots.directory("2-finished")
+
+
+def published(plan: Plan) -> None:
+    move(plan, Loop())
+    validate_coverage(plan, Loop())
+    publish(plan)
+
+
+def discarded(plan: Plan) -> None:
+    claim(plan)
+    discard(plan.target)
+
+
+ENDS = pytest.mark.parametrize("end", [published, discarded])
+End = Callable[[Plan], None]
+
+
+@ENDS
+def test_no_upload_stays_open(end: End, s3: S3Server) -> None:
+    bucket = f"leftovers-{uuid.uuid4().hex[:12]}"
+    s3.create_bucket(bucket)
+    plan = plan_rescale(SOURCE, f"s3://{bucket}/target", ["3"])
+    store = open_store(plan.target)
+    for _ in range(2):  # the answer to the first was lost
+        store.begin_parts(join(plan.target, "state"), "")
+    store.begin_parts(join(places_of(plan).staging, "small"), "")
+    store.begin_parts(f"s3://{bucket}/target-2/state", "")
+    end(plan)
+    uploads = boto3.client("s3", endpoint_url=s3.endpoint).list_multipart_uploads(Bucket=bucket)["Uploads"]
+    assert [upload["Key"] for upload in uploads] == ["target-2/state"], "that is somebody else's"
+
+
+@ENDS
+def test_no_temporary_file_of_the_dead_stays(end: End, tmp_path: Path) -> None:
+    plan = plan_rescale(SOURCE, str(tmp_path / "target"), ["3"])
+    staging = Path(places_of(plan).staging)
+    staging.mkdir(parents=True)
+    (staging / "part").write_bytes(b"x")
+    dead = [tmp_path / f".{name}.{uuid.uuid4().hex}.tmp" for name in ("target", "target.rescale")]
+    dead.append(staging.parent / f".staging.{uuid.uuid4().hex}.tmp")
+    others = [tmp_path / f".{name}.tmp" for name in (f"target2.{uuid.uuid4().hex}", "target.mine", "other")]
+    for path in (*dead, *others):
+        path.write_bytes(b"x")
+    end(plan)
+    assert not any(path.exists() for path in (*dead, staging / "part"))
+    assert all(path.exists() for path in others), "these are somebody else's"
+
+
+def test_a_temporary_file_of_the_living_stays(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    path = tmp_path / f".target.{uuid.uuid4().hex}.tmp"
+    with path.open("xb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        open_store(str(target)).abort_parts(str(target))
+        assert path.exists()
+    open_store(str(target)).abort_parts(str(target))
+    assert not path.exists()
