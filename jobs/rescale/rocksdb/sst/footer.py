@@ -16,7 +16,7 @@ from rescale.rocksdb.edit_reader import EditReader
 from rescale.rocksdb.sst.blocks import TRAILER_SIZE, BlockHandle, ChecksumType, read_handle
 
 FOOTER_SIZE = 53
-_MAGIC = 0x88E241B785F4CFF7
+MAGIC = 0x88E241B785F4CFF7
 """`kBlockBasedTableMagicNumber`."""
 
 _VERSIONS = range(2, 6)
@@ -32,7 +32,7 @@ class Footer:
 def read_footer(data: bytes, size: int, path: str, start: int) -> Footer:
     """That of `size` bytes of a file, from `start` on, which end in `data`; `UnsupportedError` for unknown formats."""
     begin = start + size - FOOTER_SIZE
-    if size < FOOTER_SIZE or int.from_bytes(data[-8:], "little") != _MAGIC:
+    if size < FOOTER_SIZE or int.from_bytes(data[-8:], "little") != MAGIC:
         raise SnapshotError(
             "not an SST file",
             path=path,

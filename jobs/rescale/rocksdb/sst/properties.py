@@ -10,7 +10,10 @@ from rescale.rocksdb.advice import CANONICAL
 from rescale.rocksdb.edit_reader import EditReader
 from rescale.rocksdb.sst.entries import IndexFormat
 
-_PREFIX = "rocksdb."
+PREFIX = "rocksdb."
+RANGE_DELETIONS = b"rocksdb.range_del"
+"""In the metaindex: the block of deleted ranges."""
+
 _BINARY, _HASH, _PARTITIONED, _WITH_FIRST_KEYS = range(4)
 """`BlockBasedTableOptions::IndexType`; that with a hash has it beside the usual one."""
 
@@ -37,7 +40,7 @@ def read_properties(found: Mapping[bytes, bytes], path: str, offset: int) -> Tab
     """From the entries of the block at `offset`; `SnapshotError` where one is missing."""
 
     def content(name: str) -> EditReader:
-        data = found.get(f"{_PREFIX}{name}".encode())
+        data = found.get(f"{PREFIX}{name}".encode())
         if data is None:
             raise EditReader(b"", path, offset).error(f"an SST file does not tell its {name}")
         return EditReader(data, path, offset)
@@ -51,7 +54,7 @@ def read_properties(found: Mapping[bytes, bytes], path: str, offset: int) -> Tab
             "an SST file with an index that is not read", path=path, found=f"index type {kind}", advice=CANONICAL
         )
     return TableProperties(
-        column_family=found.get(f"{_PREFIX}column.family.name".encode(), b"").decode(errors="replace"),
+        column_family=found.get(f"{PREFIX}column.family.name".encode(), b"").decode(errors="replace"),
         data_size=number("data.size"),
         entries=number("num.entries"),
         range_deletions=number("num.range-deletions"),
