@@ -2,3 +2,4 @@
 
 ANOTHER = "take another snapshot"
 CANONICAL = "take a canonical savepoint (flink savepoint --type canonical) and rescale that"
+CANONICAL_RESULT = "ask for a canonical result (--format canonical)"
