@@ -278,9 +278,9 @@ class _Assembly:
 
     def _check_levels(self, files: Sequence[LiveFile], state: str) -> None:
         """Below level 0 no two files may overlap, as they would if two sources spoke for one key group."""
-        ordered = sorted(files, key=lambda file: (file.level, _order(file.smallest_key)))
+        ordered = sorted(files, key=lambda file: (file.level, file.smallest_key.order))
         for one, other in pairwise(ordered):
-            if one.level == other.level > 0 and _order(one.largest_key) >= _order(other.smallest_key):
+            if one.level == other.level > 0 and one.largest_key.order >= other.smallest_key.order:
                 raise SnapshotError(
                     "two files of one level of a database have keys in common",
                     path=self._sources[0][1].uri,
@@ -314,8 +314,3 @@ def _without_epoch(file: LiveFile) -> tuple[tuple[int, bytes], ...]:
 
 def _with_epoch(file: LiveFile, epoch: int) -> tuple[tuple[int, bytes], ...]:
     return tuple((tag, varint(epoch) if tag == FileTag.EPOCH_NUMBER else value) for tag, value in file.fields)
-
-
-def _order(key: InternalKey) -> tuple[bytes, int]:
-    """`InternalKeyComparator`: of one user key, the newest comes first."""
-    return key.user_key, -(key.sequence << 8 | key.kind)

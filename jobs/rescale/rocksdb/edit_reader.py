@@ -19,6 +19,11 @@ class InternalKey(NamedTuple):
     sequence: int
     kind: int
 
+    @property
+    def order(self) -> tuple[bytes, int]:
+        """What keys are sorted by: of one user key the newest comes first (`InternalKeyComparator`)."""
+        return self.user_key, -(self.sequence << 8 | self.kind)
+
 
 class EditReader(ByteReader):
     """A cursor over one record of a MANIFEST, which begins at `origin` of the file."""
