@@ -197,6 +197,17 @@ def test_more_levels_than_flink_has() -> None:
     assert caught.value.path == "0-15"
 
 
+def test_ingested_files_keep_their_sequence_number() -> None:
+    sources = [database(0, 7, live(4, b"\1", b"\2")), database(8, 15, live(4, b"\x08", b"\x0f"))]
+    sources[0] = replace(sources[0], ingested=frozenset(["000004.sst"]))
+    with pytest.raises(UnsupportedError, match="ingested") as caught:
+        assemble(sources, KeyGroupRange(0, 15), 128)
+    assert (caught.value.path, caught.value.found) == ("0-7", "000004.sst")
+    assert assemble(sources[:1], KeyGroupRange(0, 3), 128).taken
+    deep = replace(sources[0], manifest=database(0, 7, live(4, b"\1", b"\2", level=6)).manifest)
+    assert assemble([deep, sources[1]], KeyGroupRange(0, 15), 128).taken
+
+
 def test_the_same_files_make_the_same_database() -> None:
     sources = [database(0, 7, live(4, b"\1", b"\2")), database(8, 15, live(9, b"\x08", b"\x0f"))]
     assert assemble(sources, KeyGroupRange(0, 9), 128) == assemble(sources, KeyGroupRange(0, 9), 128)

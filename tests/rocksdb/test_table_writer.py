@@ -83,6 +83,7 @@ def test_files_are_cut_and_say_what_they_hold(tmp_path: Path) -> None:
         opened = Table(lambda start, size, data=data: data[start : start + size], len(data), table.path.name)
         some = [(row.key, row.value) for _, block in opened.index() for row in opened.rows(block)]
         assert (len(data), len(some)) == (table.size, table.rows)
+        assert (opened.needs_flink_2, opened.properties.global_sequence) == (False, 0)
         assert (some[0][0], some[-1][0]) == (table.smallest, table.largest)
         found += some
     assert found == pairs

@@ -56,12 +56,16 @@ UNKNOWN_CHECKSUM = ((FileTag.CHECKSUM, b""), (FileTag.CHECKSUM_FUNCTION, b"Unkno
 
 @dataclass(frozen=True)
 class SourceDatabase:
-    """A database that speaks for `key_groups` and no others; `uri` names it in errors, `options` its OPTIONS file."""
+    """A database that speaks for `key_groups` and no others; `uri` names it in errors, `options` its OPTIONS file.
+
+    `ingested` are the SST files that tell a sequence number for all of their rows (`TableProperties`).
+    """
 
     uri: str
     manifest: Manifest
     key_groups: KeyGroupRange
     options: str | None = None
+    ingested: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -196,6 +200,7 @@ class _Assembly:
                 found=", ".join(file.name for file in dirty),
                 advice=CANONICAL_RESULT,
             )
+        self._check_ingested(source)
         deepest = max((file.level for file in source.manifest.files.values()), default=0)
         if deepest >= LEVELS:
             raise UnsupportedError(
@@ -203,6 +208,19 @@ class _Assembly:
                 path=source.uri,
                 expected=f"levels 0 to {LEVELS - 1}",
                 found=f"a file in level {deepest}",
+                advice=CANONICAL_RESULT,
+            )
+
+    def _check_ingested(self, source: SourceDatabase) -> None:
+        """Their sequence numbers stand in the files too, and must be those of the MANIFEST."""
+        found = [
+            file.name for file in source.manifest.files.values() if not file.level and file.name in source.ingested
+        ]
+        if found and len(self._sources) > 1:
+            raise UnsupportedError(
+                "a database with files that were ingested cannot be joined with others",
+                path=source.uri,
+                found=", ".join(sorted(found)),
                 advice=CANONICAL_RESULT,
             )
 

@@ -31,7 +31,7 @@ from rescale.rocksdb.assembly import (
     is_clean,
     newest_creation,
 )
-from rescale.rocksdb.database import translated
+from rescale.rocksdb.database import check_tables, translated
 from rescale.rocksdb.directory import ROOM, DatabaseDirectory, fetched_database
 from rescale.rocksdb.edit_writer import varint
 from rescale.rocksdb.files import CURRENT, DatabaseFile
@@ -122,6 +122,7 @@ def _stored(
 
 def _compact(directory: DatabaseDirectory, manifest: Manifest, wanted: KeyRange) -> None:
     """Rewrites the directory, in all column families where a file reaches out."""
+    check_tables(directory)
     rocksdb = library()
     states = [family.name for family in manifest.column_families]
     with ExitStack() as stack:

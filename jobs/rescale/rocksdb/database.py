@@ -23,6 +23,7 @@ from rescale.rocksdb.library import RocksdbError, library
 from rescale.rocksdb.manifest import DEFAULT_COLUMN_FAMILY, Manifest
 from rescale.rocksdb.opening import open_directory
 from rescale.rocksdb.options_file import MERGE_OPERATOR
+from rescale.rocksdb.sst.footer import FOOTER_SIZE, check_blocks_of_footer
 from rescale.rocksdb.sst.table import Table
 
 _OPTIONS = f"merge_operator={MERGE_OPERATOR};max_open_files=256;info_log_level=FATAL_LEVEL"
@@ -102,6 +103,7 @@ def opened_database(directory: DatabaseDirectory, states: Collection[str]) -> It
     """
     manifest = take_inventory(directory.files, directory.content, states)
     levels = 1 + max((file.level for file in manifest.files.values()), default=0)
+    check_tables(directory)
     options = f"{_OPTIONS};num_levels={max(levels, _USUAL_LEVELS)}"
     with ExitStack() as stack:
         try:
@@ -111,6 +113,18 @@ def opened_database(directory: DatabaseDirectory, states: Collection[str]) -> It
         except RocksdbError as error:
             raise translated(_WRONGLY_BLAMED.sub("", str(error)), directory, _damaged_tables(directory)) from None
         yield Database(directory, manifest, address, families)
+
+
+def check_tables(directory: DatabaseDirectory) -> None:
+    """`SnapshotError` for a damaged SST file that RocksDB would not survive."""
+    for file in directory.files:
+        if file.name.endswith(".sst"):
+            try:
+                with (directory.path / file.name).open("rb") as opened:
+                    data = _read_at(opened.fileno(), max(0, file.length - FOOTER_SIZE), FOOTER_SIZE)
+            except FileNotFoundError:
+                continue  # RocksDB says so
+            check_blocks_of_footer(data, file.length, file.uri, file.start)
 
 
 def _damaged_tables(directory: DatabaseDirectory) -> list[str]:

@@ -14,6 +14,8 @@ PREFIX = "rocksdb."
 RANGE_DELETIONS = b"rocksdb.range_del"
 """In the metaindex: the block of deleted ranges."""
 
+_GLOBAL_SEQUENCE = b"rocksdb.external_sst_file.global_seqno"
+
 _BINARY, _HASH, _PARTITIONED, _WITH_FIRST_KEYS = range(4)
 """`BlockBasedTableOptions::IndexType`; that with a hash has it beside the usual one."""
 
@@ -23,6 +25,7 @@ class TableProperties:
     """`data_size` counts the bytes of data blocks as they are stored, `entries` rows and deleted ranges.
 
     Keys and values are counted as they are before compression, keys with sequence number and type; so is the index.
+    `global_sequence` is the number of all rows in a file that was ingested, unless it is 0 (`SstFileWriter`).
     """
 
     column_family: str
@@ -34,6 +37,7 @@ class TableProperties:
     index_size: int
     partitioned_index: bool
     index_format: IndexFormat
+    global_sequence: int
 
 
 def read_properties(found: Mapping[bytes, bytes], path: str, offset: int) -> TableProperties:
@@ -67,4 +71,5 @@ def read_properties(found: Mapping[bytes, bytes], path: str, offset: int) -> Tab
             by_difference=number("index.value.is.delta.encoded") != 0,
             first_keys=kind == _WITH_FIRST_KEYS,
         ),
+        global_sequence=int.from_bytes(found.get(_GLOBAL_SEQUENCE, b""), "little"),
     )

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.rocksdb.advice import CANONICAL
 from rescale.rocksdb.edit_reader import EditReader
-from rescale.rocksdb.sst.blocks import TRAILER_SIZE, BlockHandle, read_handle, unpacked
+from rescale.rocksdb.sst.blocks import TRAILER_SIZE, BlockHandle, ChecksumType, read_handle, unpacked
 from rescale.rocksdb.sst.entries import IndexEntry, Row, entries, index_entries, rows
 from rescale.rocksdb.sst.footer import FOOTER_SIZE, check_handle, read_footer
 from rescale.rocksdb.sst.properties import RANGE_DELETIONS, TableProperties, read_properties
@@ -50,6 +50,11 @@ class Table:
             raise UnsupportedError(
                 "an SST file that is compressed with a dictionary is not read", path=path, advice=CANONICAL
             )
+
+    @property
+    def needs_flink_2(self) -> bool:
+        """RocksDB 6, which is that of Flink 1, does not know the checksum that RocksDB 8 writes by itself."""
+        return self._footer.checksum == ChecksumType.XXH3
 
     @property
     def index_size(self) -> int:
