@@ -5,17 +5,17 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from rescale.execution.sources.group_records import GroupRecords
+from rescale.execution.sources.record_sources import SourceReader, sources_of
 from rescale.flink.key_groups import key_group_range
 from rescale.flink.keyed.header import KeyedHeader
-from rescale.flink.keyed.records import RecordReader, prefix_size
+from rescale.flink.keyed.records import prefix_size
+from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.handles import IncrementalHandle, LocalFile, RelativeFileStream
-from rescale.flink.metadata.model import Metadata, OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.metadata.writer import write_metadata
 from rescale.snapshot.model import KeyedStream
 from rescale.snapshot.opening import open_snapshot
-from rescale.storage.store import Pin
+from rescale.snapshot.snapshot_files import SnapshotFiles
 from support.rocksdb_writer import Writer, written
 
 
@@ -33,7 +33,7 @@ def write_databases(canonical: Path, directory: Path) -> None:
         scratch.mkdir()
         states = [state.name for state in stream.parsed.states]
         with written(scratch / "open", states) as writer:
-            _put_all(writer, max_parallelism, stream, stream.parsed, snapshot.files)
+            _put_all(writer, max_parallelism, stream, stream.parsed, snapshot.contents)
             writer.flush()
             for state in states:
                 writer.compact(state)
@@ -65,19 +65,15 @@ def write_databases(canonical: Path, directory: Path) -> None:
 
 
 def _put_all(
-    writer: Writer,
-    max_parallelism: int,
-    stream: KeyedStream,
-    header: KeyedHeader,
-    files: tuple[tuple[str, Pin], ...],
+    writer: Writer, max_parallelism: int, stream: KeyedStream, header: KeyedHeader, files: SnapshotFiles
 ) -> None:
-    reader = RecordReader(max_parallelism, len(header.states))
+    reader = SourceReader(files)
     prefix = prefix_size(max_parallelism)
-    groups = [(g, extent) for g, extent in enumerate(stream.groups, stream.first_key_group) if extent is not None]
-    for records in GroupRecords(reader, files, groups, compressed=header.compressed):
-        columns = zip(records.starts, records.limits, records.ends, records.states, records.groups, strict=True)
-        for start, limit, end, state, group in columns:
-            key = int(group).to_bytes(prefix, "big") + records.data[start:limit].tobytes()
-            writer.put(header.states[state].name, key, records.data[limit + 4 : end].tobytes())
-        for model in writer.model.values():  # which would hold all of it in memory
-            model.clear()
+    for source in sources_of(stream, max_parallelism):
+        for records in reader.batches(source):
+            columns = zip(records.starts, records.limits, records.ends, records.states, records.groups, strict=True)
+            for start, limit, end, state, group in columns:
+                key = int(group).to_bytes(prefix, "big") + records.data[start:limit].tobytes()
+                writer.put(header.states[state].name, key, records.data[limit + 4 : end].tobytes())
+            for model in writer.model.values():  # which would hold all of it in memory
+                model.clear()

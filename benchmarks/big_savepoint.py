@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from rescale.flink.binary import ByteWriter
 from rescale.flink.key_groups import key_group_range
-from rescale.flink.keyed.framing import END_OF_GROUP, FLAG
+from rescale.flink.keyed.record_marks import END_OF_GROUP, FLAG
+from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.handles import KeyGroupsHandle, RelativeFileStream
-from rescale.flink.metadata.model import Metadata, OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.metadata.writer import write_metadata
 from rescale.flink.operator_id import operator_id_of_uid

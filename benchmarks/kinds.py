@@ -25,7 +25,7 @@ from big_databases import write_databases
 from big_savepoint import write_savepoint
 from processes import Cost, cost, peak_memory
 from rescale.execution.sources.database_records import database_of_snapshot
-from rescale.execution.spark.session import spark_context
+from rescale.execution.spark.tasks import spark_tasks
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.planning.prepare import prepare
 from rescale.planning.request import Format, make_request
@@ -75,7 +75,7 @@ def scan(source: Path) -> None:
     for database in snapshot.operators[0].databases:
         assert database.parsed is not None
         named = [(file.name, file.extent) for file in database.files]
-        with database_of_snapshot(snapshot.files, named, database.parsed) as opened:
+        with database_of_snapshot(snapshot.contents, named, database.parsed) as opened:
             for state in database.parsed.states:
                 with opened.rows(state.name, b"", b"\xff") as rows:
                     walk(rows.address, np.empty(1, np.int64))
@@ -86,7 +86,7 @@ def measure(home: Path) -> None:
     source = home / "source"
     megabytes = sum(path.stat().st_size for path in source.iterdir()) / 1e6
     costs: dict[str, Cost] = {}
-    with spark_context("benchmark", f"local[{PROCESSES}]") as spark:
+    with spark_tasks("benchmark", f"local[{PROCESSES}]") as tasks:
         for turn in range(2):
             costs["plain copy"] = cost(partial(shutil.copytree, source, home / "copy"))
             shutil.rmtree(home / "copy")
@@ -96,9 +96,9 @@ def measure(home: Path) -> None:
                 shape = ([str(PARALLELISM)], (), (), [maximum])
                 plan = prepare(make_request(str(source), str(target), *shape, format=Format.CANONICAL)).plan
                 claim(plan)
-                costs[f"{way}, reshuffle"] = cost(partial(reshuffle_keyed_state, plan, spark))
-                redistribute_operator_state(plan, spark)
-                costs[f"{way}, validate"] = cost(partial(validate_coverage, plan, spark))
+                costs[f"{way}, reshuffle"] = cost(partial(reshuffle_keyed_state, plan, tasks))
+                redistribute_operator_state(plan, tasks)
+                costs[f"{way}, validate"] = cost(partial(validate_coverage, plan, tasks))
                 shutil.rmtree(target)
         peaks = peak_memory()
     per_cpu = {what: megabytes / spent.cpu for what, spent in costs.items()}

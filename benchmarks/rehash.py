@@ -17,7 +17,7 @@ from tabulate import tabulate
 
 from big_savepoint import write_savepoint
 from processes import Cost, cost, peak_memory
-from rescale.execution.spark.session import spark_context
+from rescale.execution.spark.tasks import spark_tasks
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.planning.prepare import prepare
 from rescale.planning.request import make_request
@@ -49,16 +49,16 @@ def measure(home: Path, max_parallelism: int) -> None:
     source = home / "source"
     megabytes = sum(path.stat().st_size for path in source.iterdir()) / 1e6
     costs: dict[str, Cost] = {}
-    with spark_context("benchmark", f"local[{PROCESSES}]") as spark:
+    with spark_tasks("benchmark", f"local[{PROCESSES}]") as tasks:
         for turn in range(2):
             target = home / f"target-{turn}"
             request = make_request(str(source), str(target), [str(PARALLELISM)], max_parallelism=[str(max_parallelism)])
             plan = prepare(request).plan
             claim(plan)
             costs["plain copy"] = cost(lambda: shutil.copytree(source, home / "copy"))
-            costs["reshuffle"] = cost(lambda plan=plan: reshuffle_keyed_state(plan, spark))
-            redistribute_operator_state(plan, spark)
-            costs["validate"] = cost(lambda plan=plan: validate_coverage(plan, spark))
+            costs["reshuffle"] = cost(lambda plan=plan: reshuffle_keyed_state(plan, tasks))
+            redistribute_operator_state(plan, tasks)
+            costs["validate"] = cost(lambda plan=plan: validate_coverage(plan, tasks))
             shutil.rmtree(home / "copy")
             shutil.rmtree(target)
         peaks = peak_memory()

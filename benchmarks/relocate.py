@@ -21,9 +21,9 @@ from tabulate import tabulate
 
 from big_savepoint import write_savepoint
 from processes import peak_memory
-from rescale.execution.spark.session import spark_context
+from rescale.execution.sources.byte_digests import digest
+from rescale.execution.spark.tasks import spark_tasks
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
-from rescale.execution.validation.digests import digest
 from rescale.planning.planner import make_plan
 from rescale.planning.request import make_request
 from rescale.snapshot.opening import open_snapshot
@@ -70,7 +70,7 @@ def measure(home: Path, size: int) -> None:
     seconds: dict[str, float] = {}
     with (
         ProcessPoolExecutor(PROCESSES) as pool,
-        spark_context("benchmark", f"local[{PROCESSES}]") as spark,
+        spark_tasks("benchmark", f"local[{PROCESSES}]") as tasks,
     ):
         for turn in range(2):
             target, copy = home / f"target-{turn}", home / f"copy-{turn}"
@@ -80,12 +80,12 @@ def measure(home: Path, size: int) -> None:
             claim(plan)
             pairs = [(path, copy / path.name) for path in files]
             seconds["plain copy"] = timed(lambda pairs=pairs: list(pool.map(copy_file, pairs)))
-            seconds["relocate"] = timed(lambda plan=plan: reshuffle_keyed_state(plan, spark))
-            redistribute_operator_state(plan, spark)
+            seconds["relocate"] = timed(lambda plan=plan: reshuffle_keyed_state(plan, tasks))
+            redistribute_operator_state(plan, tasks)
             written = [path for path in target.iterdir() if path.name != "_metadata"]
             both = [*files, *written]
             seconds["plain read with checksum"] = timed(lambda both=both: list(pool.map(read_file, both)))
-            seconds["validate"] = timed(lambda plan=plan: validate_coverage(plan, spark))
+            seconds["validate"] = timed(lambda plan=plan: validate_coverage(plan, tasks))
             shutil.rmtree(target)
             shutil.rmtree(copy)
         peaks = peak_memory()

@@ -11,7 +11,7 @@ command that it shows, as a jar of a session cluster, or by patching a `FlinkDep
 | `inspect` … `publish` | the rescale; see *Rescale a savepoint* |
 | `hand_over` | starts the job from the result at its new shape, and waits until all of it runs |
 | `go_back` | starts a job that was stopped again from its savepoint, at its old shape |
-| `end` | says how it ended: the run is red unless the job was handed over |
+| `end` | says how it ended: the run is green only if the result is published and the job handed over |
 
 **If anything fails** after the job was stopped, if the plan is rejected, or if the run is marked as failed, `go_back`
 starts the job again. A hand-over that only shows a command cannot do that, so the job runs on then while its savepoint
@@ -26,7 +26,8 @@ from __future__ import annotations
 from airflow.sdk import dag
 
 from rescale.orchestration.job.form import job_form
-from rescale.orchestration.job.graph import job_graph
+from rescale.orchestration.job.graph import running_job_graph
+from rescale.orchestration.settings import dag_arguments
 
 
 @dag(
@@ -35,11 +36,10 @@ from rescale.orchestration.job.graph import job_graph
     description="Take a job's savepoint, change its shape, start the job from the result",
     doc_md=__doc__,
     schedule=None,
-    params=job_form(),
-    tags=["rescale", "flink"],
+    **dag_arguments(job_form()),
 )
 def rescale_job() -> None:
-    job_graph()
+    running_job_graph()
 
 
 rescale_job()

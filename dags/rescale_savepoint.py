@@ -9,12 +9,14 @@ Flink restores. The source is never modified; Flink sees nothing in the target b
 |---|---|
 | `inspect` | reads metadata and headers: what is in the snapshot, and is it whole? Its log shows it |
 | `plan` | decides everything, pins the source, stores the plan and claims the target; its log shows the plan |
-| `approve` | waits until somebody has approved the plan, if the form asks for that |
+| `approve` | waits until somebody has approved the plan; skipped if the form does not ask for that |
 | `reshuffle_keyed_state` | moves keyed state (Spark, a process of its own) |
 | `redistribute_operator_state` | deals operator state (Spark, a process of its own) |
 | `validate` | reads source and result back and compares them; writes the certificate (Spark) |
 | `publish` | puts `_metadata` into the target, in one write |
-| `discard` | removes what was staged for a plan that was rejected, or that nobody approved in time |
+| `announce` | gives the asset `rescaled_savepoint` an event, unless it has that of this result |
+| `rejected` | removes what was staged for a plan that was rejected, or that nobody approved in time, and is red |
+| `end` | says how it ended: the run is green only if the result is published |
 
 **If a task fails** for a reason that another try will not change (a damaged snapshot, a request that makes no sense, a
 result that does not add up), it fails at once and its log ends with one sentence that says why and what to do. Network
@@ -23,7 +25,7 @@ goes on where it was.
 
 **Afterwards** the log of `publish` shows the line that starts the job. The asset `rescaled_savepoint` gets an event
 with the URI of the result, its shape, and the URI and SHA-256 of the certificate. What a run that did not publish left
-behind is removed by `rescale discard TARGET`.
+behind is removed by *Discard what an unpublished run left*; *Plan only* shows a plan and moves nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ from __future__ import annotations
 from airflow.sdk import dag
 
 from rescale.orchestration.form import rescale_form
-from rescale.orchestration.graph import rescale_graph
+from rescale.orchestration.graph import savepoint_graph
+from rescale.orchestration.settings import dag_arguments
 
 
 @dag(
@@ -40,11 +43,10 @@ from rescale.orchestration.graph import rescale_graph
     description="Change the shape of a Flink job's state: plan, move, prove, publish",
     doc_md=__doc__,
     schedule=None,
-    params=rescale_form(),
-    tags=["rescale", "flink"],
+    **dag_arguments(rescale_form()),
 )
 def rescale_savepoint() -> None:
-    rescale_graph()
+    savepoint_graph()
 
 
 rescale_savepoint()

@@ -6,10 +6,10 @@ import sys
 from typing import Any
 
 from rescale.execution.job import add_plan, job_parser, run_job
-from rescale.execution.spark.session import spark_context
+from rescale.execution.spark.tasks import spark_tasks
 from rescale.execution.steps import OPERATOR_SLOTS, redistribute_operator_state
 from rescale.storage.locations import normalise
-from rescale.target.claim import load_plan
+from rescale.target.documents import load_plan
 
 
 def main() -> int:
@@ -20,8 +20,8 @@ def main() -> int:
     def body() -> dict[str, Any]:
         plan = load_plan(normalise(arguments.plan))
         work = plan.bytes_of(*OPERATOR_SLOTS)
-        with spark_context("rescale: redistribute operator state", arguments.master, work) as spark:
-            return redistribute_operator_state(plan, spark)
+        with spark_tasks("rescale: redistribute operator state", arguments.master, work) as tasks:
+            return redistribute_operator_state(plan, tasks)
 
     return run_job(arguments, body)
 

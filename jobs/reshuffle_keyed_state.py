@@ -6,10 +6,10 @@ import sys
 from typing import Any
 
 from rescale.execution.job import add_plan, job_parser, run_job
-from rescale.execution.spark.session import spark_context
+from rescale.execution.spark.tasks import spark_tasks
 from rescale.execution.steps import KEYED_SLOTS, reshuffle_keyed_state
 from rescale.storage.locations import normalise
-from rescale.target.claim import load_plan
+from rescale.target.documents import load_plan
 
 
 def main() -> int:
@@ -19,8 +19,8 @@ def main() -> int:
 
     def body() -> dict[str, Any]:
         plan = load_plan(normalise(arguments.plan))
-        with spark_context("rescale: reshuffle keyed state", arguments.master, plan.bytes_of(*KEYED_SLOTS)) as spark:
-            return reshuffle_keyed_state(plan, spark)
+        with spark_tasks("rescale: reshuffle keyed state", arguments.master, plan.bytes_of(*KEYED_SLOTS)) as tasks:
+            return reshuffle_keyed_state(plan, tasks)
 
     return run_job(arguments, body)
 

@@ -6,11 +6,11 @@ import sys
 from typing import Any
 
 from rescale.execution.job import add_plan, job_parser, run_job
-from rescale.execution.spark.session import spark_context
+from rescale.execution.spark.tasks import spark_tasks
 from rescale.execution.steps import validate_coverage, validate_published
 from rescale.snapshot.discovery import find_metadata
 from rescale.storage.locations import normalise
-from rescale.target.claim import load_plan
+from rescale.target.documents import load_plan
 
 
 def main() -> int:
@@ -29,14 +29,14 @@ def main() -> int:
         if arguments.plan:
             plan = load_plan(normalise(arguments.plan))
             work = 2 * plan.bytes_moved  # what was moved is read, and what came of it
-            with spark_context(name, arguments.master, work) as spark:
-                return validate_coverage(plan, spark)
+            with spark_tasks(name, arguments.master, work) as tasks:
+                return validate_coverage(plan, tasks)
         source, target = normalise(arguments.source), normalise(arguments.target)
         for uri in (source, target):
             find_metadata(uri)  # `RequestError` if there is none
         prefixes = [*map(normalise, arguments.allow_prefix)]
-        with spark_context(name, arguments.master) as spark:
-            return validate_published(source, target, prefixes, arguments.key_hash, spark)
+        with spark_tasks(name, arguments.master) as tasks:
+            return validate_published(source, target, prefixes, arguments.key_hash, tasks)
 
     return run_job(arguments, body)
 

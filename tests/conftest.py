@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 import pytest
@@ -18,6 +18,10 @@ settings.register_profile("rescale", deadline=None)
 settings.load_profile("rescale")
 
 
+LONGEST_FIRST = ("airflow", "oracle/test_cases.py", "oracle", "execution", "demo", "orchestration", "flink")
+"""What takes longest begins first, or one of several workers would be left alone with it."""
+
+
 class Together(LoadScopeScheduling):
     """Where several workers share the tests (`-n 2`), a file stays with one, and so does an Airflow, a cluster."""
 
@@ -28,7 +32,17 @@ class Together(LoadScopeScheduling):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Together:
+    config.option.loadscopereorder = False  # the order is that of the next hook, not that of the number of tests
     return Together(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    def place(item: pytest.Item) -> int:
+        path = item.path.relative_to(Path(__file__).parent).as_posix()
+        return next((n for n, long in enumerate(LONGEST_FIRST) if path.startswith(long)), len(LONGEST_FIRST))
+
+    if hasattr(config, "workerinput"):
+        items.sort(key=place)
 
 
 @pytest.fixture(scope="session", autouse=True)

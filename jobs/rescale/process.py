@@ -6,11 +6,14 @@ standard input is a pipe that only its starter holds, so it ends when the starte
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from importlib.util import find_spec
 from typing import Any
@@ -19,9 +22,10 @@ import msgspec
 
 from rescale.errors import RequestError, RescaleError, StoreError
 from rescale.storage.store import open_store
-from rescale.target.claim import DOCUMENT_LIMIT
+from rescale.target.documents import read_document
 
 _GRACE_SECONDS = 20
+_LAST_WORDS_SECONDS = 5
 
 
 class Step(StrEnum):
@@ -37,8 +41,12 @@ RUN = (Step.RESHUFFLE, Step.REDISTRIBUTE, Step.VALIDATE)
 """Those of a run, in order."""
 
 
-def run_step(step: Step, result_uri: str, arguments: Sequence[str]) -> dict[str, Any]:
-    """Runs a step's process to its end and returns its result document, without the status.
+def run_step(
+    step: Step, result_uri: str, arguments: Sequence[str], say: Callable[[str], None] | None = None
+) -> dict[str, Any]:
+    """Runs a step's process to its end and returns its result document, without status and seconds.
+
+    What it has to say goes to standard error, or line by line to `say`.
 
     Raises the error that the step ended with, or `StoreError` when it died without saying why. When this process
     is interrupted, the step's processes (Spark's among them) are ended too.
@@ -54,11 +62,13 @@ def run_step(step: Step, result_uri: str, arguments: Sequence[str]) -> dict[str,
     process = subprocess.Popen(
         [sys.executable, "-m", step.value, "--attached", "--result", result_uri, *arguments],
         stdin=subprocess.PIPE,
-        stdout=sys.stderr.fileno(),
+        stdout=sys.stderr.fileno() if say is None else subprocess.PIPE,
+        stderr=None if say is None else subprocess.STDOUT,
         start_new_session=True,
     )
     try:
-        code = process.wait()
+        with _listening(process, say):
+            code = process.wait()
     except BaseException:
         _end(process)
         raise
@@ -68,10 +78,29 @@ def run_step(step: Step, result_uri: str, arguments: Sequence[str]) -> dict[str,
             found=f"exit code {code}",
             advice="look at its output above (out of memory?), then run the same command again: it resumes",
         )
-    document: dict[str, Any] = msgspec.json.decode(store.read_all(result_uri, DOCUMENT_LIMIT)[0])
+    document: dict[str, Any] = msgspec.json.decode(read_document(result_uri))
+    document.pop("seconds", None)  # which the report reads
     if document.pop("status") != "done":
         raise RescaleError.from_json(document)
     return document
+
+
+@contextmanager
+def _listening(process: subprocess.Popen[bytes], say: Callable[[str], None] | None) -> Iterator[None]:
+    """In the block, each line of the process is said; its last words too, but what it leaves behind keeps nobody."""
+    if say is None or process.stdout is None:
+        yield
+        return
+    lines = io.TextIOWrapper(process.stdout, encoding="utf-8", errors="replace")
+
+    def listen() -> None:
+        for line in lines:
+            say(line.rstrip())
+
+    listener = threading.Thread(target=listen, daemon=True)
+    listener.start()
+    yield
+    listener.join(_LAST_WORDS_SECONDS)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

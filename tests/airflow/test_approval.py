@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,67 +13,90 @@ from support.snapshots import directory
 
 pytestmark = pytest.mark.timeout(600)
 
-_MOVING = ("reshuffle_keyed_state", "redistribute_operator_state", "validate", "publish")
+_MOVING = ("reshuffle_keyed_state", "redistribute_operator_state", "validate", "publish", "announce")
 
-Asked = dict[str, tuple[Run, Path]]
+Asked = tuple[Run, Path]
+"""A run that waits for an answer, and its target."""
 
 
 @pytest.fixture(scope="module")
-def asked(airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory) -> Asked:
-    """Runs that wait for an answer, and their targets; nobody will answer the one called `late`."""
-    folder = tmp_path_factory.mktemp("targets")
+def ask(airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory) -> Callable[[float], Asked]:
+    """Begins a run that waits so many minutes."""
 
-    def run(name: str, minutes: float) -> tuple[Run, Path]:
-        target = folder / name
+    def run(minutes: float) -> Asked:
+        target = tmp_path_factory.mktemp("targets") / "rescaled"
         conf = request(directory("2-clicks"), str(target), parallelism=3)
         return airflow.trigger(**conf, require_approval=True, approval_minutes=minutes), target
 
-    return {"late": run("late", 0.01), "approved": run("approved", 60), "rejected": run("rejected", 60)}
+    return run
+
+
+@pytest.fixture(scope="module")
+def rejected(ask: Callable[[float], Asked]) -> Asked:
+    return ask(60)
+
+
+@pytest.fixture(scope="module")
+def late(ask: Callable[[float], Asked]) -> Asked:
+    """Nobody will answer this one."""
+    return ask(0.01)
 
 
 def log(run: Run) -> str:
     return "\n".join(line["event"] for line in run.log("approve"))
 
 
-def test_the_question_shows_the_plan_and_where_all_of_it_lies(asked: Asked) -> None:
-    run, target = asked["rejected"]
+def test_the_question_shows_the_plan_and_where_all_of_it_lies(rejected: Asked) -> None:
+    run, target = rejected
     question = run.question()
     plan = run.xcom("plan")["plan"]
-    assert (question["subject"], question["defaults"]) == ("May this rescale be carried out?", ["Reject"])
-    for words in ("visits", "4 → 3", "relocate", str(target), plan):
+    subject = f"{directory('2-clicks')} → {target}: parallelism 3, max parallelism as it is; format keep"
+    assert (question["subject"], question["defaults"]) == (subject, ["Reject"])
+    assert question["body"].startswith("**Can be done, with")
+    for words in ("Costs", "to write", "visits", "4 → 3", "relocate", str(target), plan):
         assert words in question["body"], question["body"]
+    assert "asked for: parallelism 3" in Path(plan).with_suffix(".md").read_text()
     assert Path(plan).exists()
 
 
-def test_a_rejected_plan_ends_the_run_and_leaves_nothing(asked: Asked) -> None:
-    run, target = asked["rejected"]
+def test_a_rejected_plan_is_red_and_leaves_nothing(rejected: Asked) -> None:
+    run, target = rejected
     run.question()
     run.answer("Reject")
-    assert run.end() == "success", run.states()
+    assert run.end() == "failed", run.states()
     assert f"rejected by {USER}" in log(run)
     assert run.states() == {
         "inspect": "success",
         "plan": "success",
         "approve": "success",
-        "discard": "success",
+        "rejected": "failed",
         **dict.fromkeys(_MOVING, "skipped"),
+        "end": "failed",
     }
+    assert "the plan was rejected; nothing was moved" in run.told("rejected")
+    assert f"nothing was published: the plan was rejected\n  found: rejected by {USER}" in run.told("end")
     assert list(target.parent.glob(f"{target.name}*")) == []
 
 
-def test_an_approved_plan_is_carried_out(asked: Asked) -> None:
-    run, target = asked["approved"]
+@pytest.mark.slow
+@pytest.mark.usefixtures("late")
+def test_an_approved_plan_is_carried_out(ask: Callable[[float], Asked]) -> None:
+    run, target = ask(60)
     run.question()
     run.answer("Approve")
     assert run.end() == "success", run.states()
-    assert run.states() == dict.fromkeys(("inspect", "plan", "approve", *_MOVING), "success") | {"discard": "skipped"}
+    done = ("inspect", "plan", "approve", *_MOVING, "end")
+    assert run.states() == dict.fromkeys(done, "success") | {"rejected": "skipped"}
+    assert f"approved by {USER}" in log(run)
     assert (target / "_metadata").exists()
 
 
-def test_no_answer_in_time_is_a_rejection(asked: Asked) -> None:
-    run, target = asked["late"]
-    assert run.end() == "success", run.states()
-    assert run.states()["discard"] == "success"
+@pytest.mark.slow
+def test_no_answer_in_time_is_a_rejection(late: Asked) -> None:
+    run, target = late
+    assert run.end() == "failed", run.states()
+    assert run.states()["rejected"] == "failed"
     assert run.states()["publish"] == "skipped"
     assert "nobody answered in time, so the plan is rejected" in log(run)
+    assert "nobody answered in time" in run.told("end")
     assert list(target.parent.glob(f"{target.name}*")) == []

@@ -42,6 +42,7 @@ def test_the_form_asks_for_source_and_target(pages: Pages) -> None:
     assert pages.can_be_triggered
 
 
+@pytest.mark.slow
 def test_a_wrong_value_is_refused_with_a_sentence_and_put_right(
     pages: Pages, airflow: AirflowServer, bucket: str, uploaded: Callable[[str], str]
 ) -> None:
@@ -50,13 +51,18 @@ def test_a_wrong_value_is_refused_with_a_sentence_and_put_right(
     pages.fill(**{**request("savepoint", target), "parallelism": 0})
     pages.trigger()
     sentence = pages.refusal().splitlines()[1]
-    assert sentence == "Invalid input for param source: 'savepoint' does not match '^(/|file:/|s3://|s3a://|s3p://)'"
+    assert sentence == "Invalid input for param source: 'savepoint' does not match '^ *(/|file:/|s3://|s3a://|s3p://)'"
     pages.fill(source=uploaded("2-clicks"))
     pages.trigger()
     wait_for(lambda: "parallelism" in pages.refusal(), "the next sentence", 30)
     sentence = pages.refusal().splitlines()[1]
-    assert sentence == "Invalid input for param parallelism: 0 is less than or equal to the minimum of 0"
-    pages.fill(parallelism=3)
+    assert sentence == "Invalid input for param parallelism: '0' does not match '^ *([1-9][0-9]{0,4})? *$'"
+    for text in ("abc", "7e2"):
+        pages.fill(parallelism=text)
+        pages.trigger()
+        sentence = f"Invalid input for param parallelism: '{text}' does not match"
+        wait_for(lambda words=sentence: words in pages.refusal(), "the next sentence", 30)
+    pages.fill(parallelism=" 3 ")
     pages.trigger()
     pages.wait_for_the_run()
     pages.wait_for_state("Success", PATIENCE_SECONDS)
@@ -65,15 +71,16 @@ def test_a_wrong_value_is_refused_with_a_sentence_and_put_right(
 
 
 def test_what_the_first_task_refuses_is_shown_in_its_log(pages: Pages, airflow: AirflowServer, tmp_path: Path) -> None:
-    run = airflow.trigger(**request(str(tmp_path), "/rescaled"))
+    run = airflow.trigger(**request(str(tmp_path), "/rescaled", parallelism=2))
     assert run.end() == "failed"
     assert "there is no snapshot" in pages.log_of(run.run_id, "inspect", "there is no snapshot")
 
 
+@pytest.mark.slow
 def test_a_run_is_cancelled_on_the_way(pages: Pages, airflow: AirflowServer, tmp_path: Path) -> None:
     target = str(tmp_path / "rescaled")
     pages.open_form()
-    pages.fill(**request(directory("2-clicks"), target))
+    pages.fill(**request(directory("2-clicks"), target, parallelism=3))
     pages.trigger()
     pages.wait_for_the_run()
     run = airflow.run_to(target)
@@ -85,6 +92,7 @@ def test_a_run_is_cancelled_on_the_way(pages: Pages, airflow: AirflowServer, tmp
     assert not Path(target, "_metadata").exists()
 
 
+@pytest.mark.slow
 def test_operators_of_a_checkpoint_of_rocksdb_get_their_own_shape_once_the_plan_is_approved(
     pages: Pages, airflow: AirflowServer, tmp_path: Path
 ) -> None:
@@ -120,6 +128,7 @@ def test_operators_of_a_checkpoint_of_rocksdb_get_their_own_shape_once_the_plan_
     assert certificate["candidate_sha256"] == hashlib.sha256(Path(target, "_metadata").read_bytes()).hexdigest()
 
 
+@pytest.mark.slow
 def test_a_plan_is_rejected_and_another_one_finds_nobody(pages: Pages, airflow: AirflowServer, tmp_path: Path) -> None:
     def asked(name: str, minutes: float) -> Run:
         conf = request(directory("2-clicks"), str(tmp_path / name), parallelism=3, require_approval=True)
@@ -131,9 +140,10 @@ def test_a_plan_is_rejected_and_another_one_finds_nobody(pages: Pages, airflow: 
     pages.answer("Reject")
     for run, told in ((rejected, f"rejected by {USER}"), (late, "nobody answered in time, so the plan is rejected")):
         pages.open_run(run.run_id)
-        pages.wait_for_state("Success", PATIENCE_SECONDS)
+        pages.wait_for_state("Failed", PATIENCE_SECONDS)
         assert told in pages.log_of(run.run_id, "approve", told)
-        assert "removed 3 files" in pages.log_of(run.run_id, "discard", "removed")
+        assert "what was staged is removed (3 files)" in pages.log_of(run.run_id, "rejected", "removed")
+        assert "nothing was published: the plan was rejected" in pages.log_of(run.run_id, "end", "rejected")
     assert "Without an answer until" in pages.question_of(late.run_id, "approve")
     assert not pages.can_be_answered
     assert list(tmp_path.iterdir()) == []

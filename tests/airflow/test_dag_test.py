@@ -16,7 +16,7 @@ from support.needs import need
 from support.s3 import S3Server
 from support.snapshots import directory
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
 
 
 def test_a_savepoint_gets_another_shape_and_holds_the_same(s3: S3Server, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from rescale.demo.airflow_home import DAG_ID
 from support.airflow_server import AirflowServer, Run, request, wait_for
 from support.snapshots import directory
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
 
 _MOVING = ("reshuffle_keyed_state", "redistribute_operator_state")
 

@@ -59,7 +59,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def test_the_dag_is_found_without_an_error_or_a_warning(ours: dict[str, Any]) -> None:
-    assert ours["dags"] == ["rescale_job", DAG_ID]
+    assert ours["dags"] == ["rescale_discard", "rescale_job", "rescale_plan", DAG_ID]
     assert ours["errors"] == {}
     assert ours["warnings"] == []
 

@@ -16,6 +16,7 @@ from rescale.demo.airflow_home import DAG_ID
 from rescale.orchestration.summaries import LIMIT
 from rescale.storage.store import open_store
 from support.airflow_server import AirflowServer, Run, request, wait_for
+from support.slow import slow_but
 from support.snapshots import directory
 
 pytestmark = pytest.mark.timeout(600)
@@ -44,7 +45,9 @@ def succeeded(airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory) 
 def test_every_task_succeeds_at_the_first_try(succeeded: tuple[Run, str]) -> None:
     run, _ = succeeded
     ends = {task_id: (one["state"], one["try_number"]) for task_id, one in run.tasks().items()}
-    assert ends == {**dict.fromkeys((*TASKS, "approve"), ("success", 1)), "discard": ("skipped", 0)}
+    done = dict.fromkeys((*TASKS, "announce", "end"), ("success", 1))
+    assert ends == {**done, "approve": ("skipped", 1), "rejected": ("skipped", 0)}
+    assert "nobody has to approve the plan: the form does not ask for it" in run.told("approve")
 
 
 def test_the_log_of_the_plan_shows_what_will_be_moved(succeeded: tuple[Run, str]) -> None:
@@ -59,13 +62,29 @@ def test_the_asset_gets_an_event_that_says_where_the_result_lies(succeeded: tupl
     _, document = run.airflow.api("GET", f"/assets/events?source_run_id={run.run_id.replace('+', '%2B')}")
     (event,) = document["asset_events"]
     certificate = f"{target}.rescale/certificate.json"
-    assert (event["name"], event["source_dag_id"], event["source_task_id"]) == ("rescaled_savepoint", DAG_ID, "publish")
+    assert (event["name"], event["source_dag_id"], event["source_task_id"]) == (
+        "rescaled_savepoint",
+        DAG_ID,
+        "announce",
+    )
     extra = event["extra"]
     assert (extra["uri"], extra["certificate"]) == (target, certificate)
     assert extra["certificate_sha256"] == hashlib.sha256(read(certificate)).hexdigest()
     certified = json.loads(read(certificate))["candidate_sha256"]
     assert certified == hashlib.sha256(read(f"{target}/_metadata")).hexdigest()
     assert extra["shape"]["visits"] == {"parallelism": 3, "max_parallelism": 128}
+
+
+def test_a_published_run_that_is_repeated_is_green_and_gives_no_second_event(succeeded: tuple[Run, str]) -> None:
+    first, target = succeeded
+    again = first.airflow.trigger(**request(directory("2-clicks"), target, parallelism=3, require_approval=True))
+    assert again.end() == "success", again.states()
+    states = again.states()
+    assert (states["publish"], states["announce"], states["end"]) == ("success", "skipped", "success")
+    assert "the asset has the event of this result already" in again.told("announce")
+    assert "nobody has to approve the plan: it was carried out already" in again.told("approve")
+    _, document = first.airflow.api("GET", "/assets/events?limit=1000")
+    assert [event["extra"]["uri"] for event in document["asset_events"]].count(target) == 1
 
 
 def test_what_goes_from_task_to_task_is_small(succeeded: tuple[Run, str]) -> None:
@@ -80,9 +99,10 @@ def test_the_log_of_the_last_task_shows_the_line_that_starts_the_job(succeeded: 
     assert any(line.startswith(f"start the job: flink run -s {target} -p 3") for line in told)
 
 
+@pytest.mark.slow
 def test_a_secret_is_nowhere_to_be_seen(airflow: AirflowServer, bucket: str, uploaded: Callable[[str], str]) -> None:
     target = f"{bucket}/rescaled"
-    run = airflow.trigger(**request(uploaded("2-heap-native"), target))
+    run = airflow.trigger(**request(uploaded("2-heap-native"), target, same_shape=True))
     assert run.end() == "success", run.states()
     secret = airflow.secret.encode()
     for entry in (*open_store(target).list(target), *open_store(target).list(f"{target}.rescale")):
@@ -108,10 +128,14 @@ def test_everything_listens_on_this_machine_alone(succeeded: tuple[Run, str]) ->
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        ({"source": "savepoint"}, "Invalid input for param source: 'savepoint' does not match '^(/|file:/|s3://"),
+        ({"source": "savepoint"}, "Invalid input for param source: 'savepoint' does not match '^ *(/|file:/|s3://"),
         ({"target": None}, "Invalid input for param target: None is not of type 'string'"),
         ({"parallelism": 0}, "Invalid input for param parallelism: 0 is less than or equal to the minimum of 0"),
-        ({"parallelism": "six"}, "Invalid input for param parallelism: 'six' is not of type 'null', 'integer'"),
+        (
+            {"parallelism": "six"},
+            "Invalid input for param parallelism: 'six' does not match '^ *([1-9][0-9]{0,4})? *$'",
+        ),
+        ({"parallelism": "7e2"}, "Invalid input for param parallelism: '7e2' does not match"),
         ({"operators": {"visits": 3}}, "Invalid input for param operators: 3 is not of type 'object'"),
         ({"format": "native"}, "Invalid input for param format: 'native' is not one of ['keep', 'canonical']"),
     ],
@@ -126,6 +150,8 @@ FINAL: dict[str, tuple[dict[str, Any], str, str]] = {
     "request": ({"parallelism": 129}, "plan", "the parallelism is above the operator's max parallelism"),
     "field": ({"paralelism": 3}, "inspect", "the form has no such field"),
     "connection": ({"connection": "nobody"}, "inspect", "there is no connection 'nobody'"),
+    "no change": ({"parallelism": None}, "inspect", "the form asks for no change"),
+    "the same shape": ({"parallelism": 4}, "plan", "the state in "),
     "no snapshot": ({"source": "/nothing/there"}, "inspect", "there is no snapshot"),
     "damage": ({"source": "CUT"}, "inspect", "a count that cannot be"),
     "damage in a step": (
@@ -140,8 +166,10 @@ FINAL: dict[str, tuple[dict[str, Any], str, str]] = {
 
 
 @pytest.fixture(scope="module")
-def failed(airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
-    """A run for each of `FINAL`, all at once."""
+def failed(
+    airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory, asked_for: Callable[[str], set[str]]
+) -> dict[str, Run]:
+    """A run for each of `FINAL` that is asked for, all at once."""
     folder = tmp_path_factory.mktemp("damaged")
     damaged = {name: shutil.copytree(directory("2-clicks"), folder / name) for name in ("CUT", "TORN")}
     metadata = damaged["CUT"] / "_metadata"
@@ -149,15 +177,16 @@ def failed(airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory) -> 
     state = max(damaged["TORN"].glob("[!_]*"), key=lambda file: file.stat().st_size)
     state.write_bytes(state.read_bytes()[:-2] + b"\0\0")
     runs = {}
-    for name, (wrong, _, _) in FINAL.items():
-        conf = {**request(directory("2-clicks"), str(folder / "rescaled" / name)), **wrong}
+    for name in asked_for("name"):
+        wrong, _, _ = FINAL[name]
+        conf = {**request(directory("2-clicks"), str(folder / "rescaled" / name), parallelism=3), **wrong}
         runs[name] = airflow.trigger(**{**conf, "source": str(damaged.get(conf["source"], conf["source"]))})
     for run in runs.values():
         assert run.end() == "failed"
     return runs
 
 
-@pytest.mark.parametrize("name", FINAL)
+@pytest.mark.parametrize("name", slow_but(lambda name: name == "request", FINAL))
 def test_a_final_error_fails_at_once_with_its_sentence(failed: dict[str, Run], name: str) -> None:
     run, (_, task_id, sentence) = failed[name], FINAL[name]
     task = run.task(task_id)
@@ -169,8 +198,9 @@ def test_a_final_error_fails_at_once_with_its_sentence(failed: dict[str, Run], n
     assert "error_detail" not in log
 
 
+@pytest.mark.slow
 def test_trouble_with_the_store_is_tried_again(airflow: AirflowServer) -> None:
-    run = airflow.trigger(**request("s3://bucket/save", "s3://bucket/rescaled", connection="broken"))
+    run = airflow.trigger(**request("s3://bucket/save", "s3://bucket/rescaled", connection="broken", parallelism=2))
     run.wait_for_task("inspect", "up_for_retry")
     assert any(line.startswith("S3 cannot be reached") for line in errors(run, "inspect"))
     assert "Traceback" not in json.dumps(run.log("inspect"))
@@ -178,6 +208,7 @@ def test_trouble_with_the_store_is_tried_again(airflow: AirflowServer) -> None:
     run.cancel()
 
 
+@pytest.mark.slow
 def test_a_run_that_is_cancelled_leaves_no_process(airflow: AirflowServer, tmp_path: Path) -> None:
     def steps() -> list[int]:
         return [pid for pid, line in airflow.watch.running_lines().items() if "--plan" in line or "pyspark" in line]

@@ -26,14 +26,15 @@ def folder(airflow: AirflowServer) -> Path:
 
 
 @pytest.fixture(scope="module")
-def runs(airflow: AirflowServer, folder: Path) -> dict[str, Run]:  # noqa: ARG001
+def late(airflow: AirflowServer, folder: Path) -> Run:  # noqa: ARG001
+    """A run that should have begun two days ago."""
+    return airflow.trigger_dag(DAG_ID, {}, run_after=(datetime.now(UTC) - timedelta(days=2)).isoformat())
+
+
+@pytest.fixture(scope="module")
+def runs(airflow: AirflowServer, late: Run) -> dict[str, Run]:
     """Three runs, triggered at once."""
-    late = (datetime.now(UTC) - timedelta(days=2)).isoformat()
-    return {
-        "first": airflow.trigger_dag(DAG_ID, {}),
-        "second": airflow.trigger_dag(DAG_ID, {}),
-        "late": airflow.trigger_dag(DAG_ID, {}, run_after=late),
-    }
+    return {"first": airflow.trigger_dag(DAG_ID, {}), "second": airflow.trigger_dag(DAG_ID, {}), "late": late}
 
 
 def test_a_bad_entry_is_an_import_error_that_names_the_field_and_the_others_are_in_service(
@@ -49,6 +50,7 @@ def test_a_bad_entry_is_an_import_error_that_names_the_field_and_the_others_are_
     assert airflow.api("GET", "/dags/rescale_broken")[0] == 404
 
 
+@pytest.mark.slow
 def test_a_window_never_overlaps_itself_and_rescales_the_newest_savepoint(runs: dict[str, Run], folder: Path) -> None:
     first = wait_for(lambda: next((run for run in runs.values() if run.state == "running"), None), "a run")
     while first.state == "running":
@@ -62,6 +64,7 @@ def test_a_window_never_overlaps_itself_and_rescales_the_newest_savepoint(runs: 
     assert [run.states()["close_window"] for run in runs.values()].count("success") == 1
 
 
+@pytest.mark.slow
 def test_with_nothing_new_a_run_is_skipped(runs: dict[str, Run], folder: Path) -> None:
     run = next(one for name, one in runs.items() if name != "late" and one.states()["open_window"] == "skipped")
     assert set(run.states().values()) == {"skipped"}
@@ -69,8 +72,9 @@ def test_with_nothing_new_a_run_is_skipped(runs: dict[str, Run], folder: Path) -
     assert f"nothing new: {folder}/savepoints/savepoint-1 was rescaled already" in told
 
 
-def test_after_closing_time_a_run_is_skipped(runs: dict[str, Run]) -> None:
-    assert set(runs["late"].states().values()) == {"skipped"}
-    told = runs["late"].told("open_window")
+def test_after_closing_time_a_run_is_skipped(late: Run) -> None:
+    assert late.end() == "success"
+    assert set(late.states().values()) == {"skipped"}
+    told = late.told("open_window")
     assert "too late: the window opened at" in told
     assert "04:59 CE" in told

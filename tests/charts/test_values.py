@@ -1,22 +1,39 @@
-"""The values: what the schema refuses, and that all of them are described."""
+"""The values: what the schema and the chart's checks refuse, and that all of them are described."""
 
 from __future__ import annotations
 
-import sys
+import json
+import re
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from support.helm import CHART, CHARTS, template
+from rescale.cli.main import parser
+from rescale.orchestration.form import rescale_form
+from rescale.orchestration.job.form import job_form
+from support.helm import CHART, rendered, template
 from support.needs import need
 
-sys.path.insert(0, str(CHARTS))
-
-import make_readme
-
 RUN = ("run.source=s3://a/s", "run.target=s3://a/t")
+OPTIONS = {"--help", "--target", "--master"}
+"""Of `rescale run`: what the chart says itself."""
+
+WINDOW = {
+    "schedule": "0 6 * * *",
+    "timezone": "UTC",
+    "closes": "07:30",
+    "target": "s3://a/{date}",
+    "source": "s3://a/s",
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _helm() -> None:
+    need("helm", "charts are rendered (go install helm.sh/helm/v3/cmd/helm@v3.19.0)")
 
 
 @pytest.mark.parametrize(
@@ -27,22 +44,93 @@ RUN = ("run.source=s3://a/s", "run.target=s3://a/t")
         ([*RUN, "run.parallelism=0"], "minimum: got 0, want 1"),
         ([*RUN, "run.parallelism=six"], "got string, want"),
         ([*RUN, "run.options={uid=4}"], "does not match pattern"),
+        ([*RUN, "run.options={--target=s3://a/other}"], "does not match pattern"),
         (["run.source=/tmp/savepoint", "run.target=s3://a/t"], "does not match pattern"),
         (["executors.memory=2Gi"], "does not match pattern"),
         (["image.pullPolicy=Sometimes"], "value must be one of 'Always', 'IfNotPresent', 'Never'"),
+        (["image.spark.digest=1a2b"], "does not match pattern"),
         (["s3.secret=With Spaces"], "does not match pattern"),
+        (["proxy.https=http://me:secret@proxy:3128"], "does not match pattern"),
+        (["spark.conf.spark\\.ui=a\nb"], "does not match pattern"),
+        (["spark.conf.ui=true"], "does not match pattern"),
         (["airflow.enabled=yes"], "got string, want boolean"),
         (["run.source=s3://a/s"], "run.target: where does the result go?"),
         (["run.target=s3://a/t"], "run.source: which savepoint is it?"),
+        (["run.sparkOperator=true"], "run.sparkOperator: which savepoint is to be rescaled?"),
+        (["run.source=s3://a/s", "run.target=s3a://a/s/"], "a directory apart from the source"),
+        (["run.source=s3://a/s", "run.target=s3://a/s/rescaled"], "a directory apart from the source"),
+        (["run.source=s3://a/s/one", "run.target=s3p://a/s"], "a directory apart from the source"),
+        (["driver.memory=2g"], "a heap of 2g and 384 MiB beside it are more than driver.resources.limits.memory, 2Gi"),
+        (["driver.memory=700m", "driver.resources.limits.memory=1G"], "more than driver.resources.limits.memory, 1G"),
+        ([*RUN, "run.sparkOperator=true", "driver.memory=1500m"], "a heap of 1500m and 640 MiB beside it"),
+        (["spark.authenticate=false"], "spark.encrypt: the key comes of the secret"),
+        (["serviceAccounts.create=false"], "serviceAccounts.names.driver: which one is it"),
         (["airflow.enabled=true"], "airflow.secret: which Secret holds"),
         (["handover.namespaces={jobs}"], "only an Airflow hands jobs over"),
+        ([f"windows.early.{name}={value}" for name, value in WINDOW.items()], "windows: only an Airflow has any"),
     ],
 )
 def test_wrong_values_are_refused(values: list[str], sentence: str) -> None:
-    need("helm", "charts are rendered (go install helm.sh/helm/v3/cmd/helm@v3.19.0)")
-    done = template(*(word for value in values for word in ("--set", value)))
+    done = template(*(word for value in values for word in ("--set", value.replace("{date}", "\\{date\\}"))))
     assert done.returncode != 0
     assert sentence in done.stderr
+
+
+def test_what_is_no_more_than_beside_the_source_is_taken() -> None:
+    assert rendered("--set", "run.source=s3://a/save", "--set", "run.target=s3://a/save-rescaled")
+    assert rendered("--set", "driver.memory=1664m")
+
+
+def test_options_of_a_run_are_those_of_the_command_line() -> None:
+    (commands,) = (action for action in parser()._actions if action.metavar == "COMMAND")
+    run = commands.choices["run"]  # type: ignore[index]
+    known = {word for action in run._actions for word in action.option_strings if word.startswith("--")}
+    pattern = schema()["properties"]["run"]["properties"]["options"]["items"]["pattern"]
+    groups = re.findall(r"--\(?([a-z|-]+)", pattern)
+    assert {f"--{name}" for group in groups for name in group.split("|")} == known - OPTIONS
+
+
+def schema() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text())
+    return found
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"paralelism": 2}, "additional properties 'paralelism' not allowed"),
+        ({"connection": "mine"}, "additional properties 'connection' not allowed"),
+        ({"job": "clicks", "source": None}, "missing properties 'flink', 'savepoints'"),
+        ({"job": "clicks"}, "additional properties 'source' not allowed"),
+        ({"closes": "25:00"}, "does not match pattern"),
+        ({"closes": None}, "missing property 'closes'"),
+        ({"target": "s3://a/b"}, "does not match pattern"),
+    ],
+)
+def test_wrong_windows_are_refused(change: dict[str, Any], sentence: str, tmp_path: Path) -> None:
+    window = {name: value for name, value in {**WINDOW, **change}.items() if value is not None}
+    done = with_windows({"early": window}, tmp_path)
+    assert done.returncode != 0
+    assert sentence in done.stderr
+
+
+def test_windows_have_the_fields_of_the_forms(tmp_path: Path) -> None:
+    own = {"schedule", "timezone", "closes"}
+    not_here = {"connection", "kubernetes_connection"}  # pods have what their environment holds
+    defined = schema()["definitions"]
+    assert set(defined["windowOfSavepoints"]["properties"]) == own | rescale_form().keys() - not_here
+    assert set(defined["windowOfAJob"]["properties"]) == own | job_form().keys() - not_here
+    example = yaml.safe_load((CHART.parents[1] / "dags/windows.example.yaml").read_text())
+    for window in example.values():
+        del window["connection"]
+    done = with_windows({**example, "early": WINDOW}, tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def with_windows(windows: dict[str, Any], folder: Path) -> subprocess.CompletedProcess[str]:
+    file = folder / "windows.yaml"
+    file.write_text(yaml.safe_dump({"windows": windows}))
+    return template("--values", str(file), "--set", "airflow.enabled=true", "--set", "airflow.secret=s")
 
 
 def leaves(values: dict[str, Any], described: set[str], prefix: str = "") -> Iterator[str]:
@@ -55,11 +143,13 @@ def leaves(values: dict[str, Any], described: set[str], prefix: str = "") -> Ite
 
 
 def test_every_value_is_described() -> None:
-    text = (CHART / "values.yaml").read_text()
-    described = {value.path for value in make_readme.values(text)}
-    assert set(leaves(yaml.safe_load(text), described)) == described
+    rows = re.findall(r"^\| `([\w.]+)` \| `.+` \| \S.* \|$", (CHART / "README.md").read_text(), re.MULTILINE)
+    assert len(rows) == len(set(rows))
+    assert set(leaves(yaml.safe_load((CHART / "values.yaml").read_text()), set(rows))) == set(rows)
 
 
 def test_the_readme_is_current() -> None:
-    readme = (CHART / "README.md").read_text()
-    assert readme == make_readme.current(readme, (CHART / "values.yaml").read_text())
+    need("helm-docs", "it makes the README (go install github.com/norwoodj/helm-docs/cmd/helm-docs@v1.14.2)")
+    words = ["helm-docs", "-c", str(CHART), "-s", "file", "--ignore-non-descriptions", "--dry-run"]
+    made = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert made.strip() == (CHART / "README.md").read_text().strip()

@@ -17,6 +17,7 @@ from rescale.errors import RescaleError
 from rescale.planning.planner import make_plan
 from rescale.planning.request import make_request
 from rescale.target.claim import claim
+from rescale.target.places import places_of
 from support.readme import fields
 from support.snapshots import directory, opened, uids
 
@@ -106,7 +107,7 @@ def test_a_target_that_is_refused_stays_as_it_is(capsys: Captured, tmp_path: Pat
 def test_a_claim_without_its_plan_can_be_discarded(capsys: Captured, tmp_path: Path) -> None:
     plan = make_plan(opened("2-source"), make_request(directory("2-source"), str(tmp_path / "target")))
     claim(plan)
-    Path(plan.places.plan).unlink()
+    Path(places_of(plan).plan).unlink()
     assert answer(capsys, "discard", str(tmp_path / "target"))[0] == 0
     assert list(tmp_path.iterdir()) == []
 
@@ -214,6 +215,27 @@ def test_a_reader_that_goes_away_ends_it_without_a_word(words: list[str]) -> Non
         assert done.returncode == 1
         assert not done.stderr
     os.close(writing)
+
+
+@pytest.mark.parametrize(
+    ("where", "words", "resumes"),
+    [
+        ("inspect.open_snapshot", ["inspect", SOURCE], False),
+        ("run.prepared", ["run", SOURCE, "--target", "/t"], True),
+        ("discard.discard", ["discard", "/t"], True),
+    ],
+)
+def test_an_interrupted_command_says_whether_it_goes_on(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch, where: str, words: list[str], resumes: bool
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"rescale.cli.{where}", interrupted)
+    assert main(words) == 130
+    said = capsys.readouterr().err
+    assert said.startswith("interrupted")
+    assert ("the same command" in said) is resumes
 
 
 @pytest.mark.parametrize("command", ["inspect", "plan", "run", "validate", "diff", "discard"])

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from rescale.cli.main import main
+from rescale.flink.metadata.checkpoint_metadata import OperatorState, Subtask
 from rescale.flink.metadata.handles import (
     ChangelogHandle,
     HandleTag,
@@ -20,7 +21,6 @@ from rescale.flink.metadata.handles import (
     LocalFile,
     RelativeFileStream,
 )
-from rescale.flink.metadata.model import OperatorState, Subtask
 from rescale.flink.state_meta_info import StateKind
 from rescale.rocksdb.log_framing import read_log
 from rescale.snapshot.opening import open_snapshot

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from support.needs import need
+from support.slow import slow
 from support.watching import Watch
 
 _LOOPBACK = {"127.0.0.1", "::ffff:127.0.0.1", "::1"}
@@ -97,11 +98,11 @@ def test_the_demo_shows_the_whole_pipeline_and_flink_restores_the_result(started
 @pytest.mark.parametrize(
     ("words", "moment"),
     [
-        ((), "Starting an S3 server"),
+        slow((), "Starting an S3 server"),
         ((), "Making an Airflow"),
-        ((), "_state: "),
-        (("--ui",), "Starting its api-server"),
-        (("--ui",), "Ctrl-C ends everything"),
+        slow((), "_state: "),
+        slow(("--ui",), "Starting its api-server"),
+        slow(("--ui",), "Ctrl-C ends everything"),
     ],
 )
 def test_ctrl_c_leaves_nothing_even_if_it_is_pressed_twice(

@@ -10,10 +10,16 @@ import pytest
 
 from rescale.errors import IntegrityError, RescaleError, SnapshotError, UnsupportedError
 from rescale.execution.diff.snapshots import diff_snapshots
+from rescale.execution.loop import Loop
+from rescale.execution.sources.record_sources import SourceReader, sources_of
 from rescale.execution.steps import validate_published
+from rescale.execution.writers.canonical.canonical_writer import CanonicalWriter
+from rescale.flink.keyed.record_name import name_record
+from rescale.snapshot.model import Operator
 from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.snapshot_files import SnapshotFiles
 from support import snapshots
-from support.pipeline import execute, execute_without_spark, plan_rescale, shared_spark, without_spark
+from support.pipeline import execute, execute_without_spark, plan_rescale
 
 WITH_TWIN = sorted(
     folder.name
@@ -35,15 +41,47 @@ def test_the_result_is_equal_to_the_savepoint_that_flink_took(
     plan = plan_rescale(source, target, parallelism, max_parallelism=max_parallelism, format="canonical")
     execute_without_spark(plan)
     twin = open_snapshot(str(snapshots.FIXTURES / name / "canonical"))
-    with without_spark():
-        assert validate_published(source, target, [], [], None)["verdict"] == "complete"
-    assert diff_snapshots(twin, open_snapshot(target), shared_spark()).equal
+    assert validate_published(source, target, [], [], Loop())["verdict"] == "complete"
+    assert diff_snapshots(twin, open_snapshot(target), Loop()).equal
+
+
+def distinct_keys(operator: Operator, files: SnapshotFiles) -> int:
+    """Of all canonical state of an operator, one record after the other."""
+    keys = set()
+    reader = SourceReader(files)
+    for stream in operator.keyed:
+        assert stream.parsed is not None
+        for source in sources_of(stream, operator.entry.max_parallelism):
+            for records in reader.batches(source):
+                for start, limit, state in zip(records.starts, records.limits, records.states, strict=True):
+                    named = stream.parsed.states[state].name
+                    keys.add(name_record(stream.parsed, named, records.data[start:limit].tobytes())["key"])
+    return len(keys)
+
+
+@pytest.mark.parametrize("name", [HEAP_TIMERS, "1.15.4-full-heap-timers"])
+@pytest.mark.parametrize("max_parallelism", [(), ("1000",)])
+def test_a_key_with_state_and_timers_apart_counts_once(
+    name: str, max_parallelism: tuple[str, ...], tmp_path: Path
+) -> None:
+    target = str(tmp_path / "target")
+    plan = plan_rescale(snapshots.directory(name), target, max_parallelism=max_parallelism, format="canonical")
+    execute_without_spark(plan)
+    result = open_snapshot(target)
+    keys = {one.entry.operator_id: distinct_keys(one, result.contents) for one in result.operators if one.keyed}
+    certificate = validate_published(plan.source, target, [], [], Loop())
+    counted = {
+        proof["operator_id"]: proof["records"]["distinct_keys_at_least"]
+        for proof in certificate["operators"]
+        if proof["records"]
+    }
+    assert {operator_id: keys[operator_id] for operator_id in counted} == counted != {}
 
 
 @pytest.fixture
 def files_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """No stream lies inline, however small."""
-    monkeypatch.setattr("rescale.planning.streams.INLINE_LIMIT", -1)
+    monkeypatch.setattr("rescale.planning.inline.INLINE_LIMIT", -1)
 
 
 @pytest.mark.usefixtures("files_only")
@@ -70,8 +108,7 @@ def test_what_is_not_shuffled_has_the_same_bytes(
             plan_rescale(snapshots.directory(name), str(target), [str(parallelism)], format="canonical")
         )
         contents.append(sorted(path.read_bytes() for path in target.iterdir() if path.name != "_metadata"))
-        for module in ("units", "lanes", "streams", "unshuffled"):
-            monkeypatch.setattr(f"rescale.execution.rekeying.{module}.is_shuffled", lambda operator: operator.rekeying)
+        monkeypatch.setattr(CanonicalWriter, "converts", lambda *_: False)
     assert contents[0] == contents[1] != []
 
 
@@ -84,8 +121,8 @@ def test_a_changed_result_is_found(name: str, tmp_path: Path) -> None:
     content = bytearray(file.read_bytes())
     content[-3] ^= 1
     file.write_bytes(content)
-    with without_spark(), pytest.raises(IntegrityError):
-        validate_published(plan.source, plan.target, [], [], None)
+    with pytest.raises(IntegrityError):
+        validate_published(plan.source, plan.target, [], [], Loop())
 
 
 @pytest.mark.parametrize(

@@ -16,13 +16,15 @@ from typing import TypeVar
 import pytest
 
 from rescale.errors import RescaleError, SnapshotError
+from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask
 from rescale.flink.metadata.handles import FileStream, KeyGroupsHandle, RelativeFileStream, Stream
-from rescale.flink.metadata.model import Metadata, OperatorState, Subtask
 from rescale.flink.metadata.reader import read_metadata
 from rescale.flink.metadata.writer import write_metadata
 from rescale.planning.plan import Plan
+from rescale.target.places import places_of
 from support import snapshots
 from support.pipeline import execute_without_spark, plan_rescale
+from support.slow import Share, in_shares
 
 WITH_FILES = ["1.20-raw", "2-heap-native-compressed", "2-lazy"]
 SNAPSHOTS = [*WITH_FILES, "2-inline"]
@@ -81,13 +83,14 @@ def assert_faithful_or_refused(plan: Plan) -> None:
     outcome = refusal(lambda: execute_without_spark(plan))
     if isinstance(outcome, RescaleError):
         assert outcome.exit_code in (3, 4)
-        assert not Path(plan.places.metadata).exists()
+        assert not Path(places_of(plan).metadata).exists()
 
 
-def test_metadata_cut_at_any_byte_is_an_error_with_the_offset(source: Path) -> None:
+@in_shares
+def test_metadata_cut_at_any_byte_is_an_error_with_the_offset(source: Path, share: Share[int]) -> None:
     metadata = source / "_metadata"
     data = metadata.read_bytes()
-    for size in range(len(data)):
+    for size in share(range(len(data))):
         metadata.write_bytes(data[:size])
         error = planned(source)
         assert isinstance(error, SnapshotError)
@@ -96,23 +99,30 @@ def test_metadata_cut_at_any_byte_is_an_error_with_the_offset(source: Path) -> N
         assert 0 <= error.offset <= size
 
 
+@in_shares
 @pytest.mark.parametrize("length", [0x7FFFFFFF, -1, 1 << 24])
-def test_a_wrong_length_anywhere_is_survived(source: Path, length: int) -> None:
+def test_a_wrong_length_anywhere_is_survived(source: Path, length: int, share: Share[int]) -> None:
     planted = length.to_bytes(4, "big", signed=True)
     with bounded():
-        survived = damage(source, lambda data, at: data[:at] + planted + data[at + 4 :], step=17)
+        survived = damage(source, lambda data, at: data[:at] + planted + data[at + 4 :], share, step=17)
     for plan in survived[::25]:
         assert_faithful_or_refused(plan())
 
 
-def test_a_flipped_bit_anywhere_is_survived(source: Path) -> None:
-    survived = damage(source, lambda data, at: data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :], step=5)
+@in_shares
+def test_a_flipped_bit_anywhere_is_survived(source: Path, share: Share[int]) -> None:
+    def flipped(data: bytes, at: int) -> bytes:
+        return data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :]
+
+    survived = damage(source, flipped, share, step=5)
     assert survived, "names, for one, can be anything"
     for plan in survived[::25]:
         assert_faithful_or_refused(plan())
 
 
-def damage(source: Path, change: Callable[[bytes, int], bytes], step: int) -> list[Callable[[], Plan]]:
+def damage(
+    source: Path, change: Callable[[bytes, int], bytes], share: Share[int], step: int
+) -> list[Callable[[], Plan]]:
     """Plans from `_metadata` damaged at each place; those that can be planned, to be planned once more."""
     metadata = source / "_metadata"
     data = metadata.read_bytes()
@@ -124,7 +134,7 @@ def damage(source: Path, change: Callable[[bytes, int], bytes], step: int) -> li
         assert isinstance(plan, Plan)
         return plan
 
-    for at in range(0, len(data) - 4, step):
+    for at in share(range(0, len(data) - 4, step)):
         damaged = change(data, at)
         metadata.write_bytes(damaged)
         if isinstance(planned(source), Plan):

@@ -17,6 +17,7 @@ from support.edited import edit, edit_files, relocated
 from support.faults import Faults
 from support.pipeline import execute_without_spark, plan_rescale
 from support.rekeyed import contents
+from support.slow import Share, in_shares
 
 NAME = "2-rocksdb-native"
 KINDS = ["000019.sst", "000021.sst", "MANIFEST", "OPTIONS", "CURRENT"]
@@ -158,12 +159,13 @@ def test_a_copy_has_the_damage_too(kind: str, source: Path) -> None:
     )
 
 
-def test_a_flipped_bit_of_the_metadata_loses_nothing_unsaid(source: Path, state: State) -> None:
+@in_shares
+def test_a_flipped_bit_of_the_metadata_loses_nothing_unsaid(source: Path, state: State, share: Share[int]) -> None:
     """An error; all that there was; or less, because a handle speaks for other key groups, which the plan tells."""
     metadata = source / "_metadata"
     data = metadata.read_bytes()
     survived = 0
-    for number, at in enumerate(range(0, len(data), max(1, len(data) // 90))):
+    for number, at in enumerate(share(range(0, len(data), max(1, len(data) // 90)))):
         metadata.write_bytes(flipped(at)(data))
         found = outcome(source)
         if isinstance(found, RescaleError):

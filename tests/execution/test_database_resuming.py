@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from rescale.flink.metadata.model import OperatorState, Subtask, SubtaskState
+from rescale.flink.metadata.checkpoint_metadata import OperatorState, Subtask, SubtaskState
 from rescale.snapshot.opening import open_snapshot
 from support import warm
 from support.edited import edit, relocated
 from support.faults import WRITES, Faults, Kind
 from support.resuming import KILLED, Case, assert_right, assert_right_or_not_there, is_there, real_run
+from support.slow import Share, in_shares
 
 SHAPES = {
     "copy": (),
@@ -73,9 +74,10 @@ def numbers(case: Case) -> list[int]:
     return [k for k, verb in enumerate(verbs, 1) if verb in (*WRITES, "read") and k >= verbs.index("put") + 1]
 
 
-def test_killed_before_any_call_it_is_resumed(case: Case, scratch: Path) -> None:
+@in_shares
+def test_killed_before_any_call_it_is_resumed(case: Case, scratch: Path, share: Share[int]) -> None:
     before = {path: path.stat().st_mtime_ns for path in Path(case.source).parent.rglob("*")}
-    for k in numbers(case):
+    for k in share(numbers(case)):
         target, again = case.target(), case.faults()
         killed = case.faults(Kind.KILL, k, writes_only=False)
         assert case.run(target, killed, parallelism="") == KILLED, f"at call {k}"
@@ -87,6 +89,7 @@ def test_killed_before_any_call_it_is_resumed(case: Case, scratch: Path) -> None
     assert {path: path.stat().st_mtime_ns for path in Path(case.source).parent.rglob("*")} == before
 
 
+@pytest.mark.slow
 def test_real_processes_killed_while_rows_are_read_are_resumed(source: Path, scratch: Path, tmp_path: Path) -> None:
     """All of a rehash at once, then a validation before it ends, then one worker of the next one."""
     target = str(tmp_path / "target")

@@ -12,14 +12,16 @@ from typing import Any
 import pytest
 
 from rescale.errors import RescaleError, SnapshotError
+from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_published
 from rescale.flink.metadata.handles import FileStream, RelativeFileStream, SegmentStream
 from rescale.planning.plan import Plan
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.locations import contains, join
 from rescale.storage.store import open_store
+from rescale.target.places import places_of
 from support.edited import edit, relocated, repointed, with_streams
-from support.pipeline import execute_without_spark, plan_rescale, without_spark
+from support.pipeline import execute_without_spark, plan_rescale
 from support.rekeyed import contents
 from support.s3 import S3Server
 
@@ -59,8 +61,7 @@ def assert_taken(source: str, like: str, home: str, *allow: str) -> None:
     for wanted in ("keep", "canonical"):
         target, twin = join(home, f"target-{wanted}"), f"{like}-{wanted}"
         execute_without_spark(plan_rescale(source, target, allow_prefixes=allow, format=wanted))
-        with without_spark():
-            assert validate_published(source, target, list(allow), [], None)["verdict"] == "complete"
+        assert validate_published(source, target, list(allow), [], Loop())["verdict"] == "complete"
         assert all(contains(target, uri) for uri, _ in open_snapshot(target).files)
         if wanted == "canonical":
             execute_without_spark(plan_rescale(like, twin, format=wanted))
@@ -181,7 +182,7 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(
             assert calls[0] < at, "it was read before it changed"
             break
         assert (error.exit_code, error.path) == (3, uri), error
-        assert open_store(home).stat(plan.places.metadata) is None
+        assert open_store(home).stat(places_of(plan).metadata) is None
         store.put(uri, content)
     assert at > 1
 

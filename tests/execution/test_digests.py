@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from rescale.execution.validation.digests import digest, digest_pair
+from rescale.execution.sources.byte_digests import digest, digest_pair
 
 RUNS = [b"", b"a", b"0123456789", b"012345678x", b"x123456789", b"01234", b"0123456789" * 2]
 

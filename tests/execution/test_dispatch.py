@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rescale.execution.spark.dispatch import SLICE_BYTES, SLICE_UNITS, side_by_side, slices_of
+from rescale.execution.side_by_side import side_by_side
+from rescale.execution.spark.dispatch import SLICE_BYTES, SLICE_UNITS, slices_of
 
 
 @given(st.lists(st.integers(0, 2 * SLICE_BYTES), min_size=1), st.integers(1, 20))

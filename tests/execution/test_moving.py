@@ -10,19 +10,20 @@ from pathlib import Path
 import pytest
 
 from big_savepoint import write_savepoint
-from rescale.errors import SnapshotError, StoreError
-from rescale.execution.spark.dispatch import run_units
-from rescale.execution.spark.progress import Progress
+from rescale.errors import SnapshotError
+from rescale.execution.loop import Loop
 from rescale.execution.steps import reshuffle_keyed_state, validate_coverage, validate_published
 from rescale.planning.plan import Plan
 from rescale.storage import store as stores
 from rescale.storage.locations import join, name
 from rescale.storage.store import open_store
 from rescale.target.claim import claim
+from rescale.target.places import places_of
 from support import snapshots
 from support.faults import WRITES, Faults, FaultyStore
 from support.pipeline import execute, execute_without_spark, move, plan_rescale, shared_spark
 from support.s3 import S3Server
+from support.slow import slow
 
 MIB = 1024 * 1024
 SIZE, PART_SIZE, PARTS = 12 * MIB, 5 * MIB, 3
@@ -83,7 +84,12 @@ def files_of(plan: Plan) -> dict[str, bytes]:
     """Every file of the result, and the documents that do not hold the time."""
     store = open_store(plan.target)
     places = [entry.uri for entry in store.list(plan.target)]
-    places += [plan.places.half("keyed"), plan.places.half("operator"), plan.places.candidate, plan.places.certificate]
+    places += [
+        places_of(plan).written_handles("keyed"),
+        places_of(plan).written_handles("operator"),
+        places_of(plan).candidate,
+        places_of(plan).certificate,
+    ]
     return {name(uri): store.read_all(uri, 1 << 30)[0] for uri in places}
 
 
@@ -113,17 +119,20 @@ def test_the_bytes_depend_on_the_plan_alone(home: str, source: str) -> None:
     assert files_of(plan) == first
     store = open_store(plan.target)
     lost = next(entry.uri for entry in store.list(plan.target) if "-keyed-1-" in entry.uri)
-    store.delete([plan.places.metadata, plan.places.half("keyed"), plan.places.certificate, lost])
+    store.delete(
+        [places_of(plan).metadata, places_of(plan).written_handles("keyed"), places_of(plan).certificate, lost]
+    )
     execute(plan)
     assert files_of(plan) == first
 
 
 @pytest.mark.parametrize(
-    "snapshot", ["2-lazy", "2-lazy-compressed", "1.20-raw", "2-heap-native", "2-canonical-compressed"]
+    "snapshot",
+    ["2-lazy-compressed", *map(slow, ("2-lazy", "1.20-raw", "2-heap-native", "2-canonical-compressed"))],
 )
 def test_small_and_rewritten_streams_too(snapshot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rescale.planning.planner.PART_SIZE", 1000)
-    monkeypatch.setattr("rescale.planning.streams.INLINE_LIMIT", 1500)
+    monkeypatch.setattr("rescale.planning.inline.INLINE_LIMIT", 1500)
     plan = plan_rescale(snapshots.directory(snapshot), str(tmp_path / "target"), ["2"])
     execute(plan)
     first = files_of(plan)
@@ -136,16 +145,16 @@ def test_what_is_written_is_not_written_again(home: str, source: str, calls: Cal
     plan = plan_rescale(source, join(home, "target"), ["2"])
     execute_without_spark(plan)
     store = open_store(plan.target)
-    store.delete([plan.places.metadata, plan.places.half("keyed")])
+    store.delete([places_of(plan).metadata, places_of(plan).written_handles("keyed")])
     assert calls()
     execute_without_spark(plan)
     assert calls() == []
     lost = next(entry.uri for entry in store.list(plan.target) if "-keyed-1-" in entry.uri)
-    store.delete([plan.places.metadata, lost])
+    store.delete([places_of(plan).metadata, lost])
     calls()
     execute_without_spark(plan)
     assert {call.split()[1] for call in calls()} == {name(lost)}
-    validate_published(source, plan.target, [], [], shared_spark())
+    validate_published(source, plan.target, [], [], Loop())
 
 
 def overwritten(store: stores.Store, uri: str) -> None:
@@ -175,7 +184,7 @@ def test_a_source_that_changes_after_planning_stops_the_run(
         os.utime(changed, ns=(before, before + 1))
     claim(plan)
     with pytest.raises(SnapshotError) as caught:
-        reshuffle_keyed_state(plan, shared_spark())
+        reshuffle_keyed_state(plan, Loop())
     assert (caught.value.exit_code, caught.value.path) == (3, changed)
     assert [entry for entry in store.list(plan.target) if name(entry.uri) == "_metadata"] == []
 
@@ -186,56 +195,9 @@ def test_a_source_that_changes_after_moving_is_not_certified(
     home: str, source: str, change: Callable[[stores.Store, str], None], file: int
 ) -> None:
     plan = plan_rescale(source, join(home, "target"), ["2"])
-    move(plan)
+    move(plan, Loop())
     change(open_store(source), plan.files[file].uri)
     with pytest.raises(SnapshotError) as caught:
-        validate_coverage(plan, shared_spark())
+        validate_coverage(plan, Loop())
     assert caught.value.path == plan.files[file].uri
-    assert open_store(home).stat(plan.places.certificate) is None
-
-
-def units(count: int) -> list[tuple[int, int]]:
-    return [(1, i) for i in range(count)]
-
-
-def test_every_unit_is_worked_on_once() -> None:
-    done = run_units(shared_spark(), lambda unit: unit * unit, units(1000), Progress("test", 1000))
-    assert sorted(done) == [i * i for i in range(1000)]
-
-
-def test_a_final_error_of_a_task_arrives_as_itself(tmp_path: Path) -> None:
-    tries = tmp_path / "tries"
-    details = {"path": "/p", "offset": 5, "operator": "o", "state": "s", "expected": "1", "found": "2", "advice": "a"}
-
-    def work(unit: int) -> int:
-        if unit == 7:
-            with tries.open("a") as file:
-                file.write("x")
-            raise SnapshotError("damaged", **details)
-        return unit
-
-    with pytest.raises(SnapshotError) as caught:
-        run_units(shared_spark(), work, units(20), Progress("test", 20))
-    assert caught.value.to_json() == SnapshotError("damaged", **details).to_json()
-    assert tries.read_text() == "x", "the same input gives the same answer"
-
-
-@pytest.mark.parametrize(("failures", "is_done"), [(1, True), (3, True), (100, False)])
-def test_a_transient_error_of_a_task_is_tried_again(failures: int, is_done: bool, tmp_path: Path) -> None:
-    tries = tmp_path / "tries"
-    tries.touch()
-
-    def work(unit: int) -> int:
-        if unit == 7 and tries.stat().st_size < failures:
-            with tries.open("a") as file:
-                file.write("x")
-            raise StoreError("throttled", path="/p")
-        return unit
-
-    if is_done:
-        assert sorted(run_units(shared_spark(), work, units(20), Progress("test", 20))) == list(range(20))
-        assert tries.stat().st_size == failures
-    else:
-        with pytest.raises(StoreError, match="again and again") as caught:
-            run_units(shared_spark(), work, units(20), Progress("test", 20))
-        assert "throttled" in (caught.value.found or "")
+    assert open_store(home).stat(places_of(plan).certificate) is None

@@ -13,7 +13,7 @@ from rescale.flink.java_hash import WRONG, WalkedKeys, key_groups_of_hashes, wal
 from rescale.flink.key_groups import key_group_of_hash, murmur
 from rescale.flink.serializers import machine
 from rescale.flink.serializers.program import Program, compile_program
-from rescale.flink.serializers.steps import BlobHash, FixedHash
+from rescale.flink.serializers.type_tree import BlobHash, FixedHash
 from support.java_values import (
     HASHABLE_LEAVES,
     BinaryRow,

@@ -9,7 +9,7 @@ import pytest
 
 from rescale.errors import SnapshotError
 from rescale.flink.keyed.header import merge_keyed_headers, read_keyed_header, write_keyed_header
-from rescale.flink.metadata.model import SubtaskState
+from rescale.flink.metadata.checkpoint_metadata import SubtaskState
 from rescale.flink.operator_state import (
     element_extents,
     merge_operator_state_headers,
@@ -18,6 +18,7 @@ from rescale.flink.operator_state import (
 )
 from rescale.flink.serializers.reading import type_name
 from rescale.flink.serializers.snapshot import UnknownSerializer
+from support.slow import Share, in_shares
 from support.snapshots import Elements, Keyed, element_streams, keyed_streams, names, opened
 
 every_keyed_stream = pytest.mark.parametrize("keyed", keyed_streams(), ids=lambda keyed: keyed.where)
@@ -76,7 +77,9 @@ def test_header_and_elements_make_up_the_whole_stream(name: str) -> None:
             assert len(stream.header) + total == stream.extent.length
 
 
-READERS: list[tuple[bytes, Callable[[bytes, str], object]]] = [
+Reader = tuple[bytes, Callable[[bytes, str], object]]
+
+READERS: list[Reader] = [
     *((data, read_keyed_header) for data in {keyed.stream.header for keyed in keyed_streams()}),
     *((data, read_operator_state_header) for data in {elements.stream.header for elements in element_streams()}),
 ]
@@ -104,8 +107,9 @@ def test_damage_is_an_error_of_ours_wherever_it_is() -> None:
     assert refused > 1000
 
 
-def test_a_cut_header_is_always_refused() -> None:
-    for data, read in READERS:
+@in_shares
+def test_a_cut_header_is_always_refused(share: Share[Reader]) -> None:
+    for data, read in share(READERS):
         for end in range(0, len(data), 7):
             with pytest.raises((SnapshotError, UnknownSerializer)):
                 read(data[:end], "header")

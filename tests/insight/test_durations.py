@@ -6,7 +6,7 @@ import pytest
 
 from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.insight.durations import START_SECONDS, STEPS, durations, restore_seconds
+from rescale.insight.durations import START_SECONDS, durations, restore_seconds
 from rescale.insight.flink_restore import flink_restore
 from rescale.planning.plan import Plan
 from rescale.planning.planner import make_plan
@@ -15,7 +15,7 @@ from support.snapshot_bytes import keyed_header, keyed_state
 from support.synthetic import database, keyed_stream, operator, snapshot
 
 GB = 1_000_000_000
-START = STEPS * START_SECONDS
+START = 3 * START_SECONDS
 HEADER = read_keyed_header(keyed_header(keyed_state("sum")), "")
 
 
@@ -51,3 +51,15 @@ def test_s3_is_slower_and_what_flink_refuses_has_no_time() -> None:
     assert over_there.restore > local.restore
     assert over_there.flink is None
     assert local.flink == 0
+
+
+def test_the_steps_add_up_and_formats_differ_in_what_is_put_record_by_record() -> None:
+    found = durations(one_gigabyte("/target", "64"), None)
+    assert sum(step.seconds for step in found.steps) == found.run
+    assert [step.step for step in found.steps] == ["reshuffle", "redistribute", "validate"]
+    records, files = found.formats
+    assert records.chosen
+    assert not files.chosen
+    assert records.read == records.by_record == files.read
+    assert files.by_record == 0
+    assert records.seconds == found.restore > 5 * files.seconds

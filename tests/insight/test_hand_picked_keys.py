@@ -13,11 +13,11 @@ from rescale.flink.key_groups import key_group_of_hash, key_group_range, subtask
 from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import DistributionMode
-from rescale.flink.virtual_keys import virtual_keys
-from rescale.insight import lone_keys
+from rescale.flink.smallest_keys import virtual_keys
 from rescale.insight.hand_picked_keys import HandPickedKeys, hand_picked_keys
 from rescale.insight.insight import snapshot_insight
-from rescale.planning.shape import Shape
+from rescale.planning.operator_shapes import Shape
+from rescale.snapshot import snapshot_files
 from rescale.snapshot.model import Snapshot
 from rescale.storage.store import Pin
 from support.canonical import Record, write_group
@@ -105,8 +105,7 @@ def test_a_second_key_in_a_subtask_ends_the_suspicion(tmp_path: Path) -> None:
 
 
 def test_what_gives_no_suspicion_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lone_keys, "open_store", None)
-    monkeypatch.setattr("rescale.snapshot.key_sample.open_store", None)
+    monkeypatch.setattr(snapshot_files, "open_store", None)
     assert found(tmp_path, range(500), 4, Shape(4, MAXIMUM)) is None
     assert found(tmp_path, [], 4, Shape(4, MAXIMUM)) is None
 

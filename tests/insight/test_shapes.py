@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
-from rescale.insight.key_group_sizes import KeyGroupSizes, evenness
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.insight.key_group_sizes import KeyGroupSizes, about_keys, evenness
 from rescale.insight.shapes import ShapeAdvice, evenness_at, hot_key_groups, shape_advice
+from support.synthetic import keyed_stream, operator, own_stream
 
 
 def advice(parallelism: int, sizes: list[int], *others: int) -> ShapeAdvice:
@@ -46,8 +50,31 @@ def test_candidates_are_the_asked_one_its_neighbours_and_others_that_can_be() ->
 
 
 def test_the_recommended_max_parallelism_is_a_multiple_with_many_divisors() -> None:
-    assert advice(6, [1] * 128).recommended_max_parallelism == 60
+    assert advice(6, [1] * 128).recommended_max_parallelism == 360
     assert advice(100, [1] * 128).recommended_max_parallelism == 1200
+    assert advice(7, [1] * 27720).recommended_max_parallelism is None
+
+
+@pytest.mark.parametrize("keys", [1, 5, 40, 145, 300])
+def test_few_keys_are_counted_by_the_key_groups_that_they_leave_empty(keys: int) -> None:
+    random = Random(keys)
+    guesses = []
+    for _ in range(50):
+        filled = {random.randrange(128) for _ in range(keys)}
+        stream = keyed_stream(0, dict.fromkeys(filled, 10), Framing.CANONICAL, first=0, last=127)
+        guesses.append(about_keys(operator("counts", 1, keyed=(stream,))))
+    known = [guess for guess in guesses if guess is not None]
+    assert len(known) > 25
+    assert sum(known) / len(known) == pytest.approx(keys, rel=0.2)
+
+
+def test_many_keys_are_not_counted() -> None:
+    assert about_keys(operator("counts", 1, keyed=(own_stream(0, 1, 128, Framing.CANONICAL),))) is None
+    assert about_keys(operator("lists", 1)) is None
+    assert advice(4, [1] * 128).few_keys is None
+    for keys, few in ((399, 399), (400, None)):
+        made = shape_advice("id", "counts", 4, (), KeyGroupSizes((1,) * 128, exact=True), 1.0, (), keys)
+        assert made.few_keys == few
 
 
 def test_a_key_group_that_fills_a_subtask_is_hot() -> None:

@@ -7,8 +7,12 @@ from pathlib import Path
 
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.insight.unions import UnionList, union_lists
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import ElementState, ElementStream
 from rescale.storage.store import Pin
 from support.synthetic import GROUP_SIZE, element_stream, operator, snapshot
+
+FAR = 1 << 40
 
 WORDS = (DistributionMode.SPLIT_DISTRIBUTE, 3)
 
@@ -39,6 +43,24 @@ def test_the_same_elements_in_every_subtask_are_repeated(tmp_path: Path) -> None
     assert not unions(tmp_path, "a", "a", "a")[0].repeated  # one of each subtask's own
     assert not unions(tmp_path, "abc", "abc", "abcd")[0].repeated
     assert not unions(tmp_path, "abc")[0].repeated
+
+
+def test_elements_that_lie_far_apart_are_read_without_what_lies_between(tmp_path: Path) -> None:
+    """As a forged handle may have it: a span over these elements would have a terabyte."""
+    streams, files = [], [("/nowhere/_metadata", Pin(9))]
+    for subtask in range(2):
+        path = tmp_path / str(subtask)
+        with path.open("wb") as file:
+            file.write(b"aa")
+            file.seek(FAR)
+            file.write(b"bb")
+        files.append((str(path), Pin(FAR + 2, mtime_ns=path.stat().st_mtime_ns)))
+        elements = (Extent(subtask + 1, 0, 2), Extent(subtask + 1, FAR, 2))
+        state = ElementState("offsets", DistributionMode.UNION, elements)
+        streams.append(ElementStream(subtask, Extent(subtask + 1, 0, FAR + 2), (state,), b"", None))
+    lists = operator("lists", 2, elements=tuple(streams))
+    (one,) = union_lists(replace(snapshot(lists), files=tuple(files)), lists, 6)
+    assert one.repeated
 
 
 def test_an_empty_one_is_not_worth_a_word(tmp_path: Path) -> None:

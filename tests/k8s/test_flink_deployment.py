@@ -23,6 +23,8 @@ from support.flink_operator import FlinkNamespace, flink_namespace
 from support.helm import CHART, helm
 from support.needs import need, need_kubernetes
 
+pytestmark = pytest.mark.slow
+
 MAXIMUM = "pipeline.max-parallelism"
 JOB = {"jarURI": "local:///job.jar", "parallelism": 2, "upgradeMode": "last-state", "state": "running", "args": ["a"]}
 OPTIONS = {MAXIMUM: "128", "state.savepoints.dir": "s3://bucket/savepoints"}

@@ -3,26 +3,48 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from k8s.savepoints import JOB, download
 from oracle.harness import Flink
 from rescale.storage.store import open_store
-from support.cluster import Namespace, wait_for
-from support.helm import CHART, helm
+from support.cluster import S3_AUTHORITY, S3_TLS, Namespace, wait_for
+from support.helm import CHART, KUBERNETES_VERSION, PLATFORM, helm
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 
 
-def ended(space: Namespace) -> dict[str, str] | None:
-    """The conditions of the Job, when it has ended."""
-    (job,) = space.get("jobs")
+def jobs(space: Namespace, release: str) -> set[str]:
+    """The names of a release's Jobs."""
+    return {job["metadata"]["name"] for job in space.get("jobs", "--selector", f"app.kubernetes.io/instance={release}")}
+
+
+def ended(space: Namespace, release: str = "") -> dict[str, str] | None:
+    """The conditions of the only Job (of a release), when it has ended."""
+    (job,) = space.get("jobs", *(["--selector", f"app.kubernetes.io/instance={release}"] if release else []))
     conditions = {
         one["type"]: one.get("reason", "") for one in job["status"].get("conditions", ()) if one["status"] == "True"
     }
     return conditions if conditions.keys() & {"Complete", "Failed"} else None
+
+
+def words_of(run: dict[str, Any]) -> list[str]:
+    """The values of a run, as Helm's options."""
+    return [word for name, value in run.items() for word in ("--set", f"run.{name}={value}")]
+
+
+def is_kept(space: Namespace, pod: str) -> bool:
+    """Whether the cluster refuses to evict a pod, for its budget."""
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": space.name}}
+    path = f"/api/v1/namespaces/{space.name}/pods/{pod}/eviction?dryRun=All"
+    words = ["kubectl", "create", "--raw", path, "--filename", "-"]
+    done = subprocess.run(words, input=json.dumps(eviction), capture_output=True, text=True, check=False)
+    return "disruption budget" in done.stderr
 
 
 def test_a_run_loses_an_executor_and_its_driver_and_publishes(
@@ -30,11 +52,16 @@ def test_a_run_loses_an_executor_and_its_driver_and_publishes(
 ) -> None:
     target = f"{savepoint}-as-a-job"
     run = {"source": savepoint, "target": target, "parallelism": 3, "maxParallelism": 1000}
-    space.install("rescale-once", *(word for name, value in run.items() for word in ("--set", f"run.{name}={value}")))
+    kept = ("--set", "driver.disruptionBudget=true", "--set", "networkPolicy.enabled=true")
+    space.install("rescale-once", *words_of(run), *kept)
     executor = wait_for(lambda: next(iter(space.running("executor")), None), "an executor")
     (driver,) = space.running("driver")
-    owners = space.pods("executor")[executor]["metadata"]["ownerReferences"]
-    assert [owner["name"] for owner in owners] == [driver]
+    pod = space.pods("executor")[executor]
+    assert [owner["name"] for owner in pod["metadata"]["ownerReferences"]] == [driver]
+    (container,) = pod["spec"]["containers"]
+    assert container["resources"]["requests"]["ephemeral-storage"] == "1Gi"
+    assert "_SPARK_AUTH_SECRET" in {variable["name"] for variable in container["env"]}
+    wait_for(lambda: is_kept(space, driver), "the budget to be counted")
     space.kubectl("delete", "pod", executor, "--grace-period=0", "--force")
     wait_for(lambda: space.running("executor").keys() - {executor}, "another executor")
     space.kubectl("delete", "pod", driver, "--grace-period=0", "--force")
@@ -51,13 +78,52 @@ def test_a_run_loses_an_executor_and_its_driver_and_publishes(
 
 def test_what_another_try_cannot_mend_is_tried_once(space: Namespace, savepoint: str) -> None:
     run = {"source": f"{savepoint}-that-is-not-there", "target": f"{savepoint}-never"}
-    space.install("rescale-wrong", *(word for name, value in run.items() for word in ("--set", f"run.{name}={value}")))
+    space.install("rescale-wrong", *words_of(run))
     assert wait_for(lambda: ended(space), "the end of the Job") == {
         "FailureTarget": "PodFailurePolicy",
         "Failed": "PodFailurePolicy",
     }
     (driver,) = space.pods("driver")
     assert "there is no snapshot" in space.kubectl("logs", driver)
+
+
+def test_a_run_without_room_or_without_a_secret_says_so_and_an_upgrade_runs_it(
+    space: Namespace, savepoint: str
+) -> None:
+    """With a user that the cluster picked, and a store whose certificate is of a private authority, at that."""
+    run = {"source": savepoint, "target": f"{savepoint}-with-room", "parallelism": 2}
+    keyless = {"source": savepoint, "target": f"{savepoint}-never"}
+    space.install("rescale-keyless", *words_of(keyless), "--set", "s3.secret=nobodys")
+    user = "security.pod.runAsUser=1000650000,security.pod.runAsGroup=0,security.pod.fsGroup=1000650000"
+    store = f"s3.endpoint={S3_TLS},caBundle.configMap={S3_AUTHORITY}"
+    words = (*words_of(run), "--set", user, "--set", store)
+    space.install("rescale-large", *words, "--set", "executors.cpuRequest=64")
+    wait_for(lambda: "no executor has started for" in space.log("driver", "rescale-large"), "words about the room")
+    assert "its pod asks for 64 cores" in space.log("driver", "rescale-large")
+    assert "has not accepted any resources" in space.log("driver", "rescale-large"), "as Spark says it"
+    (before,) = jobs(space, "rescale-large")
+    space.install("rescale-large", *words)
+    wait_for(lambda: jobs(space, "rescale-large") and before not in jobs(space, "rescale-large"), "another Job")
+    assert "Complete" in wait_for(lambda: ended(space, "rescale-large"), "the end of the Job")
+    assert open_store(run["target"]).stat(f"{run['target']}/_metadata") is not None
+    assert "Failed" in wait_for(lambda: ended(space, "rescale-keyless"), "the end of the run without a Secret")
+    told = space.log("driver", "rescale-keyless", "secret")
+    assert "there is no Secret nobodys in this namespace" in told
+    for release in ("rescale-large", "rescale-keyless"):
+        space.uninstall(release)
+
+
+def test_the_api_server_takes_all_that_platforms_ask_for(space: Namespace) -> None:
+    ways = [word for way in ("all-in-one", "one-run") for word in ("--values", str(CHART / f"ways/{way}.yaml"))]
+    here = ("--namespace", space.name, "--kube-version", KUBERNETES_VERSION)
+    done = helm("template", "clicks", str(CHART), *here, *ways, "--values", str(PLATFORM))
+    assert done.returncode == 0, done.stderr
+    # A pod takes accounts and priority classes that are there; Jobs and Deployments have the same ones as templates.
+    manifests = [one for one in yaml.safe_load_all(done.stdout) if one and one["kind"] != "Pod"]
+    words = ("apply", "--dry-run=server", "--validate=strict", "--filename", "-")
+    taken = space.kubectl(*words, stdin=yaml.safe_dump_all(manifests))
+    for kind in ("job.batch", "networkpolicy.networking.k8s.io", "poddisruptionbudget.policy", "deployment.apps"):
+        assert f"{kind}/clicks-rescale-" in taken
 
 
 def test_helm_test_looks_into_a_savepoint_and_rescales_it_with_an_executor(space: Namespace, savepoint: str) -> None:

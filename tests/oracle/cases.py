@@ -20,7 +20,7 @@ class Case:
     it. Flink restores the result on backend `onto`, at parallelism `restored` if that is not `after`. If `then` is set,
     we rescale the result again to it (and to `max_then`), before Flink sees it. With `claim`, Flink owns the result and
     must delete it. If `refused` is set, there must be no result, and the refusal says this. `said` is what to call the
-    job's parameters.
+    job's parameters. Those that are `quick` stand for the others where there is little time.
     """
 
     job: Job
@@ -36,6 +36,7 @@ class Case:
     claim: bool = False
     refused: str | None = None
     said: str = ""
+    quick: bool = False
 
     @property
     def name(self) -> str:
@@ -101,9 +102,9 @@ COMPRESSED = {"compression": True}
 CASES = (
     # Parallelism, with max parallelism and kind of snapshot.
     Case(everything(4), 1),
-    Case(everything(4, 10), 3, "native"),
-    Case(everything(4, 129).with_(**ROCKSDB), 6, onto="rocksdb"),
-    Case(everything(4, 1000).with_(**COMPRESSED), 7, "checkpoint"),
+    Case(everything(4, 10), 3, "native", quick=True),
+    Case(everything(4, 129).with_(**ROCKSDB), 6, onto="rocksdb", quick=True),
+    Case(everything(4, 1000).with_(**COMPRESSED), 7, "checkpoint", quick=True),
     Case(everything(1, None), 5),
     Case(everything(1, 32768).with_(**ROCKSDB), 5),
     Case(everything(3, 32768, keys=30), 2, "native"),
@@ -120,10 +121,10 @@ CASES = (
     Case(everything(4, 10, keys=1).with_(**ROCKSDB), 6),
     Case(everything(4, 128, keys=0), 3),
     Case(everything(3, 129, keys=0).with_(**COMPRESSED), 2, "checkpoint"),
-    Case(everything(4, 128, lazy=1).with_(**ROCKSDB), 3, onto="rocksdb"),
+    Case(everything(4, 128, lazy=1).with_(**ROCKSDB), 3, onto="rocksdb", quick=True),
     Case(everything(4, 1000, lazy=1, keys=5).with_(**ROCKSDB, **COMPRESSED), 7),
     # The operators' own framing.
-    Case(everything(4, 128, raw_keyed=1, raw_operator=1), 6),
+    Case(everything(4, 128, raw_keyed=1, raw_operator=1), 6, quick=True),
     Case(everything(3, 1000, raw_keyed=1).with_(**ROCKSDB), 2),
     Case(everything(4, 129, raw_keyed=1, raw_operator=1).with_(**COMPRESSED), 1, "native"),
     Case(everything(7, 10, raw_operator=1), 3, "checkpoint"),
@@ -136,24 +137,24 @@ CASES = (
     ),
     # Graphs.
     Case(graph("clicks", 4), 6, onto="rocksdb"),
-    Case(graph("windows", 4).with_(**ROCKSDB), 3, onto="rocksdb"),
+    Case(graph("windows", 4).with_(**ROCKSDB), 3, onto="rocksdb", quick=True),
     Case(graph("windows", 3).with_(**COMPRESSED), 7, "native"),
     Case(graph("sql", 4), 3),
     Case(graph("sql", 3).with_(**ROCKSDB), 6, onto="rocksdb"),
-    Case(graph("splits", 4), 6),
+    Case(graph("splits", 4), 6, quick=True),
     Case(graph("splits", 4), 1, "checkpoint"),
     Case(graph("async", 4), 3, "native"),
     Case(graph("cep", 3).with_(**ROCKSDB), 2),
     Case(graph("cep", 4), 7, "checkpoint", onto="hashmap"),
     Case(graph("finished", 4), 6),
     Case(graph("finished", 3, partially=1), 3),
-    Case(graph("finished", 3, partially=1), 2, refused="finished"),
+    Case(graph("finished", 3, partially=1), 2, refused="finished", quick=True),
     # What follows.
     Case(everything(4, raw_keyed=1, raw_operator=1), 6, restored=3),
     Case(everything(3, 1000).with_(**COMPRESSED), 7, "native", restored=4),
     Case(everything(4, lazy=1).with_(**ROCKSDB), 7, then=3, onto="rocksdb"),
     Case(everything(4, 129).with_(**COMPRESSED), 3, "checkpoint", then=5),
     Case(everything(4, None, raw_keyed=1, raw_operator=1), 3, claim=True),
-    Case(everything(3).with_(**ROCKSDB), 6, onto="rocksdb", claim=True),
+    Case(everything(3).with_(**ROCKSDB), 6, onto="rocksdb", claim=True, quick=True),
     Case(graph("windows", 4), 3, "checkpoint", claim=True),
 )

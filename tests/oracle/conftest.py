@@ -9,6 +9,7 @@ import pytest
 from oracle.distribution import LINES
 from oracle.harness import Flink
 from support.needs import need
+from support.slow import slow
 
 
 @pytest.fixture(scope="session")
@@ -25,8 +26,8 @@ def flink_2() -> Iterator[Flink]:
         yield flink
 
 
-@pytest.fixture(params=["flink_1_20", "flink_2"])
+@pytest.fixture(params=[slow("flink_1_20"), "flink_2"])
 def flink(request: pytest.FixtureRequest) -> Flink:
-    """Each release line in turn."""
+    """Each release line in turn; that there is an older one, quick tests show that ask for it."""
     running: Flink = request.getfixturevalue(request.param)
     return running

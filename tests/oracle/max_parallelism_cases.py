@@ -10,12 +10,12 @@ from oracle.key_types import FOLDED_KEYS, HASHED_KEYS, UNKNOWN_KEYS, keyed
 
 MAX_PARALLELISM_CASES = (
     # The numbers, with parallelism, backends and compression.
-    Case(everything(4, raw_operator=1), 6, max_after=1000, onto="rocksdb"),
+    Case(everything(4, raw_operator=1), 6, max_after=1000, onto="rocksdb", quick=True),
     Case(everything(3).with_(**ROCKSDB, **COMPRESSED), 3, max_after=1000),
     Case(everything(3, None), 5, max_after=1000),
     Case(everything(4).with_(**ROCKSDB), 4, max_after=256, onto="rocksdb"),
     Case(everything(3).with_(**COMPRESSED), 7, max_after=256),
-    Case(everything(4, raw_operator=1), 3, max_after=64, onto="rocksdb"),
+    Case(everything(4, raw_operator=1), 3, max_after=64, onto="rocksdb", quick=True),
     Case(everything(3, 1000).with_(**ROCKSDB), 6, max_after=128),
     Case(everything(4, 1000).with_(**COMPRESSED), 4, max_after=128),
     Case(everything(4, 10), 6, max_after=97),
@@ -35,9 +35,9 @@ MAX_PARALLELISM_CASES = (
     Case(keyed(3, 128, "Long", "String"), 4, max_exceptions_after={"by String": 1000}, onto="rocksdb"),
     # Graphs.
     Case(graph("clicks", 4), 6, max_after=1000, onto="rocksdb"),
-    Case(graph("windows", 4).with_(**ROCKSDB), 3, max_after=1000),
+    Case(graph("windows", 4).with_(**ROCKSDB), 3, max_after=1000, quick=True),
     Case(graph("windows", 3).with_(**COMPRESSED), 5, max_after=64, onto="rocksdb"),
-    Case(graph("sql", 4, many_fields=1), 3, max_after=256),
+    Case(graph("sql", 4, many_fields=1), 3, max_after=256, quick=True),
     Case(graph("sql", 3).with_(**ROCKSDB), 4, max_after=129, onto="rocksdb"),
     Case(graph("splits", 4), 6, max_after=1000),
     Case(graph("cep", 3).with_(**ROCKSDB), 2, max_after=256),
@@ -46,7 +46,7 @@ MAX_PARALLELISM_CASES = (
     # Types of keys.
     Case(keyed(3, 128, *HASHED_KEYS), 2, max_after=1000, said="all types"),
     Case(keyed(2, 128, *HASHED_KEYS, *FOLDED_KEYS, *UNKNOWN_KEYS), 3, max_after=64, said="all types"),
-    Case(keyed(3, 128, *FOLDED_KEYS), 2, max_after=1000, said="POJOs"),
+    Case(keyed(3, 128, *FOLDED_KEYS), 2, max_after=1000, said="POJOs", quick=True),
     Case(
         keyed(3, 128, "BinaryRowData", "Nested rows", "Nested tuples", "String").with_(**ROCKSDB),
         3,

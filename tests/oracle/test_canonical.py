@@ -13,9 +13,11 @@ from oracle.cases import COMPRESSED, ROCKSDB, everything, graph
 from oracle.harness import Flink, Job
 from oracle.key_types import FOLDED_KEYS, keyed
 from oracle.test_copies import HEAP_TIMERS, INCREMENTAL, MERGING
+from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_published
 from support import snapshots
-from support.pipeline import execute, plan_rescale, without_spark
+from support.pipeline import execute, plan_rescale
+from support.slow import slow, slow_but
 
 ON_HEAP = {"state.backend.rocksdb.timer-service.factory": "HEAP"}
 INLINE = {
@@ -31,7 +33,7 @@ class Case:
     """The last snapshot of `kinds` that `job` takes becomes canonical and is restored `onto` a backend.
 
     `job` goes on from a snapshot of kind `first`, if that is set: of itself at parallelism `before`, or in claim mode
-    of itself as it is.
+    of itself as it is. Those that are `quick` stand for the others where there is little time.
     """
 
     what: str
@@ -44,6 +46,7 @@ class Case:
     restored_options: dict[str, str] | None = None
     first: str = ""
     before: int | None = None
+    quick: bool = False
 
     @property
     def source(self) -> Job:
@@ -56,14 +59,14 @@ class Case:
 
 
 CASES = (
-    Case("native", everything(4), {}, ("native",), 3, 256, "hashmap"),
+    Case("native", everything(4), {}, ("native",), 3, 256, "hashmap", quick=True),
     Case("native incremental", everything(3, 1000, keys=40), INCREMENTAL, ("native",), 5, 64, "rocksdb"),
     Case("native of POJOs", keyed(3, 128, *FOLDED_KEYS), {}, ("native",), 2, 1000, "hashmap"),
     Case("full checkpoint", everything(3).with_(**COMPRESSED), {}, ("checkpoint",), 8, 64, "hashmap"),
     Case("incremental checkpoint", everything(4, 129, lazy=1), INCREMENTAL, ("checkpoint",), 2, 256, "rocksdb"),
     Case("incremental checkpoint", graph("windows", 3), INCREMENTAL, ("checkpoint",), 8, 1000, "hashmap"),
     Case("third incremental checkpoint", graph("churn", 2, waves=2), INCREMENTAL, CHANGING, 3, 1000, "rocksdb"),
-    Case("timers on the heap", graph("churn", 2, waves=2), ON_HEAP, CHANGING, 5, 256, "rocksdb"),
+    Case("timers on the heap", graph("churn", 2, waves=2), ON_HEAP, CHANGING, 5, 256, "rocksdb", quick=True),
     Case("timers on the heap", everything(3), HEAP_TIMERS, ("checkpoint",), 2, 64, "rocksdb", ON_HEAP),
     Case("timers on the heap", graph("windows", 2), HEAP_TIMERS, ("checkpoint",), 3, 1000, "hashmap"),
     Case("rescaled", graph("windows", 3), INCREMENTAL, ("native",), 8, 64, "rocksdb", first="native", before=2),
@@ -89,11 +92,11 @@ CASES = (
         first="checkpoint",
     ),
     Case("inline", everything(2), INLINE, ("checkpoint",), 3, 64, "hashmap"),
-    Case("merged files", everything(3), MERGING, ("checkpoint",), 8, 1000, "rocksdb"),
+    Case("merged files", everything(3), MERGING, ("checkpoint",), 8, 1000, "rocksdb", quick=True),
 )
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", slow_but(lambda case: case.quick, CASES), ids=lambda case: case.name)
 def test_flink_goes_on_from_canonical_state(flink: Flink, tmp_path: Path, case: Case) -> None:
     first = case.source.with_(parallelism=case.before or case.source.parallelism)
     restored = flink.snapshot(first, tmp_path / "first", case.first) if case.first else None
@@ -111,9 +114,8 @@ def test_flink_goes_on_from_canonical_state(flink: Flink, tmp_path: Path, case: 
         format="canonical",
     )
     execute(plan)
-    with without_spark():
-        seen = validate_published(str(source), str(target), [str(tmp_path / "first")], [], None)  # type: ignore[arg-type]
-        assert seen["verdict"] == "complete"
+    seen = validate_published(str(source), str(target), [str(tmp_path / "first")], [], Loop())
+    assert seen["verdict"] == "complete"
     shutil.rmtree(tmp_path / "source")
     shutil.rmtree(tmp_path / "first", ignore_errors=True)
     job = case.job.with_(
@@ -127,7 +129,7 @@ def test_flink_goes_on_from_canonical_state(flink: Flink, tmp_path: Path, case: 
     assert verdict.compared["results"] > 0 or case.job.scenario == "churn", verdict
 
 
-@pytest.mark.parametrize("name", ["full-checkpoint", "full-heap-timers", "full-windows"])
+@pytest.mark.parametrize("name", ["full-heap-timers", slow("full-checkpoint"), slow("full-windows")])
 def test_flink_goes_on_from_a_full_checkpoint_of_an_old_release(flink: Flink, tmp_path: Path, name: str) -> None:
     """Before 1.16 they had canonical key groups, and timers that were on the heap a second time."""
     target = tmp_path / "target"

@@ -12,6 +12,7 @@ from oracle.harness import Flink
 from oracle.max_parallelism_cases import MAX_PARALLELISM_CASES
 from rescale.errors import UnsupportedError
 from support.pipeline import rescale_snapshot
+from support.slow import slow_but
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -20,7 +21,9 @@ def digests(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-@pytest.mark.parametrize("case", [*CASES, *MAX_PARALLELISM_CASES], ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case", slow_but(lambda case: case.quick, [*CASES, *MAX_PARALLELISM_CASES]), ids=lambda case: case.name
+)
 def test_flink_finds_everything_again(flink: Flink, tmp_path: Path, case: Case) -> None:
     source = flink.snapshot(case.job, tmp_path / "source", case.kind)
     before = digests(source)

@@ -15,6 +15,7 @@ from oracle.harness import Flink, Job
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from support.s3 import S3Server
+from support.slow import slow
 
 EVERYTHING = Job("everything", parallelism=4, parameters={"seed": 8}, max_parallelism=128)
 RAW = EVERYTHING.with_(parameters={"seed": 8, "raw_keyed": 1, "raw_operator": 1})
@@ -32,7 +33,7 @@ def rescale(*words: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("job", "kind", "after"),
-    [(EVERYTHING, "canonical", 3), (RAW, "native", 6), (LAZY, "canonical", 7)],
+    [slow(EVERYTHING, "canonical", 3), slow(RAW, "native", 6), (LAZY, "canonical", 7)],
     ids=["canonical", "heap with raw state", "other headers, compressed"],
 )
 def test_a_run_on_local_files(flink: Flink, tmp_path: Path, job: Job, kind: str, after: int) -> None:
@@ -51,6 +52,7 @@ def test_a_run_on_local_files(flink: Flink, tmp_path: Path, job: Job, kind: str,
     assert certificate["candidate_sha256"] == outcome["metadata_sha256"] == stored["candidate_sha256"]
 
 
+@pytest.mark.slow
 def test_a_run_to_another_max_parallelism(flink_1_20: Flink, tmp_path: Path) -> None:
     source = str(flink_1_20.snapshot(LAZY, tmp_path / "source"))
     target = str(tmp_path / "target")
@@ -65,6 +67,7 @@ def test_a_run_to_another_max_parallelism(flink_1_20: Flink, tmp_path: Path) -> 
     assert certificate["operators"] == stored["operators"]
 
 
+@pytest.mark.slow
 def test_a_run_from_files_to_s3(flink_1_20: Flink, s3: S3Server, tmp_path: Path) -> None:
     bucket = f"cli-{uuid.uuid4().hex[:12]}"
     s3.create_bucket(bucket)

@@ -10,13 +10,15 @@ import pytest
 from oracle.cases import ROCKSDB, everything, graph
 from oracle.harness import Flink, Job
 from support.pipeline import rescale_snapshot
+from support.slow import slow_but
 
 INCREMENTAL = {"state.backend.incremental": "true", "execution.checkpointing.incremental": "true"}
 MERGING = {**INCREMENTAL, "execution.checkpointing.file-merging.enabled": "true"}
 HEAP_TIMERS = {**INCREMENTAL, "state.backend.rocksdb.timer-service.factory": "HEAP"}
 CHANGELOG = {"state.changelog.enabled": "true", "state.backend.changelog.enabled": "true"}
 
-COPIES = (
+Copy = tuple[str, Job, dict[str, str], str, int]
+COPIES: tuple[Copy, ...] = (
     ("native", everything(4), {}, "native", 4),
     ("native incremental", everything(3, 1000, keys=40), INCREMENTAL, "native", 5),
     ("checkpoint", everything(3), {}, "checkpoint", 3),
@@ -26,14 +28,17 @@ COPIES = (
     ("heap timers", everything(3), HEAP_TIMERS, "checkpoint", 4),
     ("changelog", everything(3), CHANGELOG, "native", 3),
 )
+QUICK = ("native incremental", "merged files")
 
 
 @pytest.mark.parametrize(
-    ("job", "kind", "restored"),
-    [(job.with_(**ROCKSDB, configuration=options), kind, restored) for _, job, options, kind, restored in COPIES],
-    ids=[f"{what}-{job.parallelism}to{restored}" for what, job, _, _, restored in COPIES],
+    "case",
+    slow_but(lambda case: case[0] in QUICK, COPIES),
+    ids=lambda case: f"{case[0]}-{case[1].parallelism}to{case[4]}",
 )
-def test_flink_goes_on_from_a_copy(flink: Flink, tmp_path: Path, job: Job, kind: str, restored: int) -> None:
+def test_flink_goes_on_from_a_copy(flink: Flink, tmp_path: Path, case: Copy) -> None:
+    _, plain, configuration, kind, restored = case
+    job = plain.with_(**ROCKSDB, configuration=configuration)
     source = flink.snapshot(job, tmp_path / "source", kind)
     rescale_snapshot(str(source), str(tmp_path / "target"))
     shutil.rmtree(tmp_path / "source")

@@ -11,16 +11,20 @@ from oracle.harness import Flink, Job
 from rescale.snapshot.opening import open_snapshot
 from support.diffing import diff
 from support.pipeline import rescale_snapshot
+from support.slow import slow_but
 
 
 @pytest.mark.parametrize(
     "job",
-    [
-        everything(3),
-        everything(3, lazy=1).with_(**ROCKSDB, **COMPRESSED),
-        graph("windows", 3).with_(**ROCKSDB),
-        graph("clicks", 3),
-    ],
+    slow_but(
+        lambda job: "lazy" in job.parameters,
+        [
+            everything(3),
+            everything(3, lazy=1).with_(**ROCKSDB, **COMPRESSED),
+            graph("windows", 3).with_(**ROCKSDB),
+            graph("clicks", 3),
+        ],
+    ),
     ids=lambda job: f"{job.scenario}-{job.backend}",
 )
 def test_what_flink_takes_of_the_restored_job_is_equal(flink: Flink, tmp_path: Path, job: Job) -> None:

@@ -10,8 +10,10 @@ import pytest
 
 from fixtures.table import FIXTURES as TABLE
 from oracle.harness import Flink, Job
+from support.slow import slow, slow_but
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
+QUICK = ("1.15.4-clicks", "1.20-canonical-rocksdb", "2-rocksdb-native", "2-heap-native")
 
 
 def documents() -> list[Any]:
@@ -20,12 +22,13 @@ def documents() -> list[Any]:
     for path in sorted(FIXTURES.glob("*/expected.json")):
         document = json.loads(path.read_text(encoding="utf-8"))
         if document["directory_prefix"] is None and document["job"]["scenario"] != "jam":
-            found.append(pytest.param(path.parent, document, id=path.parent.name))
-    return found
+            found.append((path.parent, document))
+    return slow_but(lambda one: one[0].name in QUICK, found)
 
 
-@pytest.mark.parametrize(("folder", "document"), documents())
-def test_restores(request: pytest.FixtureRequest, folder: Path, document: dict[str, Any]) -> None:
+@pytest.mark.parametrize("fixture", documents(), ids=lambda fixture: fixture[0].name)
+def test_restores(request: pytest.FixtureRequest, fixture: tuple[Path, dict[str, Any]]) -> None:
+    folder, document = fixture
     line = "flink_1_20" if document["flink"].startswith("1.") else "flink_2"
     flink: Flink = request.getfixturevalue(line)
     job = Job(**document["job"])
@@ -36,12 +39,12 @@ def test_restores(request: pytest.FixtureRequest, folder: Path, document: dict[s
     assert verdict.ok, verdict
 
 
-def test_newer_releases_read_older_snapshots(flink_2: Flink) -> None:
-    for name in ("1.15.4-clicks", "1.17.2-clicks", "1.20-clicks", "2.0.1-clicks"):
-        document = json.loads((FIXTURES / name / "expected.json").read_text(encoding="utf-8"))
-        job = Job(**document["job"])
-        verdict = flink_2.restore(FIXTURES / name / "snapshot", job, job.with_(parallelism=3, backend="rocksdb"))
-        assert verdict.ok, verdict
+@pytest.mark.parametrize("name", ["1.15.4-clicks", *map(slow, ("1.17.2-clicks", "1.20-clicks", "2.0.1-clicks"))])
+def test_newer_releases_read_older_snapshots(flink_2: Flink, name: str) -> None:
+    document = json.loads((FIXTURES / name / "expected.json").read_text(encoding="utf-8"))
+    job = Job(**document["job"])
+    verdict = flink_2.restore(FIXTURES / name / "snapshot", job, job.with_(parallelism=3, backend="rocksdb"))
+    assert verdict.ok, verdict
 
 
 def test_the_table_is_what_is_committed() -> None:

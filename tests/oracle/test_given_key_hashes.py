@@ -10,6 +10,7 @@ from oracle.harness import Flink
 from oracle.key_types import keyed
 from rescale.errors import IntegrityError, RequestError
 from support.pipeline import rescale_snapshot, shared_spark
+from support.slow import slow
 
 ADDRESS = "POJO by Objects.hash"
 SECRET = "POJO beyond guessing"
@@ -47,20 +48,26 @@ def test_a_given_formula_is_taken(flink: Flink, tmp_path: Path) -> None:
     assert verdict.ok, verdict
 
 
-@pytest.mark.parametrize("given", ["objects-hash(number,area,town)", "lombok(area,number,town)", "record(town)"])
-def test_a_wrong_formula_is_found_out(flink_1_20: Flink, tmp_path: Path, given: str) -> None:
-    source = str(flink_1_20.snapshot(keyed(2, 128, ADDRESS), tmp_path / "source"))
+@pytest.fixture(scope="module")
+def addresses(flink_1_20: Flink, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A savepoint of a job that is keyed by addresses."""
+    return str(flink_1_20.snapshot(keyed(2, 128, ADDRESS), tmp_path_factory.mktemp("addresses")))
+
+
+@pytest.mark.parametrize(
+    "given", ["objects-hash(number,area,town)", slow("lombok(area,number,town)"), slow("record(town)")]
+)
+def test_a_wrong_formula_is_found_out(addresses: str, tmp_path: Path, given: str) -> None:
     with pytest.raises(IntegrityError, match="key group"):
-        rescale_snapshot(source, str(tmp_path / "target"), max_parallelism=["1000"], key_hash=[given])
+        rescale_snapshot(addresses, str(tmp_path / "target"), max_parallelism=["1000"], key_hash=[given])
     assert not (tmp_path / "target" / "_metadata").exists()
 
 
 @pytest.mark.parametrize("given", ["objects-hash(area,town,street)", "objects-hash(area)(town)", "java", "my hash"])
-def test_what_is_no_hash_for_the_keys_is_refused_by_the_plan(flink_1_20: Flink, tmp_path: Path, given: str) -> None:
-    source = str(flink_1_20.snapshot(keyed(2, 128, ADDRESS), tmp_path / "source"))
+def test_what_is_no_hash_for_the_keys_is_refused_by_the_plan(addresses: str, tmp_path: Path, given: str) -> None:
     with pytest.raises(RequestError):
-        rescale_snapshot(source, str(tmp_path / "target"), max_parallelism=["1000"], key_hash=[given])
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["source"]
+        rescale_snapshot(addresses, str(tmp_path / "target"), max_parallelism=["1000"], key_hash=[given])
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +75,7 @@ def module(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A module with functions of the user's, installed where Spark runs."""
     path = tmp_path_factory.mktemp("modules") / "hashes_of_ours.py"
     path.write_text(FUNCTIONS)
-    shared_spark().addPyFile(str(path))
+    shared_spark().context.addPyFile(str(path))
     return path.stem
 
 

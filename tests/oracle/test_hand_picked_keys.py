@@ -7,16 +7,19 @@ from pathlib import Path
 import pytest
 
 from oracle.harness import Flink, Job
-from rescale.flink.virtual_keys import virtual_keys
-from rescale.insight.databases import looked_through
+from rescale.flink.smallest_keys import virtual_keys
 from rescale.insight.hand_picked_keys import hand_picked_keys
-from rescale.planning.shape import Shape
+from rescale.insight.measured_databases import looked_through
+from rescale.planning.operator_shapes import Shape
 from rescale.snapshot.opening import open_snapshot
+from support.slow import slow
 
 PICKED = Job("picked", 5, {"seed": 3}, max_parallelism=128)
 
 
-@pytest.mark.parametrize(("backend", "kind"), [("rocksdb", "canonical"), ("hashmap", "native"), ("rocksdb", "native")])
+@pytest.mark.parametrize(
+    ("backend", "kind"), [slow("rocksdb", "canonical"), slow("hashmap", "native"), ("rocksdb", "native")]
+)
 def test_keys_that_stand_for_subtasks(flink: Flink, tmp_path: Path, backend: str, kind: str) -> None:
     snapshot = looked_through(open_snapshot(str(flink.snapshot(PICKED.with_(backend=backend), tmp_path, kind))))
     (operator,) = [operator for operator in snapshot.operators if operator.keyed or operator.databases]

@@ -8,6 +8,7 @@ import pytest
 
 from oracle.harness import Flink, FlinkError, Job, Verdict
 from oracle.key_types import FOLDED_KEYS, HASHED_KEYS, UNKNOWN_KEYS, keyed
+from support.slow import slow
 
 EVERYTHING = Job("everything", 4, {"seed": 3}, exceptions={"lists": 3}, max_parallelism=128)
 RAW = EVERYTHING.with_(parameters={"seed": 3, "raw_keyed": 1, "raw_operator": 1})
@@ -18,8 +19,8 @@ def found_everything(verdict: Verdict) -> bool:
     return verdict.ok and all(verdict.compared.values())
 
 
-@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
-@pytest.mark.parametrize("kind", ["canonical", "native", "checkpoint"])
+@pytest.mark.parametrize("backend", [slow("hashmap"), "rocksdb"])
+@pytest.mark.parametrize("kind", ["canonical", slow("native"), slow("checkpoint")])
 def test_flinks_own_rescaling_passes(flink: Flink, tmp_path: Path, backend: str, kind: str) -> None:
     job = RAW.with_(backend=backend)
     path = flink.snapshot(job, tmp_path, kind)
@@ -30,7 +31,7 @@ def test_flinks_own_rescaling_passes(flink: Flink, tmp_path: Path, backend: str,
         assert found_everything(verdict), verdict
 
 
-@pytest.mark.parametrize("keys", [0, 1])
+@pytest.mark.parametrize("keys", [0, slow(1)])
 def test_few_keys_are_no_difference(flink: Flink, tmp_path: Path, keys: int) -> None:
     job = EVERYTHING.with_(parameters={"seed": 3, "keys": keys}, max_parallelism=None)
     verdict = flink.restore(flink.snapshot(job, tmp_path), job, job.with_(parallelism=3))
@@ -38,7 +39,7 @@ def test_few_keys_are_no_difference(flink: Flink, tmp_path: Path, keys: int) -> 
     assert verdict.compared["results"] > 0
 
 
-@pytest.mark.parametrize("scenario", ["clicks", "windows", "sql", "splits", "async", "cep", "finished"])
+@pytest.mark.parametrize("scenario", ["clicks", *map(slow, ("windows", "sql", "splits", "async", "cep", "finished"))])
 def test_other_graphs_survive_flinks_own_rescaling(flink: Flink, tmp_path: Path, scenario: str) -> None:
     job = Job(scenario, 4, {"seed": 5}, max_parallelism=128)
     verdict = flink.restore(flink.snapshot(job, tmp_path), job, job.with_(parallelism=3, backend="rocksdb"))
@@ -46,6 +47,7 @@ def test_other_graphs_survive_flinks_own_rescaling(flink: Flink, tmp_path: Path,
     assert verdict.compared["results"] > 0
 
 
+@pytest.mark.slow
 def test_jobs_keyed_by_any_type_survive_flinks_own_rescaling(flink: Flink, tmp_path: Path) -> None:
     job = keyed(2, 128, *HASHED_KEYS, *FOLDED_KEYS, *UNKNOWN_KEYS)
     verdict = flink.restore(flink.snapshot(job, tmp_path), job, job.with_(parallelism=1))

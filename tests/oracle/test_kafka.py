@@ -24,6 +24,7 @@ from support.kafka_broker import running_broker
 from support.kafka_topics import late_partition, records, totals
 from support.needs import need
 from support.pipeline import rescale_snapshot
+from support.slow import slow
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +56,9 @@ def offsets_of(path: Path) -> KafkaOffsets:
 @pytest.mark.parametrize(
     ("line", "scenario", "kind", "seed"),
     [
-        ("kafka_1_20", "kafka.NewSource", KafkaKind.SOURCE, 1),
+        slow("kafka_1_20", "kafka.NewSource", KafkaKind.SOURCE, 1),
         ("kafka_2", "kafka.NewSource", KafkaKind.SOURCE, 2),
-        ("kafka_1_20", "kafka.OldConsumer", KafkaKind.CONSUMER, 3),
+        slow("kafka_1_20", "kafka.OldConsumer", KafkaKind.CONSUMER, 3),
     ],
 )
 def test_every_record_is_read_once(
@@ -90,6 +91,7 @@ def test_every_record_is_read_once(
     assert {str(position.partition): position.next for position in offsets_of(taken.path).held} == totals(seed, 3)
 
 
+@pytest.mark.slow
 def test_what_stop_with_savepoint_makes_of_the_old_consumer(kafka_1_20: Flink, broker: str, tmp_path: Path) -> None:
     job = Job("kafka.OldConsumer", 2, {"seed": 4}, max_parallelism=128, configuration={"kafka": broker})
     taken = kafka_1_20.collect(job, tmp_path / "first", len(records(4, 0)), kinds=["stop"])
@@ -103,7 +105,7 @@ def test_what_stop_with_savepoint_makes_of_the_old_consumer(kafka_1_20: Flink, b
     assert sorted(kafka_1_20.collect(again, tmp_path / "again", len(everything), restored=target).results) == everything
 
 
-@pytest.mark.parametrize(("line", "seed"), [("kafka_1_20", 5), ("kafka_2", 6)])
+@pytest.mark.parametrize(("line", "seed"), [slow("kafka_1_20", 5), slow("kafka_2", 6)])
 def test_a_source_of_several_clusters_is_moved_and_said_not_to_be_read(
     request: pytest.FixtureRequest, broker: str, tmp_path: Path, line: str, seed: int
 ) -> None:

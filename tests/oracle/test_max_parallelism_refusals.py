@@ -20,6 +20,7 @@ from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.snapshot.opening import open_snapshot
 from support.pipeline import rescale_snapshot
+from support.slow import slow
 
 BY_LONG = keyed(2, 128, "Long")
 """A key is eight bytes, and hashes to both halves of them."""
@@ -89,13 +90,13 @@ def key_group_of(flink: Flink, key: bytes) -> int:
     ("job", "kind", "shape", "error", "says"),
     [
         (everything(3), "native", {"max_parallelism": ["1000"]}, UnsupportedError, "--type canonical"),
-        (everything(3), "checkpoint", {"max_parallelism": ["64"]}, UnsupportedError, "--type canonical"),
+        slow(everything(3), "checkpoint", {"max_parallelism": ["64"]}, UnsupportedError, "--type canonical"),
         (BY_LONG.with_(**ROCKSDB), "native", {"max_parallelism": ["256"]}, UnsupportedError, "--format canonical"),
         (everything(3, raw_keyed=1), "canonical", {"max_parallelism": ["1000"]}, UnsupportedError, "raw keyed"),
-        (everything(3, raw_keyed=1), "canonical", {"max_parallelism": ["64"]}, UnsupportedError, "raw keyed"),
+        slow(everything(3, raw_keyed=1), "canonical", {"max_parallelism": ["64"]}, UnsupportedError, "raw keyed"),
         (graph("windows", 3), "canonical", {"max_parallelism": ["256", "all=256"]}, RequestError, "one subtask"),
-        (everything(3), "canonical", {"max_parallelism": ["2"]}, RequestError, "at most 2"),
-        (
+        slow(everything(3), "canonical", {"max_parallelism": ["2"]}, RequestError, "at most 2"),
+        slow(
             everything(3),
             "canonical",
             {"parallelism": ["65"], "max_parallelism": ["64"]},
@@ -103,7 +104,7 @@ def key_group_of(flink: Flink, key: bytes) -> int:
             "at most 64",
         ),
         *(
-            (keyed(2, 128, name), "canonical", {"max_parallelism": ["1000"]}, UnsupportedError, "divides the old")
+            slow(keyed(2, 128, name), "canonical", {"max_parallelism": ["1000"]}, UnsupportedError, "divides the old")
             for name in UNKNOWN_KEYS
         ),
     ],
@@ -124,7 +125,7 @@ def test_the_plan_refuses(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["source"]
 
 
-@pytest.mark.parametrize("maximum", ["1000", "64"])
+@pytest.mark.parametrize("maximum", ["1000", slow("64")])
 def test_a_flipped_bit_in_a_key_is_found(flink: Flink, tmp_path: Path, maximum: str) -> None:
     source = flink.snapshot(BY_LONG, tmp_path / "source")
     record = next(records(source))
@@ -136,7 +137,7 @@ def test_a_flipped_bit_in_a_key_is_found(flink: Flink, tmp_path: Path, maximum: 
     assert not (tmp_path / "target" / "_metadata").exists()
 
 
-@pytest.mark.parametrize("maximum", ["1000", "64"])
+@pytest.mark.parametrize("maximum", [slow("1000"), "64"])
 def test_records_in_foreign_key_groups_are_found(flink: Flink, tmp_path: Path, maximum: str) -> None:
     source = flink.snapshot(BY_LONG, tmp_path / "source")
     first, second = next(records(source)), list(records(source))[-1]
@@ -159,6 +160,7 @@ def _assert_names(error: IntegrityError, flink: Flink, record: Record) -> None:
     assert str(error.found) == f"key group {key_group_of(flink, record.key)}"
 
 
+@pytest.mark.slow
 def test_the_process_ends_with_4_and_publishes_nothing(flink_1_20: Flink, tmp_path: Path) -> None:
     source = flink_1_20.snapshot(BY_LONG, tmp_path / "source")
     record = next(records(source))

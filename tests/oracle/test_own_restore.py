@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from oracle.harness import Flink, Job
-from rescale.insight.databases import looked_through
 from rescale.insight.flink_restore import SubtaskRestore, flink_restore
+from rescale.insight.measured_databases import looked_through
 from rescale.snapshot.opening import open_snapshot
+from support.slow import slow
 
 CHURN = Job("churn", 4, {"seed": 3, "keys": 300}, max_parallelism=128, backend="rocksdb")
 INGEST = {"state.backend.rocksdb.use-ingest-db-restore-mode": "true"}
@@ -63,7 +64,7 @@ def restored(flink: Flink, path: Path, source: Job, job: Job) -> str:
         return log.read().decode()
 
 
-@pytest.mark.parametrize(("parallelism", "others"), [(4, (8, 6, 2)), (3, (4,))])
+@pytest.mark.parametrize(("parallelism", "others"), [slow(4, (8, 6, 2)), (3, (4,))])
 def test_flink_downloads_opens_cuts_and_copies_as_foretold(
     flink: Flink, tmp_path: Path, parallelism: int, others: tuple[int, ...]
 ) -> None:

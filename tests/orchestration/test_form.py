@@ -9,7 +9,14 @@ from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.exceptions import ParamValidationError
 
 from rescale.errors import RequestError
-from rescale.orchestration.form import refuse_unknown_fields, request_of, rescale_form
+from rescale.orchestration.form import (
+    refuse_silent_copy,
+    refuse_unknown_fields,
+    request_of,
+    rescale_form,
+    stripped,
+    understood,
+)
 from rescale.orchestration.key_functions import ALLOWED_MODULES
 from rescale.planning.request import Format, make_request, parse_uids
 
@@ -23,8 +30,48 @@ def filled(**values: Any) -> dict[str, Any]:
     return dict(params.validate())
 
 
-def test_an_empty_form_asks_for_a_copy_of_the_same_shape() -> None:
+def test_places_alone_are_a_request() -> None:
     assert request_of(filled(**_PLACES)) == make_request("s3://bucket/save", "/mnt/rescaled")
+
+
+@pytest.mark.parametrize(
+    ("values", "asked"),
+    [
+        ({"parallelism": "6"}, True),
+        ({"parallelism": 6}, True),
+        ({"max_parallelism": " 256 "}, True),
+        ({"operators": {"visits": {"parallelism": 3}}}, True),
+        ({"format": "canonical"}, True),
+        ({"same_shape": True}, True),
+        ({}, False),
+        ({"parallelism": " ", "operators": {}}, False),
+        ({"same_shape": True, "parallelism": 6}, False),
+    ],
+    ids=str,
+)
+def test_a_copy_must_be_asked_for_by_its_name(values: dict[str, Any], asked: bool) -> None:
+    params = stripped(filled(**_PLACES, **values))
+    if asked:
+        refuse_silent_copy(params)
+    else:
+        with pytest.raises(RequestError, match="the form asks for") as caught:
+            refuse_silent_copy(params)
+        assert "Same shape: a self-contained copy" in str(caught.value.advice)
+
+
+def test_spaces_around_values_do_no_harm() -> None:
+    given = {"parallelism": "6", "operators": {"visits": {"parallelism": 3}}, "allowed_prefixes": ["/shared"]}
+    spaced = {"parallelism": " 6 ", "operators": {" visits ": {"parallelism": 3}}, "allowed_prefixes": [" /shared "]}
+    places = {"source": " s3://bucket/save ", "target": " /mnt/rescaled"}
+    assert request_of(filled(**places, **spaced)) == request_of(filled(**_PLACES, **given))
+    assert stripped(filled(**_PLACES, connection=" s3 "))["connection"] == "s3"
+
+
+def test_what_was_understood_is_told_in_a_sentence() -> None:
+    params = filled(**_PLACES, parallelism="6", operators={"visits": {"max_parallelism": 512}})
+    assert understood(request_of(params)) == (
+        "asked for: parallelism 6, max parallelism as it is, max parallelism 512 for visits; format keep"
+    )
 
 
 def test_every_field_arrives_in_the_request() -> None:
@@ -71,7 +118,11 @@ def test_empty_lines_are_no_values() -> None:
         {"target": "rescaled"},
         {"parallelism": 0},
         {"parallelism": 32769},
-        {"parallelism": "6"},
+        {"parallelism": "abc"},
+        {"parallelism": "7e2"},
+        {"parallelism": "0"},
+        {"parallelism": "-1"},
+        {"parallelism": True},
         {"parallelism": 1.5},
         {"operators": "visits=3"},
         {"operators": {"visits": 3}},

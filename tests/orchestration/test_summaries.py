@@ -12,7 +12,9 @@ from rescale.orchestration.summaries import LIMIT, certificate_summary, plan_sum
 from rescale.planning.planner import make_plan
 from rescale.planning.request import make_request
 from rescale.report.inspection import inspection
+from rescale.report.planned import plan_summary as detailed_summary
 from rescale.snapshot.model import Operator, Snapshot
+from rescale.target.places import places_of
 from support.synthetic import element_stream, operator, own_stream, snapshot
 
 OPERATORS = 50
@@ -35,10 +37,10 @@ def test_fifty_operators_fit(label: str) -> None:
     plan = make_plan(source, make_request("/source", "/target", ["7"]))
     documents = [
         snapshot_summary(source, inspection(source)),
-        plan_summary(plan, published=False),
+        plan_summary(plan, detailed_summary(plan, source), published=False),
         certificate_summary(
             {"verdict": "complete", "bytes": 1, "candidate_sha256": "0" * 64, "operators": [{}] * OPERATORS},
-            plan.places.certificate,
+            places_of(plan).certificate,
         ),
     ]
     assert LIMIT == 8192
@@ -49,13 +51,23 @@ def test_fifty_operators_fit(label: str) -> None:
 def test_the_largest_operators_come_first() -> None:
     source = large("operator")
     largest = snapshot_summary(source, inspection(source))["largest_operators"]
-    sizes = [line["bytes"] for line in largest]
+    sizes = [line["bytes_in_source"] for line in largest]
     assert sizes == sorted((one.bytes for one in source.operators), reverse=True)[:10]
 
 
 def test_a_plan_says_where_it_lies_and_what_changes() -> None:
     source = snapshot(operator("a"), operator("b"), operator("global", 1, 1))
     plan = make_plan(source, make_request("/source", "/target", ["a=3"]))
-    summary = plan_summary(plan, published=True)
-    assert (summary["plan"], summary["published"]) == (plan.places.plan, True)
+    shown = detailed_summary(plan, source)
+    summary = plan_summary(plan, shown, published=True)
+    assert (summary["plan"], summary["published"]) == (places_of(plan).plan, True)
     assert (summary["operators"], summary["operators_changed"]) == (3, 1)
+
+
+def test_evenness_is_that_of_the_log() -> None:
+    source = large("operator")
+    plan = make_plan(source, make_request("/source", "/target", ["7"]))
+    shown = detailed_summary(plan, source)
+    told = {one["label"]: [round(one["evenness"], 2), round(one["new_evenness"], 2)] for one in shown["operators"]}
+    for line in plan_summary(plan, shown, published=False)["largest_operators"]:
+        assert line["worst_by_mean"] == told[line["operator"]]

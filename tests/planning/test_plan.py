@@ -9,10 +9,14 @@ from pathlib import Path
 import pytest
 
 from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import DistributionMode
-from rescale.planning.plan import FORMAT, META_STREAM, NewStream, Piece, Plan, Slot, plan_from_json, plan_to_json
+from rescale.flink.slot import Slot
+from rescale.planning.new_streams import META_STREAM, CopiedFile, TranslatedKeyGroups
+from rescale.planning.pieces import Piece
+from rescale.planning.plan import FORMAT, Plan, plan_from_json, plan_to_json
 from rescale.planning.planner import make_plan
 from rescale.planning.request import make_request
 from rescale.snapshot.opening import open_snapshot
@@ -102,7 +106,7 @@ def test_a_copy_of_databases_is_of_one_piece(name: str) -> None:
         assert [(d.subtask, d.first_key_group, d.key_groups) for d in planned.databases] == [
             (d.subtask, d.key_groups.first, len(d.key_groups)) for d in source.databases
         ]
-        copied = {(s.subtask, s.local_name): s.pieces for s in planned.streams if s.local_name}
+        copied = {(s.subtask, s.local_name): s.pieces for s in planned.streams if isinstance(s, CopiedFile)}
         for database in source.databases:
             for local_name, extent in ((META_STREAM, database.header_extent), *database.files):
                 assert copied.pop((database.subtask, local_name)) == ((*extent, None),)
@@ -151,10 +155,15 @@ def test_what_the_user_should_know_is_said() -> None:
 
 
 def test_sizes_of_a_stream_come_from_its_pieces() -> None:
-    keyed = NewStream(Slot.KEYED, 0, (Piece(None, 0, 5), Piece(1, 0, 30)), False, key_groups=(10, -1, 0, 20))
-    assert (keyed.size, keyed.header_size, keyed.rewritten, keyed.checked) == (35, 5, False, False)
-    translated = replace(keyed, pieces=(Piece(1, 0, 35, 0),))
-    assert translated.rewritten
+    keyed = TranslatedKeyGroups(
+        subtask=0,
+        pieces=(Piece(None, 0, 5), Piece(1, 0, 30, 0)),
+        inline=False,
+        first_key_group=7,
+        key_groups=(10, -1, 0, 20),
+        compressed=False,
+    )
+    assert (keyed.size, keyed.header_size, keyed.covers) == (35, 5, KeyGroupRange(7, 10))
     source = snapshot(operator("lists", 1, elements=(element_stream(0, {"l": (DistributionMode.UNION, 3)}, b"head"),)))
     (stream,) = make_plan(source, make_request("/source", "/target")).operators[0].streams
     assert (stream.size, stream.header_size) == (34, 4)

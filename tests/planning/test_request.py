@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from rescale.errors import RequestError
-from rescale.flink.operator_id import operator_id_of_uid
-from rescale.planning.request import make_request, parse_key_hashes, parse_numbers, read_uids
+from rescale.planning.request import make_request, parse_key_hashes, parse_numbers
 
 
 def test_places_get_their_one_spelling() -> None:
@@ -72,27 +71,6 @@ def test_a_word_that_is_no_hash_of_keys_is_named(word: str) -> None:
 def test_nothing_is_said_twice(words: list[str], whose: str) -> None:
     with pytest.raises(RequestError, match=f"parallelism of {whose} is given twice"):
         parse_numbers(words, "parallelism")
-
-
-def test_the_list_of_uids_has_uids_and_names_of_ids(tmp_path: Path) -> None:
-    path = tmp_path / "uids"
-    path.write_text(f"# comment\n\ncounts\n{'0A' * 16}  the sink # of old\n{'0b' * 16}\nwith space\n", "utf-8")
-    assert read_uids(str(path)) == (
-        (operator_id_of_uid("counts"), "counts"),
-        ("0a" * 16, "the sink"),
-        (operator_id_of_uid("0b" * 16), "0b" * 16),
-        (operator_id_of_uid("with space"), "with space"),
-    )
-
-
-@pytest.mark.parametrize("content", [None, b"\xff\xfe"])
-def test_a_list_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | None) -> None:
-    path = tmp_path / "uids"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(RequestError, match="list of uids cannot be read") as caught:
-        read_uids(str(path))
-    assert caught.value.path == str(path)
 
 
 @pytest.mark.parametrize("target", ["s3://bucket", "s3://bucket/", "/"])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rescale.execution.diff.found import Amount, Difference, OperatorDiff, Shape, SnapshotDiff, StateDiff
+from rescale.execution.diff.found import Amount, Difference, ListedShape, OperatorDiff, SnapshotDiff, StateDiff
 from rescale.report.difference import difference_text
 
-SHAPES = (Shape(2, 128), Shape(3, 1000))
+SHAPES = (ListedShape(2, 128), ListedShape(3, 1000))
 
 
 def text(*operators: OperatorDiff) -> str:

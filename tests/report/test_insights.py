@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.insight.hand_picked_keys import HandPickedKeys, PickedKey
 from rescale.insight.insight import Insight, plan_insight, snapshot_insight
@@ -12,9 +13,12 @@ from rescale.planning.planner import make_plan
 from rescale.planning.request import make_request
 from rescale.report.insights import insight_document, restores_table, sentences, shapes_table
 from rescale.snapshot.model import Snapshot
+from support.snapshot_bytes import keyed_header, keyed_state
 from support.synthetic import database, keyed_stream, operator, own_stream, snapshot
 
-NOTHING = Insight((), (), (), ())
+HEADER = read_keyed_header(keyed_header(keyed_state("sum")), "")
+
+NOTHING = Insight((), (), (), (), ())
 
 PICKED = HandPickedKeys(
     "id", "deal", 4, 6, 128, (PickedKey("7", 3, 0, 0), PickedKey("9", 40, 1, 0)), 0.09, False, (1, 2), (0,), "int",
@@ -51,10 +55,23 @@ def test_what_does_not_divide_and_what_is_hot() -> None:
     taken = snapshot(operator("counts", 4, 10, keyed=streams))
     (loss, hot) = of_snapshot(taken)
     assert "4 does not divide 10; 2 subtasks would own 3 key groups and the others 2, so 17% of" in loss
-    assert "Even are 2 and 5 (recommended: 5)" in loss
+    assert "As many key groups each have 2 and 5 subtasks (recommended: 5, with worst ÷ mean 4.32 of bytes)" in loss
+    assert "or take max parallelism 60, a multiple of 4 with many divisors" in loss
     assert "hot key groups, which no parallelism can spread: 7 (85%)" in hot
     table = shapes_table(insight_document(snapshot_insight(taken)))
     assert table.rows[0][2:] == ("2 or 5", "60")
+
+
+def test_of_a_few_keys_nothing_is_said_but_that() -> None:
+    few = tuple(keyed_stream(i, {32 * i: 1000}, Framing.CANONICAL, first=32 * i, last=32 * i + 31) for i in range(4))
+    many = tuple(own_stream(i, 4, 128, Framing.CANONICAL) for i in range(4))
+    document = insight_document(
+        snapshot_insight(snapshot(operator("few", 4, keyed=few), operator("many", 4, keyed=many)))
+    )
+    assert [row[0] for row in shapes_table(document).rows] == ["many"]
+    assert sentences(document) == [
+        "few: about 4 keys, so few that how evenly they lie is chance and says nothing yet about a shape"
+    ]
 
 
 def test_keys_picked_by_hand() -> None:
@@ -76,6 +93,23 @@ def test_a_union_list_that_grows_and_one_that_is_large() -> None:
     assert said(replace(NOTHING, unions=(replace(union, repeated=False),))) == []
     large = replace(union, repeated=False, bytes_at_restore=1 << 30)
     assert "a union list" in said(replace(NOTHING, unions=(large,)))[0]
+
+
+def test_the_document_has_the_bytes_of_every_key_group() -> None:
+    streams = tuple(
+        keyed_stream(
+            i, dict.fromkeys(range(4 * i, 4 * i + 4), 10 + i), Framing.CANONICAL, HEADER, first=4 * i, last=4 * i + 3
+        )
+        for i in range(2)
+    )
+    taken = snapshot(operator("counts", 2, 8, keyed=streams), operator("lists", 2))
+    (before,) = insight_document(snapshot_insight(taken))["key_groups"]
+    assert (before["label"], before["before"], before["exact"]) == ("counts", [10] * 4 + [11] * 4, True)
+    assert before["after"] is before["after_exact"] is None
+    for maximum, after, exact in (("8", before["before"], True), ("4", [21] * 4, False)):
+        plan = make_plan(taken, make_request("/source", "/target", max_parallelism=[maximum]))
+        (moved,) = insight_document(plan_insight(plan, taken))["key_groups"]
+        assert (moved["before"], moved["after"], moved["after_exact"]) == (before["before"], after, exact)
 
 
 def test_a_job_without_keyed_state_has_no_tables() -> None:

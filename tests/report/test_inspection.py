@@ -50,14 +50,14 @@ def test_the_text_has_every_operator_and_every_state(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "kind", "written_by"),
     [
-        ("2-canonical-rocksdb", "canonical savepoint (canonical keyed state)", "Flink 2.1 or newer"),
+        ("2-canonical-rocksdb", "canonical savepoint (canonical keyed state)", "Flink 2.1 to 2.3"),
         ("2.0.1-clicks", "canonical savepoint (canonical keyed state)", "Flink 2.0"),
         ("1.20-heap-native", "native savepoint (heap keyed state)", "Flink 1.18 to 1.20"),
         ("1.17.2-clicks", "canonical savepoint (canonical keyed state)", "Flink 1.16 or 1.17"),
         ("1.15.4-clicks", "savepoint (canonical keyed state)", "Flink 1.11 to 1.15"),
         ("1.20-rocksdb-native", "native savepoint (RocksDB keyed state)", "Flink 1.18 to 1.20"),
-        ("2-heap-checkpoint", "checkpoint (heap keyed state)", "Flink 2.1 or newer"),
-        ("2-source", "canonical savepoint (no keyed state)", "Flink 2.1 or newer"),
+        ("2-heap-checkpoint", "checkpoint (heap keyed state)", "Flink 2.1 to 2.3"),
+        ("2-source", "canonical savepoint (no keyed state)", "Flink 2.1 to 2.3"),
     ],
 )
 def test_it_says_what_kind_of_snapshot_and_who_wrote_it(name: str, kind: str, written_by: str) -> None:

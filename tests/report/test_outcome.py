@@ -7,7 +7,8 @@ import pytest
 from rescale.planning.planner import make_plan
 from rescale.planning.request import make_request
 from rescale.report.outcome import certificate_text, outcome, outcome_text
-from rescale.target.publish import Published
+from rescale.target.places import places_of
+from rescale.target.publication import Published
 from support.readme import fields
 from support.snapshots import directory, opened
 
@@ -21,7 +22,7 @@ def test_the_outcome_says_where_and_how_to_start(already: bool, said: str) -> No
     assert document["metadata_sha256"] == "ab" * 32
     text = outcome_text(document)
     assert text.splitlines()[0].startswith(f"/target {said}: ")
-    assert plan.places.certificate in text
+    assert places_of(plan).certificate in text
     assert document["start"] in text
 
 
@@ -37,9 +38,9 @@ def test_the_certificate_has_a_row_for_each_operator() -> None:
         "records": None,
     }
     text = certificate_text({"verdict": "complete", "bytes": 1234, "operators": [proof]})
-    assert text.startswith("complete: 1 operator, 1.23 KB compared")
+    assert text.startswith("complete: 1 operator, 1.23 kB compared")
     row = text.splitlines()[-1].split()
-    assert row == ["counts", "3", "128", "7", "0", "1.23", "KB", "0123456789ab"]
+    assert row == ["counts", "3", "128", "7", "0", "1.23", "kB", "0123456789ab"]
 
 
 def test_the_certificate_tells_of_records_how_their_keys_hash() -> None:

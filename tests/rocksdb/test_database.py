@@ -9,15 +9,15 @@ import pytest
 
 from rescale.errors import SnapshotError, StoreError, UnsupportedError
 from rescale.flink.key_groups import KeyGroupRange
-from rescale.rocksdb.assembly import SourceDatabase
+from rescale.rocksdb.assembled_database import SourceDatabase
 from rescale.rocksdb.compaction import StoredDatabase, compacted_database
-from rescale.rocksdb.database import opened_database, translated
+from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.directory import DatabaseDirectory, fetched_database
-from rescale.rocksdb.files import DatabaseFile
-from rescale.rocksdb.inventory import take_inventory
 from rescale.rocksdb.log_framing import read_log
+from rescale.rocksdb.open_database import error_of_message, opened_database
 from rescale.rocksdb.sst.block_writer import write_handle
 from rescale.rocksdb.sst.footer import FOOTER_SIZE, read_footer
+from rescale.rocksdb.stored_files import StoredFile
 from support.databases import Rows, Stored, databases, read_file, read_rows
 from support.manifests import log, text
 from support.rocksdb_writer import written
@@ -25,11 +25,11 @@ from support.rocksdb_writer import written
 ALL = KeyGroupRange(0, 127)
 
 
-def rows_of(stored: Stored, files: list[DatabaseFile], scratch: Path) -> Rows:
+def rows_of(stored: Stored, files: list[StoredFile], scratch: Path) -> Rows:
     return read_rows(files, stored.states, stored.key_groups, stored.max_parallelism, scratch)
 
 
-def with_damage(stored: Stored, name: str, data: bytes) -> list[DatabaseFile]:
+def with_damage(stored: Stored, name: str, data: bytes) -> list[StoredFile]:
     return [replace(file, uri=f"s3://bucket/{name}", data=data) if file.name == name else file for file in stored.files]
 
 
@@ -73,7 +73,7 @@ def test_a_damaged_length_does_not_end_the_process(which: str, number: int, tmp_
     with pytest.raises(SnapshotError, match="outside its file") as caught:
         rows_of(stored, damaged, tmp_path)
     assert caught.value.path == f"s3://bucket/{table.name}"
-    manifest = take_inventory(damaged, read_file, stored.states)
+    manifest = checked_manifest(damaged, read_file, stored.states)
     source = StoredDatabase(SourceDatabase("", manifest, stored.key_groups), {file.name: file for file in damaged})
     with (
         pytest.raises(SnapshotError, match="outside its file"),
@@ -153,8 +153,8 @@ def test_a_name_that_rocksdb_does_not_find(tmp_path: Path) -> None:
 )
 def test_what_rocksdb_says(message: str, kind: type[Exception], name: str, tmp_path: Path) -> None:
     names = ("CURRENT", "MANIFEST-000004", "000010.sst")
-    directory = DatabaseDirectory(tmp_path, tuple(DatabaseFile(name, f"s3://bucket/{name}", 1) for name in names))
-    error = translated(message.format(tmp_path), directory)
+    directory = DatabaseDirectory(tmp_path, tuple(StoredFile(name, f"s3://bucket/{name}", 1) for name in names))
+    error = error_of_message(message.format(tmp_path), directory)
     assert type(error) is kind
     assert error.path == f"s3://bucket/{name}"
     assert str(tmp_path) not in str(error)

@@ -13,7 +13,7 @@ import pytest
 from rescale.errors import RescaleError, SnapshotError, StoreError
 from rescale.rocksdb import directory
 from rescale.rocksdb.directory import fetched_database
-from rescale.rocksdb.files import DatabaseFile
+from rescale.rocksdb.stored_files import StoredFile
 from rescale.storage.contract import Pin
 from rescale.storage.store import open_store
 from support.databases import Stored, databases, read_file, read_rows
@@ -32,7 +32,7 @@ def scratch(tmp_path: Path) -> Path:
     return folder
 
 
-def rows_of(stored: Stored, files: list[DatabaseFile], scratch: Path) -> Any:
+def rows_of(stored: Stored, files: list[StoredFile], scratch: Path) -> Any:
     rows = read_rows(files, stored.states, stored.key_groups, stored.max_parallelism, scratch)
     assert list(scratch.iterdir()) == []
     return rows
@@ -62,9 +62,9 @@ def test_segments_and_bytes_of_handles(stored: Stored, scratch: Path, tmp_path: 
     for i, file in enumerate(stored.files):
         data = read_file(file)
         if i % 3 == 0:
-            files.append(DatabaseFile(file.name, "_metadata", len(data), data=data))
+            files.append(StoredFile(file.name, "_metadata", len(data), data=data))
         else:
-            files.append(DatabaseFile(file.name, str(merged), len(data), start=len(content)))
+            files.append(StoredFile(file.name, str(merged), len(data), start=len(content)))
             content += data
     merged.write_bytes(content + b"more")
     assert rows_of(stored, files, scratch) == rows_of(stored, list(stored.files), scratch)
@@ -104,7 +104,7 @@ def test_local_files_that_have_changed_or_are_gone(stored: Stored, scratch: Path
 def test_a_linked_file_that_changes_meanwhile(tmp_path: Path, scratch: Path) -> None:
     path = tmp_path / "CURRENT"
     path.write_bytes(b"MANIFEST-000004\n")
-    file = DatabaseFile("CURRENT", str(path), 16, pin=open_store(str(path)).stat(str(path)))
+    file = StoredFile("CURRENT", str(path), 16, pin=open_store(str(path)).stat(str(path)))
     block = fetched_database([file], scratch)
     there = block.__enter__()
     path.write_bytes(b"MANIFEST-000005\n")

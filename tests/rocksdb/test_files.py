@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from rescale.errors import SnapshotError, UnsupportedError
-from rescale.rocksdb.files import DatabaseFile, needed_files, newest
+from rescale.rocksdb.stored_files import StoredFile, needed_files, newest
 
 LISTED = ["000010.sst", "1234567.sst", "MANIFEST-000004", "OPTIONS-000017", "CURRENT", "IDENTITY"]
 
 
-def files(*names: str, length: int = 1) -> list[DatabaseFile]:
-    return [DatabaseFile(name, f"s3://bucket/{name}", length) for name in names]
+def files(*names: str, length: int = 1) -> list[StoredFile]:
+    return [StoredFile(name, f"s3://bucket/{name}", length) for name in names]
 
 
 def test_what_flink_stores_is_needed() -> None:

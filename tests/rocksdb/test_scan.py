@@ -16,7 +16,7 @@ from rescale.errors import UnsupportedError
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed import records
 from rescale.rocksdb import scan
-from rescale.rocksdb.inventory import take_inventory
+from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.manifest import ColumnFamily
 from support.databases import Rows, canonical_rows, databases, read_file, read_rows, with_canonical
 from support.rocksdb_writer import MERGE, Writer, written
@@ -38,7 +38,7 @@ def families(name: str) -> list[ColumnFamily]:
     return [
         family
         for database in databases(name)
-        for family in take_inventory(database.files, read_file, database.states).column_families
+        for family in checked_manifest(database.files, read_file, database.states).column_families
     ]
 
 
@@ -122,7 +122,7 @@ def test_more_levels_than_usual(tmp_path: Path) -> None:
         writer.put("state", b"\1key", b"value")
         writer.compact("state")
         files = writer.checkpoint(tmp_path / "checkpoint")
-        (family,) = (family for family in take_inventory(files, read_file, ["state"]).column_families if family.id)
+        (family,) = (family for family in checked_manifest(files, read_file, ["state"]).column_families if family.id)
         assert family.files[0].level == 8
         assert read_rows(files, ["state"], ALL, 128, tmp_path) == of_model(writer)
 

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from rescale.errors import IntegrityError, SnapshotError, StoreError
 from rescale.flink.key_groups import KeyGroupRange
-from rescale.rocksdb.files import CURRENT
-from rescale.rocksdb.inventory import take_inventory
+from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.manifest_writer import write_current, write_manifest
 from rescale.rocksdb.new_database import NewTable, manifest_of
 from rescale.rocksdb.scan import RowReader
 from rescale.rocksdb.sorted_runs import SortedRuns
-from rescale.rocksdb.sst.table import Table
+from rescale.rocksdb.sst.table import SstTable
+from rescale.rocksdb.stored_files import CURRENT
 from rescale.rocksdb.table_writer import Rows, TableWriter, WrittenTable, sorted_order
 from support.assembled import Part, check, check_our_reading, go_on
 from support.databases import read_file
@@ -80,7 +80,7 @@ def test_files_are_cut_and_say_what_they_hold(tmp_path: Path) -> None:
     found: list[tuple[bytes, bytes]] = []
     for table in tables:
         data = table.path.read_bytes()
-        opened = Table(lambda start, size, data=data: data[start : start + size], len(data), table.path.name)
+        opened = SstTable(lambda start, size, data=data: data[start : start + size], len(data), table.path.name)
         some = [(row.key, row.value) for _, block in opened.index() for row in opened.rows(block)]
         assert (len(data), len(some)) == (table.size, table.rows)
         assert (opened.needs_flink_2, opened.properties.global_sequence) == (False, 0)
@@ -133,7 +133,7 @@ def test_both_families_open_a_database_of_new_files(libraries: dict[str, FlinksR
                 (path / file.name).write_bytes(table.path.read_bytes())
         (path / "MANIFEST-000004").write_bytes(write_manifest(manifest, ""))
         (path / CURRENT).write_bytes(write_current("MANIFEST-000004"))
-        assert take_inventory(listed(path), read_file, list(states)) == manifest
+        assert checked_manifest(listed(path), read_file, list(states)) == manifest
         part = Part(path, KeyGroupRange(0, 127), tuple(states), {state: dict(pairs) for state, pairs in states.items()})
         check_our_reading(part, 128, tmp_path)
         check(library, part)

@@ -2,7 +2,8 @@
 
 Airflow imports this as `airflow_local_settings`. In the run `fails-T-…` the task T fails: where it acts on Flink, when
 it has done so, else before it begins. The steps of such runs work in the worker's process, without Spark. In a run
-`lingers-…` the small tasks, at their first try, have done their work a while before they end.
+`waits-T-…` they do so too, and the task T waits at its first try before it begins. In a run `lingers-…` the small
+tasks, at their first try, have done their work a while before they end.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowFailException
 
 _LINGERING_SECONDS = 30
+_WAITING_SECONDS = 300
 _SMALL = ("inspect", "plan", "publish")
 
 _ACT = ("take_savepoint", "hand_over")
@@ -28,7 +30,9 @@ def task_policy(task: BaseOperator) -> None:
 
 def _before(context: Context) -> None:
     task_id, run_id = context["ti"].task_id, context["ti"].run_id
-    if not run_id.startswith("fails-"):
+    if run_id.startswith(f"waits-{task_id}-") and context["ti"].try_number == 1:
+        time.sleep(_WAITING_SECONDS)
+    if not run_id.startswith(("fails-", "waits-")):
         return
     if task_id not in _ACT:
         _fail_if_asked(context)
@@ -48,10 +52,9 @@ def _fail_if_asked(context: Context) -> None:
         raise AirflowFailException("this was asked for")
 
 
-def _run_step(step: Any, _: str, arguments: Sequence[str]) -> dict[str, Any]:
-    from rescale.target.claim import load_plan
-    from support.pipeline import OneProcess, without_spark
+def _run_step(step: Any, _: str, arguments: Sequence[str], *__: Any) -> dict[str, Any]:
+    from rescale.execution.loop import Loop
+    from rescale.target.documents import load_plan
     from support.warm import STEPS
 
-    with without_spark():
-        return STEPS[step](load_plan(arguments[1]), OneProcess(1))
+    return STEPS[step](load_plan(arguments[1]), Loop(1))

@@ -8,16 +8,19 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
 from rescale.demo.airflow_home import CONNECTION_ID, DAG_ID, USER, AirflowHome
 from support.watching import Watch
 
-PATIENCE_SECONDS = 200
+PATIENCE_SECONDS = 400
 
 _ENDED = ("success", "failed")
+_REQUEST_SECONDS = 120
+"""A busy machine keeps people waiting."""
+
 SECONDS_TO_READ = 5
 """A task that goes on before the scheduler has seen its worker leave is taken for lost by it, and asks again."""
 
@@ -26,27 +29,38 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class AirflowServer:
-    """`secret` is what the connection's password is; `watch` sees all processes."""
+    """`secret` is what the connection's password is; `watch` sees all processes; `user` is who asks."""
 
     home: AirflowHome
     watch: Watch
     secret: str
+    user: str = USER
+
+    def as_user(self, name: str) -> AirflowServer:
+        """The same server, to somebody else."""
+        return replace(self, user=name)
 
     @cached_property
     def _token(self) -> str:
-        login = {"username": USER, "password": self.home.password}
+        login = {"username": self.user, "password": self.home.password}
         return str(self._ask("POST", "/auth/token", login, {})[1]["access_token"])
 
     def api(self, method: str, path: str, document: Any = None) -> tuple[int, Any]:
         """Status and document of an answer."""
         return self._ask(method, f"/api/v2{path}", document, {"Authorization": f"Bearer {self._token}"})
 
+    def ui(self, path: str) -> Any:
+        """What the pages themselves ask for."""
+        status, document = self._ask("GET", f"/ui{path}", None, {"Authorization": f"Bearer {self._token}"})
+        assert status == 200, document
+        return document
+
     def _ask(self, method: str, path: str, document: Any, headers: dict[str, str]) -> tuple[int, Any]:
         data = None if document is None else json.dumps(document).encode()
         headers = {**headers, "Content-Type": "application/json"}
         try:
             request = urllib.request.Request(self.home.url + path, data, headers, method=method)
-            with urllib.request.urlopen(request, timeout=30) as answer:
+            with urllib.request.urlopen(request, timeout=_REQUEST_SECONDS) as answer:
                 return answer.status, json.load(answer)
         except urllib.error.HTTPError as error:
             return error.code, json.load(error)
@@ -108,6 +122,16 @@ class Run:
     def cancel(self) -> None:
         assert self.airflow.api("PATCH", self._path, {"state": "failed"})[0] == 200
 
+    def clear(self, **which: Any) -> None:
+        """Has its tasks done again, all of them or `which`."""
+        status, told = self.airflow.api("POST", f"{self._path}/clear", {"dry_run": False, **which})
+        assert status == 200, told
+
+    def mark(self, task_id: str, state: str) -> None:
+        """Gives a task another state, as a person may."""
+        status, told = self.airflow.api("PATCH", f"{self._path}/taskInstances/{task_id}", {"new_state": state})
+        assert status == 200, told
+
     def task(self, task_id: str) -> dict[str, Any]:
         """The task instance: `state`, `try_number`, `pid` and so on."""
         document: dict[str, Any] = self._get(f"/taskInstances/{task_id}")
@@ -132,12 +156,19 @@ class Run:
         document: dict[str, Any] = self._get(f"/taskInstances/{task_id}/-1/hitlDetails")
         return document
 
+    def by(self, name: str) -> Run:
+        """The same run, to somebody else."""
+        return replace(self, airflow=self.airflow.as_user(name))
+
     def answer(self, option: str, task_id: str = "approve") -> None:
         """Like a person, a while after the question."""
         time.sleep(SECONDS_TO_READ)
-        document = {"chosen_options": [option], "params_input": {}}
-        status, told = self.airflow.api("PATCH", f"{self._path}/taskInstances/{task_id}/-1/hitlDetails", document)
+        status, told = self.try_to_answer(option, task_id)
         assert status == 200, told
+
+    def try_to_answer(self, option: str, task_id: str = "approve") -> tuple[int, Any]:
+        document = {"chosen_options": [option], "params_input": {}}
+        return self.airflow.api("PATCH", f"{self._path}/taskInstances/{task_id}/-1/hitlDetails", document)
 
     def log(self, task_id: str, attempt: int = 1) -> list[dict[str, Any]]:
         """The lines of a task's log, each with its `event` and, where it has one, its `level`."""

@@ -11,9 +11,9 @@ from typing import Any
 
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.flink.keyed.records import prefix_size
-from rescale.rocksdb.assembly import AssembledDatabase, SourceDatabase
-from rescale.rocksdb.files import newest
-from rescale.rocksdb.inventory import take_inventory
+from rescale.rocksdb.assembled_database import AssembledDatabase, SourceDatabase
+from rescale.rocksdb.consistency import checked_manifest
+from rescale.rocksdb.stored_files import newest
 from support.databases import databases, read_file, read_rows
 from support.flinks_rocksdb import FlinksRocksdb
 from support.rocksdb_writer import listed
@@ -42,7 +42,7 @@ class Part:
     def source(self) -> SourceDatabase:
         files = listed(self.path)
         options = newest(files, "OPTIONS")
-        manifest = take_inventory(files, read_file, self.states)
+        manifest = checked_manifest(files, read_file, self.states)
         return SourceDatabase(str(self.path), manifest, self.key_groups, options.name if options else None)
 
 

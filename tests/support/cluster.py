@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +25,31 @@ IMAGES = {"spark": "RESCALE_SPARK_IMAGE", "airflow": "RESCALE_AIRFLOW_IMAGE", "s
 T = TypeVar("T")
 
 S3_SECRET = "rescale-s3"
+S3_TLS = "https://s3:5443"
+"""The S3 server, as a store with a certificate of a private authority, which the ConfigMap `S3_AUTHORITY` holds."""
+S3_AUTHORITY = "s3-authority"
+
+# Hands on what it decrypts.
+_TLS = """
+import asyncio, ssl
+
+async def hand_on(reader, writer):
+    while data := await reader.read(65536):
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+
+async def serve(reader, writer):
+    there = await asyncio.open_connection("127.0.0.1", 5000)
+    await asyncio.gather(hand_on(reader, there[1]), hand_on(there[0], writer), return_exceptions=True)
+
+async def main():
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain("/tls/tls.crt", "/tls/tls.key")
+    await (await asyncio.start_server(serve, "0.0.0.0", 5443, ssl=context)).serve_forever()
+
+asyncio.run(main())
+"""
 
 _S3_SERVER = """
 apiVersion: v1
@@ -36,11 +62,18 @@ spec:
       imagePullPolicy: IfNotPresent
       readinessProbe: {httpGet: {path: /moto-api/, port: 5000}, periodSeconds: 1}
       resources: {requests: {cpu: 50m, memory: 128Mi}}
+    - name: tls
+      image: IMAGE
+      imagePullPolicy: IfNotPresent
+      command: [python3, -c, TLS]
+      resources: {requests: {cpu: 20m, memory: 32Mi}}
+      volumeMounts: [{name: tls, mountPath: /tls, readOnly: true}]
+  volumes: [{name: tls, secret: {secretName: s3-tls}}]
 ---
 apiVersion: v1
 kind: Service
 metadata: {name: s3}
-spec: {selector: {app: s3}, ports: [{port: 5000}]}
+spec: {selector: {app: s3}, ports: [{name: http, port: 5000}, {name: https, port: 5443}]}
 """
 
 
@@ -109,8 +142,16 @@ class Namespace:
     def running(self, component: str) -> dict[str, Manifest]:
         return {name: pod for name, pod in self.pods(component).items() if pod["status"]["phase"] == "Running"}
 
+    def log(self, component: str, release: str, container: str = "driver") -> str:
+        """What the pods of a component of a release have said; nothing before they start."""
+        labels = f"app.kubernetes.io/component={component},app.kubernetes.io/instance={release}"
+        words = ["logs", "--tail=-1", "--container", container, "--selector", labels]
+        return subprocess.run(
+            ["kubectl", "--namespace", self.name, *words], capture_output=True, text=True, check=False
+        ).stdout
+
     def install(self, release: str, *words: str) -> None:
-        """Installs the chart, with the images of the tests and little for each pod to ask for."""
+        """Installs the chart, or upgrades it, with the images of the tests and little for each pod to ask for."""
         options = {
             "s3.endpoint": "http://s3:5000",
             "s3.region": "us-east-1",
@@ -125,7 +166,7 @@ class Namespace:
             options[f"image.{image}.repository"], _, tag = os.environ[IMAGES[image]].rpartition(":")
             options[f"image.{image}.tag"] = tag
         settings = [word for name, value in options.items() for word in ("--set", f"{name}={value}")]
-        done = helm("install", release, str(CHART), "--namespace", self.name, *settings, *words)
+        done = helm("upgrade", "--install", release, str(CHART), "--namespace", self.name, *settings, *words)
         assert done.returncode == 0, done.stderr
 
     def uninstall(self, release: str) -> None:
@@ -172,7 +213,15 @@ class Namespace:
     @contextmanager
     def s3(self) -> Iterator[S3Server]:
         """An S3 server in the namespace, as this machine sees it; the Secret gives pods access."""
-        self.kubectl("apply", "--filename", "-", stdin=_S3_SERVER.replace("IMAGE", os.environ[IMAGES["s3"]]))
+        with tempfile.TemporaryDirectory() as folder:
+            key, certificate = f"{folder}/tls.key", f"{folder}/tls.crt"
+            words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate]
+            names = ["-subj", "/CN=s3", "-addext", "subjectAltName=DNS:s3", "-days", "2"]
+            subprocess.run(["openssl", *words, *names], check=True, capture_output=True)
+            self.kubectl("create", "secret", "tls", "s3-tls", f"--cert={certificate}", f"--key={key}")
+            self.kubectl("create", "configmap", S3_AUTHORITY, f"--from-file=ca.crt={certificate}")
+        server = _S3_SERVER.replace("IMAGE", os.environ[IMAGES["s3"]]).replace("TLS]", f"{json.dumps(_TLS)}]")
+        self.kubectl("apply", "--filename", "-", stdin=server)
         self.kubectl("wait", "--for=condition=Ready", "pod/s3", "--timeout=90s")
         with self.forward("s3", 5000) as port:
             server = S3Server(f"http://127.0.0.1:{port}")

@@ -20,10 +20,10 @@ from rescale.flink.metadata.handles import (
     Stream,
 )
 from rescale.flink.metadata.reader import read_metadata
-from rescale.rocksdb.database import opened_database
 from rescale.rocksdb.directory import fetched_database
-from rescale.rocksdb.files import DatabaseFile
+from rescale.rocksdb.open_database import opened_database
 from rescale.rocksdb.scan import RowReader
+from rescale.rocksdb.stored_files import StoredFile
 from support.canonical import prefix, read_group
 from support.snapshots import FIXTURES, content, open_snapshot
 
@@ -38,7 +38,7 @@ class Stored(NamedTuple):
     max_parallelism: int
     key_groups: KeyGroupRange
     header: KeyedHeader
-    files: tuple[DatabaseFile, ...]
+    files: tuple[StoredFile, ...]
 
     @property
     def states(self) -> list[str]:
@@ -67,7 +67,7 @@ def databases(name: str) -> tuple[Stored, ...]:
     )
 
 
-def _file(name: str, stream: Stream | None, directory: Path, moved: tuple[str | None, Path]) -> DatabaseFile:
+def _file(name: str, stream: Stream | None, directory: Path, moved: tuple[str | None, Path]) -> StoredFile:
     def place(absolute: str) -> Path:
         prefix, folder = moved
         assert prefix is not None
@@ -75,17 +75,17 @@ def _file(name: str, stream: Stream | None, directory: Path, moved: tuple[str | 
 
     match stream:
         case InlineStream():
-            return DatabaseFile(name, str(directory / "_metadata"), len(stream.data), data=stream.data)
+            return StoredFile(name, str(directory / "_metadata"), len(stream.data), data=stream.data)
         case RelativeFileStream():
-            return DatabaseFile(name, str(directory / stream.path), stream.size)
+            return StoredFile(name, str(directory / stream.path), stream.size)
         case FileStream():
-            return DatabaseFile(name, str(place(stream.path)), stream.size)
+            return StoredFile(name, str(place(stream.path)), stream.size)
         case SegmentStream():
-            return DatabaseFile(name, str(place(stream.path)), stream.size, start=stream.start)
+            return StoredFile(name, str(place(stream.path)), stream.size, start=stream.start)
     raise AssertionError(stream)
 
 
-def read_file(file: DatabaseFile) -> bytes:
+def read_file(file: StoredFile) -> bytes:
     return file.data if file.data is not None else Path(file.uri).read_bytes()[file.start : file.start + file.length]
 
 
@@ -111,7 +111,7 @@ def with_canonical() -> list[str]:
 
 
 def read_rows(
-    files: Sequence[DatabaseFile], states: Sequence[str], key_groups: KeyGroupRange, max_parallelism: int, scratch: Path
+    files: Sequence[StoredFile], states: Sequence[str], key_groups: KeyGroupRange, max_parallelism: int, scratch: Path
 ) -> Rows:
     """All rows of a database, read as a task reads them; every batch is looked at before the next one comes."""
     reader = RowReader(max_parallelism)

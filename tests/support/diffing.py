@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from typing import Any
-from unittest.mock import patch
+from collections.abc import Callable
+from random import Random
 
 from rescale.execution.diff.found import SnapshotDiff, StateDiff
 from rescale.execution.diff.snapshots import diff_snapshots
-from rescale.planning.plan import Slot
+from rescale.execution.loop import Loop
+from rescale.flink.slot import Slot
 from rescale.snapshot.model import KeyedStream, Snapshot
 from support import snapshots
 from support.canonical import Record, read_group, write_group
 from support.planting import Result
 
-_MODULES = ("first_look", "records", "snapshots")
-
 
 def diff(a: Snapshot, b: Snapshot) -> SnapshotDiff:
-    def run_units(_: object, work: Callable[[Any], Any], units: Sequence[tuple[int, Any]], __: object) -> list[Any]:
-        return [work(unit) for _, unit in reversed(units)]
-
-    with ExitStack() as patches:
-        for module in _MODULES:
-            patches.enter_context(patch(f"rescale.execution.diff.{module}.run_units", run_units))
-        return diff_snapshots(a, b, None)  # type: ignore[arg-type]
+    return diff_snapshots(a, b, Loop(order=Random(1)))
 
 
 def against_source(result: Result, name: str) -> SnapshotDiff:

@@ -9,6 +9,7 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask
 from rescale.flink.metadata.handles import (
     FileStream,
     IncrementalHandle,
@@ -18,7 +19,6 @@ from rescale.flink.metadata.handles import (
     RelativeFileStream,
     SegmentStream,
 )
-from rescale.flink.metadata.model import Metadata, OperatorState, Subtask
 from rescale.flink.metadata.reader import read_metadata
 from rescale.flink.metadata.writer import write_metadata
 from support.snapshots import FIXTURES

@@ -9,7 +9,8 @@ from unittest.mock import patch
 import pytest
 
 from rescale.errors import IntegrityError
-from rescale.planning.plan import Slot
+from rescale.flink.slot import Slot
+from rescale.target.places import places_of
 from support import snapshots
 from support.pipeline import execute_without_spark, plan_rescale
 from support.planting import Place, Result
@@ -41,10 +42,10 @@ ELEMENTS = {CANONICAL: Slot.OPERATOR, RAW: Slot.RAW_OPERATOR, COMPRESSED: Slot.O
 
 def rescaled(name: str, folder: Path, parallelism: str = "4") -> Result:
     """The published result of a snapshot at another parallelism, all of its state in files."""
-    with patch("rescale.planning.streams.INLINE_LIMIT", 0):
+    with patch("rescale.planning.inline.INLINE_LIMIT", 0):
         plan = plan_rescale(snapshots.directory(name), str(folder / "target"), [parallelism])
     execute_without_spark(plan)
-    return Result(plan.source, folder / "target", Path(plan.places.candidate))
+    return Result(plan.source, folder / "target", Path(places_of(plan).candidate))
 
 
 def assert_found(result: Result) -> IntegrityError:

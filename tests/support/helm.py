@@ -14,6 +14,9 @@ CHART = CHARTS / "rescale"
 WAYS = sorted((CHART / "ways").glob("*.yaml"))
 """The value files that ship, one for each way to install the chart."""
 
+PLATFORM = Path(__file__).parents[1] / "charts" / "platform.yaml"
+"""Everything that platforms ask of the chart's pods, as values."""
+
 KUBERNETES_VERSION = "1.34.0"
 
 Manifest = dict[str, Any]
@@ -43,6 +46,9 @@ def pod_specs(manifests: list[Manifest]) -> Iterator[tuple[str, Manifest]]:
             yield name, manifest["spec"]
         elif manifest["kind"] in ("Job", "Deployment"):
             yield name, manifest["spec"]["template"]["spec"]
+        elif manifest["kind"] == "SparkApplication":
+            for part in ("driver", "executor"):
+                yield f"{name}/{part}", manifest["spec"][part]["template"]["spec"]
         elif manifest["kind"] == "ConfigMap":
             for key in manifest["data"].keys() & {"driver.yaml", "executor.yaml"}:
                 yield f"{name}/{key}", yaml.safe_load(manifest["data"][key])["spec"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rescale.flink.metadata.model import FIRST_VERSION_WITH_PROPERTIES, Metadata, OperatorState
+from rescale.flink.metadata.checkpoint_metadata import FIRST_VERSION_WITH_PROPERTIES, Metadata, OperatorState
 from rescale.flink.metadata.properties import savepoint_properties
 
 OPERATOR_ID = "b83cc60a2550891ae55f6b48bb521019"

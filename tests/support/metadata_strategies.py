@@ -4,6 +4,18 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from rescale.flink.metadata.checkpoint_metadata import (
+    FIRST_VERSION_WITH_COORDINATORS,
+    FIRST_VERSION_WITH_MERGED_CHANNELS,
+    FIRST_VERSION_WITH_NAMES,
+    FIRST_VERSION_WITH_PROPERTIES,
+    RELEASES,
+    MasterState,
+    Metadata,
+    OperatorState,
+    Subtask,
+    SubtaskState,
+)
 from rescale.flink.metadata.handles import (
     ChangelogHandle,
     ChangelogStreamHandle,
@@ -27,18 +39,6 @@ from rescale.flink.metadata.handles import (
     SingleChannelHandle,
     StateChange,
     Stream,
-)
-from rescale.flink.metadata.model import (
-    FIRST_VERSION_WITH_COORDINATORS,
-    FIRST_VERSION_WITH_MERGED_CHANNELS,
-    FIRST_VERSION_WITH_NAMES,
-    FIRST_VERSION_WITH_PROPERTIES,
-    RELEASES,
-    MasterState,
-    Metadata,
-    OperatorState,
-    Subtask,
-    SubtaskState,
 )
 from rescale.flink.metadata.properties import savepoint_properties
 

@@ -12,16 +12,16 @@ from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
+from rescale.execution.loop import Loop
 from rescale.execution.validation.validation import OperatorProof, open_result, validate_result
 from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.handles import KeyGroupsHandle, OperatorHandle, OperatorStateOffsets, RelativeFileStream
-from rescale.flink.metadata.model import Metadata, OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.writer import write_metadata
-from rescale.planning.plan import Slot
+from rescale.flink.slot import Slot
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import ElementStream, KeyedStream, Operator, Snapshot
 from rescale.snapshot.opening import open_candidate, open_snapshot
-from support.pipeline import without_spark
 
 _FIELDS = {
     Slot.KEYED: "managed_keyed",
@@ -65,9 +65,8 @@ class Result:
 
     def validate(self) -> list[OperatorProof]:
         """In this process: what is compared does not depend on who compares it."""
-        with without_spark():
-            result = open_result(str(self.candidate), str(self.target))
-            return validate_result(open_snapshot(self.source), result, self.key_hashes, None)
+        result = open_result(str(self.candidate), str(self.target))
+        return validate_result(open_snapshot(self.source), result, self.key_hashes, Loop())
 
     def opened(self) -> Snapshot:
         return open_candidate(str(self.candidate), str(self.target))

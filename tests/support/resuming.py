@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_published
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from support import snapshots, warm
 from support.faults import Faults, Kind
-from support.pipeline import without_spark
 
 SNAPSHOT = "2-finished"
 KILLED = -signal.SIGKILL
@@ -58,7 +58,7 @@ class Case:
 def real_run(words: Sequence[str], faults: Faults, home: Path) -> int:
     """`rescale` as people run it; a session of its own, so that a kill ends no more than it."""
     script = "from unittest.mock import patch\nfrom rescale.cli.main import main\n" + (
-        "with patch('rescale.planning.planner.PART_SIZE', 1000), patch('rescale.planning.streams.INLINE_LIMIT', 0):\n"
+        "with patch('rescale.planning.planner.PART_SIZE', 1000), patch('rescale.planning.inline.INLINE_LIMIT', 0):\n"
         "    raise SystemExit(main())\n"
     )
     hook = home / "hook"
@@ -74,8 +74,7 @@ def is_there(target: str) -> bool:
 
 
 def assert_right(target: str, source: str = snapshots.directory(SNAPSHOT)) -> None:
-    with without_spark():
-        certificate = validate_published(source, target, [], [], None)
+    certificate = validate_published(source, target, [], [], Loop())
     assert certificate["verdict"] == "complete"
     stored = json.loads(open_store(target).read_all(f"{target}.rescale/certificate.json", 1 << 20)[0])
     assert stored["candidate_sha256"] == certificate["candidate_sha256"]

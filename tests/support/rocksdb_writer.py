@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rescale.rocksdb.files import DatabaseFile
 from rescale.rocksdb.library import load_library
+from rescale.rocksdb.stored_files import StoredFile
 
 OPTIONS = (
     "create_if_missing=1;create_missing_column_families=1;disable_auto_compactions=1;stats_dump_period_sec=0;"
@@ -98,7 +98,7 @@ class Writer:
         self._call("readoptions_destroy", options)
         return rows
 
-    def checkpoint(self, path: Path) -> list[DatabaseFile]:
+    def checkpoint(self, path: Path) -> list[StoredFile]:
         made = _P(self._checked("checkpoint_object_create", self._database))
         self._checked("checkpoint_create", made, str(path).encode(), ctypes.c_uint64(0))
         self._call("checkpoint_object_destroy", made)
@@ -192,6 +192,6 @@ def written(path: Path, states: Sequence[str], options: str = MERGE) -> Iterator
         writer.close()
 
 
-def listed(path: Path) -> list[DatabaseFile]:
+def listed(path: Path) -> list[StoredFile]:
     """The files of a directory as a handle lists them."""
-    return [DatabaseFile(file.name, str(file), file.stat().st_size) for file in sorted(path.iterdir())]
+    return [StoredFile(file.name, str(file), file.stat().st_size) for file in sorted(path.iterdir())]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from rescale.flink.key_groups import key_group_range
 from rescale.flink.keyed.header import KeyedHeader, write_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.handles import DistributionMode
-from rescale.flink.metadata.model import Metadata, OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.flink.operator_state import OperatorStateHeader, write_operator_state_header

@@ -8,8 +8,8 @@ from typing import Any
 
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import read_keyed_header
-from rescale.rocksdb import files as listed
-from rescale.snapshot.databases.inventory import with_tables
+from rescale.rocksdb.stored_files import StoredFile
+from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Database, DatabaseFile, Snapshot
 from rescale.storage.store import Pin, open_store
@@ -17,7 +17,7 @@ from support import synthetic
 
 
 def snapshot_of(
-    files: Sequence[listed.DatabaseFile], header: bytes, key_groups: KeyGroupRange, max_parallelism: int = 128
+    files: Sequence[StoredFile], header: bytes, key_groups: KeyGroupRange, max_parallelism: int = 128
 ) -> Snapshot:
     """Of one subtask; `header` describes the states."""
     named = tuple(DatabaseFile(file.name, Extent(i + 1, 0, file.length)) for i, file in enumerate(files))

@@ -15,11 +15,11 @@ from typing import Any
 from unittest.mock import patch
 
 from rescale.cli.main import main
+from rescale.execution.loop import Loop
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.process import Step
-from rescale.target.claim import load_plan
+from rescale.target.documents import load_plan
 from support.faults import Faults, install
-from support.pipeline import OneProcess, without_spark
 
 PART_SIZE = 1500
 """So small that streams of a few KB are moved in parts (local files only: S3 wants 5 MiB)."""
@@ -53,10 +53,9 @@ def _run(words: list[str], faults: Faults, part_size: int, environment: dict[str
         os.dup2(out.fileno(), 2)
     install(faults)
     with (
-        without_spark(),
         patch("rescale.planning.planner.PART_SIZE", part_size),
-        patch("rescale.planning.streams.INLINE_LIMIT", 0),
-        patch("rescale.execution.spark.dispatch._CALLS_AT_ONCE", 1),  # always in the same order
+        patch("rescale.planning.inline.INLINE_LIMIT", 0),
+        patch("rescale.execution.side_by_side._CALLS_AT_ONCE", 1),  # always in the same order
         patch("rescale.cli.run.run_step", _run_step),
     ):
         sys.exit(main(words))
@@ -64,7 +63,7 @@ def _run(words: list[str], faults: Faults, part_size: int, environment: dict[str
 
 def _run_step(step: Step, _: str, arguments: Sequence[str]) -> dict[str, Any]:
     plan = load_plan(arguments[arguments.index("--plan") + 1])
-    return STEPS[step](plan, OneProcess())
+    return STEPS[step](plan, Loop())
 
 
 def output(faults: Faults) -> str:

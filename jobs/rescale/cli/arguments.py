@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from rescale.errors import RequestError
 from rescale.planning.prepare import Prepared, prepare
-from rescale.planning.request import Format, Request, make_request, read_uids
+from rescale.planning.request import Format, Request, make_request, parse_uids
 from rescale.storage.locations import normalise
 
 
@@ -120,6 +121,16 @@ def request_of(arguments: argparse.Namespace) -> Request:
 
 def uids_of(arguments: argparse.Namespace) -> Sequence[tuple[str, str]]:
     return read_uids(arguments.uids) if arguments.uids else ()
+
+
+def read_uids(path: str) -> tuple[tuple[str, str], ...]:
+    """(operator id, name) of every line of a text file, as `parse_uids` reads them."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise RequestError(f"the list of uids cannot be read: {reason}", path=path) from None
+    return parse_uids(lines)
 
 
 def prepared(arguments: argparse.Namespace) -> Prepared:

@@ -7,10 +7,13 @@ import argparse
 from rescale.cli.output import Output
 from rescale.report.units import counted
 from rescale.storage.locations import normalise
-from rescale.target.publish import discard
+from rescale.target.removal import discard
 
 SUMMARY = "remove what an unpublished run left"
 DESCRIPTION = "Removes files and claim of a run that did not publish. Never touches a published result, or other files."
+
+RESUMES = True
+"""After it was interrupted, the same command goes on."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

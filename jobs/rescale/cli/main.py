@@ -10,7 +10,7 @@ from importlib.metadata import version
 from io import TextIOWrapper
 from itertools import pairwise
 
-from rescale.cli import demo, diff, discard, inspect, plan, run, validate, virtual_keys
+from rescale.cli import demo, diff, discard, inspect, plan, report, run, validate, virtual_keys
 from rescale.cli.arguments import Parser
 from rescale.cli.output import Output
 from rescale.errors import RescaleError
@@ -47,11 +47,11 @@ def parser() -> argparse.ArgumentParser:
     )
     root.add_argument("--version", action="version", version=f"rescale {version('rescale')}")
     commands = root.add_subparsers(metavar="COMMAND", required=True)
-    for command in (inspect, plan, run, validate, diff, discard, demo, virtual_keys):
+    for command in (inspect, plan, run, validate, report, diff, discard, demo, virtual_keys):
         name = command.__name__.rpartition(".")[2].replace("_", "-")
         sub = commands.add_parser(name, parents=[common], help=command.SUMMARY, description=command.DESCRIPTION)
         command.add_arguments(sub)
-        sub.set_defaults(execute=command.execute)
+        sub.set_defaults(execute=command.execute, resumes=getattr(command, "RESUMES", False))
     return root
 
 
@@ -69,15 +69,16 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _answered(words: Sequence[str]) -> int:
-    output = Output("json" if _asks_for_json(words) else "text")
+    output, resumes = Output("json" if _asks_for_json(words) else "text"), False
     try:
         arguments = parser().parse_args(words)
+        resumes = arguments.resumes
         return int(arguments.execute(arguments, output) or 0)
     except RescaleError as error:
         output.error(error)
         return error.exit_code
     except KeyboardInterrupt:
-        output.say("interrupted; the same command takes it up again")
+        output.say("interrupted; the same command takes it up again" if resumes else "interrupted")
         return 130
 
 

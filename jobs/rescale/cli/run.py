@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import os
+import socket
 
 from rescale.cli.arguments import add_master, add_shape, add_source, add_uids, prepared
 from rescale.cli.output import Output
+from rescale.errors import RescaleError
+from rescale.planning.plan import Plan
 from rescale.process import RUN, run_step
 from rescale.report.outcome import outcome, outcome_text
 from rescale.report.planned import plan_summary, plan_text
+from rescale.report.stored import put_report
 from rescale.target.claim import claim
-from rescale.target.publish import is_published, publish
+from rescale.target.places import places_of
+from rescale.target.publication import is_published, publish
 
 SUMMARY = "plan, move, validate, publish"
 DESCRIPTION = "Rescales a snapshot: nothing is visible to Flink in the target before everything was validated."
+
+RESUMES = True
+"""After it was interrupted, the same command goes on."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,15 +40,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace, output: Output) -> None:
     plan, snapshot, kafka = prepared(arguments)
     accept = arguments.accept_unconditional_publish
-    output.say(plan_text(plan_summary(plan, snapshot, kafka)))
+    summary = plan_summary(plan, snapshot, kafka)
+    output.say(plan_text(summary))
     if not is_published(plan):
-        claim(plan, accept_unconditional=accept)
-        for step in RUN:
-            run_step(
-                step,
-                plan.places.result(step.value),
-                ["--plan", plan.places.plan, "--master", arguments.master],
-            )
+        claim(plan, accept_unconditional=accept, by={"host": socket.gethostname(), "process": str(os.getpid())})
+        output.say(put_report(plan, summary))
+        _move(plan, arguments.master)
     published = publish(plan, accept_unconditional=accept)
+    if not published.already:
+        put_report(plan)
     document = outcome(plan, published)
     output.answer(document, lambda: outcome_text(document))
+
+
+def _move(plan: Plan, master: str) -> None:
+    """The steps of a run; what ends one of them for good comes into the report."""
+    try:
+        for step in RUN:
+            run_step(step, places_of(plan).result(step.value), ["--plan", places_of(plan).plan, "--master", master])
+    except RescaleError as error:
+        if error.final:
+            put_report(plan)
+        raise

@@ -22,7 +22,10 @@ _DAG_FOLDERS = (Path(__file__).parents[3] / "dags", Path(sys.prefix) / "share" /
 
 @dataclass(frozen=True)
 class AirflowHome:
-    """`connection` is that of `CONNECTION_ID`, in JSON; `options` are Airflow's variables beside the usual ones."""
+    """`connection` is that of `CONNECTION_ID`, in JSON; `options` are Airflow's variables beside the usual ones.
+
+    `users` are roles (viewer, user, op, admin) by name; all have the one password.
+    """
 
     folder: Path
     connection: str
@@ -30,6 +33,7 @@ class AirflowHome:
     port: int = field(default_factory=free_port)
     password: str = field(default_factory=lambda: secrets.token_urlsafe(9))
     secret: str = field(default_factory=secrets.token_hex)
+    users: dict[str, str] = field(default_factory=lambda: {USER: "admin"})
 
     @property
     def url(self) -> str:
@@ -50,7 +54,7 @@ class AirflowHome:
             "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
             "AIRFLOW__CORE__PARALLELISM": "4",
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
-            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:{role}" for name, role in self.users.items()),
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self._passwords),
             "AIRFLOW__API__BASE_URL": self.url,
             "AIRFLOW__API__SECRET_KEY": self.secret,
@@ -71,7 +75,7 @@ class AirflowHome:
     def migrate(self) -> None:
         """Makes the database."""
         self._scratch.mkdir(parents=True)
-        self._passwords.write_text(json.dumps({USER: self.password}))
+        self._passwords.write_text(json.dumps(dict.fromkeys(self.users, self.password)))
         log = self.folder / "migrate.log"
         completed(airflow("db", "migrate"), self.environment, log, "the migration of Airflow's database")
 

@@ -15,12 +15,11 @@ from rescale.demo.before_and_after import before_and_after
 from rescale.demo.flink import restore_in_flink
 from rescale.demo.processes import failure, interrupted_once, running
 from rescale.demo.s3_server import SOURCE, TARGETS, s3_server, upload_savepoint
-from rescale.planning.places import certificate_place
 from rescale.report.units import counted, human_bytes
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.locations import join
-from rescale.storage.store import open_store
-from rescale.target.claim import DOCUMENT_LIMIT
+from rescale.target.certificate import read_certificate
+from rescale.target.places import certificate_place
 
 PARALLELISM = 6
 """The savepoint has 4."""
@@ -67,15 +66,14 @@ def _run_dag(home: AirflowHome, target: str) -> None:
 
 
 def _show(say: Say, target: str) -> None:
-    uri = certificate_place(target)
-    certificate = json.loads(open_store(uri).read_all(uri, DOCUMENT_LIMIT)[0])
-    operators = counted(len(certificate["operators"]), "operator")
+    certificate = read_certificate(target)
+    operators = counted(len(certificate.operators), "operator")
     say("")
     say(before_and_after(open_snapshot(SOURCE), open_snapshot(target)))
     say("")
-    say(f"verdict:       {certificate['verdict']}: {operators}, {human_bytes(certificate['bytes'])} compared")
-    say(textwrap.fill(f"proves:        {certificate['proves']}", _WIDTH, subsequent_indent=" " * 15))
-    say(f"certificate:   {uri}")
+    say(f"verdict:       {certificate.verdict}: {operators}, {human_bytes(certificate.bytes)} compared")
+    say(textwrap.fill(f"proves:        {certificate.proves}", _WIDTH, subsequent_indent=" " * 15))
+    say(f"certificate:   {certificate_place(target)}")
     say(f"result:        {target}")
-    say(f"start the job: {certificate['start']}")
+    say(f"start the job: {certificate.start}")
     say("")

@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -41,13 +42,18 @@ def add_plan(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
 
 
 def run_job(arguments: argparse.Namespace, body: Callable[[], dict[str, Any]]) -> int:
-    """Runs `body`, writes what it returns (or the error that it raises) to `--result`; returns the exit code."""
+    """Runs `body`, writes what it returns (or the error that it raises) to `--result`; returns the exit code.
+
+    With it stands how many seconds that took.
+    """
     if arguments.attached:
         threading.Thread(target=_end_with_standard_input, daemon=True).start()
     failure: RescaleError | None = None
     try:
         result_uri = normalise(arguments.result)
+        begun = time.monotonic()
         document, failure = _outcome(body)
+        document["seconds"] = round(time.monotonic() - begun, 3)
         open_store(result_uri).put(result_uri, msgspec.json.encode(document))
     except RescaleError as error:
         _tell(failure)

@@ -1,4 +1,4 @@
-"""The three steps that read or move state, each from plan to summary. A summary is a small JSON object."""
+"""The steps that move or compare state with Spark, each from a plan (or two places) to a summary in JSON values."""
 
 from __future__ import annotations
 
@@ -7,25 +7,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pyspark import SparkContext
-
 from rescale.errors import IntegrityError, SnapshotError
-from rescale.execution.moving import move_streams
-from rescale.execution.validation.certificate import certificate_of, write_certificate
+from rescale.execution.moving_step import move_streams
+from rescale.execution.tasks import Tasks
 from rescale.execution.validation.validation import open_result, validate_result
+from rescale.execution.validation.verdict import certificate_of
+from rescale.flink.slot import Slot
 from rescale.planning.key_hashes import choose_key_hashes
-from rescale.planning.plan import Plan, Slot
+from rescale.planning.plan import Plan
 from rescale.planning.request import parse_key_hashes
-from rescale.snapshot.databases.inventory import with_tables
+from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.opening import open_candidate, open_snapshot
 from rescale.storage.locations import join
-from rescale.storage.store import open_store
-from rescale.target.candidate import build_candidate
-from rescale.target.claim import DOCUMENT_LIMIT, check_claim
-from rescale.target.halves import read_half
+from rescale.target.candidate import put_candidate
+from rescale.target.certificate import write_certificate
+from rescale.target.places import places_of
+from rescale.target.states import KEYED, OPERATOR
 
-KEYED_HALF, OPERATOR_HALF = "keyed", "operator"
 KEYED_SLOTS, OPERATOR_SLOTS = (Slot.KEYED, Slot.RAW_KEYED), (Slot.OPERATOR, Slot.RAW_OPERATOR)
 
 
@@ -39,40 +38,30 @@ def _nothing_published() -> Iterator[None]:
         raise
 
 
-def reshuffle_keyed_state(plan: Plan, spark: SparkContext) -> dict[str, Any]:
+def reshuffle_keyed_state(plan: Plan, tasks: Tasks) -> dict[str, Any]:
     """Moves managed and raw keyed state to the subtasks that own its key groups."""
-    return _moved(plan, KEYED_HALF, KEYED_SLOTS, spark, "reshuffle keyed state")
+    return _moved(plan, KEYED, KEYED_SLOTS, tasks, "reshuffle keyed state")
 
 
-def redistribute_operator_state(plan: Plan, spark: SparkContext) -> dict[str, Any]:
+def redistribute_operator_state(plan: Plan, tasks: Tasks) -> dict[str, Any]:
     """Deals managed and raw operator state by distribution mode."""
-    return _moved(plan, OPERATOR_HALF, OPERATOR_SLOTS, spark, "redistribute operator state")
+    return _moved(plan, OPERATOR, OPERATOR_SLOTS, tasks, "redistribute operator state")
 
 
 @_nothing_published()
-def validate_coverage(plan: Plan, spark: SparkContext) -> dict[str, Any]:
+def validate_coverage(plan: Plan, tasks: Tasks) -> dict[str, Any]:
     """Puts the candidate, compares it with the source, writes the certificate; returns the certificate."""
-    check_claim(plan)
     source = open_pinned(plan)
-    halves = []
-    for name in (KEYED_HALF, OPERATOR_HALF):
-        half = read_half(plan, name)
-        if half is None:
-            raise IntegrityError(f"the {name} half was not written", path=plan.places.half(name))
-        halves.append(half)
-    candidate = build_candidate(source.metadata, plan, halves)
-    store = open_store(plan.target)
-    store.put(plan.places.candidate, candidate)
-    result = open_result(plan.places.candidate, plan.target)
-    proofs = validate_result(source, result, plan.key_hashes, spark)
-    read_back, _ = store.read_all(plan.places.candidate, DOCUMENT_LIMIT)
-    certificate = certificate_of(source, plan.target, read_back, proofs, plan)
+    candidate = put_candidate(plan, source.metadata)
+    result = open_result(candidate, plan.target)
+    proofs = validate_result(source, result, plan.key_hashes, tasks)
+    certificate = certificate_of(source, result, proofs, plan)
     write_certificate(plan, certificate)
-    return certificate
+    return certificate.document()
 
 
 def validate_published(
-    source_uri: str, target: str, allow_prefixes: list[str], key_hash: list[str], spark: SparkContext
+    source_uri: str, target: str, allow_prefixes: list[str], key_hash: list[str], tasks: Tasks
 ) -> dict[str, Any]:
     """Compares a published result with its source, without any plan; returns a certificate and writes none."""
     source = open_snapshot(source_uri, allow_prefixes)
@@ -82,9 +71,8 @@ def validate_published(
         source = with_tables(source)
     maxima = {operator.entry.operator_id: operator.entry.max_parallelism for operator in result.operators}
     key_hashes = choose_key_hashes(source, maxima, parse_key_hashes(key_hash))
-    proofs = validate_result(source, result, key_hashes, spark)
-    candidate, _ = open_store(metadata_uri).read_all(metadata_uri, DOCUMENT_LIMIT)
-    return certificate_of(source, target, candidate, proofs, None)
+    proofs = validate_result(source, result, key_hashes, tasks)
+    return certificate_of(source, result, proofs, None).document()
 
 
 def open_pinned(plan: Plan) -> Snapshot:
@@ -112,6 +100,7 @@ def open_pinned(plan: Plan) -> Snapshot:
 
 
 @_nothing_published()
-def _moved(plan: Plan, half_name: str, slots: tuple[Slot, ...], spark: SparkContext, step: str) -> dict[str, Any]:
-    half = move_streams(plan, half_name, slots, spark, step)
-    return {"half": plan.places.half(half_name), "streams": len(half.handles), "bytes": plan.bytes_of(*slots)}
+def _moved(plan: Plan, name: str, slots: tuple[Slot, ...], tasks: Tasks, step: str) -> dict[str, Any]:
+    written = move_streams(plan, name, slots, tasks, step)
+    place = places_of(plan).written_handles(name)
+    return {"handles": place, "streams": len(written.handles), "bytes": plan.bytes_of(*slots)}

@@ -2,25 +2,55 @@
 
 Tasks that move state always have numba; a plan only looks at a sample, and must do with what a small installation has.
 Whoever imports a module with such loops waits most of a second for numba, so it is done where they are needed.
+
+Machine code is kept on disk for the processes that follow. Numba would take what it finds there as long as the file of
+a loop is the same; but the loops and constants of other modules that it names are compiled into it, so these count too.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from enum import EnumMeta
+from types import CodeType, FunctionType
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
-import numpy.typing as npt
+
+from rescale.flink.arrays import Bytes
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-Bytes = npt.NDArray[np.uint8]
 Long = Any
 """An int64 to numba, whatever Python would make of it."""
 
+
+def content(loop: Callable[..., Any]) -> str:
+    """A digest of all that is compiled into a loop."""
+    function: Any = loop
+    return _content(getattr(function, "py_func", function), ())
+
+
+def _content(function: FunctionType, above: tuple[FunctionType, ...]) -> str:
+    """Of a loop that those `above` call, which need not be looked into again."""
+    literals = [literal for literal in function.__code__.co_consts if not isinstance(literal, CodeType)]
+    hasher = hashlib.sha256(repr((function.__code__.co_code, literals)).encode())
+    for name in function.__code__.co_names:
+        value = function.__globals__.get(name)
+        inner = getattr(value, "py_func", None)
+        if inner is None:
+            told = list(value) if isinstance(value, EnumMeta) else value
+            told = told if isinstance(told, int | float | str | tuple | list | np.generic) else None
+        else:
+            told = _content(inner, (*above, function)) if inner not in (*above, function) else None
+        hasher.update(repr((name, told)).encode())
+    return hasher.hexdigest()
+
+
 try:
     from numba import njit
+    from numba.core.caching import FunctionCache
 except ModuleNotFoundError:
 
     def compiled(function: Callable[P, R]) -> Callable[P, R]:
@@ -28,9 +58,18 @@ except ModuleNotFoundError:
         return function
 else:
 
+    class _LoopCache(FunctionCache):
+        """Keeps machine code by the content of everything in it."""
+
+        def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
+            key: tuple[Any, ...] = super()._index_key(sig, codegen)  # type: ignore[no-untyped-call]
+            return (*key, content(self._py_func))
+
     def compiled(function: Callable[P, R]) -> Callable[P, R]:
-        """The function in machine code, which is kept on disk for the processes that follow."""
-        return cast(Callable[P, R], njit(cache=True)(function))
+        """The function in machine code, which is kept on disk."""
+        dispatcher: Any = njit(function)
+        dispatcher._cache = _LoopCache(function)  # type: ignore[no-untyped-call]
+        return cast(Callable[P, R], dispatcher)
 
 
 @compiled

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from rescale.flink.arrays import Bytes, Codes, Longs
 from rescale.flink.serializers.program import Program
 
 WRONG = (
@@ -36,9 +36,9 @@ class WalkedKeys:
     `codes` (int32) are the `hashCode`s, 0 for what is wrong; None if the program is not hashable.
     """
 
-    ends: npt.NDArray[np.int64]
-    wrong: npt.NDArray[np.uint8]
-    codes: npt.NDArray[np.int32] | None
+    ends: Longs
+    wrong: Bytes
+    codes: Codes | None
 
     def first_wrong(self) -> tuple[int, str] | None:
         """The index of the first key that is wrong, and why."""
@@ -48,9 +48,7 @@ class WalkedKeys:
         return index, WRONG[self.wrong[index]]
 
 
-def walk_keys(
-    program: Program, data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], limits: npt.NDArray[np.int64]
-) -> WalkedKeys:
+def walk_keys(program: Program, data: Bytes, starts: Longs, limits: Longs) -> WalkedKeys:
     """Runs `program` over the keys that begin at `starts` (without the key group in front); none is read to its limit.
 
     What lies between a key's end and its limit, such as the namespace of a composite key, is for the caller.
@@ -60,7 +58,7 @@ def walk_keys(
 
     if starts.shape != limits.shape:
         raise ValueError(f"{len(starts)} starts and {len(limits)} limits")
-    code, depth = lower(program.step)
+    code, depth = lower(program.tree)
     count = len(starts)
     ends, codes = np.empty(count, np.int64), np.empty(count, np.int32)
     wrong = np.empty(count, np.uint8)
@@ -71,14 +69,12 @@ def walk_keys(
     return WalkedKeys(ends, wrong, codes if program.hashable else None)
 
 
-def walk_row(
-    program: Program, data: npt.NDArray[np.uint8], start: int, most: int
-) -> tuple[npt.NDArray[np.int64], str | None]:
+def walk_row(program: Program, data: Bytes, start: int, most: int) -> tuple[Longs, str | None]:
     """Where values end that lie one behind the other from `start` on: of the first `most`, and why there are fewer."""
     from rescale.flink.serializers import machine
     from rescale.flink.serializers.lowering import lower
 
-    code, depth = lower(program.step)
+    code, depth = lower(program.tree)
     seen = np.ascontiguousarray(data, np.uint8).view()
     seen.flags.writeable = False
     places = np.empty(most, np.int64)
@@ -87,7 +83,7 @@ def walk_row(
     return places[:count], WRONG[wrong] or None
 
 
-def key_groups_of_hashes(codes: npt.NDArray[np.int32], max_parallelism: int) -> npt.NDArray[np.int32]:
+def key_groups_of_hashes(codes: Codes, max_parallelism: int) -> Codes:
     """The key group of each `hashCode`: `key_groups.key_group_of_hash` for many."""
     from rescale.flink.serializers import machine  # numba, as above
 
@@ -97,5 +93,5 @@ def key_groups_of_hashes(codes: npt.NDArray[np.int32], max_parallelism: int) -> 
     return groups
 
 
-def _longs(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _longs(numbers: Longs) -> Longs:
     return np.require(numbers, np.int64, ["C", "W"])

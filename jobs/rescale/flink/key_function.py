@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from rescale.errors import RequestError
+from rescale.flink.arrays import Bytes, Codes, Longs
 
 KeyFunction = Callable[[bytes], int]
 
@@ -62,9 +62,7 @@ class FunctionHash:
     def load(cls, name: str) -> FunctionHash:
         return cls(name, function_hash(name))
 
-    def codes(
-        self, data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.int32]:
+    def codes(self, data: Bytes, starts: Longs, ends: Longs) -> Codes:
         """The hash of each key `data[starts[i]:ends[i]]`. `RequestError` if the function fails or gives no 32 bits."""
         places = zip(starts.tolist(), ends.tolist(), strict=True)
         codes = (self._code(data[start:end].tobytes()) for start, end in places)

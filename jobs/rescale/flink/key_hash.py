@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
 from rescale.errors import RequestError, SnapshotError, UnsupportedError
+from rescale.flink.arrays import Bytes, Codes, Longs
 from rescale.flink.java_hash import SUBCLASS, WRONG, key_groups_of_hashes, walk_keys
 from rescale.flink.serializers.formulas import (
     CASE_CLASS,
@@ -31,7 +31,7 @@ from rescale.flink.serializers.formulas import (
 )
 from rescale.flink.serializers.program import Program, compile_program
 from rescale.flink.serializers.snapshot import SerializerSnapshot
-from rescale.flink.serializers.steps import Fixed, FixedHash, Product, parts
+from rescale.flink.serializers.type_tree import Fixed, FixedHash, Product, parts
 
 LEAST_MAX_PARALLELISM = 64
 HIGHEST_CHANCE = 1e-9
@@ -40,10 +40,6 @@ HIGHEST_CHANCE = 1e-9
 _FIRST_BATCH, _GROWTH = 4, 4
 _SHOWN_DIVISORS = 5
 _OWN_FUNCTION = "give a function of your own, --key-hash module:function"
-
-Bytes = npt.NDArray[np.uint8]
-Longs = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -70,7 +66,7 @@ def candidate_hashes(snapshot: SerializerSnapshot) -> Iterator[KeyHash]:
     Raises `UnsupportedError` if the keys cannot be measured.
     """
     program = compile_program(snapshot)
-    classes = own_classes(program.step)
+    classes = own_classes(program.tree)
     tried = formulas(classes) if classes else iter([Formula(CASE_CLASS, ())] if _has_case_class(program) else [])
     candidates = (_key_hash(program, classes, formula) for formula in tried)
     return (candidate for candidate in candidates if candidate.program.hashable)
@@ -81,7 +77,7 @@ def named_hash(snapshot: SerializerSnapshot, name: str) -> KeyHash:
     program = compile_program(snapshot)
     if name == KNOWN and program.hashable:
         return KeyHash(KNOWN, True, program)
-    classes = own_classes(program.step)
+    classes = own_classes(program.tree)
     formula = parse_formula(name)
     if program.hashable or formula is None or not _suits(formula, classes):
         raise RequestError(
@@ -113,7 +109,7 @@ def choose_hash(
         program = compile_program(snapshot)
     except UnsupportedError as error:
         raise UnsupportedError(error.what, advice=f"{_divisors(max_parallelism)}; or {_OWN_FUNCTION}") from None
-    if any(isinstance(part, Fixed) and part.rule == FixedHash.IDENTITY for part in parts(program.step)):
+    if any(isinstance(part, Fixed) and part.rule == FixedHash.IDENTITY for part in parts(program.tree)):
         _refuse(f"keys of the type {program.name} hold an enum, whose hash is another in each JVM", max_parallelism)
     candidates = list(candidate_hashes(snapshot))
     if not candidates:
@@ -209,11 +205,11 @@ def _fitting(candidates: list[KeyHash], keys: _Keys, max_parallelism: int) -> di
 
 
 def _key_hash(program: Program, classes: tuple[OwnClass, ...], formula: Formula) -> KeyHash:
-    return KeyHash(str(formula), False, replace(program, step=apply_formula(program.step, classes, formula)))
+    return KeyHash(str(formula), False, replace(program, tree=apply_formula(program.tree, classes, formula)))
 
 
 def _has_case_class(program: Program) -> bool:
-    return any(isinstance(part, Product) for part in parts(program.step))
+    return any(isinstance(part, Product) for part in parts(program.tree))
 
 
 def _suits(formula: Formula, classes: tuple[OwnClass, ...]) -> bool:

@@ -7,6 +7,7 @@ masked CRC-32C of the content, and the content, compressed (type 0) or as it is 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable, Iterator
 
 import google_crc32c
 
@@ -128,3 +129,17 @@ def _checksum(content: bytes) -> bytes:
     """CRC-32C, rotated and shifted so that a checksum of checksums does not degenerate."""
     crc = google_crc32c.value(content)
     return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
+def decompressed(chunks: Iterable[bytes | memoryview], *, identifier: bool = True) -> Iterator[bytes]:
+    """The content of a stream that comes in chunks."""
+    decompressor = FramedDecompressor(identifier=identifier)
+    yield from map(decompressor.feed, chunks)
+    decompressor.finish()
+
+
+def compressed(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The stream of a content that comes in chunks."""
+    compressor = FramedCompressor()
+    yield from map(compressor.feed, chunks)
+    yield compressor.finish()

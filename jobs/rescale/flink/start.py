@@ -29,10 +29,11 @@ class Start(NamedTuple):
 def start_of(snapshot: str, old: Shapes, new: Shapes) -> Start:
     """The start of a job whose operators have new (parallelism, max parallelism)s.
 
-    The maximum is said where it changes: Flink adopts that of a snapshot only where it computes the job's own.
+    The maximum is said where it changes: Flink adopts that of a snapshot only where it computes the job's own. Where
+    operators have different ones none is said, for it would be every operator's (`StreamGraphGenerator`): a job that
+    configures none adopts each of them (`Checkpoints.loadAndValidateCheckpoint`).
     """
     parallelism = max((parallelism for parallelism, _ in new), default=1)
-    changed = [maximum for (_, maximum), (_, before) in zip(new, old, strict=True) if maximum != before]
-    # Operators with another one than most set it themselves.
-    most = max(changed, key=lambda maximum: (changed.count(maximum), maximum), default=None)
-    return Start(snapshot, parallelism, most)
+    changed = any(maximum != before for (_, maximum), (_, before) in zip(new, old, strict=True))
+    maxima = {maximum for _, maximum in new if maximum != 1}  # 1: always runs with one subtask
+    return Start(snapshot, parallelism, maxima.pop() if changed and len(maxima) == 1 else None)

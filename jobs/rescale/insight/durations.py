@@ -7,12 +7,15 @@ connection. They tell seconds, minutes and hours apart, and which way is the sho
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from rescale.flink.slot import Slot
 from rescale.insight.flink_restore import OperatorRestore
-from rescale.planning.plan import OperatorPlan, Plan, Slot, WorkClass
+from rescale.planning.operator_plan import OperatorPlan
+from rescale.planning.plan import Plan
+from rescale.planning.work_class import WorkClass
 from rescale.storage.locations import is_s3
 
 MB = 1_000_000
@@ -22,8 +25,6 @@ CORES = 2
 
 START_SECONDS = 6.0
 """Until the process of a step has begun to work."""
-
-STEPS = 3
 
 
 class Rates(NamedTuple):
@@ -57,36 +58,72 @@ a half times, with Flink 1.20."""
 
 
 @dataclass(frozen=True)
+class StepSeconds:
+    """What a step of a run takes, its start included."""
+
+    step: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class FormatRestore:
+    """What Flink does to restore the new shape from a format: bytes that all subtasks read, and put record by record.
+
+    `chosen`: it is the format of the planned result.
+    """
+
+    format: str
+    read: int
+    by_record: int
+    seconds: float
+    chosen: bool
+
+
+@dataclass(frozen=True)
 class Durations:
     """Seconds, estimated: of the run, and of Flink restoring its result; the job is down for both, and while it starts.
 
-    `flink` is what Flink itself would take to restore the source in the new shape, None where it refuses to.
+    `flink` is what Flink itself would take to restore the source in the new shape, None where it refuses to. `steps`
+    add up to `run`; `formats` are those that the result could have.
     """
 
     run: float
     restore: float
     flink: float | None
+    steps: tuple[StepSeconds, ...]
+    formats: tuple[FormatRestore, ...]
 
 
 def durations(plan: Plan, own: Iterable[OperatorRestore] | None) -> Durations:
     """For a plan; `own` is what Flink itself would do, None where it refuses."""
+    steps = tuple(_step_seconds(plan))
     return Durations(
-        run=run_seconds(plan),
+        run=sum(step.seconds for step in steps),
         restore=_restore_result(plan),
         flink=None if own is None else restore_seconds(own, on_s3=is_s3(plan.source)),
+        steps=steps,
+        formats=tuple(_formats(plan)),
     )
 
 
-def run_seconds(plan: Plan) -> float:
-    """Moving, and comparing source and result."""
-    work = 0.0
+def _step_seconds(plan: Plan) -> Iterator[StepSeconds]:
+    """Moving keyed state, moving operator state, and comparing source and result."""
+    keyed = elements = compared = 0.0
     for operator in plan.operators:
         rekeyed = operator.rekeying.bytes if operator.rekeying is not None else 0
-        for size, rates in ((operator.bytes_of(*Slot) - rekeyed, WHOLE_KEY_GROUPS), (rekeyed, _rates(operator))):
-            work += size / rates.move + size / rates.compare
-    ends = [is_s3(plan.source), is_s3(plan.target)]
-    work += 2 * sum(ends) * plan.bytes_moved / S3_CONNECTION  # moved over there, read from there to be compared
-    return STEPS * START_SECONDS + work / CORES
+        dealt = operator.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
+        copied = operator.bytes_of(*Slot) - rekeyed - dealt
+        keyed += copied / WHOLE_KEY_GROUPS.move + rekeyed / _rates(operator).move
+        elements += dealt / WHOLE_KEY_GROUPS.move
+        compared += (copied + dealt) / WHOLE_KEY_GROUPS.compare + rekeyed / _rates(operator).compare
+    dealt = plan.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
+    over_there = sum([is_s3(plan.source), is_s3(plan.target)]) / S3_CONNECTION  # for each byte, there and back
+    for step, work, size in (
+        ("reshuffle", keyed, plan.bytes_moved - dealt),
+        ("redistribute", elements, dealt),
+        ("validate", compared, plan.bytes_moved),
+    ):
+        yield StepSeconds(step, START_SECONDS + (work + over_there * size) / CORES)
 
 
 def _rates(operator: OperatorPlan) -> Rates:
@@ -108,9 +145,26 @@ def restore_seconds(restores: Iterable[OperatorRestore], *, on_s3: bool) -> floa
 
 def _restore_result(plan: Plan) -> float:
     """Every subtask finds just its own: databases to open, or records to put."""
+    return _slowest(plan, [not operator.databases for operator in plan.operators])
+
+
+def _formats(plan: Plan) -> Iterator[FormatRestore]:
+    """Records, which every backend puts one by one; and RocksDB's own files, which are opened."""
+    keyed = [operator for operator in plan.operators if any(operator.new_keyed_bytes)]
+    if not keyed:
+        return
+    size = sum(sum(operator.new_keyed_bytes) for operator in keyed)
+    by_record = any(not operator.databases for operator in keyed)
+    for name, records in (("records", True), ("RocksDB's own files", False)):
+        seconds = _slowest(plan, [records] * len(plan.operators))
+        yield FormatRestore(name, size, size if records else 0, seconds, chosen=records is by_record)
+
+
+def _slowest(plan: Plan, by_record: Sequence[bool]) -> float:
+    """Until the slowest subtask has read its state and, for operators that need it, put every record."""
     seconds = [0.0] * max((operator.new_parallelism for operator in plan.operators), default=0)
-    for operator in plan.operators:
-        each = 1 / _reading(is_s3(plan.target)) + (0 if operator.databases else 1 / PUT_RECORDS)
+    for operator, records in zip(plan.operators, by_record, strict=True):
+        each = 1 / _reading(is_s3(plan.target)) + (1 / PUT_RECORDS if records else 0)
         for subtask, size in enumerate(operator.new_keyed_bytes):
             seconds[subtask] += size * each
     return max(seconds, default=0.0)

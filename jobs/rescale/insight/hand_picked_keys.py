@@ -17,11 +17,11 @@ from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.reading import type_name
-from rescale.flink.serializers.shown import shown
-from rescale.flink.virtual_keys import virtual_keys
+from rescale.flink.serializers.value_words import in_words
+from rescale.flink.smallest_keys import virtual_keys
 from rescale.insight.lone_keys import LoneKey, lone_keys
-from rescale.planning.plan import WorkClass, work_class
-from rescale.planning.shape import Shape
+from rescale.planning.operator_shapes import Shape
+from rescale.planning.work_class import WorkClass, work_class
 from rescale.snapshot.model import Operator, Snapshot
 
 _LEAST_SUBTASKS = 0.75
@@ -74,7 +74,7 @@ def hand_picked_keys(snapshot: Snapshot, operator: Operator, shape: Shape) -> Ha
     if header is None or not enough or len({lone.key for lone in picked}) < len(picked):
         return None
     key_type = _KEY_TYPES.get(type_name(header.key_serializer))
-    words = [shown(compile_program(header.key_serializer).step, ByteReader(lone.key)) for lone in picked]
+    words = [in_words(compile_program(header.key_serializer).tree, ByteReader(lone.key)) for lone in picked]
     smallest = len(picked) == entry.parallelism and words == _table(key_type, entry.max_parallelism, entry.parallelism)
     chance = math.perm(entry.parallelism, len(picked)) / entry.parallelism ** len(picked)
     if chance > _MOST_CHANCE and not smallest:

@@ -6,15 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rescale.insight.databases import looked_through
 from rescale.insight.durations import Durations, durations, restore_seconds
 from rescale.insight.flink_restore import OperatorRestore, flink_restore
 from rescale.insight.hand_picked_keys import HandPickedKeys, hand_picked_keys
-from rescale.insight.key_group_sizes import KeyGroupSizes, key_group_sizes
+from rescale.insight.key_group_sizes import KeyGroupSizes, about_keys, key_group_sizes
+from rescale.insight.measured_databases import looked_through
 from rescale.insight.shapes import ShapeAdvice, evenness_at, hot_key_groups, shape_advice
 from rescale.insight.unions import UnionList, union_lists
-from rescale.planning.plan import OperatorPlan, Plan
-from rescale.planning.shape import Shape
+from rescale.planning.operator_plan import OperatorPlan
+from rescale.planning.operator_shapes import Shape
+from rescale.planning.plan import Plan
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.storage.locations import is_s3
 
@@ -48,6 +49,21 @@ class JobRestore:
 
 
 @dataclass(frozen=True)
+class KeyGroupBytes:
+    """The keyed bytes of an operator by key group: of the snapshot, and for a plan of its result.
+
+    `exact` and `after_exact` are false where some of them are to be expected and not known.
+    """
+
+    operator_id: str
+    label: str
+    before: tuple[int, ...]
+    exact: bool
+    after: tuple[int, ...] | None = None
+    after_exact: bool | None = None
+
+
+@dataclass(frozen=True)
 class Insight:
     """`durations` are there for a plan only."""
 
@@ -55,6 +71,7 @@ class Insight:
     shapes: tuple[ShapeAdvice, ...]
     unions: tuple[UnionList, ...]
     hand_picked_keys: tuple[HandPickedKeys, ...]
+    key_groups: tuple[KeyGroupBytes, ...]
     durations: Durations | None = None
 
 
@@ -67,6 +84,7 @@ def snapshot_insight(snapshot: Snapshot) -> Insight:
         tuple(_advice(operator, operator.entry.parallelism) for operator in _keyed(snapshot)),
         tuple(_unions(snapshot, shapes)),
         tuple(_hand_picked(snapshot, shapes)),
+        tuple(_key_groups(operator) for operator in _keyed(snapshot)),
     )
 
 
@@ -82,6 +100,7 @@ def plan_insight(plan: Plan, snapshot: Snapshot) -> Insight:
         tuple(_planned_advice(operator, planned[operator.entry.operator_id]) for operator in _keyed(snapshot)),
         tuple(_unions(snapshot, shapes)),
         tuple(_hand_picked(snapshot, shapes)),
+        tuple(_key_groups(operator, planned[operator.entry.operator_id]) for operator in _keyed(snapshot)),
         durations(plan, None if asked.refused else asked.operators),
     )
 
@@ -92,9 +111,22 @@ def _keyed(snapshot: Snapshot) -> list[Operator]:
 
 
 def _planned_advice(operator: Operator, planned: OperatorPlan) -> ShapeAdvice:
+    return _advice(operator, planned.new_parallelism, _new_sizes(planned))
+
+
+def _new_sizes(planned: OperatorPlan) -> KeyGroupSizes | None:
+    """Of new key groups; None where the max parallelism, and with it every key group, stays."""
     if planned.new_max_parallelism == planned.max_parallelism:
-        return _advice(operator, planned.new_parallelism)
-    return _advice(operator, planned.new_parallelism, KeyGroupSizes(planned.expected_key_groups, exact=False))
+        return None
+    return KeyGroupSizes(planned.expected_key_groups, exact=False)
+
+
+def _key_groups(operator: Operator, planned: OperatorPlan | None = None) -> KeyGroupBytes:
+    """With what comes of them, for a plan."""
+    old = key_group_sizes(operator)
+    new = _new_sizes(planned) or old if planned else None
+    after = (new.sizes, new.exact) if new else (None, None)
+    return KeyGroupBytes(operator.entry.operator_id, operator.label, old.sizes, old.exact, *after)
 
 
 def _advice(operator: Operator, parallelism: int, new_sizes: KeyGroupSizes | None = None) -> ShapeAdvice:
@@ -108,6 +140,7 @@ def _advice(operator: Operator, parallelism: int, new_sizes: KeyGroupSizes | Non
         new_sizes or sizes,
         evenness_at(sizes.sizes, operator.entry.parallelism),
         hot_key_groups(sizes.sizes, parallelism),
+        about_keys(operator),
     )
 
 

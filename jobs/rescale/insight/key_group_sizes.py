@@ -6,10 +6,14 @@ known, over which its bytes count as spread evenly; or it was measured, which is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from math import log
 from typing import NamedTuple
 
-from rescale.snapshot.model import Operator
+from rescale.flink.keyed.heap import is_empty_group
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import KeyedStream, Operator
 
 
 class KeyGroupSizes(NamedTuple):
@@ -35,6 +39,34 @@ def key_group_sizes(operator: Operator) -> KeyGroupSizes:
             if key_group < len(sizes):
                 sizes[key_group] += size
     return KeyGroupSizes(tuple(sizes), exact=not operator.databases)
+
+
+def filled_key_groups(stream: KeyedStream) -> Iterator[tuple[int, Extent]]:
+    """The key groups with entries, and where they lie."""
+    for key_group, extent in enumerate(stream.groups, stream.first_key_group):
+        empty = extent is None or (
+            stream.framing is Framing.HEAP and stream.parsed and is_empty_group(extent.length, stream.parsed)
+        )
+        if extent is not None and not empty:
+            yield key_group, extent
+
+
+_MOST_FILLED = 0.98
+"""Part of the key groups; where more hold keys, the number of these cannot be told from it."""
+
+
+def about_keys(operator: Operator) -> int | None:
+    """How many keys there are, about, if they are so few that key groups are empty; None if that is not so, or unknown.
+
+    Of M key groups n keys leave M × e^(-n ÷ M) empty, on average.
+    """
+    maximum = operator.entry.max_parallelism
+    if operator.databases or operator.raw_keyed or not operator.keyed:
+        return None
+    filled = {key_group for stream in operator.keyed for key_group, _ in filled_key_groups(stream)}
+    if len(filled) > _MOST_FILLED * maximum:
+        return None
+    return round(-maximum * log(1 - len(filled) / maximum))
 
 
 def evenness(sizes: Sequence[int]) -> float:

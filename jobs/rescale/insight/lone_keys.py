@@ -13,14 +13,14 @@ from typing import NamedTuple
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.binary import ByteReader
 from rescale.flink.keyed.header import KeyedHeader
-from rescale.flink.keyed.heap import is_empty_group, only_key
+from rescale.flink.keyed.heap import only_key
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.serializers.program import compile_program
-from rescale.flink.serializers.shown import shown
+from rescale.flink.serializers.value_words import in_words
 from rescale.flink.state_meta_info import StateKind
+from rescale.insight.key_group_sizes import filled_key_groups
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Database, KeyedStream, Operator, Snapshot
-from rescale.storage.store import open_store
 
 MOST_SUBTASKS = 256
 """Operators with more subtasks are not looked into: 64 KiB of each are 16 MiB."""
@@ -42,7 +42,7 @@ def lone_keys(snapshot: Snapshot, operator: Operator) -> list[LoneKey]:
     known = all(database.measured for database in operator.databases)
     if snapshot.missing or not known or not 1 < len(headers) <= MOST_SUBTASKS or None in headers:
         return []
-    filled = [(stream, list(_filled(stream))) for stream in operator.keyed]
+    filled = [(stream, list(filled_key_groups(stream))) for stream in operator.keyed]
     if any(len(groups) > 1 for _, groups in filled):
         return []
     found = []
@@ -60,16 +60,6 @@ _Key = tuple[int, bytes]
 """Key group, and the key."""
 
 _Filled = tuple[KeyedStream, list[tuple[int, Extent]]]
-
-
-def _filled(stream: KeyedStream) -> Iterator[tuple[int, Extent]]:
-    """The key groups with entries, and where they lie."""
-    for key_group, extent in enumerate(stream.groups, stream.first_key_group):
-        empty = extent is None or (
-            stream.framing is Framing.HEAP and stream.parsed and is_empty_group(extent.length, stream.parsed)
-        )
-        if extent is not None and not empty:
-            yield key_group, extent
 
 
 def _keys(snapshot: Snapshot, operator: Operator, filled: list[_Filled]) -> Iterator[tuple[int, set[_Key]]]:
@@ -90,9 +80,9 @@ def _keys_of_group(
     header = stream.parsed
     assert header is not None  # or nobody would ask
     if stream.framing is Framing.HEAP:
-        return {(key_group, only_key(_read(snapshot, extent._replace(length=min(extent.length, _OF_A_GROUP))), header))}
+        return {(key_group, only_key(snapshot.contents.beginning(extent, _OF_A_GROUP), header))}
     keys: set[_Key] = set()
-    for composite in keys_of_group(operator.entry.max_parallelism, header, snapshot.files, key_group, extent):
+    for composite in keys_of_group(operator.entry.max_parallelism, header, snapshot.contents, key_group, extent):
         keys.add((key_group, _leading_key(header, composite)))
         if len(keys) > 1:
             break
@@ -118,12 +108,5 @@ def _keys_of_database(operator: Operator, database: Database) -> set[_Key]:
 
 def _leading_key(header: KeyedHeader, composite: bytes) -> bytes:
     reader = ByteReader(composite)
-    shown(compile_program(header.key_serializer).step, reader)
+    in_words(compile_program(header.key_serializer).tree, reader)
     return composite[: reader.position]
-
-
-def _read(snapshot: Snapshot, extent: Extent) -> bytes:
-    uri, pin = snapshot.files[extent.file]
-    if extent.file == 0:
-        return snapshot.data[extent.start : extent.start + extent.length]
-    return open_store(uri).read(uri, extent.start, extent.length, pin)

@@ -13,7 +13,7 @@ from itertools import accumulate
 
 from rescale.flink.key_groups import key_group_range
 from rescale.insight.key_group_sizes import KeyGroupSizes, evenness
-from rescale.planning.advice import good_max_parallelism
+from rescale.planning.good_maximum import good_max_parallelism
 
 _HOT_SHARE = 0.5
 """A hot key group has at least this part of what a subtask holds in the mean …"""
@@ -22,6 +22,9 @@ _HOT_FACTOR = 4
 """… and this many times what a key group holds in the mean."""
 
 _MOST_HOT = 10
+
+_FEW_KEYS = 100
+"""A subtask with fewer keys than so many has, by chance alone, more or less than others by a tenth and more."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,9 @@ class ShapeAdvice:
 
     `idle` is the part of all subtasks' capacity that waits for those with most key groups. `lower` and `upper` are the
     parallelisms on both sides that divide the max parallelism (both are the asked one if that does); `recommended` is
-    the nearer one. `exact` is false where bytes by key group are not known but to be expected. `hot` are key groups of
-    the snapshot.
+    the nearer one. `recommended_max_parallelism` is None where no other is better. `exact` is false where bytes by key
+    group are not known but to be expected. `hot` are key groups of the snapshot. `few_keys` is how many keys there are,
+    about, where they are so few that evenness is chance.
     """
 
     operator_id: str
@@ -62,10 +66,11 @@ class ShapeAdvice:
     lower: int
     upper: int
     recommended: int
-    recommended_max_parallelism: int
+    recommended_max_parallelism: int | None
     candidates: tuple[Candidate, ...]
     hot: tuple[HotKeyGroup, ...]
     exact: bool
+    few_keys: int | None
 
     @property
     def asked(self) -> Candidate:
@@ -81,13 +86,18 @@ def shape_advice(
     key_groups: KeyGroupSizes,
     now: float,
     hot: Iterable[HotKeyGroup],
+    keys: int | None = None,
 ) -> ShapeAdvice:
-    """Advice for a shape of `parallelism` and as many key groups as have sizes; `others` are compared with it."""
+    """Advice for a shape of `parallelism` and as many key groups as have sizes; `others` are compared with it.
+
+    `keys` is how many there are, about, as far as that is known.
+    """
     sizes = key_groups.sizes
     maximum, ends = len(sizes), list(accumulate(sizes, initial=0))
     divisors = [number for number in range(1, maximum + 1) if maximum % number == 0]
     lower = max(number for number in divisors if number <= parallelism)
     upper = min(number for number in divisors if number >= parallelism)
+    good = good_max_parallelism(parallelism, maximum)
     compared = {parallelism, lower, upper, *(other for other in others if 1 <= other <= maximum)}
     return ShapeAdvice(
         operator_id,
@@ -99,10 +109,11 @@ def shape_advice(
         lower=lower,
         upper=upper,
         recommended=upper if upper - parallelism <= parallelism - lower else lower,
-        recommended_max_parallelism=good_max_parallelism(parallelism),
+        recommended_max_parallelism=good if good != maximum else None,
         candidates=tuple(_candidate(ends, number) for number in sorted(compared)),
         hot=tuple(hot),
         exact=key_groups.exact,
+        few_keys=keys if keys is not None and keys < _FEW_KEYS * parallelism else None,
     )
 
 

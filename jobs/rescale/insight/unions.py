@@ -6,12 +6,10 @@ snapshot: from restore to restore the state is multiplied by the parallelism.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.snapshot.model import ElementState, Operator, Snapshot
-from rescale.storage.store import open_store
 
 MOST_BYTES_READ = 16 * 1024 * 1024
 """Of one state; a larger one is not looked into."""
@@ -76,15 +74,5 @@ def _are_equal(snapshot: Snapshot, one: ElementState, other: ElementState) -> bo
     """Whether two subtasks wrote the same elements, in whatever order; not if they are too large to be read."""
     if snapshot.missing or 2 * sum(extent.length for extent in one.elements) > MOST_BYTES_READ:
         return False
-    return sorted(_contents(snapshot, one)) == sorted(_contents(snapshot, other))
-
-
-def _contents(snapshot: Snapshot, state: ElementState) -> Iterator[bytes]:
-    """The bytes of each element. They lie side by side, so the file is read once."""
-    begin = min(extent.start for extent in state.elements)
-    end = max(extent.start + extent.length for extent in state.elements)
-    file = state.elements[0].file
-    uri, pin = snapshot.files[file]
-    data = snapshot.data[begin:end] if file == 0 else open_store(uri).read(uri, begin, end - begin, pin)
-    for extent in state.elements:
-        yield data[extent.start - begin : extent.start - begin + extent.length]
+    contents = snapshot.contents
+    return sorted(contents.read_each(one.elements)) == sorted(contents.read_each(other.elements))

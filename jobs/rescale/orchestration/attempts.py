@@ -16,6 +16,7 @@ from typing import Any
 from airflow.sdk import Context, RetryDecision, RetryPolicy
 
 from rescale.errors import RescaleError
+from rescale.orchestration.words import told_in_words_of_the_form
 
 log = logging.getLogger(__name__)
 
@@ -59,9 +60,10 @@ ATTEMPTS: dict[str, Any] = {
 
 @contextmanager
 def ended_by_our_errors() -> Iterator[None]:
-    """In the block our errors end the task."""
+    """In the block our errors end the task, in words that stand in a form."""
     try:
         yield
     except RescaleError as error:
+        told_in_words_of_the_form(error)
         log.error("%s", error)
         raise TaskEnded(error) from None

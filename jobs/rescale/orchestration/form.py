@@ -16,12 +16,14 @@ from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.orchestration.key_functions import check_key_functions
 from rescale.planning.request import Format, Request, make_request, parse_uids
 
-# An answer to a wrong value shows the pattern: they are as plain as they can be.
-PLACE = "^(/|file:/|s3://|s3a://|s3p://)"
+# An answer to a wrong value shows the pattern: they are as plain as they can be. Spaces around a value do no harm.
+PLACE = "^ *(/|file:/|s3://|s3a://|s3p://)"
 _PLACES = "`s3://bucket/key`, or an absolute path that workers can reach"
 
-# Airflow's form silently moves a number into the range of `minimum` and `maximum`; between these two it is left alone.
 _RANGE: dict[str, Any] = {"exclusiveMinimum": 0, "exclusiveMaximum": UPPER_BOUND_MAX_PARALLELISM + 1}
+
+# Airflow's field for numbers makes null of `abc` and 72 of `7e2`, so it is one for text; over REST it may be a number.
+_NUMBER: dict[str, Any] = {"type": ["null", "string", "integer"], "pattern": "^ *([1-9][0-9]{0,4})? *$", **_RANGE}
 _KEY_HASH = "^(.+=)?[^=]+$"
 _EMPTY_OR = "^$|"
 
@@ -33,7 +35,23 @@ Form = dict[str, Param]
 
 def rescale_form() -> Form:
     """The Params of a rescale, in the order of the form. What most people need has no section: it is always open."""
-    return {**_places(), **_shape_fields(), **_approval_fields(), **_storage_fields()}
+    return {**_places(), **_shape_fields(), **_result_fields(), **_approval_fields(), **_storage_fields()}
+
+
+def look_form() -> Form:
+    """The Params of a plan that nobody carries out: what says how a run is carried out is left out."""
+    form = rescale_form()
+    for name in ("require_approval", "approval_minutes", "accept_unconditional_publish"):
+        del form[name]
+    return form
+
+
+def discard_form() -> Form:
+    """The Params of what removes what an unpublished run left."""
+    form = rescale_form()
+    target = form["target"]
+    target.schema["description_md"] = f"That of a run that did not publish: {_PLACES}. What is published stays."
+    return {"target": target, "connection": form["connection"]}
 
 
 def _places() -> Form:
@@ -58,18 +76,23 @@ def _shape_fields() -> Form:
     return {
         "parallelism": Param(
             None,
-            type=["null", "integer"],
-            **_RANGE,
+            **_NUMBER,
             title="Parallelism",
             description_md="For every operator whose parallelism may change, such as `6`. Empty: as it is.",
         ),
         "max_parallelism": Param(
             None,
-            type=["null", "integer"],
-            **_RANGE,
+            **_NUMBER,
             title="Max parallelism",
             description_md="The number of key groups, such as `256`, for every operator but those that always run with "
             "one subtask. Empty: as it is.",
+        ),
+        "same_shape": Param(
+            False,
+            type="boolean",
+            title="Same shape: a self-contained copy",
+            description_md="Instead of another shape: everything as it is, in a directory that can be moved. A run "
+            "that would change nothing is refused without it.",
         ),
         "connection": Param(
             None,
@@ -112,6 +135,12 @@ def _shape_fields() -> Form:
             description_md="Names of operators, one a line. Stop-with-savepoint leaves a `FlinkKafkaConsumer` without "
             "its offsets, or with those of an earlier checkpoint: the run stops there, unless the operator is named.",
         ),
+    }
+
+
+def _result_fields() -> Form:
+    """What the result is: the kind of its state. Whatever else there is to choose about its files belongs here."""
+    return {
         "format": Param(
             Format.KEEP.value,
             type="string",
@@ -177,7 +206,21 @@ def lines(*, pattern: str = ".", **schema: Any) -> Param:
 
 def lines_of(params: Mapping[str, Any], name: str) -> list[str]:
     """The lines of a field that are not empty."""
-    return [line for line in params[name] or [] if line]
+    return [line.strip() for line in params[name] or [] if line.strip()]
+
+
+def stripped(params: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a filled form without the spaces around them; a text field that has nothing else is empty."""
+    trimmed = {name: _trimmed(value) for name, value in params.items()}
+    return {name: None if value == "" else value for name, value in trimmed.items()}
+
+
+def _trimmed(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, Mapping):
+        return {name.strip(): _trimmed(one) for name, one in value.items()}
+    return [_trimmed(one) for one in value] if isinstance(value, list) else value
 
 
 def refuse_unknown_fields(params: Mapping[str, Any], form: Mapping[str, Any]) -> None:
@@ -186,8 +229,31 @@ def refuse_unknown_fields(params: Mapping[str, Any], form: Mapping[str, Any]) ->
         raise RequestError("the form has no such field", expected=f"only {', '.join(form)}", found=", ".join(unknown))
 
 
+def refuse_silent_copy(params: Mapping[str, Any]) -> None:
+    """`RequestError` unless another shape is asked for, or another format, or a copy, and no two of them at odds."""
+    shape = any(params[name] for name in ("parallelism", "max_parallelism", "operators"))
+    if params["same_shape"] and shape:
+        raise RequestError(
+            "the form asks for the same shape and for another one",
+            advice=f'leave the numbers empty, or switch "{_title("same_shape")}" off',
+        )
+    if not shape and not params["same_shape"] and params["format"] == Format.KEEP:
+        raise RequestError(
+            "the form asks for no change",
+            expected=f'"{_title("parallelism")}", "{_title("max_parallelism")}", "{_title("operators")}" or '
+            f'"{_title("format")}"',
+            found="none of them",
+            advice=f'if you want a copy as it is, say "{_title("same_shape")}"',
+        )
+
+
+def _title(name: str) -> str:
+    return str(rescale_form()[name].schema["title"])
+
+
 def request_of(params: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> Request:
     """The request of a filled form; `RequestError` names what makes no sense. What is `known` of places goes first."""
+    params = stripped(params)
     key_hashes = lines_of(params, "key_hashes")
     check_key_functions(name.rpartition("=")[2] for name in key_hashes)
     places = {**params, **(known or {})}
@@ -201,6 +267,19 @@ def request_of(params: Mapping[str, Any], known: Mapping[str, Any] | None = None
         key_hashes,
         Format(params["format"]),
     )
+
+
+def understood(request: Request) -> str:
+    """In a sentence, what a form was taken to ask for."""
+    return f"asked for: {asked(request)}"
+
+
+def asked(request: Request) -> str:
+    """The shape and the format of a request, in words."""
+    numbers = (("parallelism", request.parallelism), ("max parallelism", request.max_parallelism))
+    said = [f"{what} {of['']}" if "" in of else f"{what} as it is" for what, of in numbers]
+    said += [f"{what} {number} for {uid}" for what, of in numbers for uid, number in of.items() if uid]
+    return f"{', '.join(said)}; format {request.format.value}"
 
 
 def _numbers(params: Mapping[str, Any], name: str) -> list[str]:

@@ -2,42 +2,65 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from airflow.sdk import TaskGroup, chain
 
-from rescale.orchestration.approval import PlanApproval
+from rescale.orchestration.approval import ASK, PlanApproval
+from rescale.orchestration.ending import end_task
 from rescale.orchestration.tasks import (
-    discard_staged,
+    ANNOUNCE,
+    announce,
     inspect,
+    look,
     plan,
     publish_result,
     redistribute,
+    rejected,
     reshuffle,
     validate,
 )
 
 
-def rescale_graph(known: Any = None, closes: str | None = None) -> tuple[Any, Any]:
-    """From looking into the source to the published result: the first task and the last.
+class Way(NamedTuple):
+    """The first task of a rescale, the one that publishes, and those that nothing of it comes after."""
 
-    A plan that is rejected leaves nothing. `known` is what an earlier task found out: source, target or both. `closes`
-    is a template of when the plan must have been approved.
+    first: Any
+    published: Any
+    last: list[Any]
+
+
+def rescale_graph(known: Any = None, closes: str | None = None) -> Way:
+    """From looking into the source to the published result. A plan that is rejected leaves nothing.
+
+    `known` is what an earlier task found out: source, target or both. `closes` is a template of when the plan must have
+    been approved.
     """
     planned = plan(known)
-    discarded = discard_staged(planned)
+    refused = rejected(planned)
     approved = PlanApproval(
-        task_id="approve",
+        task_id=ASK,
         task_display_name="Approve the plan",
-        doc_md="Waits until somebody has approved the plan, if that was asked for.",
+        doc_md="Waits until somebody has approved the plan; skipped if that was not asked for.",
         plan=planned.operator.task_id,
-        on_reject=discarded.operator.task_id,
+        on_reject=refused.operator.task_id,
         closes=closes,
     )
     with TaskGroup("move", prefix_group_id=False, group_display_name="Move and prove"):
         moved = [reshuffle(planned), redistribute(planned)]
         proven = validate(planned)
     inspected, published = inspect(known), publish_result(planned)
-    chain(inspected, planned, approved, moved, proven, published)
-    chain(approved, discarded)
-    return inspected, published
+    told = announce(planned)
+    chain(inspected, planned, approved, moved, proven, published, told)
+    chain(approved, refused)
+    return Way(inspected, published, [told, refused])
+
+
+def look_graph() -> None:
+    """A look into the source, and the plan that a run would carry out."""
+    chain(inspect(None), look())
+
+
+def savepoint_graph() -> None:
+    """The rescale of a savepoint, whose source the form names."""
+    chain(rescale_graph().last, end_task(then=[ANNOUNCE]))

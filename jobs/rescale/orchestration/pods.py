@@ -21,10 +21,12 @@ from kubernetes.client import V1Pod
 from rescale.errors import RescaleError, StoreError
 from rescale.orchestration.access import storage_access
 from rescale.orchestration.attempts import ATTEMPTS, ended_by_our_errors
+from rescale.orchestration.form import stripped
 from rescale.orchestration.rescale_task import Answer, Summary
 from rescale.process import Step
 from rescale.storage.store import open_store
-from rescale.target.claim import DOCUMENT_LIMIT, load_plan
+from rescale.target.documents import load_plan, read_document
+from rescale.target.places import places_of
 
 CONTAINER = "driver"
 """The name of the template's container."""
@@ -69,7 +71,7 @@ class StepPod(KubernetesPodOperator):
             return
         with _access(context):
             plan = load_plan(self.planned["plan"])
-        result = plan.places.result(self.step)
+        result = places_of(plan).result(self.step)
         self.arguments = ["python3", "-m", self.step.value, "--plan", self.planned["plan"], "--result", result]
         super().execute(context)
 
@@ -77,7 +79,7 @@ class StepPod(KubernetesPodOperator):
         """Goes on when the pod has ended; a failure is one of our errors."""
         with _access(context):
             plan = load_plan(self.planned["plan"])
-            result = plan.places.result(self.step)
+            result = places_of(plan).result(self.step)
             try:
                 super().trigger_reentry(context, event)
             except AirflowException as failure:
@@ -87,7 +89,7 @@ class StepPod(KubernetesPodOperator):
 
 @contextmanager
 def _access(context: Context) -> Iterator[None]:
-    with ended_by_our_errors(), storage_access(context["params"]["connection"]):
+    with ended_by_our_errors(), storage_access(stripped(context["params"])["connection"]):
         yield
 
 
@@ -105,7 +107,7 @@ def error_of(step: Step, code: int | None, result: str, failure: str) -> Rescale
 
 
 def _document(uri: str) -> Summary:
-    document: Summary = json.loads(open_store(uri).read_all(uri, DOCUMENT_LIMIT)[0])
+    document: Summary = json.loads(read_document(uri))
     return document
 
 

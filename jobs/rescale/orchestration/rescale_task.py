@@ -7,11 +7,12 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
-from airflow.sdk import task
+from airflow.sdk import get_current_context, task
 from airflow.sdk.exceptions import AirflowSkipException
 
 from rescale.orchestration.access import storage_access
 from rescale.orchestration.attempts import ATTEMPTS, ended_by_our_errors
+from rescale.orchestration.form import stripped
 from rescale.planning.plan import Plan
 
 log = logging.getLogger(__name__)
@@ -23,9 +24,15 @@ Answer = Callable[[Plan, Summary], Summary]
 """From a plan and a step's result document to what the task gives."""
 
 
+NOTHING_TO_DO = "nothing_to_do"
+"""The key of the XCom in which a task that skips itself says why; one that Airflow skips, or that is cancelled, has
+none."""
+
+
 def skip_task(reason: str) -> NoReturn:
     """Ends a task as skipped; Airflow alone would not tell why."""
     log.warning("%s", reason)
+    get_current_context()["ti"].xcom_push(NOTHING_TO_DO, reason)
     raise AirflowSkipException(reason)
 
 
@@ -44,6 +51,7 @@ def rescale_task(
 
     @functools.wraps(function)
     def with_access(*inputs: Any, params: Mapping[str, Any], **more: Any) -> Summary:
+        params = stripped(params)
         with ended_by_our_errors(), storage_access(params["connection"]):
             return function(*inputs, params=params, **more)
 

@@ -13,18 +13,25 @@ from typing import Any
 
 from rescale.orchestration.access import DRIVER_POD
 from rescale.orchestration.rescale_task import Answer, Summary, rescale_task
+from rescale.orchestration.telling import StepLog
 from rescale.process import Step, run_step
-from rescale.target.claim import load_plan
+from rescale.target.documents import load_plan
+from rescale.target.places import places_of
 
 log = logging.getLogger(__name__)
 
 
 def step_task(
-    step: Step, task_id: str, display_name: str, doc: str, answer: Answer = lambda _, document: document
+    step: Step,
+    task_id: str,
+    display_name: str,
+    doc: str,
+    answer: Answer = lambda _, document: document,
+    **arguments: Any,
 ) -> Any:
     """Given the summary of a plan, a task that has the step run."""
     if DRIVER_POD not in os.environ:
-        return rescale_task(_in_a_process(step, answer), task_id, display_name, doc_md=doc)
+        return rescale_task(_in_a_process(step, answer), task_id, display_name, doc_md=doc, **arguments)
     from rescale.orchestration.pods import StepPod  # it brings a client of Kubernetes
 
     template = os.environ[DRIVER_POD]
@@ -36,6 +43,7 @@ def step_task(
         planned=planned,
         template=template,
         answer=answer,
+        **arguments,
     )
 
 
@@ -46,6 +54,9 @@ def _in_a_process(step: Step, answer: Answer) -> Callable[..., Summary]:
             return {}
         plan = load_plan(planned["plan"])
         words = ["--plan", planned["plan"], "--master", "local[*]"]
-        return answer(plan, run_step(step, plan.places.result(step), words))
+        log.info("the step begins: Spark starts on this machine")
+        document = run_step(step, places_of(plan).result(step), words, StepLog().say)
+        log.info("the step has ended")
+        return answer(plan, document)
 
     return run

@@ -1,6 +1,10 @@
 """What goes from task to task: URIs, and summaries for people of at most 8 KiB, however large the snapshot is.
 
 Airflow keeps every one of them in its database and shows it beside the task. What is long lies in storage.
+
+Sizes are of four things, and called so: `bytes_in_source` is all state of the source, headers of streams included;
+`bytes_to_write` is what the new streams take, with a header each; `bytes_compared` are key groups and elements alone,
+which is what validation compares. A step's `bytes` are its part of what is written.
 """
 
 from __future__ import annotations
@@ -9,10 +13,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from rescale.insight.key_group_sizes import evenness
-from rescale.planning.plan import OperatorPlan, Plan, Slot
+from rescale.planning.operator_plan import OperatorPlan
+from rescale.planning.plan import Plan
 from rescale.report.kafka import kafka_line
 from rescale.snapshot.model import Operator, Snapshot
+from rescale.target.places import places_of
 
 LIMIT = 8 * 1024
 """Largest summary, in bytes of JSON."""
@@ -24,10 +29,12 @@ _LONGEST = 200
 def snapshot_summary(snapshot: Snapshot, seen: dict[str, Any]) -> dict[str, Any]:
     """What a snapshot is, its largest operators, its Kafka sources and its warnings; `seen` is its inspection."""
     largest = sorted(snapshot.operators, key=lambda operator: -operator.bytes)
-    kept = {key: seen[key] for key in ("kind", "written_by", "checkpoint_id", "taken", "files", "bytes")}
+    kept = {key: seen[key] for key in ("kind", "written_by", "checkpoint_id", "files")}
     return _fitted(
         {
             **kept,
+            "metadata_written": seen["taken"],
+            "bytes_in_source": seen["bytes"],
             "operators": len(largest),
             "largest_operators": [_operator_line(operator) for operator in largest[:_MOST]],
             "kafka": _shortened([kafka_line(source) for source in seen["kafka"]]),
@@ -36,27 +43,29 @@ def snapshot_summary(snapshot: Snapshot, seen: dict[str, Any]) -> dict[str, Any]
     )
 
 
-def plan_summary(plan: Plan, *, published: bool) -> dict[str, Any]:
-    """Where the plan lies, and what it would do to the largest operators; `published`: it has been done already."""
-    sizes = {operator.operator_id: operator.bytes_of(*Slot) for operator in plan.operators}
-    largest = sorted(plan.operators, key=lambda operator: -sizes[operator.operator_id])
+def plan_summary(plan: Plan, shown: dict[str, Any], *, published: bool) -> dict[str, Any]:
+    """Where the plan lies, and what it would do to the largest operators; `published`: it has been done already.
+
+    `shown` is the plan as its log shows it: its numbers are taken from there, so that both say the same.
+    """
+    largest = sorted(shown["operators"], key=lambda operator: -(operator["keyed_bytes"] + operator["operator_bytes"]))
     return _fitted(
         {
-            "plan": plan.places.plan,
+            "plan": places_of(plan).plan,
+            "digest": plan.digest,
+            "target": plan.target,
             "published": published,
-            "bytes": plan.bytes_moved,
-            "operators": len(plan.operators),
+            "bytes_to_write": shown["bytes_moved"],
+            "operators": len(largest),
             "operators_changed": sum(_is_changed(operator) for operator in plan.operators),
             "largest_operators": [
                 {
-                    "operator": _short(operator.label),
-                    "parallelism": [operator.parallelism, operator.new_parallelism],
-                    "max_parallelism": [operator.max_parallelism, operator.new_max_parallelism],
-                    "bytes": sizes[operator.operator_id],
-                    "worst_by_mean": [
-                        round(evenness(operator.old_keyed_bytes), 2),
-                        round(evenness(operator.new_keyed_bytes), 2),
-                    ],
+                    "operator": _short(operator["label"]),
+                    "parallelism": [operator["parallelism"], operator["new_parallelism"]],
+                    "max_parallelism": [operator["max_parallelism"], operator["new_max_parallelism"]],
+                    "keyed_bytes": operator["keyed_bytes"],
+                    "operator_bytes": operator["operator_bytes"],
+                    "worst_by_mean": [round(operator["evenness"], 2), round(operator["new_evenness"], 2)],
                 }
                 for operator in largest[:_MOST]
             ],
@@ -67,8 +76,9 @@ def plan_summary(plan: Plan, *, published: bool) -> dict[str, Any]:
 
 def certificate_summary(certificate: dict[str, Any], uri: str) -> dict[str, Any]:
     """The verdict, and where the whole certificate lies."""
-    kept = {key: certificate[key] for key in ("verdict", "bytes", "candidate_sha256")}
-    return {"certificate": uri, **kept, "operators": len(certificate["operators"])}
+    kept = {key: certificate[key] for key in ("verdict", "candidate_sha256")}
+    counted = {"bytes_compared": certificate["bytes"], "operators": len(certificate["operators"])}
+    return {"certificate": uri, **kept, **counted}
 
 
 def _is_changed(operator: OperatorPlan) -> bool:
@@ -78,7 +88,7 @@ def _is_changed(operator: OperatorPlan) -> bool:
 
 def _operator_line(operator: Operator) -> dict[str, Any]:
     shape = [operator.entry.parallelism, operator.entry.max_parallelism]
-    return {"operator": _short(operator.label), "parallelism_and_max": shape, "bytes": operator.bytes}
+    return {"operator": _short(operator.label), "parallelism_and_max": shape, "bytes_in_source": operator.bytes}
 
 
 def _fitted(summary: dict[str, Any]) -> dict[str, Any]:

@@ -10,13 +10,25 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from airflow.sdk import Asset
+from airflow.sdk import Asset, TriggerRule
 
-from rescale.errors import UnsupportedError
-from rescale.orchestration.form import lines_of, refuse_unknown_fields, request_of
-from rescale.orchestration.rescale_task import Summary, rescale_task
+from rescale.errors import RequestError, UnsupportedError
+from rescale.orchestration.approval import APPROVED, ASK
+from rescale.orchestration.claims import refuse_what_a_live_run_claims, this_run
+from rescale.orchestration.form import (
+    asked,
+    lines_of,
+    refuse_silent_copy,
+    refuse_unknown_fields,
+    request_of,
+    understood,
+)
+from rescale.orchestration.question import END_OF_QUESTION, question_markdown
+from rescale.orchestration.rescale_task import Summary, rescale_task, skip_task
 from rescale.orchestration.step_task import step_task
 from rescale.orchestration.summaries import certificate_summary, plan_summary, snapshot_summary
+from rescale.orchestration.telling import tell
+from rescale.orchestration.words import in_words_of_the_form
 from rescale.planning.plan import Plan
 from rescale.planning.prepare import prepare
 from rescale.process import Step
@@ -25,17 +37,30 @@ from rescale.report.outcome import outcome
 from rescale.report.plan_markdown import plan_markdown
 from rescale.report.planned import plan_summary as detailed_summary
 from rescale.report.planned import plan_text
+from rescale.report.stored import put_report
 from rescale.report.units import counted
 from rescale.snapshot.kafka.audit import stopped_consumers
 from rescale.snapshot.kafka.offsets import kafka_offsets
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.opening import open_snapshot
-from rescale.storage.store import open_store
-from rescale.target.claim import DOCUMENT_LIMIT, claim, load_plan
-from rescale.target.publish import discard, is_published, publish
+from rescale.storage.locations import normalise
+from rescale.target.claim import claim
+from rescale.target.documents import load_plan, read_document, store_plan_page
+from rescale.target.places import places_of
+from rescale.target.publication import is_published, publish
+from rescale.target.removal import discard
+from rescale.target.states import claimed_by
 
 RESCALED_SAVEPOINT = Asset(name="rescaled_savepoint", uri="rescale://published", group="rescale")
 """Gets an event with every publication; its extra says where the result and its certificate lie, and its shape."""
+
+PLAN, PUBLISH, ANNOUNCE = "plan", "publish", "announce"
+
+_MOST_EVENTS = 1000
+"""So far back an asset is searched for the event of a result."""
+
+_UNLESS_REJECTED = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS
+"""Where nobody is asked the approval is skipped, which would skip all that comes after it."""
 
 log = logging.getLogger(__name__)
 
@@ -46,68 +71,154 @@ Known = Mapping[str, Any] | None
 def _inspect(known: Known, params: Any = None, dag: Any = None) -> Summary:
     """Reads metadata and headers of the source: what is in it, and is it whole?"""
     refuse_unknown_fields(params, dag.params)
+    refuse_silent_copy(params)
     request = request_of(params, known)
+    tell(understood(request))
     snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids)
     seen = inspection(snapshot, kafka_offsets(snapshot))
-    log.info("%s", inspection_text(seen))
+    tell(inspection_text(seen))
     _refuse_stopped_consumers(snapshot, lines_of(params, "without_offsets"))
     return snapshot_summary(snapshot, seen)
 
 
-def _plan(known: Known, params: Any = None) -> Summary:
-    """Decides everything, stores the plan beside the target and claims the target for it."""
-    plan, snapshot, kafka = prepare(request_of(params, known))
+def _look(params: Any = None) -> Summary:
+    """Plans as a run would, shows it, and writes nothing."""
+    request = request_of(params)
+    plan, snapshot, kafka = prepare(request)
     shown = detailed_summary(plan, snapshot, kafka)
-    log.info("%s", plan_text(shown))
+    tell(f"{understood(request)}\n\n{plan_text(shown)}")
+    return {name: value for name, value in plan_summary(plan, shown, published=False).items() if name != "plan"}
+
+
+def _discard(params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
+    """Removes what a run left in and beside its target, unless that run goes on or has published."""
+    refuse_unknown_fields(params, dag.params)
+    target = normalise(params["target"])
+    refuse_what_a_live_run_claims(target, ti)
+    discarded = discard(target)
+    if not discarded.removed:
+        skip_task(f"nothing to do: no run has left anything in {target} or beside it")
+    log.info("removed %s", counted(len(discarded.removed), "file"))
+    if discarded.left:
+        log.warning("left %s that are not ours, such as %s", counted(len(discarded.left), "file"), discarded.left[0])
+    return {"target": target, "removed": len(discarded.removed), "left": len(discarded.left)}
+
+
+def _plan(known: Known, params: Any = None, dag_run: Any = None, ti: Any = None) -> Summary:
+    """Decides everything, stores the plan beside the target and claims the target for it."""
+    request = request_of(params, known)
+    plan, snapshot, kafka = prepare(request)
+    shown = detailed_summary(plan, snapshot, kafka)
+    tell(f"{understood(request)}\n\n{plan_text(shown)}")
+    if not (params["same_shape"] or _changes(plan)):
+        _refuse_no_change(plan, known)
     published = is_published(plan)
     if not published:
-        claim(plan, accept_unconditional=params["accept_unconditional_publish"])
-        open_store(plan.target).put(plan.places.plan_page, plan_markdown(shown).encode())
-    return plan_summary(plan, published=published)
+        refuse_what_a_live_run_claims(plan.target, ti, plan.digest)
+        claim(plan, accept_unconditional=params["accept_unconditional_publish"], by=this_run(dag_run))
+        page = f"{question_markdown(shown)}{END_OF_QUESTION}{understood(request)}\n\n{plan_markdown(shown)}"
+        store_plan_page(plan, in_words_of_the_form(page))
+        log.info("%s", put_report(plan, shown))
+    return {**plan_summary(plan, shown, published=published), "source": plan.source, "asked": asked(request)}
+
+
+def _changes(plan: Plan) -> bool:
+    """Whether the plan does more than copy."""
+    return any(
+        (operator.parallelism, operator.max_parallelism) != (operator.new_parallelism, operator.new_max_parallelism)
+        or operator.rekeying is not None
+        for operator in plan.operators
+    )
+
+
+def _refuse_no_change(plan: Plan, known: Known) -> None:
+    """Where somebody has filled in a form it was wrong; where the source was found out there is nothing to do."""
+    what = f"the state in {plan.source} has the shape already that is asked for"
+    if known is not None:
+        skip_task(f"nothing to do: {what}")
+    raise RequestError(
+        what, advice='ask for another one; if you want a copy as it is, say "Same shape: a self-contained copy"'
+    )
 
 
 def _certified(plan: Plan, certificate: Summary) -> Summary:
-    return certificate_summary(certificate, plan.places.certificate)
+    log.info("%s", put_report(plan))
+    return certificate_summary(certificate, places_of(plan).certificate)
 
 
-def _publish(planned: Summary, params: Any = None, outlet_events: Any = None) -> Summary:
+def _publish(planned: Summary, params: Any = None) -> Summary:
     """Puts the certified metadata into the target, in one write: from then on Flink can restore it."""
     plan = load_plan(planned["plan"])
     published = publish(plan, accept_unconditional=params["accept_unconditional_publish"])
     done = outcome(plan, published)
-    digest = hashlib.sha256(_read(plan.places.certificate)).hexdigest()
-    outlet_events[RESCALED_SAVEPOINT].extra = {
-        "uri": plan.target,
-        "source": plan.source,
-        "shape": _shape(plan),
-        "certificate": plan.places.certificate,
-        "certificate_sha256": digest,
-    }
+    log.info("%s", put_report(plan))
+    digest = hashlib.sha256(read_document(places_of(plan).certificate)).hexdigest()
     log.info("start the job: %s", done["start"])
     kept = {key: done[key] for key in ("target", "metadata_sha256", "certificate", "start")}
     return {**kept, "starting": plan.start._asdict(), "certificate_sha256": digest}
 
 
-def _discard(planned: Summary, params: Any = None) -> Summary:  # noqa: ARG001
-    """Removes what a run left whose plan was rejected."""
-    removed = discard(load_plan(planned["plan"]).target).removed
-    log.info("removed %s", counted(len(removed), "file"))
-    return {"removed": len(removed)}
+def _announce(
+    planned: Summary,
+    params: Any = None,  # noqa: ARG001
+    inlet_events: Any = None,
+    outlet_events: Any = None,
+) -> Summary:
+    """Gives the asset an event that says where the result lies, unless it has one of this result."""
+    extra = asset_extra(load_plan(planned["plan"]))
+    if extra in events_of(inlet_events, RESCALED_SAVEPOINT):
+        skip_task("the asset has the event of this result already")
+    outlet_events[RESCALED_SAVEPOINT].extra = extra
+    return {"asset": RESCALED_SAVEPOINT.name, "uri": extra["uri"]}
+
+
+def asset_extra(plan: Plan) -> dict[str, Any]:
+    """What the event of a published result says."""
+    return {
+        "uri": plan.target,
+        "source": plan.source,
+        "shape": _shape(plan),
+        "certificate": places_of(plan).certificate,
+        "certificate_sha256": hashlib.sha256(read_document(places_of(plan).certificate)).hexdigest(),
+    }
+
+
+def events_of(inlet_events: Any, asset: Asset) -> list[dict[str, Any]]:
+    """The extras of the newest events of an asset."""
+    newest = inlet_events[asset].ascending(False).limit(_MOST_EVENTS)
+    return [event.extra for event in newest]
+
+
+def _rejected(planned: Summary, params: Any = None, ti: Any = None) -> Summary:  # noqa: ARG001
+    """Removes what was staged for the plan, and fails: a rejection is no success."""
+    target, digest = planned["target"], planned["digest"]
+    removed = discard(target).removed if claimed_by(target) == digest else ()
+    words = ti.xcom_pull(task_ids=ASK, key=APPROVED)["words"]
+    raise RequestError(
+        "the plan was rejected; nothing was moved",
+        path=target,
+        found=words,
+        advice=f"what was staged is removed ({counted(len(removed), 'file')}): trigger another run",
+    )
 
 
 inspect = rescale_task(_inspect, "inspect", "Inspect the source")
-plan = rescale_task(_plan, "plan", "Plan")
+plan = rescale_task(_plan, PLAN, "Plan")
+look = rescale_task(_look, PLAN, "Plan")
+discard_left = rescale_task(_discard, "discard", "Discard")
 reshuffle = step_task(
     Step.RESHUFFLE,
     "reshuffle_keyed_state",
     "Reshuffle keyed state",
     "Moves keyed state to the subtasks that will own its key groups.",
+    trigger_rule=_UNLESS_REJECTED,
 )
 redistribute = step_task(
     Step.REDISTRIBUTE,
     "redistribute_operator_state",
     "Redistribute operator state",
     "Deals operator state to the new subtasks by its distribution mode.",
+    trigger_rule=_UNLESS_REJECTED,
 )
 validate = step_task(
     Step.VALIDATE,
@@ -116,8 +227,11 @@ validate = step_task(
     "Reads source and result back from storage, compares them, and certifies what is there.",
     _certified,
 )
-publish_result = rescale_task(_publish, "publish", "Publish", multiple_outputs=True, outlets=[RESCALED_SAVEPOINT])
-discard_staged = rescale_task(_discard, "discard", "Discard a rejected plan")
+publish_result = rescale_task(_publish, PUBLISH, "Publish", multiple_outputs=True)
+announce = rescale_task(
+    _announce, ANNOUNCE, "Tell who waits for it", inlets=[RESCALED_SAVEPOINT], outlets=[RESCALED_SAVEPOINT]
+)
+rejected = rescale_task(_rejected, "rejected", "Plan rejected")
 
 
 def _refuse_stopped_consumers(snapshot: Snapshot, allowed: Sequence[str]) -> None:
@@ -130,10 +244,6 @@ def _refuse_stopped_consumers(snapshot: Snapshot, allowed: Sequence[str]) -> Non
                 advice="take another savepoint and then cancel the job, or name the operator among those that may "
                 "start without offsets",
             )
-
-
-def _read(uri: str) -> bytes:
-    return open_store(uri).read_all(uri, DOCUMENT_LIMIT)[0]
 
 
 def _shape(plan: Plan) -> dict[str, dict[str, int]]:

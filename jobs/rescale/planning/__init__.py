@@ -1,1 +1,1 @@
-"""Request and snapshot in, plan out. Reads `_metadata` and stream headers, never the state itself."""
+"""What shall be: request and snapshot in, plan out. `prepare` has read what a plan needs; the rest is pure."""

@@ -12,8 +12,8 @@ from rescale.errors import RescaleError, UnsupportedError
 from rescale.flink.key_function import names_function
 from rescale.flink.key_hash import choose_hash, known_hash, named_hash
 from rescale.flink.serializers.program import DIVISORS_ADVICE
-from rescale.planning.plan import WorkClass, work_class
-from rescale.planning.shape import by_operator
+from rescale.planning.operator_shapes import by_operator
+from rescale.planning.work_class import WorkClass, work_class
 from rescale.snapshot.key_sample import sample_keys
 from rescale.snapshot.model import Operator, Snapshot
 
@@ -56,5 +56,5 @@ def _choose(
         return known.name
     if work is not WorkClass.REHASH:
         return None
-    sample = sample_keys(operator, snapshot.files)
+    sample = sample_keys(operator, snapshot.contents)
     return choose_hash(header.key_serializer, *sample, operator.entry.max_parallelism).name

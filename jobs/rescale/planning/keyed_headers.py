@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.advice import CANONICAL
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, write_keyed_header
 from rescale.flink.keyed.heap_timers import timer_header
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.planning.plan import Piece
-from rescale.planning.streams import Literals, piece_of
-from rescale.rocksdb.advice import CANONICAL
+from rescale.planning.pieces import Literals, Piece, piece_of
 from rescale.snapshot.model import Database, KeyedStream
 
 
@@ -103,7 +102,7 @@ class HeaderPlanner:
                 operator=self._label,
                 expected="the same states in every keyed stream",
                 found=f"others in subtask {next(g.subtask for g in givers if g.parsed != merged.header)}",
-                advice="take a canonical savepoint (flink savepoint --type canonical) and rescale that",
+                advice=CANONICAL,
             )
         piece = self._literals.piece(write_keyed_header(merged.header))
         anew = frozenset(g.subtask for g in givers if g.has_no_entry and g.parsed != merged.header)

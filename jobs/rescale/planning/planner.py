@@ -6,17 +6,24 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from rescale.errors import UnsupportedError
+from rescale.flink.advice import CANONICAL
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.state_meta_info import StateKind
-from rescale.planning.databases import copied_databases
-from rescale.planning.elements import plan_elements
-from rescale.planning.keyed import KeyedPlanner
-from rescale.planning.plan import FORMAT, NewDatabase, OperatorPlan, Plan, Rekeying, SourceFile, WorkClass, work_class
+from rescale.planning.database_streams import copied_databases
+from rescale.planning.element_streams import plan_elements
+from rescale.planning.inline import InlineBudget
+from rescale.planning.key_group_streams import KeyGroupPlanner
+from rescale.planning.keyed_headers import HeaderPlanner
+from rescale.planning.new_streams import NewDatabase, PlannedStream, RekeyedStream
+from rescale.planning.operator_plan import OperatorPlan
+from rescale.planning.operator_shapes import Shape, new_shapes
+from rescale.planning.pieces import Literals
+from rescale.planning.plan import FORMAT, Plan, SourceFile
+from rescale.planning.rekeyed_streams import plan_rekeyed
+from rescale.planning.rekeying import Rekeying
 from rescale.planning.remarks import remarks
 from rescale.planning.request import Format, Request
-from rescale.planning.shape import Shape, new_shapes
-from rescale.planning.streams import InlineBudget, Literals
-from rescale.rocksdb.advice import CANONICAL
+from rescale.planning.work_class import WorkClass, work_class
 from rescale.snapshot.findings import findings
 from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.snapshot.model import Operator, Snapshot
@@ -84,19 +91,22 @@ def _plan_operator(
     _refuse_unsupported(operator, shape, by_record=by_record)
     if wanted is Format.CANONICAL:
         _refuse_heap(operator)
-    keyed = KeyedPlanner(operator, shape, literals, inline)
+    headers = HeaderPlanner(operator.label, literals)
+    keyed = KeyGroupPlanner(operator, shape, headers, literals, inline)
     rekeying: Rekeying | None = None
+    rekeyed: list[RekeyedStream] = []
     databases: tuple[NewDatabase, ...] = ()
+    streams: list[PlannedStream] = []
     if operator.databases and wanted is Format.KEEP:
-        databases, streams = copied_databases(operator, shape, inline)
-        streams += keyed.raw_streams()
+        databases, files = copied_databases(operator, shape, inline)
+        streams += [*files, *keyed.raw_streams()]
     elif by_record:
-        rekeying, streams = keyed.rekeyed(key_hash)
+        rekeying, rekeyed = plan_rekeyed(operator, shape, headers, literals, key_hash)
         streams += keyed.own_raw_streams()
     else:
-        streams = keyed.streams()
+        streams += keyed.streams()
     streams += plan_elements(operator, shape.parallelism, literals, inline)
-    headers = [header for header in operator.keyed_headers if header is not None]
+    known = [header for header in operator.keyed_headers if header is not None]
     old_bytes = [0] * operator.entry.parallelism
     for stream in (*operator.keyed, *operator.raw_keyed):
         old_bytes[stream.subtask] += stream.extent.length
@@ -110,11 +120,12 @@ def _plan_operator(
         max_parallelism=operator.entry.max_parallelism,
         new_max_parallelism=shape.max_parallelism,
         work=work,
-        states=tuple(dict.fromkeys(f"{s.name} ({s.state_type})" for header in headers for s in header.states)),
-        id_tables=keyed.id_tables,
+        states=tuple(dict.fromkeys(f"{s.name} ({s.state_type})" for header in known for s in header.states)),
+        id_tables=tuple(headers.id_tables),
         streams=tuple(streams),
         old_keyed_bytes=tuple(old_bytes),
         rekeying=rekeying,
+        rekeyed=tuple(rekeyed),
         databases=databases,
     )
 
@@ -124,7 +135,7 @@ def _refuse_heap(operator: Operator) -> None:
         raise UnsupportedError(
             "heap framing does not tell where a record ends, so it cannot become canonical",
             operator=operator.label,
-            advice="take a canonical savepoint (flink savepoint --type canonical), or leave --format out",
+            advice=f"leave --format out, or {CANONICAL}",
         )
 
 

@@ -1,14 +1,17 @@
-"""From a request to a plan: the one place where planning reads."""
+"""From a request to a plan: here the source is opened, and everything is read that a plan depends on.
+
+Nothing else in planning reads anything, but for `key_hashes`, which takes a sample of keys.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from rescale.planning.operator_shapes import new_shapes
 from rescale.planning.plan import Plan
 from rescale.planning.planner import make_plan
 from rescale.planning.request import Format, Request
-from rescale.planning.shape import new_shapes
-from rescale.snapshot.databases.inventory import with_tables
+from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.kafka.offsets import KafkaOffsets, kafka_offsets
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.opening import open_snapshot

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from rescale.flink.key_groups import key_group_range
+from rescale.planning.operator_shapes import Shape
 from rescale.planning.request import Request
-from rescale.planning.shape import Shape
 from rescale.snapshot.discovery import METADATA
 from rescale.snapshot.kafka.audit import discovery, spread
 from rescale.snapshot.kafka.offsets import KafkaOffsets
@@ -46,9 +46,16 @@ def remarks(
 def _of_maximum(changed: list[Operator], shapes: Mapping[str, Shape], request: Request) -> Iterator[str]:
     old = sorted({operator.entry.max_parallelism for operator in changed})
     new = sorted({shapes[operator.entry.operator_id].max_parallelism for operator in changed})
+    all_new = {shape.max_parallelism for shape in shapes.values()} - {1}
+    start = (
+        f"start it with pipeline.max-parallelism {_either(new)}"
+        if len(all_new) == 1
+        else f"set no pipeline.max-parallelism: operators have different ones ({_either(sorted(all_new))}), and Flink "
+        "takes them from the result"
+    )
     yield (
         f"a job that sets its max parallelism ({_either(old)}) in its code or configuration refuses the result: take "
-        f"setMaxParallelism out, and start it with pipeline.max-parallelism {_either(new)}"
+        f"setMaxParallelism out, and {start}"
     )
     if any(request.max_parallelism):  # by name
         yield (

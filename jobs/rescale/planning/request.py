@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
 
 from rescale.errors import RequestError
 from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
 from rescale.flink.serializers.formulas import KNOWN, parse_formula
-from rescale.planning.places import beside
 from rescale.storage.locations import contains, normalise, parent, real
 
 
@@ -83,6 +81,11 @@ def make_request(
     )
 
 
+def beside(target: str) -> str:
+    """The directory beside a target that belongs to it, for what is ours: plan, claim, certificate."""
+    return target + ".rescale"
+
+
 def parse_numbers(words: Iterable[str], what: str) -> dict[str, int]:
     """`N` for all, `UID=N` for one operator, as a mapping from operator ("" for all) to number."""
     numbers: dict[str, int] = {}
@@ -118,16 +121,6 @@ def _refuse_twice(given: Mapping[str, object], operator: str, what: str, word: s
     if operator in given:
         whose = f"operator {operator!r}" if operator else "all operators"
         raise RequestError(f"the {what} of {whose} is given twice", found=word)
-
-
-def read_uids(path: str) -> tuple[tuple[str, str], ...]:
-    """(operator id, name) of every line of a text file, as `parse_uids` reads them."""
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise RequestError(f"the list of uids cannot be read: {reason}", path=path) from None
-    return parse_uids(lines)
 
 
 def parse_uids(lines: Iterable[str]) -> tuple[tuple[str, str], ...]:

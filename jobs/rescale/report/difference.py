@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tabulate import tabulate
-
+from rescale.report.page import Block, Listed, Page, paragraph, table
+from rescale.report.text import text_of
 from rescale.report.units import counted
 
 _LONGEST = 120
@@ -13,19 +13,23 @@ _LONGEST = 120
 
 
 def difference_text(document: dict[str, Any]) -> str:
+    return text_of(difference_page(document))
+
+
+def difference_page(document: dict[str, Any]) -> Page:
     states = [(operator, state) for operator in document["operators"] for state in operator["states"]]
-    lines = [f"A: {document['a']}", f"B: {document['b']}", f"{document['verdict']}: {_extent(document, states)}"]
+    verdict = f"{document['verdict']}: {_extent(document, states)}"
+    blocks: list[Block] = [paragraph(f"A: {document['a']}", f"B: {document['b']}", verdict)]
     if states:
-        rows = [_row(operator, state) for operator, state in states]
         headers = ("operator", "state", "type", "counted", "A", "B", "digest of A", "digest of B", "")
-        lines += ["", tabulate(rows, headers=headers, disable_numparse=True)]
+        blocks.append(table(headers, [_row(operator, state) for operator, state in states]))
     for operator in document["operators"]:
         if operator["differences"]:
-            lines += ["", operator["label"], *_differences(operator["differences"])]
+            blocks.append(Listed(operator["label"], _differences(operator["differences"])))
         for state in operator["states"]:
             if not state["equal"] and (state["differences"] or not operator["differences"]):
-                lines += ["", f"{operator['label']}, {state['state']}", *_state(state)]
-    return "\n".join(lines)
+                blocks.append(Listed(f"{operator['label']}, {state['state']}", _state(state)))
+    return Page(tuple(blocks))
 
 
 def _extent(document: dict[str, Any], states: list[tuple[dict[str, Any], dict[str, Any]]]) -> str:
@@ -45,18 +49,18 @@ def _row(operator: dict[str, Any], state: dict[str, Any]) -> tuple[str, ...]:
     return operator["label"], state["state"], state["type"], state["counted"], *counts, *digests, same
 
 
-def _state(state: dict[str, Any]) -> list[str]:
-    lines = _differences(state["differences"])
+def _state(state: dict[str, Any]) -> tuple[str, ...]:
+    lines = [*_differences(state["differences"])]
     more = state["differing_at_least"] - len(state["differences"])
     if more > 0:
-        lines.append(f"  and at least {counted(more, 'other')}" if lines else "  which ones was not looked for")
+        lines.append(f"and at least {counted(more, 'other')}" if lines else "which ones was not looked for")
     if state["remark"]:
-        lines.append(f"  {state['remark']}")
-    return lines
+        lines.append(state["remark"])
+    return tuple(lines)
 
 
-def _differences(differences: list[dict[str, Any]]) -> list[str]:
-    return [f"  {_difference(difference)}" for difference in differences]
+def _differences(differences: list[dict[str, Any]]) -> tuple[str, ...]:
+    return tuple(map(_difference, differences))
 
 
 def _difference(difference: dict[str, Any]) -> str:

@@ -1,17 +1,17 @@
 """What insight into a snapshot or a plan says to people: JSON values, tables and sentences.
 
-The tables are for text and Markdown alike; sentences are one for each thing that somebody may have to decide.
+Sentences are one for each thing that somebody may have to decide.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
-from tabulate import tabulate
 
 from rescale.insight.insight import Insight
+from rescale.report.page import Block, Table, paragraphs, table, tabled
 from rescale.report.units import arrow, counted, duration, human_bytes
 
 _MOST_SHAPES = 10
@@ -20,11 +20,8 @@ _MOST_LISTED = 12
 _NOTABLE_LOSS = 0.05
 _NOTABLE_BYTES = 1_000_000
 
-
-class Table(NamedTuple):
-    title: str
-    headers: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
+RESTORES = "What Flink itself would do at restore"
+SHAPES = "How evenly bytes would lie"
 
 
 def insight_document(insight: Insight) -> dict[str, Any]:
@@ -36,10 +33,7 @@ def insight_document(insight: Insight) -> dict[str, Any]:
 def restores_table(document: dict[str, Any]) -> Table:
     """What Flink itself would do at restore, a row for each shape; of databases, where there are any."""
     headers = ("parallelism", "Flink reads", "record by record", "slowest subtask reads", "databases", "takes")
-    rows = [_restore_row(restore) for restore in document["restores"] if restore["operators"]]
-    filled = [i for i in range(len(headers)) if any(row[i] for row in rows)]
-    kept = [tuple(row[i] for i in filled) for row in rows]
-    return Table("What Flink itself would do at restore", tuple(headers[i] for i in filled), kept)
+    return _without_empty_columns(headers, [_restore_row(one) for one in document["restores"] if one["operators"]])
 
 
 def _restore_row(restore: dict[str, Any]) -> tuple[str, ...]:
@@ -49,7 +43,7 @@ def _restore_row(restore: dict[str, Any]) -> tuple[str, ...]:
     slowest = max(subtasks, key=lambda s: (s["by_record"], s["read"]))
     databases = max((len(s["handles"]) for s in subtasks if s["base"] is not None), default=0)
     return (
-        f"{_shape(restore)} ({restore['shape']})",
+        f"{restore_shape(restore)} ({restore['shape']})",
         f"{human_bytes(read)} ({read / state:.2f} ×)" if state else human_bytes(read),
         human_bytes(sum(subtask["by_record"] for subtask in subtasks)),
         f"{human_bytes(slowest['read'])}, {human_bytes(slowest['by_record'])} by record",
@@ -68,9 +62,9 @@ def restore_sentences(document: dict[str, Any]) -> Iterator[str]:
     cutting = next((restore for restore in growing if not _between(restore) and _has_databases(restore)), None)
     if copying and cutting:
         yield (
-            f"{_shape(copying)} costs Flink more than {_shape(cutting)}: {counted(_between(copying), 'subtask')} would "
-            "lie between databases, download all of these, open one and copy the rows of the others; at "
-            f"{_shape(cutting)} every database is cut, and nothing is copied"
+            f"{restore_shape(copying)} costs Flink more than {restore_shape(cutting)}: "
+            f"{counted(_between(copying), 'subtask')} would lie between databases, download all of these, open one and "
+            f"copy the rows of the others; at {restore_shape(cutting)} every database is cut, and nothing is copied"
         )
     if any(map(_between, document["restores"])):
         foreign = {
@@ -87,7 +81,8 @@ def restore_sentences(document: dict[str, Any]) -> Iterator[str]:
         )
 
 
-def _shape(restore: dict[str, Any]) -> str:
+def restore_shape(restore: dict[str, Any]) -> str:
+    """The parallelisms of a restore, such as `4 → 6`."""
     shapes = sorted({arrow(o["parallelism"], o["new_parallelism"]) for o in restore["operators"]})
     return f"{', '.join(shapes[:_MOST_NAMED])}{'…' if len(shapes) > _MOST_NAMED else ''}"
 
@@ -106,54 +101,80 @@ def _grows(restore: dict[str, Any]) -> bool:
 
 
 def shapes_table(document: dict[str, Any]) -> Table:
-    """Worst ÷ mean at some parallelisms, an operator a row: those with most to say first."""
-    shapes = _worst_first(document)
-    headers = ("operator", "worst ÷ mean at parallelism", "even", "max parallelism to choose")
+    """Bytes, worst ÷ mean, at some parallelisms; an operator a row: those with most to say first, few keys left out."""
+    shapes = sorted(_telling(document), key=lambda shape: -_at(shape, shape["parallelism"]))
+    headers = ("operator", "bytes, worst ÷ mean at parallelism", "as many key groups each at", "better max parallelism")
     rows = [
         (
             shape["label"],
             ("" if shape["exact"] else "≈ ")
             + ", ".join(f"{c['parallelism']}: {c['evenness']:.2f}" for c in shape["candidates"]),
             " or ".join(map(str, dict.fromkeys((shape["lower"], shape["upper"])))),
-            str(shape["recommended_max_parallelism"]),
+            str(shape["recommended_max_parallelism"] or ""),
         )
         for shape in shapes[:_MOST_SHAPES]
     ]
-    return Table("How evenly bytes would lie", headers, rows)
+    return _without_empty_columns(headers, rows)
 
 
-def _worst_first(document: dict[str, Any]) -> list[dict[str, Any]]:
-    return sorted(document["shapes"], key=lambda shape: -_asked(shape)["evenness"])
+def _without_empty_columns(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    filled = [i for i in range(len(headers)) if any(row[i] for row in rows)]
+    return table([headers[i] for i in filled], [[row[i] for i in filled] for row in rows])
 
 
-def _asked(shape: dict[str, Any]) -> dict[str, Any]:
-    """The parallelism that the advice is for, among its candidates."""
-    found: dict[str, Any] = next(c for c in shape["candidates"] if c["parallelism"] == shape["parallelism"])
+def _telling(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Shapes whose evenness means something."""
+    return [shape for shape in document["shapes"] if shape["few_keys"] is None]
+
+
+def _at(shape: dict[str, Any], parallelism: int) -> float:
+    """Worst ÷ mean of the bytes at one of the candidates."""
+    found: float = _candidate(shape, parallelism)["evenness"]
+    return found
+
+
+def _candidate(shape: dict[str, Any], parallelism: int) -> dict[str, Any]:
+    found: dict[str, Any] = next(c for c in shape["candidates"] if c["parallelism"] == parallelism)
     return found
 
 
 def shape_sentences(document: dict[str, Any]) -> Iterator[str]:
-    """What is lost to a parallelism that does not divide, once for each shape; then hot key groups."""
+    """What is lost to a parallelism that does not divide, once for each shape; then hot key groups, and few keys."""
     shapes: dict[tuple[int, int], list[dict[str, Any]]] = {}
-    for shape in document["shapes"]:
+    for shape in _telling(document):
         if shape["idle"] >= _NOTABLE_LOSS:
             shapes.setdefault((shape["parallelism"], shape["max_parallelism"]), []).append(shape)
-    for (parallelism, maximum), alike in shapes.items():
-        one = alike[0]
-        asked = _asked(one)
-        most = maximum - parallelism * asked["least_key_groups"]
-        yield (
-            f"{_labels(alike)}: {parallelism} does not divide {maximum}; {counted(most, 'subtask')} would own "
-            f"{counted(asked['most_key_groups'], 'key group')} and the others {asked['least_key_groups']}, so "
-            f"{one['idle']:.0%} of the capacity would wait. Even are {one['lower']} and {one['upper']} (recommended: "
-            f"{one['recommended']}); or max parallelism {one['recommended_max_parallelism']}, a multiple of "
-            f"{parallelism} with many divisors"
-        )
+    for alike in shapes.values():
+        yield _loss(alike)
     for shape in document["shapes"]:
         if shape["hot"] and shape["hot"][0]["bytes"] >= _NOTABLE_BYTES:
             named = ", ".join(f"{hot['key_group']} ({hot['share']:.0%})" for hot in shape["hot"][:_MOST_NAMED])
             more = f" and {len(shape['hot']) - _MOST_NAMED} more" if len(shape["hot"]) > _MOST_NAMED else ""
             yield f"{shape['label']}: hot key groups, which no parallelism can spread: {named}{more} of the keyed bytes"
+    few = [shape for shape in document["shapes"] if shape["few_keys"] is not None]
+    if few:
+        most = max(shape["few_keys"] for shape in few)
+        yield (
+            f"{_labels(few)}: {'at most ' if len(few) > 1 else ''}about {counted(most, 'key')}, so few that how evenly "
+            "they lie is chance and says nothing yet about a shape"
+        )
+
+
+def _loss(alike: list[dict[str, Any]]) -> str:
+    """Of operators in one shape; key groups are meant first, and then bytes, each by its name."""
+    one = alike[0]
+    parallelism, maximum, good = one["parallelism"], one["max_parallelism"], one["recommended"]
+    asked = _candidate(one, parallelism)
+    most = maximum - parallelism * asked["least_key_groups"]
+    better = one["recommended_max_parallelism"]
+    instead = f"; or take max parallelism {better}, a multiple of {parallelism} with many divisors" if better else ""
+    return (
+        f"{_labels(alike)}: {parallelism} does not divide {maximum}; {counted(most, 'subtask')} would own "
+        f"{counted(asked['most_key_groups'], 'key group')} and the others {asked['least_key_groups']}, so "
+        f"{one['idle']:.0%} of the capacity would wait even if all key groups held the same. As many key groups each "
+        f"have {one['lower']} and {one['upper']} subtasks (recommended: {good}, with worst ÷ mean "
+        f"{max(_at(shape, good) for shape in alike):.2f} of bytes){instead}"
+    )
 
 
 def _labels(alike: list[dict[str, Any]]) -> str:
@@ -250,8 +271,7 @@ def sentences(document: dict[str, Any]) -> list[str]:
     return [sentence for part in parts for sentence in part(document)]
 
 
-def insight_lines(document: dict[str, Any]) -> list[str]:
-    """As text: tables, then a line for each sentence."""
-    tables = (restores_table(document), shapes_table(document))
-    lines = [f"\n{t.title}\n\n{tabulate(t.rows, t.headers, disable_numparse=True)}" for t in tables if t.rows]
-    return lines + [f"\n{sentence}" for sentence in sentences(document)]
+def insight_blocks(document: dict[str, Any]) -> list[Block]:
+    """Tables, then a paragraph for each sentence."""
+    tables = [*tabled(RESTORES, restores_table(document)), *tabled(SHAPES, shapes_table(document))]
+    return [*tables, *paragraphs(sentences(document))]

@@ -1,4 +1,4 @@
-"""What `inspect` shows: a snapshot at a glance, as JSON values and as text."""
+"""What `inspect` shows: a snapshot at a glance, as JSON values and as a page."""
 
 from __future__ import annotations
 
@@ -6,29 +6,23 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tabulate import tabulate
-
 from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.metadata.checkpoint_metadata import RELEASES
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.serializers.reading import type_name
 from rescale.flink.state_meta_info import StateKind
 from rescale.insight.insight import snapshot_insight
-from rescale.report.insights import insight_document, insight_lines
-from rescale.report.kafka import kafka_document, kafka_text
+from rescale.report.elements import dealt_elements
+from rescale.report.insights import insight_blocks, insight_document
+from rescale.report.kafka import kafka_document, kafka_tables
+from rescale.report.page import Block, Listed, Page, Warned, paragraph, table
+from rescale.report.text import text_of
 from rescale.report.units import counted, human_bytes
 from rescale.snapshot.findings import findings
 from rescale.snapshot.kafka.audit import spread
 from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.snapshot.locate import is_checkpoint_directory
 from rescale.snapshot.model import Operator, Snapshot
-
-_WRITTEN_BY = {
-    2: "Flink 1.3 to 1.10",
-    3: "Flink 1.11 to 1.15",
-    4: "Flink 1.16 to 1.20",
-    5: "Flink 2.0",
-    6: "Flink 2.1 or newer",
-}
 
 _WITHOUT_NAMES = (
     "Flink 1.x stores no names of operators, only ids: list their uids, in a file for --uids or in the form, and they "
@@ -59,14 +53,23 @@ def inspection(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = ()) -> dict[s
 
 
 def inspection_text(document: dict[str, Any]) -> str:
-    lines = [
-        f"{document['snapshot']}",
-        f"  {document['kind']}, written by {document['written_by']}, checkpoint {document['checkpoint_id']}, "
-        f"taken {document['taken']}",
-        f"  {counted(len(document['operators']), 'operator')}, {counted(document['files'], 'file')}, "
-        f"{human_bytes(document['bytes'])} of state",
-        "",
-        tabulate(
+    return text_of(inspection_page(document))
+
+
+def inspection_page(document: dict[str, Any]) -> Page:
+    operators = document["operators"]
+    blocks: list[Block] = [
+        Listed(
+            document["snapshot"],
+            (
+                f"{document['kind']}, written by {document['written_by']}, checkpoint {document['checkpoint_id']}, "
+                f"its _metadata written {document['taken']}",
+                f"{counted(len(operators), 'operator')}, {counted(document['files'], 'file')}, "
+                f"{human_bytes(document['bytes'])} of state",
+            ),
+        ),
+        table(
+            ("operator", "parallelism", "max", "key", "keyed", "operator state", "remark"),
             [
                 (
                     operator["label"],
@@ -77,28 +80,22 @@ def inspection_text(document: dict[str, Any]) -> str:
                     human_bytes(operator["operator_bytes"]) if operator["operator_bytes"] else "",
                     operator["remark"],
                 )
-                for operator in document["operators"]
+                for operator in operators
             ],
-            headers=("operator", "parallelism", "max", "key", "keyed", "operator state", ""),
-            disable_numparse=True,
         ),
     ]
     states = [
         (operator["label"], state["name"], state["type"], state["content"])
-        for operator in document["operators"]
+        for operator in operators
         for state in operator["states"]
     ]
-    if states and all(operator["label"] == operator["operator_id"] for operator in document["operators"]):
-        lines += ["", _WITHOUT_NAMES]
+    if states and all(operator["label"] == operator["operator_id"] for operator in operators):
+        blocks.append(paragraph(_WITHOUT_NAMES))
     if states:
-        lines += [
-            "",
-            tabulate(states, headers=("operator", "state", "type", "content"), disable_numparse=True),
-        ]
-    lines += kafka_text(document["kafka"])
-    lines += insight_lines(document["insight"])
-    lines += [f"\nwarning: {warning}" for warning in document["warnings"]]
-    return "\n".join(lines)
+        blocks.append(table(("operator", "state", "type", "content"), states))
+    blocks += kafka_tables(document["kafka"])
+    blocks += insight_blocks(document["insight"])
+    return Page((*blocks, *map(Warned, document["warnings"])))
 
 
 def _kind(snapshot: Snapshot) -> str:
@@ -142,7 +139,7 @@ def _written_by(snapshot: Snapshot) -> str:
         return "Flink 1.18 to 1.20"
     if version == 4 and stream_versions == {5}:
         return "Flink 1.16 or 1.17"
-    return _WRITTEN_BY[version]
+    return RELEASES[version]
 
 
 def _operator(operator: Operator) -> dict[str, Any]:
@@ -162,6 +159,7 @@ def _operator(operator: Operator) -> dict[str, Any]:
         + sum(other.size for other in operator.other_keyed),
         "operator_bytes": sum(s.extent.length for s in (*operator.operator, *operator.raw_operator)),
         "states": _states(operator),
+        "elements": dealt_elements(operator),
         "remark": ", ".join(_remarks(operator)),
     }
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tabulate import tabulate
-
 from rescale.flink.kafka.position import Position
+from rescale.report.page import Table, table
 from rescale.report.units import counted
 from rescale.snapshot.kafka.audit import audit, per_subtask, spread
 from rescale.snapshot.kafka.offsets import KafkaOffsets
@@ -43,13 +42,11 @@ def _partition(position: Position) -> dict[str, Any]:
     return {"topic": topic, "partition": partition, "next": following, "stop": stop}
 
 
-def kafka_text(documents: list[dict[str, Any]]) -> list[str]:
-    """Nothing where there is no Kafka source."""
+def kafka_tables(documents: list[dict[str, Any]]) -> list[Table]:
+    """One with a line for each topic; none where there is no Kafka source."""
     rows = [row for document in documents for row in _rows(document)]
-    if not rows:
-        return []
     headers = ("Kafka source", "topic", "partitions", "next records", "partitions by subtask")
-    return ["", tabulate(rows, headers=headers, disable_numparse=True)]
+    return [table(headers, rows)] if rows else []
 
 
 def kafka_line(document: dict[str, Any]) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tabulate import tabulate
-
 from rescale.planning.plan import Plan
+from rescale.report.page import Block, Listed, Page, Table, paragraph, table
+from rescale.report.text import text_of
 from rescale.report.units import counted, human_bytes
-from rescale.target.publish import Published
+from rescale.target.places import places_of
+from rescale.target.publication import Published
 
 
 def outcome(plan: Plan, published: Published) -> dict[str, Any]:
@@ -18,25 +19,44 @@ def outcome(plan: Plan, published: Published) -> dict[str, Any]:
         "already_published": published.already,
         "plan": plan.digest,
         "bytes_moved": plan.bytes_moved,
-        "certificate": plan.places.certificate,
+        "certificate": places_of(plan).certificate,
+        "report": places_of(plan).report,
         "warnings": list(plan.warnings),
         "start": plan.start.command,
     }
 
 
 def outcome_text(document: dict[str, Any]) -> str:
+    return text_of(outcome_page(document))
+
+
+def outcome_page(document: dict[str, Any]) -> Page:
     done = "was published before" if document["already_published"] else "is published"
-    return "\n".join(
-        [
-            f"{document['target']} {done}: {human_bytes(document['bytes_moved'])} of state, all of it accounted for",
-            f"  certificate: {document['certificate']}",
-            f"  start the job: {document['start']}",
-        ]
-    )
+    lead = f"{document['target']} {done}: {human_bytes(document['bytes_moved'])} of state, all of it accounted for"
+    items = [f"{name}: {document[name]}" for name in ("certificate", "report")]
+    items.append(f"start the job: {document['start']}")
+    return Page((Listed(lead, tuple(items)),))
 
 
 def certificate_text(certificate: dict[str, Any]) -> str:
-    table = tabulate(
+    return text_of(certificate_page(certificate))
+
+
+def certificate_page(certificate: dict[str, Any]) -> Page:
+    operators = counted(len(certificate["operators"]), "operator")
+    blocks: list[Block] = [
+        paragraph(f"{certificate['verdict']}: {operators}, {human_bytes(certificate['bytes'])} compared"),
+        proofs_table(certificate),
+    ]
+    if (records := records_table(certificate)).rows:
+        blocks.append(records)
+    return Page(tuple(blocks))
+
+
+def proofs_table(certificate: dict[str, Any]) -> Table:
+    """What was found equal, an operator a row."""
+    return table(
+        ("operator", "parallelism", "key groups", "elements", "broadcast copies", "state", "digest"),
         [
             (
                 proof["label"],
@@ -49,19 +69,13 @@ def certificate_text(certificate: dict[str, Any]) -> str:
             )
             for proof in certificate["operators"]
         ],
-        headers=("operator", "parallelism", "key groups", "elements", "broadcast copies", "state", "digest"),
-        disable_numparse=True,
     )
-    operators = counted(len(certificate["operators"]), "operator")
-    lines = [f"{certificate['verdict']}: {operators}, {human_bytes(certificate['bytes'])} compared", "", table]
-    rekeyed = [proof for proof in certificate["operators"] if proof["records"] is not None]
-    if rekeyed:
-        lines += ["", _records_table(rekeyed)]
-    return "\n".join(lines)
 
 
-def _records_table(proofs: list[dict[str, Any]]) -> str:
-    return tabulate(
+def records_table(certificate: dict[str, Any]) -> Table:
+    """How keys hash, a row for each operator whose records got new key groups."""
+    return table(
+        ("operator", "max parallelism", "records", "keys, at least", "keys hash by"),
         [
             (
                 proof["label"],
@@ -70,10 +84,9 @@ def _records_table(proofs: list[dict[str, Any]]) -> str:
                 proof["records"]["distinct_keys_at_least"] or "",
                 _hash(proof["records"]),
             )
-            for proof in proofs
+            for proof in certificate["operators"]
+            if proof["records"] is not None
         ],
-        headers=("operator", "max parallelism", "records", "keys, at least", "keys hash by"),
-        disable_numparse=True,
     )
 
 

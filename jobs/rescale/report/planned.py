@@ -1,21 +1,25 @@
-"""What a plan says to people: a summary as JSON values, and the same as text."""
+"""What a plan says to people: a summary as JSON values, and a page with all that is worth a look."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from tabulate import tabulate
-
 from rescale.flink.serializers.formulas import KNOWN
+from rescale.flink.slot import Slot
 from rescale.insight.insight import plan_insight
 from rescale.insight.shapes import ShapeAdvice
-from rescale.planning.plan import OperatorPlan, Plan, Slot, WorkClass
-from rescale.report.insights import insight_document, insight_lines
-from rescale.report.kafka import kafka_document, kafka_text
+from rescale.planning.operator_plan import OperatorPlan
+from rescale.planning.plan import Plan
+from rescale.planning.work_class import WorkClass
+from rescale.report.elements import dealt_elements
+from rescale.report.insights import insight_blocks, insight_document
+from rescale.report.kafka import kafka_document, kafka_tables
+from rescale.report.page import Block, Listed, Page, Warned, paragraph, paragraphs, table
+from rescale.report.text import text_of
 from rescale.report.units import arrow, counted, human_bytes
 from rescale.snapshot.kafka.offsets import KafkaOffsets
-from rescale.snapshot.model import Snapshot
+from rescale.snapshot.model import Operator, Snapshot
 
 
 def plan_summary(plan: Plan, snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = ()) -> dict[str, Any]:
@@ -33,7 +37,10 @@ def plan_summary(plan: Plan, snapshot: Snapshot, kafka: Sequence[KafkaOffsets] =
         "taken": taken.isoformat(sep=" ", timespec="seconds") if taken else None,
         "target": plan.target,
         "bytes_moved": plan.bytes_moved,
-        "operators": [_operator(operator, shapes.get(operator.operator_id)) for operator in plan.operators],
+        "operators": [
+            _operator(operator, old, shapes.get(operator.operator_id))
+            for operator, old in zip(plan.operators, snapshot.operators, strict=True)
+        ],
         "kafka": [kafka_document(offsets, parallelism[offsets.operator.entry.operator_id]) for offsets in kafka],
         "warnings": list(plan.warnings),
         "start": plan.start.command,
@@ -42,33 +49,42 @@ def plan_summary(plan: Plan, snapshot: Snapshot, kafka: Sequence[KafkaOffsets] =
 
 
 def plan_text(summary: dict[str, Any]) -> str:
-    rows = [operator_row(operator) for operator in summary["operators"]]
-    moves = f"{counted(len(rows), 'operator')}, {human_bytes(summary['bytes_moved'])} to move"
-    lines = [
-        f"plan {summary['plan'][:8]}: {moves}",
-        f"  from {summary['source']}, taken {summary['taken'] or 'at a time that is not known'}",
-        f"  to   {summary['target']}",
-        "",
-        tabulate(rows, headers=OPERATOR_HEADERS, disable_numparse=True),
+    return text_of(plan_page(summary))
+
+
+def plan_page(summary: dict[str, Any]) -> Page:
+    """Of a `plan_summary`."""
+    operators = summary["operators"]
+    moves = f"{counted(len(operators), 'operator')}, {human_bytes(summary['bytes_moved'])} to move"
+    blocks: list[Block] = [
+        Listed(
+            f"plan {summary['plan'][:8]}: {moves}",
+            (
+                f"from {summary['source']}, its _metadata written {summary['taken'] or 'at a time that is not known'}",
+                f"to   {summary['target']}",
+            ),
+        ),
+        table(OPERATOR_HEADERS, map(operator_row, operators)),
     ]
     shares = [
         (operator["label"], share["subtask"], share["key_groups"], human_bytes(share["bytes"]))
-        for operator in summary["operators"]
-        if operator["parallelism"] != operator["new_parallelism"]
-        or operator["max_parallelism"] != operator["new_max_parallelism"]
+        for operator in operators
+        if is_changed(operator)
         for share in operator["subtasks"][:_MOST_SUBTASKS]
     ]
     if shares:
-        lines += [
-            "",
-            tabulate(shares, headers=("operator", "new subtask", "key groups", "state"), disable_numparse=True),
-        ]
-    lines += [f"\n{line}" for line in work_lines(summary)]
-    lines += kafka_text(summary["kafka"])
-    lines += insight_lines(summary["insight"])
-    lines += [f"\nwarning: {warning}" for warning in summary["warnings"]]
-    lines.append(f"\nafterwards the job starts with: {summary['start']}")
-    return "\n".join(lines)
+        blocks.append(table(("operator", "new subtask", "key groups", "state"), shares))
+    blocks += paragraphs(work_lines(summary))
+    blocks += kafka_tables(summary["kafka"])
+    blocks += insight_blocks(summary["insight"])
+    blocks += map(Warned, summary["warnings"])
+    blocks.append(paragraph(f"afterwards the job starts with: {summary['start']}"))
+    return Page(tuple(blocks))
+
+
+def is_changed(operator: dict[str, Any]) -> bool:
+    """Whether an operator of a summary gets a new shape."""
+    return any(operator[name] != operator[f"new_{name}"] for name in ("parallelism", "max_parallelism"))
 
 
 OPERATOR_HEADERS = ("operator", "parallelism", "max parallelism", "work", "keyed", "worst ÷ mean", "operator state")
@@ -113,8 +129,8 @@ _MOST_SUBTASKS = 16
 """Subtasks of an operator that the text shows; the JSON has all."""
 
 
-def _operator(operator: OperatorPlan, shape: ShapeAdvice | None) -> dict[str, Any]:
-    """`shape` is there if it has keyed state, and can have several subtasks."""
+def _operator(operator: OperatorPlan, old: Operator, shape: ShapeAdvice | None) -> dict[str, Any]:
+    """`old` is what it is in the snapshot; `shape` is there if it has keyed state, and can have several subtasks."""
     return {
         "operator_id": operator.operator_id,
         "label": operator.label,
@@ -129,6 +145,7 @@ def _operator(operator: OperatorPlan, shape: ShapeAdvice | None) -> dict[str, An
         "evenness": shape.now if shape else 1.0,
         "new_evenness": shape.asked.evenness if shape else 1.0,
         "states": list(operator.states),
+        "elements": dealt_elements(old, operator),
         "subtasks": _subtasks(operator),
     }
 
@@ -140,10 +157,9 @@ def _subtasks(operator: OperatorPlan) -> list[dict[str, Any]]:
     for subtask, size in enumerate(operator.new_keyed_bytes):
         if size:
             sizes[subtask] = size
-    for stream in operator.streams:
+    for stream in operator.new_streams:
         if not stream.slot.is_keyed:
             sizes[stream.subtask] = sizes.get(stream.subtask, 0) + stream.size
-        elif stream.key_groups:
-            last = stream.first_key_group + len(stream.key_groups) - 1
-            key_groups[stream.subtask] = f"{stream.first_key_group}-{last}"
+        elif stream.covers is not None:
+            key_groups[stream.subtask] = str(stream.covers)
     return [{"subtask": i, "key_groups": key_groups.get(i, ""), "bytes": sizes[i]} for i in sorted(sizes)]

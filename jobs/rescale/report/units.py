@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import humanize
+
+_DAY = 24 * 3600
+
 
 def human_bytes(size: float) -> str:
     """Decimal units, three digits: `1.23 MB`."""
-    for unit in ("bytes", "KB", "MB", "GB", "TB"):
-        if abs(size) < 999.5 or unit == "TB":
-            break
-        size /= 1000
-    return f"{size:.0f} {unit}" if unit == "bytes" else f"{_rounded(size, 3)} {unit}"
+    return humanize.naturalsize(size, format="%.3g").replace("Byte", "byte")
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
@@ -18,15 +18,9 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """One unit, two digits: `40 s`, `3 min`, `2.5 h`."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    return f"{_rounded(seconds / 60, 2)} min" if seconds < 90 * 60 else f"{_rounded(seconds / 3600, 2)} h"
-
-
-def _rounded(number: float, digits: int) -> str:
-    """To so many digits, but never to tens: `1.2`, `12`, `1,234`."""
-    return f"{number:.{digits}g}" if abs(number) < 10**digits - 0.5 else f"{number:,.0f}"
+    """No finer than anybody would plan with: `40 seconds`, `3 minutes`, `2 hours and 30 minutes`."""
+    unit = "seconds" if seconds < 90 else "minutes" if seconds < _DAY else "hours"
+    return humanize.precisedelta(max(1, seconds), minimum_unit=unit, format="%0.0f")
 
 
 def arrow(old: int, new: int) -> str:

@@ -23,88 +23,31 @@ joined; a dirty one is cleaned before.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import accumulate, pairwise
 
 from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.advice import ANOTHER, CANONICAL_RESULT
 from rescale.flink.key_groups import KeyGroupRange
-from rescale.rocksdb.advice import ANOTHER, CANONICAL_RESULT
+from rescale.rocksdb.assembled_database import AssembledDatabase, MadeFile, SourceDatabase, TakenFile
+from rescale.rocksdb.database_layout import (
+    FIRST_TABLE,
+    LEVELS,
+    MANIFEST_NAME,
+    NUMBERS_LEFT,
+    OPTIONS_NAME,
+    UNKNOWN_CHECKSUM,
+    newest_creation,
+)
 from rescale.rocksdb.edit_reader import InternalKey
 from rescale.rocksdb.edit_writer import varint
-from rescale.rocksdb.files import CURRENT
-from rescale.rocksdb.key_range import KeyRange, Position, key_range
+from rescale.rocksdb.key_range import KeyRange, Overlap, key_range
 from rescale.rocksdb.manifest import DEFAULT_COLUMN_FAMILY, ColumnFamily, Manifest
 from rescale.rocksdb.manifest_writer import write_current, write_manifest
 from rescale.rocksdb.sst.tombstone import write_tombstone
+from rescale.rocksdb.stored_files import CURRENT
 from rescale.rocksdb.version_edit import LARGEST_SEQUENCE, RANGE_DELETION, FileTag, LiveFile
-
-MANIFEST_NAME, OPTIONS_NAME = "MANIFEST-000004", "OPTIONS-000007"
-FIRST_TABLE = 10
-NUMBERS_LEFT = 10
-"""Between the highest number of a file and the next one that RocksDB takes."""
-
-LEVELS = 7
-"""That Flink opens a database with (`num_levels`)."""
-
-SLOWS_DOWN, STOPS = 20, 36
-"""Files of level 0 from which on RocksDB delays writes, and takes none (`level0_slowdown_writes_trigger`, `…stop…`)."""
-
-UNKNOWN_CHECKSUM = ((FileTag.CHECKSUM, b""), (FileTag.CHECKSUM_FUNCTION, b"Unknown"))
-
-
-@dataclass(frozen=True)
-class SourceDatabase:
-    """A database that speaks for `key_groups` and no others; `uri` names it in errors, `options` its OPTIONS file.
-
-    `ingested` are the SST files that tell a sequence number for all of their rows (`TableProperties`).
-    """
-
-    uri: str
-    manifest: Manifest
-    key_groups: KeyGroupRange
-    options: str | None = None
-    ingested: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True)
-class TakenFile:
-    """The file `source_name` of the source with that number, which is called `name` in the new database."""
-
-    name: str
-    source: int
-    source_name: str
-
-
-@dataclass(frozen=True)
-class MadeFile:
-    """A file that exists in no source."""
-
-    name: str
-    data: bytes
-
-
-@dataclass(frozen=True)
-class AssembledDatabase:
-    """A database, file by file; `reaching_out` are the names of those that hold rows of foreign key groups."""
-
-    manifest: Manifest
-    taken: tuple[TakenFile, ...]
-    made: tuple[MadeFile, ...]
-    reaching_out: tuple[str, ...]
-
-    @cached_property
-    def foreign_bytes(self) -> int:
-        """Bytes of the files that reach out: Flink fetches them for more than one subtask."""
-        files = self.manifest.files
-        return sum(files[name].size for name in self.reaching_out)
-
-    @cached_property
-    def level_0_files(self) -> int:
-        """The most that a column family has in level 0; see `SLOWS_DOWN`."""
-        families = self.manifest.column_families
-        return max(sum(file.level == 0 for file in family.files) for family in families)
 
 
 def assemble(sources: Sequence[SourceDatabase], key_groups: KeyGroupRange, max_parallelism: int) -> AssembledDatabase:
@@ -121,19 +64,13 @@ def is_clean(source: SourceDatabase, key_groups: KeyGroupRange, max_parallelism:
     return not _dirty(source, key_range(key_groups, max_parallelism), max_parallelism)
 
 
-def newest_creation(files: Iterable[LiveFile]) -> int:
-    """When the newest of the files was written, in seconds since 1970; RocksDB takes 0 for "unknown", so never that."""
-    return max((file.number_in(FileTag.CREATION_TIME) or 1 for file in files), default=1)
-
-
 def _dirty(source: SourceDatabase, wanted: KeyRange, max_parallelism: int) -> list[LiveFile]:
     """The files that reach out of the source's key groups, of those that are wanted."""
     own = key_range(source.key_groups, max_parallelism)
     return [
         file
         for file in source.manifest.files.values()
-        if Position.OUTSIDE not in (wanted.position(file), own.position(file))
-        and own.position(file) == Position.STRADDLING
+        if Overlap.OUTSIDE not in (wanted.overlap(file), own.overlap(file)) and own.overlap(file) == Overlap.STRADDLING
     ]
 
 
@@ -231,7 +168,7 @@ class _Assembly:
             (file, family.name)
             for family in source.manifest.column_families
             for file in family.files
-            if Position.OUTSIDE not in (self._wanted.position(file), own.position(file))
+            if Overlap.OUTSIDE not in (self._wanted.overlap(file), own.overlap(file))
         ]
         for file, family in sorted(wanted, key=lambda pair: pair[0].number):
             shift = self._shifts[place] if file.level == 0 else 0
@@ -317,7 +254,7 @@ class _Assembly:
             MadeFile(MANIFEST_NAME, write_manifest(manifest, MANIFEST_NAME)),
             MadeFile(CURRENT, write_current(MANIFEST_NAME)),
         ]
-        straddling = [one.file.name for one in taken if self._wanted.position(one.file) == Position.STRADDLING]
+        straddling = [one.file.name for one in taken if self._wanted.overlap(one.file) == Overlap.STRADDLING]
         return AssembledDatabase(manifest, tuple(files), (*small, *made), tuple(straddling))
 
 

@@ -5,9 +5,9 @@ ranges outside are compacted: RocksDB rewrites the files that reach out, those t
 and nothing else. The result has no deleted ranges around it, holds only its own rows, and may be joined with others;
 so this is also how a dirty database is cleaned before it is joined.
 
-It is done in a scratch directory, on links or copies, with options of ours: `database` says why. A file that keeps its
-number was not touched: RocksDB takes no number twice. (Whether it is the same inode says nothing: that of a deleted
-file is used again.)
+It is done in a scratch directory, on links or copies, with options of ours: `open_database` says why. A file that
+keeps its number was not touched: RocksDB takes no number twice. (Whether it is the same inode says nothing: that of a
+deleted file is used again.)
 """
 
 from __future__ import annotations
@@ -19,29 +19,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rescale.errors import IntegrityError, StoreError
+from rescale.flink.advice import CANONICAL_RESULT
 from rescale.flink.key_groups import KeyGroupRange
-from rescale.rocksdb.advice import CANONICAL_RESULT
-from rescale.rocksdb.assembly import (
-    LEVELS,
-    MANIFEST_NAME,
-    NUMBERS_LEFT,
-    AssembledDatabase,
-    SourceDatabase,
-    assemble,
-    is_clean,
-    newest_creation,
-)
-from rescale.rocksdb.database import check_tables, translated
+from rescale.rocksdb.assembled_database import AssembledDatabase, SourceDatabase
+from rescale.rocksdb.assembly import assemble, is_clean
+from rescale.rocksdb.database_layout import LEVELS, MANIFEST_NAME, NUMBERS_LEFT, newest_creation
 from rescale.rocksdb.directory import ROOM, DatabaseDirectory, fetched_database
 from rescale.rocksdb.edit_writer import varint
-from rescale.rocksdb.files import CURRENT, DatabaseFile
 from rescale.rocksdb.key_range import KeyRange, key_range
 from rescale.rocksdb.library import RocksdbError, library
 from rescale.rocksdb.manifest import Manifest, read_current, read_manifest
 from rescale.rocksdb.manifest_writer import write_current, write_manifest
-from rescale.rocksdb.opening import open_directory
+from rescale.rocksdb.open_database import check_tables, error_of_message
+from rescale.rocksdb.opened_directory import open_directory
 from rescale.rocksdb.options_file import MERGE_OPERATOR
 from rescale.rocksdb.sst.identity import HOST, settle_identity
+from rescale.rocksdb.stored_files import CURRENT, StoredFile
 from rescale.rocksdb.table_writer import TABLES
 from rescale.rocksdb.version_edit import FileTag, LiveFile
 
@@ -65,7 +58,7 @@ class StoredDatabase:
     """A database, and where its files lie by their names in it; `written` are those that lie in a scratch directory."""
 
     database: SourceDatabase
-    files: Mapping[str, DatabaseFile]
+    files: Mapping[str, StoredFile]
     written: frozenset[str] = field(default=frozenset())
 
 
@@ -96,7 +89,7 @@ def compacted_database(
         if assembled.reaching_out:
             identity = str(uuid.uuid5(uuid.NAMESPACE_URL, name)).encode()
             needed = [file for file in stored.files.values() if not file.name.startswith("OPTIONS-")]
-            needed.append(DatabaseFile(_IDENTITY, name, len(identity), data=identity))
+            needed.append(StoredFile(_IDENTITY, name, len(identity), data=identity))
             directory = stack.enter_context(fetched_database(needed, scratch))
             wanted = key_range(key_groups, max_parallelism)
             _compact(directory, assembled.manifest, wanted)
@@ -114,7 +107,7 @@ def _stored(
         if taken.source_name in source.written:
             written.add(taken.name)
     for made in assembled.made:
-        files[made.name] = DatabaseFile(made.name, name, len(made.data), data=made.data)
+        files[made.name] = StoredFile(made.name, name, len(made.data), data=made.data)
     options = next((file for file in files if file.startswith("OPTIONS-")), None)
     database = SourceDatabase(name, assembled.manifest, key_groups, options)
     return StoredDatabase(database, files, frozenset(written))
@@ -151,7 +144,7 @@ def _compact(directory: DatabaseDirectory, manifest: Manifest, wanted: KeyRange)
                     found=f"RocksDB says: {error}",
                     advice=ROOM,
                 ) from None
-            raise translated(str(error), directory) from None
+            raise error_of_message(str(error), directory) from None
 
 
 def _result(directory: DatabaseDirectory, before: StoredDatabase, wanted: KeyRange, name: str) -> StoredDatabase:
@@ -182,13 +175,13 @@ def _result(directory: DatabaseDirectory, before: StoredDatabase, wanted: KeyRan
     manifest = Manifest(families, old.last_sequence, old.next_file_number + len(made) - 1 + NUMBERS_LEFT)
     files = {file: before.files[file] for file in before.files if file in manifest.files or not file.endswith(".sst")}
     data = write_manifest(manifest, MANIFEST_NAME)
-    files[MANIFEST_NAME] = DatabaseFile(MANIFEST_NAME, name, len(data), data=data)
+    files[MANIFEST_NAME] = StoredFile(MANIFEST_NAME, name, len(data), data=data)
     current_data = write_current(MANIFEST_NAME)
-    files[CURRENT] = DatabaseFile(CURRENT, name, len(current_data), data=current_data)
+    files[CURRENT] = StoredFile(CURRENT, name, len(current_data), data=current_data)
     for number in made:
         path, file = directory.path / f"{number:06d}.sst", f"{numbers[number]:06d}.sst"
         settle_identity(path, f"{name}/{file}", created)
-        files[file] = DatabaseFile(file, str(path), path.stat().st_size)
+        files[file] = StoredFile(file, str(path), path.stat().st_size)
     written = {file for file in before.written if file in files} | {f"{number:06d}.sst" for number in numbers.values()}
     return StoredDatabase(replace(before.database, manifest=manifest), files, frozenset(written))
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rescale.errors import SnapshotError, StoreError
-from rescale.rocksdb.files import DatabaseFile, needed_files
-from rescale.rocksdb.scratch import scratch_folder
+from rescale.rocksdb.scratch_folder import scratch_folder
+from rescale.rocksdb.stored_files import StoredFile, needed_files
 from rescale.storage.locations import is_s3
-from rescale.storage.store import open_store
+from rescale.storage.store import open_store, read_in_chunks
 
 _CHUNK_BYTES = 8 * 1024 * 1024
 _AT_ONCE = 4
@@ -34,9 +34,9 @@ class DatabaseDirectory:
     """`files` as they lie in `path`, each under its name."""
 
     path: Path
-    files: tuple[DatabaseFile, ...]
+    files: tuple[StoredFile, ...]
 
-    def content(self, file: DatabaseFile) -> bytes:
+    def content(self, file: StoredFile) -> bytes:
         """All of a file; `SnapshotError` if it is no longer where it was linked to."""
         try:
             return (self.path / file.name).read_bytes()
@@ -45,7 +45,7 @@ class DatabaseDirectory:
 
 
 @contextmanager
-def fetched_database(files: Sequence[DatabaseFile], scratch: Path) -> Iterator[DatabaseDirectory]:
+def fetched_database(files: Sequence[StoredFile], scratch: Path) -> Iterator[DatabaseDirectory]:
     """All files of a handle in a new directory below `scratch`, until the block ends.
 
     `UnsupportedError` for files that a database of Flink does not have, `SnapshotError` for those that are gone, too
@@ -82,7 +82,7 @@ def _translated(scratch: Path) -> Iterator[None]:
         raise StoreError(f"the file system says: {error.strerror}", path=path, advice=ROOM if full else None) from None
 
 
-def _is_whole_local_file(file: DatabaseFile) -> bool:
+def _is_whole_local_file(file: StoredFile) -> bool:
     """Whether the file can be used where it lies."""
     if file.data is not None or is_s3(file.uri) or file.start:
         return False
@@ -102,22 +102,20 @@ def _check_space(scratch: Path, needed: int) -> None:
         )
 
 
-def _link(file: DatabaseFile, path: Path) -> None:
+def _link(file: StoredFile, path: Path) -> None:
     _check_version(file)
     path.symlink_to(file.uri)
 
 
-def _check_version(file: DatabaseFile) -> None:
+def _check_version(file: StoredFile) -> None:
     """`SnapshotError` if a local file is gone, or another version than the pinned one."""
     open_store(file.uri).read(file.uri, 0, 0, file.pin)
 
 
-def _fetch(file: DatabaseFile, path: Path) -> None:
+def _fetch(file: StoredFile, path: Path) -> None:
     with path.open("xb") as out:
         if file.data is not None:
             out.write(file.data)
             return
-        store = open_store(file.uri)
-        for offset in range(0, file.length, _CHUNK_BYTES):
-            length = min(_CHUNK_BYTES, file.length - offset)
-            out.write(store.read(file.uri, file.start + offset, length, file.pin))
+        for chunk in read_in_chunks(file.uri, file.start, file.length, file.pin, _CHUNK_BYTES):
+            out.write(chunk)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.advice import CANONICAL
 from rescale.flink.binary import ByteReader
-from rescale.rocksdb.advice import CANONICAL
 
 TRAILER_SIZE = 8
 """Of an internal key: `sequence << 8 | type`, little-endian."""

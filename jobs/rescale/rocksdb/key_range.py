@@ -15,7 +15,7 @@ from rescale.flink.keyed.records import prefix_size
 from rescale.rocksdb.version_edit import LiveFile
 
 
-class Position(Enum):
+class Overlap(Enum):
     """Where the keys of a file lie: all of them outside of a range, all inside, or neither."""
 
     OUTSIDE = "outside"
@@ -30,11 +30,11 @@ class KeyRange:
     begin: bytes
     end: bytes
 
-    def position(self, file: LiveFile) -> Position:
+    def overlap(self, file: LiveFile) -> Overlap:
         if self._ends_before(file, self.begin) or file.smallest >= self.end:
-            return Position.OUTSIDE
+            return Overlap.OUTSIDE
         reaches_out = self.reaches_below(file) or self.reaches_above(file)
-        return Position.STRADDLING if reaches_out else Position.INSIDE
+        return Overlap.STRADDLING if reaches_out else Overlap.INSIDE
 
     def reaches_below(self, file: LiveFile) -> bool:
         return file.smallest < self.begin
@@ -44,7 +44,7 @@ class KeyRange:
 
     def holds(self, files: Iterable[LiveFile]) -> bool:
         """Whether no file reaches out."""
-        return all(self.position(file) == Position.INSIDE for file in files)
+        return all(self.overlap(file) == Overlap.INSIDE for file in files)
 
     @staticmethod
     def _ends_before(file: LiveFile, key: bytes) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from rescale.errors import SnapshotError, UnsupportedError
-from rescale.rocksdb.advice import CANONICAL
+from rescale.flink.advice import CANONICAL
 from rescale.rocksdb.log_framing import read_log
 from rescale.rocksdb.version_edit import LiveFile, VersionEdit, read_version_edit
 

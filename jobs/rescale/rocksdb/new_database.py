@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from rescale.errors import IntegrityError
-from rescale.rocksdb.assembly import FIRST_TABLE, LEVELS, NUMBERS_LEFT, UNKNOWN_CHECKSUM
+from rescale.rocksdb.database_layout import FIRST_TABLE, LEVELS, NUMBERS_LEFT, UNKNOWN_CHECKSUM
 from rescale.rocksdb.edit_reader import InternalKey
 from rescale.rocksdb.edit_writer import varint
 from rescale.rocksdb.manifest import DEFAULT_COLUMN_FAMILY, ColumnFamily, Manifest

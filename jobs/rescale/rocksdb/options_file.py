@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from rescale.errors import SnapshotError, UnsupportedError
-from rescale.rocksdb.advice import CANONICAL
+from rescale.flink.advice import CANONICAL
 from rescale.rocksdb.version_edit import BYTEWISE
 
 MERGE_OPERATOR = "{id=StringAppendTESTOperator;delimiter=,}"

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from rescale.flink.compiled import Bytes, Long, compiled
-from rescale.rocksdb.row_loop import Longs
+from rescale.flink.arrays import Bytes, Longs
+from rescale.flink.compiled import Long, compiled
 
 _rocksdb_sstfilewriter_put: Any = types.ExternalFunction(
     "rocksdb_sstfilewriter_put",

@@ -9,14 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numba import types
 
+from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.compiled import Long, compiled
-from rescale.flink.keyed.framing import FLAG, ID_SIZE
-
-Bytes = npt.NDArray[np.uint8]
-Longs = npt.NDArray[np.int64]
+from rescale.flink.keyed.record_marks import FLAG, ID_SIZE
 
 _rocksdb_iter_valid: Any = types.ExternalFunction("rocksdb_iter_valid", types.uint8(types.int64))
 _rocksdb_iter_next: Any = types.ExternalFunction("rocksdb_iter_next", types.void(types.int64))

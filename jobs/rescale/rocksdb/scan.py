@@ -11,10 +11,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.advice import CANONICAL
+from rescale.flink.arrays import Bytes
 from rescale.flink.key_groups import KeyGroupRange
-from rescale.flink.keyed.records import BUFFER_SIZE, LARGEST_RECORD, RECORDS_AT_ONCE, Bytes, Records, prefix_size
-from rescale.rocksdb.advice import CANONICAL
-from rescale.rocksdb.database import Database
+from rescale.flink.keyed.records import BUFFER_SIZE, LARGEST_RECORD, RECORDS_AT_ONCE, Records, prefix_size
+from rescale.rocksdb.open_database import OpenDatabase
 
 
 class RowReader:
@@ -27,7 +28,7 @@ class RowReader:
         self._columns = [np.empty(times * RECORDS_AT_ONCE, np.int64) for _ in range(4)]
         self._states = np.empty(times * RECORDS_AT_ONCE, np.int64)
 
-    def read(self, database: Database, state: str, state_id: int, key_groups: KeyGroupRange) -> Iterator[Records]:
+    def read(self, database: OpenDatabase, state: str, state_id: int, key_groups: KeyGroupRange) -> Iterator[Records]:
         """All rows of `state` in these key groups, in the order of their keys; the records have the id `state_id`.
 
         Lists come out joined, what was deleted does not. `SnapshotError` where RocksDB meets damage: what came before
@@ -52,7 +53,7 @@ class RowReader:
             rows.check()
 
 
-def buffer_for_row(size: int, database: Database, state: str) -> Bytes:
+def buffer_for_row(size: int, database: OpenDatabase, state: str) -> Bytes:
     """A buffer that a row fits in; `UnsupportedError` if that is too large."""
     if size > LARGEST_RECORD:
         raise UnsupportedError(

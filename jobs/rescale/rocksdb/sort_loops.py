@@ -7,11 +7,9 @@ bytes. Rows whose words are equal are put in order by the words that follow.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from rescale.flink.compiled import Bytes, Long, compiled
-
-Longs = npt.NDArray[np.int64]
+from rescale.flink.arrays import Bytes, Longs, Words
+from rescale.flink.compiled import Long, compiled
 
 
 @compiled
@@ -26,7 +24,7 @@ def _word(data: Bytes, begin: Long, end: Long) -> np.uint64:
 
 
 @compiled
-def sort_rows(data: Bytes, begins: Longs, ends: Longs, order: Longs, words: npt.NDArray[np.uint64]) -> None:
+def sort_rows(data: Bytes, begins: Longs, ends: Longs, order: Longs, words: Words) -> None:
     """Fills `order` with the numbers of the rows in the order of their keys `data[begins[i]:ends[i]]`.
 
     `words` is scratch of the same length.

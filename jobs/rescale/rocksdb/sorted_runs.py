@@ -11,14 +11,14 @@ from pathlib import Path
 
 from rescale.errors import SnapshotError
 from rescale.flink.key_groups import KeyGroupRange
-from rescale.rocksdb.assembly import FIRST_TABLE, MANIFEST_NAME, NUMBERS_LEFT
-from rescale.rocksdb.database import opened_database
+from rescale.rocksdb.database_layout import FIRST_TABLE, MANIFEST_NAME, NUMBERS_LEFT
 from rescale.rocksdb.directory import DatabaseDirectory
 from rescale.rocksdb.edit_reader import InternalKey
-from rescale.rocksdb.files import CURRENT, DatabaseFile
 from rescale.rocksdb.manifest import DEFAULT_COLUMN_FAMILY, ColumnFamily, Manifest
 from rescale.rocksdb.manifest_writer import write_current, write_manifest
+from rescale.rocksdb.open_database import opened_database
 from rescale.rocksdb.scan import RowReader
+from rescale.rocksdb.stored_files import CURRENT, StoredFile
 from rescale.rocksdb.table_writer import Rows, TableWriter, WrittenTable, rows_of, sorted_order
 from rescale.rocksdb.version_edit import VALUE, LiveFile
 
@@ -82,5 +82,5 @@ class SortedRuns:
         (self._folder / CURRENT).write_bytes(write_current(MANIFEST_NAME))
         listed = sorted(self._folder.iterdir())
         return DatabaseDirectory(
-            self._folder, tuple(DatabaseFile(file.name, str(file), file.stat().st_size) for file in listed)
+            self._folder, tuple(StoredFile(file.name, str(file), file.stat().st_size) for file in listed)
         )

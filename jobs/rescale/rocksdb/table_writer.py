@@ -19,10 +19,11 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from rescale.errors import IntegrityError, RescaleError, SnapshotError, StoreError
-from rescale.flink.keyed.records import Bytes, Longs, Records, prefix_size
+from rescale.flink.arrays import Bytes, Longs
+from rescale.flink.keyed.records import Records, prefix_size
 from rescale.rocksdb.directory import ROOM
 from rescale.rocksdb.library import RocksdbError, library
-from rescale.rocksdb.opening import options_of
+from rescale.rocksdb.opened_directory import options_of
 from rescale.rocksdb.sst.identity import HOST, settle_identity
 
 TABLES = "compression=kSnappyCompression;block_based_table_factory={format_version=5;checksum=kCRC32c}"

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
 from rescale.errors import SnapshotError
+from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.keyed.composite_key import key_leads
 from rescale.flink.keyed.header import KeyedHeader
-from rescale.flink.keyed.records import Bytes, Longs, RecordReader
+from rescale.flink.keyed.records import RecordReader
 from rescale.flink.snappy import FramedDecompressor
 from rescale.snapshot.databases.sample import database_keys
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Operator
-from rescale.storage.store import Pin, open_store
+from rescale.snapshot.snapshot_files import SnapshotFiles
 
 SAMPLE_SIZE = 4 * 1024 * 1024
 _PIECES = 64
@@ -32,7 +33,7 @@ class KeySample(NamedTuple):
     groups: Longs
 
 
-def sample_keys(operator: Operator, files: Sequence[tuple[str, Pin]]) -> KeySample:
+def sample_keys(operator: Operator, files: SnapshotFiles) -> KeySample:
     """From places that lie evenly apart, at most `SAMPLE_SIZE` bytes of streams, and as many of databases.
 
     Streams whose header is not understood are left out. `SnapshotError` where records cannot be read.
@@ -44,7 +45,7 @@ def sample_keys(operator: Operator, files: Sequence[tuple[str, Pin]]) -> KeySamp
     return KeySample(np.frombuffer(b"".join(keys), np.uint8), starts, limits, np.array(groups, np.int64))
 
 
-def _stream_keys(operator: Operator, files: Sequence[tuple[str, Pin]]) -> Iterator[tuple[int, bytes]]:
+def _stream_keys(operator: Operator, files: SnapshotFiles) -> Iterator[tuple[int, bytes]]:
     """(key group, key) from the beginnings of key groups."""
     found = [
         (stream.parsed, key_group, extent)
@@ -60,7 +61,7 @@ def _stream_keys(operator: Operator, files: Sequence[tuple[str, Pin]]) -> Iterat
 
 
 def keys_of_group(
-    max_parallelism: int, header: KeyedHeader, files: Sequence[tuple[str, Pin]], key_group: int, extent: Extent
+    max_parallelism: int, header: KeyedHeader, files: SnapshotFiles, key_group: int, extent: Extent
 ) -> Iterator[bytes]:
     """The keys in the first 64 KiB of a key group, with all that follows them in the keys of records."""
     leads = key_leads(header)
@@ -75,10 +76,9 @@ def keys_of_group(
     except SnapshotError as error:
         if error.path is None:
             error.offset = None if header.compressed else extent.start + (error.offset or 0)
-        raise error.located(path=files[extent.file][0]) from None
+        raise error.located(path=files.uri(extent)) from None
 
 
-def _beginning(files: Sequence[tuple[str, Pin]], extent: Extent, *, compressed: bool) -> bytes:
-    uri, pin = files[extent.file]
-    data = open_store(uri).read(uri, extent.start, min(extent.length, SAMPLE_SIZE // _PIECES), pin)
+def _beginning(files: SnapshotFiles, extent: Extent, *, compressed: bool) -> bytes:
+    data = files.beginning(extent, SAMPLE_SIZE // _PIECES)
     return FramedDecompressor().feed(data) if compressed else data

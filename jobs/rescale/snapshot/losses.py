@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rescale.flink.advice import CANONICAL
 from rescale.flink.metadata.handles import IncrementalHandle, RelativeFileStream
 from rescale.flink.state_meta_info import StateKind, StateMetaInfo
-from rescale.rocksdb.advice import CANONICAL
 from rescale.snapshot.locate import is_checkpoint_directory
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.storage.locations import join

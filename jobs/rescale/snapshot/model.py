@@ -6,6 +6,7 @@ Only `_metadata` and headers are read, many at a time. The files are *pinned* in
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -17,12 +18,13 @@ from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.heap import is_empty_group
 from rescale.flink.keyed.heap_timers import TimerService
 from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState
 from rescale.flink.metadata.handles import DistributionMode, KeyedHandle
-from rescale.flink.metadata.model import Metadata, OperatorState
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.operator_state import OperatorStateHeader
 from rescale.rocksdb.version_edit import LiveFile
 from rescale.snapshot.locate import Extent
+from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.store import Pin
 
 
@@ -53,6 +55,13 @@ class KeyedStream:
     @property
     def header_extent(self) -> Extent:
         return self.extent.part(0, len(self.header))
+
+    @property
+    def present_groups(self) -> Iterator[tuple[int, Extent]]:
+        """(key group, extent) of those that are there."""
+        for key_group, extent in enumerate(self.groups, self.first_key_group):
+            if extent is not None:
+                yield key_group, extent
 
     @cached_property
     def has_no_entry(self) -> bool:
@@ -255,6 +264,11 @@ class Snapshot:
     @property
     def metadata_uri(self) -> str:
         return self.files[0][0]
+
+    @cached_property
+    def contents(self) -> SnapshotFiles:
+        """What its bytes are read with."""
+        return SnapshotFiles(self.files, self.data)
 
     @property
     def metadata_sha256(self) -> str:

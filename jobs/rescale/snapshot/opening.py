@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import TypeVar
 
+from rescale.flink.metadata.checkpoint_metadata import OperatorState, SubtaskState
 from rescale.flink.metadata.handles import (
     ChangelogHandle,
     ChannelHandle,
@@ -13,7 +14,6 @@ from rescale.flink.metadata.handles import (
     KeyedHandle,
     KeyGroupsHandle,
 )
-from rescale.flink.metadata.model import OperatorState, SubtaskState
 from rescale.flink.metadata.properties import snapshot_type
 from rescale.flink.metadata.reader import read_metadata
 from rescale.snapshot.discovery import find_metadata

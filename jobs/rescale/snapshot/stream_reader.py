@@ -10,6 +10,7 @@ from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from rescale.flink.keyed.heap_timers import BLOCK_HEAD, EMPTY_BLOCK_SIZE, TimerService, read_services, timer_header
 from rescale.flink.keyed.key_group_table import Framing, group_extents, may_be_canonical
+from rescale.flink.metadata.checkpoint_metadata import OperatorState, SubtaskState
 from rescale.flink.metadata.handles import (
     ChangelogHandle,
     ChangelogStreamHandle,
@@ -20,12 +21,12 @@ from rescale.flink.metadata.handles import (
     OperatorHandle,
     Stream,
 )
-from rescale.flink.metadata.model import OperatorState, SubtaskState
 from rescale.flink.operator_state import OperatorStateHeader, element_extents, read_operator_state_header
 from rescale.flink.serializers.snapshot import UnknownSerializer
 from rescale.snapshot.locate import Extent, Locator
 from rescale.snapshot.model import Database, DatabaseFile, ElementState, ElementStream, KeyedStream, OtherKeyed
-from rescale.storage.store import Pin, open_store
+from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.storage.store import Pin
 
 HEADER_LIMIT = 64 << 20
 
@@ -67,8 +68,9 @@ class StreamReader:
     def __init__(
         self, data: bytes, files: tuple[tuple[str, Pin], ...], missing: frozenset[str], locator: Locator
     ) -> None:
-        self._data = data
         self._files = files
+        # Not pinned: the tasks that move or compare the source's bytes are, and a result may be written anew, as it is.
+        self._contents = SnapshotFiles(files, data).unpinned()
         self._missing = missing
         self._locator = locator
         self._keyed_headers: dict[bytes, KeyedHeader | None] = {}
@@ -267,7 +269,4 @@ class StreamReader:
                 expected=f"at most {HEADER_LIMIT} bytes before the first key group or element",
                 found=extent.length,
             )
-        if extent.file == 0:
-            return self._data[extent.start : extent.start + extent.length]
-        # Not pinned: the tasks that move or compare the source's bytes are, and a result may be written anew, as it is.
-        return open_store(uri).read(uri, extent.start, extent.length)
+        return self._contents.read(extent)

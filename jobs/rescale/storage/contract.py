@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,20 @@ class Entry:
     size: int
 
 
+class PartLimits(NamedTuple):
+    """What a store wants of the parts of a file: bytes that each but the last must have, and how many there may be."""
+
+    smallest: int
+    most: int
+
+
 class Store(Protocol):
     """Files of one kind of storage, by URI. Safe to use from many threads.
 
     Raises `StoreError` for what is worth another try, `RequestError` for what the user must set right.
     """
 
-    smallest_part: int
-    """Bytes that every part of a file must have at least, but the last one."""
+    part_limits: PartLimits
 
     def stat(self, uri: str) -> Pin | None:
         """None for a file that is not there."""

@@ -17,13 +17,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rescale.errors import RequestError, SnapshotError, StoreError, UnsupportedError
-from rescale.storage.contract import Entry, Pin
+from rescale.storage.contract import Entry, PartLimits, Pin
 
 
 class LocalStore:
     """`Store` over the file system."""
 
-    smallest_part = 1
+    part_limits = PartLimits(smallest=1, most=10_000)  # it needs none; what S3 takes is plenty
 
     def stat(self, uri: str) -> Pin | None:
         with _translated(uri):

@@ -19,7 +19,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from rescale.errors import RequestError, SnapshotError, StoreError, UnsupportedError
-from rescale.storage.contract import Entry, Pin
+from rescale.storage.contract import Entry, PartLimits, Pin
 from rescale.storage.locations import contains, split_s3
 from rescale.storage.s3_errors import is_absent, refuses_conditions, status_of, translated
 
@@ -36,7 +36,7 @@ _CONFLICT_SECONDS = 0.05
 class S3Store:
     """`Store` over S3."""
 
-    smallest_part = 5 * 1024 * 1024
+    part_limits = PartLimits(smallest=5 * 1024 * 1024, most=10_000)
 
     def __init__(self) -> None:
         try:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 
 from rescale.storage.contract import Entry, Pin, Store
 from rescale.storage.local import LocalStore
 from rescale.storage.locations import is_s3
 
-__all__ = ["Entry", "Pin", "Store", "open_store"]
+__all__ = ["Entry", "Pin", "Store", "open_store", "read_in_chunks"]
 
 
 def open_store(uri: str) -> Store:
     """The store that holds `uri`."""
     return _s3() if is_s3(uri) else _local()
+
+
+def read_in_chunks(uri: str, start: int, length: int, pin: Pin | None, at_once: int) -> Iterator[bytes]:
+    """`length` bytes of a file from `start` on, at most `at_once` at a time; errors as `Store.read`."""
+    store = open_store(uri)
+    for offset in range(0, length, at_once):
+        yield store.read(uri, start + offset, min(at_once, length - offset), pin)
 
 
 @cache

@@ -1,1 +1,1 @@
-"""A run's protocol on its target: who writes what when."""
+"""A run's protocol on its target. `states` is its table: who writes what when, what it means, and who may go on."""

@@ -1,4 +1,4 @@
-"""The candidate: the bytes that shall become `_metadata`, a pure function of source metadata, plan and halves.
+"""The candidate: the bytes that shall become `_metadata`, a pure function of source metadata, plan and written handles.
 
 What is not moved is kept: checkpoint id, names, uids, coordinator state, finished flags, the metadata version.
 """
@@ -9,26 +9,36 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rescale.errors import IntegrityError
-from rescale.flink.metadata.model import Metadata, OperatorState, Subtask, SubtaskState
+from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.metadata.reader import read_keyed_handle, read_operator_handle
 from rescale.flink.metadata.writer import write_metadata
-from rescale.planning.plan import OperatorPlan, Plan, Slot
-from rescale.target.halves import Half
+from rescale.flink.slot import Slot
+from rescale.planning.operator_plan import OperatorPlan
+from rescale.planning.plan import Plan
+from rescale.storage.store import open_store
+from rescale.target.places import places_of
+from rescale.target.states import STEPS, Move, permit
+from rescale.target.written_handles import WrittenHandles, read_handles
 
 
-def build_candidate(source: Metadata, plan: Plan, halves: Sequence[Half]) -> bytes:
-    """The new `_metadata`; `IntegrityError` if a half lacks a stream that the plan wants, or has one too many."""
-    handles = {
-        (written.operator_id, written.slot, written.subtask): written.handle
-        for half in halves
-        for written in half.handles
-    }
-    planned = {(o.operator_id, s.slot, s.subtask) for o in plan.operators for s in o.streams}
+def put_candidate(plan: Plan, source: Metadata) -> str:
+    """Puts the candidate where it is compared with the source and published from; returns its URI."""
+    permit(plan, Move.CERTIFY)
+    written = [handles for step in STEPS if (handles := read_handles(plan, step)) is not None]
+    uri = places_of(plan).candidate
+    open_store(uri).put(uri, build_candidate(source, plan, written))
+    return uri
+
+
+def build_candidate(source: Metadata, plan: Plan, written: Sequence[WrittenHandles]) -> bytes:
+    """The new `_metadata`; `IntegrityError` if a stream that the plan wants was not written, or one too many."""
+    handles = {(one.operator_id, one.slot, one.subtask): one.handle for some in written for one in some.handles}
+    planned = {(o.operator_id, s.slot, s.subtask) for o in plan.operators for s in o.new_streams}
     if handles.keys() != planned:
         odd = min(handles.keys() ^ planned)
         raise IntegrityError(
-            "the halves do not hold the planned streams",
+            "the written handles are not those of the planned streams",
             operator=odd[0],
             expected=f"{len(planned)} streams",
             found=f"{len(handles)}, differing in the {odd[1]} stream of subtask {odd[2]}",
@@ -41,7 +51,7 @@ def build_candidate(source: Metadata, plan: Plan, halves: Sequence[Half]) -> byt
 
 def _is_canonical(plan: Plan) -> bool:
     """Whether every managed keyed stream is canonical: only then may the result call itself so."""
-    return all(s.tag == 7 for o in plan.operators for s in o.streams if s.slot is Slot.KEYED)
+    return all(s.is_canonical for o in plan.operators for s in o.new_streams if s.slot is Slot.KEYED)
 
 
 def _operator(

@@ -14,6 +14,7 @@ import pytest
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.opening import open_snapshot
+from rescale.target.places import places_of
 from support import snapshots
 from support.canonical import Record
 from support.databases import with_canonical
@@ -35,10 +36,10 @@ def twin_of(name: str) -> Snapshot:
 
 def rescaled(name: str, folder: Path, **wanted: list[str] | str) -> Result:
     """With all its streams in files, however small."""
-    with patch("rescale.planning.streams.INLINE_LIMIT", -1):
+    with patch("rescale.planning.inline.INLINE_LIMIT", -1):
         plan = plan_rescale(snapshots.directory(name), str(folder / "target"), **wanted)  # type: ignore[arg-type]
         execute_without_spark(plan)
-    return Result(plan.source, folder / "target", Path(plan.places.candidate))
+    return Result(plan.source, folder / "target", Path(places_of(plan).candidate))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -11,8 +11,8 @@ from rescale.execution.diff.items import EVERYWHERE
 from rescale.flink.binary import ByteReader
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.serializers.program import compile_program
-from rescale.flink.serializers.shown import shown
-from rescale.planning.plan import Slot
+from rescale.flink.serializers.value_words import in_words
+from rescale.flink.slot import Slot
 from rescale.snapshot.model import ElementStream
 from support.diffing import against_source, the_only
 from support.planting import Place, Result
@@ -109,14 +109,14 @@ def test_the_order_of_the_entries_of_a_broadcast_state_means_nothing(
             continue
         for info in stream.parsed.broadcast_states:
             serializers = dict(info.serializers)
-            steps = [compile_program(serializers[f"{part}_SERIALIZER"]).step for part in ("KEY", "VALUE")]
+            trees = [compile_program(serializers[f"{part}_SERIALIZER"]).tree for part in ("KEY", "VALUE")]
             elements = result.elements(place)
             copy = elements[info.name][0]
             reader, entries = ByteReader(copy), []
             for _ in range(reader.i32()):
                 begin = reader.position
-                for step in steps:
-                    shown(step, reader)
+                for tree in trees:
+                    in_words(tree, reader)
                 entries.append(copy[begin : reader.position])
             turned = copy[:4] + b"".join(reversed(entries))
             changed += turned != copy

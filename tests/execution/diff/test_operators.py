@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from rescale.execution.diff.found import Difference
+from rescale.flink.metadata.checkpoint_metadata import MasterState
 from rescale.flink.metadata.handles import InlineStream
-from rescale.flink.metadata.model import MasterState
 from support.diffing import against_source, the_only, unlike
 from support.planting import Result
 

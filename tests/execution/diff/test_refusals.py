@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from rescale.errors import SnapshotError, UnsupportedError
-from rescale.planning.plan import Slot
+from rescale.flink.slot import Slot
 from support import snapshots
 from support.diffing import diff
 from support.planting import Result

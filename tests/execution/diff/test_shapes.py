@@ -12,6 +12,7 @@ from support import snapshots
 from support.diffing import against_source, diff, unlike
 from support.finished import rescaled
 from support.pipeline import rescale_snapshot, shared_spark
+from support.slow import slow
 
 SHAPES = [
     (name, parallelism)
@@ -49,8 +50,9 @@ def test_a_snapshot_is_equal_to_itself_in_another_shape(name: str, parallelism: 
     assert sum(state.a.count for operator in found.operators for state in operator.states) > 0
 
 
-@pytest.mark.parametrize(("name", "max_parallelism"), [("2-clicks", "1000"), ("1.20-canonical-compressed", "16")])
+@pytest.mark.parametrize(("name", "max_parallelism"), [("2-clicks", "1000"), slow("1.20-canonical-compressed", "16")])
 def test_it_is_equal_with_another_max_parallelism(name: str, max_parallelism: str, tmp_path: Path) -> None:
+    """To Spark's tasks, too."""
     target = str(tmp_path / "target")
     rescale_snapshot(snapshots.directory(name), target, parallelism=["3"], max_parallelism=[max_parallelism])
     found = diff_snapshots(snapshots.opened(name), open_snapshot(target), shared_spark())

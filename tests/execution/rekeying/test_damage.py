@@ -14,14 +14,16 @@ from rescale.planning.plan import Plan
 from rescale.snapshot.opening import open_snapshot
 from support import snapshots
 from support.pipeline import execute_without_spark, plan_rescale
+from support.slow import slow_but
 
 SNAPSHOTS = ["2-lazy", "2-lazy-compressed", "1.20-windows", "2-clicks"]
+QUICK = ("2-lazy-compressed", "2-clicks")
 LIMIT = 256 * 1024 * 1024
 PLACES = 12
 """Of each file that are damaged."""
 
 
-@pytest.fixture(params=SNAPSHOTS)
+@pytest.fixture(params=slow_but(lambda name: name in QUICK, SNAPSHOTS))
 def source(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A copy of a snapshot to damage."""
     return shutil.copytree(snapshots.directory(request.param), tmp_path / "source")

@@ -10,17 +10,18 @@ from pathlib import Path
 import pytest
 
 from rescale.errors import UnsupportedError
+from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_published
 from rescale.flink.key_groups import key_group_of_hash, key_group_range
+from rescale.flink.metadata.checkpoint_metadata import OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.handles import HandleTag, KeyGroupsHandle, RelativeFileStream
-from rescale.flink.metadata.model import OperatorState, Subtask, SubtaskState
 from rescale.snapshot.opening import open_snapshot
 from support.canonical import Record, read_group
 from support.composite import timer
 from support.edited import edit_operators
 from support.heap_timers import Service, Timer, write_block
 from support.java_values import HASHABLE_LEAVES
-from support.pipeline import execute_without_spark, plan_rescale, without_spark
+from support.pipeline import execute_without_spark, plan_rescale
 from support.rekeyed import contents
 from support.snapshot_bytes import LONG, STRING, VOID_NAMESPACE, keyed_header, keyed_state
 from support.written import write_savepoint
@@ -121,8 +122,7 @@ def test_timers_become_states(
     execute_without_spark(plan)
     assert placed(target) == expected(maximum, states=states)
     assert not open_snapshot(target).operators[0].raw_keyed
-    with without_spark():
-        assert validate_published(str(source), target, [], [], None)["verdict"] == "complete"
+    assert validate_published(str(source), target, [], [], Loop())["verdict"] == "complete"
 
 
 def test_timers_stay_what_they_are_where_key_groups_move_as_they_are(source: Path, tmp_path: Path) -> None:

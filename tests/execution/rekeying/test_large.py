@@ -1,4 +1,4 @@
-"""Much state, on files and on S3: parts and staged lanes make the same bytes, nothing is left, all is read once."""
+"""Much state, on files and on S3: parts and staged ranges make the same bytes, nothing is left, all is read once."""
 
 from __future__ import annotations
 
@@ -11,23 +11,27 @@ from pathlib import Path
 import pytest
 
 from big_savepoint import write_savepoint
-from rescale.execution.rekeying import lanes
+from rescale.execution.loop import Loop
+from rescale.execution.rekeying import write_ranges
 from rescale.execution.steps import reshuffle_keyed_state
 from rescale.flink.key_groups import key_group_of_hash
-from rescale.planning.plan import Plan, RekeyedSource
+from rescale.planning.plan import Plan
+from rescale.planning.rekeying import RekeyedSource
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage import store as stores
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from rescale.target.claim import claim
+from rescale.target.places import places_of
 from support import written
 from support.canonical import Record
 from support.composite import keyed
 from support.faults import Faults, FaultyStore
 from support.java_values import HASHABLE_LEAVES, long_code
-from support.pipeline import OneProcess, execute, execute_without_spark, plan_rescale, without_spark
+from support.pipeline import execute, execute_without_spark, plan_rescale
 from support.rekeyed import assert_rekeyed
 from support.s3 import S3Server
+from support.slow import slow
 from support.snapshot_bytes import LONG, VOID_NAMESPACE, keyed_header
 
 MIB = 1 << 20
@@ -51,7 +55,7 @@ def skewed(directory: Path) -> str:
     return written.write_savepoint(directory, header, groups, 4, 128)
 
 
-@pytest.fixture(scope="module", params=["even", "skewed"])
+@pytest.fixture(scope="module", params=[slow("even"), "skewed"])
 def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     """A savepoint of 11 or 12 MiB in four files."""
     directory = tmp_path_factory.mktemp("large") / "savepoint"
@@ -102,15 +106,15 @@ def test_s3_gets_the_same_bytes_in_parts_and_staged(
     assert_rekeyed(source, local.target)
     there = copied(source, join(bucket, "source"))
     seen = []
-    for lane_size in (lanes.LANE_SIZE, 3 * MIB, 400_000):
-        monkeypatch.setattr(lanes, "LANE_SIZE", lane_size)
-        plan = plan_rescale(there, join(bucket, f"target-{lane_size}"), ["1"], max_parallelism=["1000"])
+    for range_size in (write_ranges.RANGE_SIZE, 3 * MIB, 400_000):
+        monkeypatch.setattr(write_ranges, "RANGE_SIZE", range_size)
+        plan = plan_rescale(there, join(bucket, f"target-{range_size}"), ["1"], max_parallelism=["1000"])
         Path(calls.log).write_text("")
         execute_without_spark(plan, cores=1)
         verbs = Counter(line.split()[0] for line in calls.calls() if "-keyed-" in line)
         seen.append((verbs["put"], verbs["put_part"]))
         assert streams_of(plan.target) == streams_of(local.target)
-        assert open_store(bucket).list(plan.places.staging) == []
+        assert open_store(bucket).list(places_of(plan).staging) == []
     (whole_staged, whole_parts), (some_staged, _), (many_staged, many_parts) = seen
     assert whole_staged == 0 < some_staged < many_staged
     assert whole_parts >= 2
@@ -118,12 +122,12 @@ def test_s3_gets_the_same_bytes_in_parts_and_staged(
 
 
 def test_spark_and_s3_too(bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes, "LANE_SIZE", MIB)
+    monkeypatch.setattr(write_ranges, "RANGE_SIZE", MIB)
     source = skewed(tmp_path / "savepoint")
     plan = plan_rescale(copied(source, join(bucket, "source")), join(bucket, "target"), ["2"], max_parallelism=["1000"])
     execute(plan)
     assert_rekeyed(source, plan.target)
-    assert open_store(bucket).list(plan.places.staging) == []
+    assert open_store(bucket).list(places_of(plan).staging) == []
 
 
 @pytest.mark.parametrize("maximum", ["1000", "64"])
@@ -131,8 +135,7 @@ def test_every_byte_of_the_source_is_read_once(source: str, maximum: str, tmp_pa
     plan = plan_rescale(source, str(tmp_path / "target"), ["3"], max_parallelism=[maximum])
     claim(plan)
     Path(calls.log).write_text("")
-    with without_spark():
-        reshuffle_keyed_state(plan, OneProcess(3))
+    reshuffle_keyed_state(plan, Loop(3))
     groups = {plan.files[source.file].uri: groups_of(source) for source in sources_of(plan)}
     unread = dict(groups)
     for uri, start, length in reads(calls):

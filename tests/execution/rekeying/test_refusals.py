@@ -17,6 +17,7 @@ from rescale.flink.operator_id import operator_id_of_uid
 from rescale.planning.plan import Plan
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.opening import open_snapshot
+from rescale.target.places import places_of
 from support import snapshots
 from support.canonical import Record, read_group, write_group
 from support.java_values import HASHABLE_LEAVES, Pojo
@@ -248,7 +249,7 @@ def test_the_right_formula_is_found_and_said_to_be_tested(orders: Path) -> None:
     plan = planned(orders, "1000")
     assert set(plan.key_hashes.values()) == {"objects-hash(id,town)"}
     execute_without_spark(plan)
-    certificate = json.loads(Path(plan.places.certificate).read_text())
+    certificate = json.loads(Path(places_of(plan).certificate).read_text())
     (records,) = [operator["records"] for operator in certificate["operators"]]
     assert (records["key_hash"], records["hash_is"]) == ("objects-hash(id,town)", "tested, not known")
     assert (records["compared"], records["distinct_keys_at_least"]) == (200, 200)

@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 
 from rescale.storage.store import open_store
-from rescale.target.claim import load_plan
+from rescale.target.documents import load_plan
+from rescale.target.places import places_of
 from support import snapshots, warm
 from support.faults import Kind
 from support.rekeyed import assert_rekeyed
 from support.resuming import KILLED, SNAPSHOT, Case, assert_right, assert_right_or_not_there, is_there
 from support.s3 import S3Server
+from support.slow import Share, in_shares
 
 SHAPE = ("--max-parallelism", "40")
 """From 16, by the hashes of keys."""
@@ -58,17 +60,18 @@ def test_the_work_is_dealt_and_joined(case: Case) -> None:
 
 
 def writes_of_records(case: Case) -> list[int]:
-    """The numbers of the writes between the claim and the half: the others are those of every run."""
+    """The numbers of the writes between the claim and the handles: the others are those of every run."""
     target, faults = case.target(), case.faults()
     assert case.run(target, faults) == 0, warm.output(faults)
     calls = faults.calls()
     first = next(k for k, line in enumerate(calls, 1) if "-keyed-" in line)
-    last = next(k for k, line in enumerate(calls, 1) if "half-keyed" in line)
+    last = next(k for k, line in enumerate(calls, 1) if "handles-keyed" in line)
     return list(range(first, last + 1))
 
 
-def test_killed_before_any_write_it_is_resumed(case: Case) -> None:
-    for k in writes_of_records(case):
+@in_shares
+def test_killed_before_any_write_it_is_resumed(case: Case, share: Share[int]) -> None:
+    for k in share(writes_of_records(case)):
         target = case.target()
         assert case.run(target, case.faults(Kind.KILL, k)) == KILLED, f"at write {k}"
         assert not is_there(target)
@@ -77,14 +80,15 @@ def test_killed_before_any_write_it_is_resumed(case: Case) -> None:
         assert_whole(target)
 
 
-def test_killed_before_any_call_at_all_it_is_resumed(tmp_path: Path) -> None:
+@in_shares
+def test_killed_before_any_call_at_all_it_is_resumed(tmp_path: Path, share: Share[int]) -> None:
     """Reads too; once locally is enough, because reads leave nothing behind."""
     case = Case(str(tmp_path / "home"), tmp_path, 1000, SHAPE)
     counted = case.faults(writes_only=False)
     assert case.run(case.target(), counted) == 0
     reads = [k for k, line in enumerate(counted.calls(), 1) if line.startswith("read ")]
     assert reads
-    for k in reads:
+    for k in share(reads):
         target = case.target()
         assert case.run(target, case.faults(Kind.KILL, k, writes_only=False)) == KILLED, f"at call {k}"
         assert_right_or_not_there(target)
@@ -93,8 +97,9 @@ def test_killed_before_any_call_at_all_it_is_resumed(tmp_path: Path) -> None:
         assert_whole(target)
 
 
-def test_an_answer_that_was_lost_costs_another_try(case: Case) -> None:
-    for k in writes_of_records(case)[1::2]:
+@in_shares
+def test_an_answer_that_was_lost_costs_another_try(case: Case, share: Share[int]) -> None:
+    for k in share(writes_of_records(case)[1::2]):
         target, faults = case.target(), case.faults(Kind.LOST_ANSWER, k)
         assert case.run(target, faults) == 1, f"at write {k}: {warm.output(faults)}"
         assert not is_there(target)
@@ -109,7 +114,7 @@ def test_only_what_is_missing_is_written_again(case: Case) -> None:
     store = open_store(target)
     lost = next(entry.uri for entry in store.list(target) if "-keyed-1-" in entry.uri)
     (plan_uri,) = [entry.uri for entry in store.list(f"{target}.rescale") if "/plan-" in entry.uri]
-    places = load_plan(plan_uri).places
+    places = places_of(load_plan(plan_uri))
     store.delete([places.metadata, places.half("keyed"), lost])
     again = case.faults()
     assert case.run(target, again) == 0

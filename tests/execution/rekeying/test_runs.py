@@ -13,27 +13,30 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from big_savepoint import write_savepoint
+from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_published
 from rescale.planning.plan import Plan
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
+from rescale.target.places import places_of
 from support import snapshots
-from support.pipeline import execute, execute_without_spark, plan_rescale, shared_spark, without_spark
+from support.pipeline import execute, execute_without_spark, plan_rescale
 from support.rekeyed import assert_rekeyed
+from support.slow import slow
 
 MIB = 1 << 20
 NAMES = ["2-canonical-hashmap", "2-lazy", "2-lazy-compressed", "1.20-clicks", "2-windows", "2-sql", "1.15.4-clicks"]
 KNOBS = {
-    "LANE_SIZE": "rescale.execution.rekeying.lanes.LANE_SIZE",
-    "UNIT_SIZE": "rescale.execution.rekeying.units.UNIT_SIZE",
+    "RANGE_SIZE": "rescale.execution.rekeying.write_ranges.RANGE_SIZE",
+    "UNIT_SIZE": "rescale.execution.rekeying.read_units.UNIT_SIZE",
     "BUFFER_SIZE": "rescale.flink.keyed.records.BUFFER_SIZE",
     "RECORDS_AT_ONCE": "rescale.flink.keyed.records.RECORDS_AT_ONCE",
-    "BATCHES": "rescale.execution.rekeying.spread.BATCHES",
-    "ROW_SIZE": "rescale.execution.rekeying.blocks.ROW_SIZE",
-    "WINDOW": "rescale.execution.rekeying.framing.WINDOW",
-    "MEMORY": "rescale.execution.rekeying.arena.MEMORY",
-    "INLINE_LIMIT": "rescale.planning.streams.INLINE_LIMIT",
+    "BATCHES": "rescale.execution.rekeying.sort_side.BATCHES",
+    "ROW_SIZE": "rescale.execution.rekeying.block_rows.ROW_SIZE",
+    "WINDOW": "rescale.execution.writers.canonical.block_framing.WINDOW",
+    "MEMORY": "rescale.execution.rekeying.block_buffer.MEMORY",
+    "INLINE_LIMIT": "rescale.planning.inline.INLINE_LIMIT",
 }
 WORK = sorted(KNOBS.keys() - {"INLINE_LIMIT"})
 """Those that nobody can tell from the result."""
@@ -55,7 +58,12 @@ def files_of(plan: Plan) -> dict[str, bytes]:
     """Every file of the result, and the documents that do not hold the time."""
     store = open_store(plan.target)
     places = [entry.uri for entry in store.list(plan.target)]
-    places += [plan.places.half("keyed"), plan.places.half("operator"), plan.places.candidate, plan.places.certificate]
+    places += [
+        places_of(plan).written_handles("keyed"),
+        places_of(plan).written_handles("operator"),
+        places_of(plan).candidate,
+        places_of(plan).certificate,
+    ]
     return {name(uri): store.read_all(uri, 1 << 30)[0] for uri in places}
 
 
@@ -68,12 +76,12 @@ def remove(plan: Plan) -> None:
 
 @pytest.mark.parametrize("snapshot", NAMES)
 @pytest.mark.parametrize(("parallelism", "maximum"), [("3", "1000"), ("2", "8"), ("7", "129"), ("1", "32768")])
-@pytest.mark.parametrize("inline", [True, False])
+@pytest.mark.parametrize("inline", [True, slow(False)])
 def test_every_record_gets_its_place(
     snapshot: str, parallelism: str, maximum: str, inline: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not inline:
-        monkeypatch.setattr("rescale.planning.streams.INLINE_LIMIT", 0)
+        monkeypatch.setattr("rescale.planning.inline.INLINE_LIMIT", 0)
     if parallelism == "7" and maximum == "8":
         parallelism = "5"
     source = snapshots.directory(snapshot)
@@ -90,7 +98,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(directory)
 
 
-@pytest.mark.parametrize("maximum", ["64", "1000"])
+@pytest.mark.parametrize("maximum", [slow("64"), "1000"])
 def test_spark_and_a_loop_write_the_same(maximum: str, large: str, tmp_path: Path) -> None:
     plan = plan_rescale(large, str(tmp_path / "target"), ["3"], max_parallelism=[maximum])
     execute(plan)
@@ -100,8 +108,7 @@ def test_spark_and_a_loop_write_the_same(maximum: str, large: str, tmp_path: Pat
     remove(plan)
     execute_without_spark(plan)
     assert files_of(plan) == first
-    with without_spark():
-        assert validate_published(large, plan.target, [], [], shared_spark())["verdict"] == "complete"
+    assert validate_published(large, plan.target, [], [], Loop())["verdict"] == "complete"
 
 
 @st.composite
@@ -157,7 +164,7 @@ def first_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[
 @pytest.mark.parametrize(
     "values",
     [
-        {"LANE_SIZE": 300_000, "UNIT_SIZE": 500_000},
+        {"RANGE_SIZE": 300_000, "UNIT_SIZE": 500_000},
         {"BUFFER_SIZE": 9_000, "BATCHES": 1, "ROW_SIZE": 30_000, "WINDOW": 25_000},
         {"MEMORY": 0, "RECORDS_AT_ONCE": 7, "BATCHES": 1},
     ],
@@ -179,7 +186,7 @@ def test_inline_streams_share_one_budget(tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory("2-canonical-hashmap"), str(tmp_path / "free"), max_parallelism=["1000"])
     execute_without_spark(plan)
     assert inline_bytes(plan) > budget
-    with patch("rescale.planning.streams.INLINE_BUDGET", budget):
+    with patch("rescale.planning.inline.INLINE_BUDGET", budget):
         plan = plan_rescale(snapshots.directory("2-canonical-hashmap"), str(tmp_path / "t"), max_parallelism=["1000"])
         execute_without_spark(plan)
     planned = sum(stream.size for operator in plan.operators for stream in operator.streams if stream.inline)

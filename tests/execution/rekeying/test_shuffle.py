@@ -14,15 +14,17 @@ import pytest
 
 from big_savepoint import write_savepoint
 from rescale.errors import IntegrityError, StoreError
-from rescale.execution.rekeying import streams
-from rescale.execution.rekeying.gather import Gather
-from rescale.execution.rekeying.spread import Spread
+from rescale.execution.rekeying import rekeying_run
+from rescale.execution.rekeying.sort_side import SortSide
+from rescale.execution.rekeying.write_side import WriteSide
 from rescale.execution.steps import reshuffle_keyed_state
 from rescale.planning.plan import Plan
 from rescale.target.claim import claim
+from rescale.target.places import places_of
 from support.faults import Faults
 from support.pipeline import execute, plan_rescale, shared_spark
 from support.rekeyed import assert_rekeyed
+from support.slow import slow
 
 MIB = 1 << 20
 
@@ -60,13 +62,13 @@ def failing(tries: Path, times: int) -> Callable[[], None]:
 
 
 def fail_while_reading(fail: Callable[[], None]) -> Callable[..., Any]:
-    """`Spread` that fails when some of its rows are on their way."""
+    """`SortSide` that fails when some of its rows are on their way."""
 
     def make(*arguments: Any) -> Any:
-        spread = Spread(*arguments)
+        sort_side = SortSide(*arguments)
 
         def rows(units: Iterable[Sequence[Any]]) -> Iterator[Any]:
-            all_rows = spread(units)
+            all_rows = sort_side(units)
             yield next(all_rows)
             fail()
             yield from all_rows
@@ -77,13 +79,13 @@ def fail_while_reading(fail: Callable[[], None]) -> Callable[..., Any]:
 
 
 def fail_while_writing(fail: Callable[[], None]) -> Callable[..., Any]:
-    """`Gather` that fails when all is written, and its answer is still to come."""
+    """`WriteSide` that fails when all is written, and its answer is still to come."""
 
     def make(*arguments: Any) -> Any:
-        gather = Gather(*arguments)
+        write_side = WriteSide(*arguments)
 
         def written(partition: int, rows: Iterable[bytes]) -> Iterator[Any]:
-            answer = list(gather(partition, rows))
+            answer = list(write_side(partition, rows))
             fail()
             yield from answer
 
@@ -92,44 +94,45 @@ def fail_while_writing(fail: Callable[[], None]) -> Callable[..., Any]:
     return make
 
 
-FAILURES = {"Spread": fail_while_reading, "Gather": fail_while_writing}
+FAILURES = {"SortSide": fail_while_reading, "WriteSide": fail_while_writing}
 
 
-@pytest.mark.parametrize(("half", "times"), [("Spread", 1), ("Gather", 3)])
+@pytest.mark.parametrize(("side", "times"), [slow("SortSide", 1), ("WriteSide", 3)])
 def test_a_lost_task_is_done_again(
-    half: str, times: int, plan: Plan, tries: Path, monkeypatch: pytest.MonkeyPatch
+    side: str, times: int, plan: Plan, tries: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, half, FAILURES[half](failing(tries, times)))
+    monkeypatch.setattr(rekeying_run, side, FAILURES[side](failing(tries, times)))
     execute(plan)
     assert tries.stat().st_size == times
     assert_rekeyed(plan.source, plan.target)
 
 
+@pytest.mark.slow
 def test_what_fails_always_is_worth_another_run(plan: Plan, tries: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(streams, "Gather", fail_while_writing(failing(tries, 1000)))
+        patched.setattr(rekeying_run, "WriteSide", fail_while_writing(failing(tries, 1000)))
         with pytest.raises(StoreError, match="a task failed again and again") as caught:
             execute(plan)
     assert "planted: throttled; path: /p" in str(caught.value.found)
     assert "resumes" in str(caught.value.advice)
-    assert not Path(plan.places.metadata).exists()
+    assert not Path(places_of(plan).metadata).exists()
     execute(plan)
     assert_rekeyed(plan.source, plan.target)
 
 
 def test_a_final_error_of_who_writes_arrives_as_itself(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the last lane a byte more is expected than comes."""
+    """Of the last range a byte more is expected than comes."""
 
-    def make(plan: Plan, works: dict[int, Any], *more: Any) -> Any:
+    def make(plan: Plan, writer: Any, works: dict[int, Any], *more: Any) -> Any:
         *others, last = works[max(works)]
-        return Gather(plan, {**works, max(works): [*others, last._replace(size=last.size + 1)]}, *more)
+        return WriteSide(plan, writer, {**works, max(works): [*others, last._replace(size=last.size + 1)]}, *more)
 
-    monkeypatch.setattr(streams, "Gather", make)
+    monkeypatch.setattr(rekeying_run, "WriteSide", make)
     claim(plan)
     with pytest.raises(IntegrityError, match="not as long as its records were counted") as caught:
         reshuffle_keyed_state(plan, shared_spark())
     assert caught.value.operator == plan.operators[0].label
-    assert not Path(plan.places.half("keyed")).exists()
+    assert not Path(places_of(plan).written_handles("keyed")).exists()
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +152,7 @@ def run(source: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, li
         "spark.shuffle.compress": "false",
     }
     (home / "spark-defaults.conf").write_text("".join(f"{key} {value}\n" for key, value in configuration.items()))
-    words = ["--plan", plan.places.plan, "--result", str(home / "result.json"), "--master", "local[2]"]
+    words = ["--plan", places_of(plan).plan, "--result", str(home / "result.json"), "--master", "local[2]"]
     environment = {**os.environ, **log.environment(hook), "SPARK_CONF_DIR": str(home)}
     subprocess.run([sys.executable, "-m", "reshuffle_keyed_state", *words], env=environment, check=True, timeout=200)
     (file,) = events.iterdir()

@@ -13,16 +13,18 @@ from unittest.mock import patch
 import pytest
 
 from rescale.errors import IntegrityError
+from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_coverage, validate_published
 from rescale.flink.keyed.header import read_keyed_header, write_keyed_header
 from rescale.flink.metadata.handles import KeyGroupsHandle
+from rescale.flink.slot import Slot
 from rescale.flink.snappy import FramedCompressor, FramedDecompressor
-from rescale.planning.plan import Slot
 from rescale.snapshot.model import KeyedStream
-from rescale.target.publish import publish
+from rescale.target.places import places_of
+from rescale.target.publication import publish
 from support import snapshots
 from support.canonical import Record, read_group, write_group
-from support.pipeline import OneProcess, move, plan_rescale, without_spark
+from support.pipeline import move, plan_rescale
 from support.planting import Place, Result
 
 ResultOf = Callable[..., Result]
@@ -44,12 +46,11 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], R
     @cache
     def make(name: str, maximum: str) -> Result:
         target = tmp_path_factory.mktemp("finished") / "target"
-        with patch("rescale.planning.streams.INLINE_LIMIT", 0):
+        with patch("rescale.planning.inline.INLINE_LIMIT", 0):
             plan = plan_rescale(snapshots.directory(name), str(target), ["2"], max_parallelism=[maximum])
-            with without_spark():
-                move(plan, OneProcess())
-                validate_coverage(plan, OneProcess())
-        return Result(plan.source, target, Path(plan.places.candidate), plan.key_hashes)
+            move(plan, Loop())
+            validate_coverage(plan, Loop())
+        return Result(plan.source, target, Path(places_of(plan).candidate), plan.key_hashes)
 
     return make
 
@@ -365,11 +366,10 @@ def test_states_in_another_order_are_found(name: str, maximum: str, result_of: R
 def test_a_published_result_is_validated_without_its_plan(tmp_path: Path) -> None:
     """How keys hash is found out again."""
     plan = plan_rescale(snapshots.directory("2-clicks"), str(tmp_path / "target"), ["3"], max_parallelism=["1000"])
-    with without_spark():
-        move(plan, OneProcess())
-        certificate = validate_coverage(plan, OneProcess())
-        publish(plan)
-        again = validate_published(plan.source, plan.target, [], [], OneProcess())
+    move(plan, Loop())
+    certificate = validate_coverage(plan, Loop())
+    publish(plan)
+    again = validate_published(plan.source, plan.target, [], [], Loop())
     assert again["operators"] == certificate["operators"]
     records = [operator["records"] for operator in certificate["operators"] if operator["records"]]
     assert len(records) == 4

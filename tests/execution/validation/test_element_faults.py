@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from rescale.flink.metadata.handles import DistributionMode, OperatorHandle
-from rescale.planning.plan import Slot
+from rescale.flink.slot import Slot
 from rescale.snapshot.model import ElementStream
 from support.finished import CANONICAL, COMPRESSED, ELEMENTS, RAW, SOURCE, ResultOf, assert_found
 from support.planting import Place, Result

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from rescale.flink.metadata.handles import KeyGroupsHandle
-from rescale.planning.plan import Slot
+from rescale.flink.slot import Slot
 from rescale.snapshot.model import KeyedStream
 from support.finished import KEYED, LAZY, LAZY_COMPRESSED, RAW, ResultOf, assert_found, keyed_place
 from support.planting import Place, Result

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from rescale.flink.metadata.checkpoint_metadata import MasterState, Metadata, OperatorState
 from rescale.flink.metadata.handles import FileStream, InlineStream, KeyGroupsHandle, RelativeFileStream
-from rescale.flink.metadata.model import MasterState, Metadata, OperatorState
-from rescale.planning.plan import Slot
+from rescale.flink.slot import Slot
 from support.finished import CANONICAL, RAW, SOURCE, ResultOf, assert_found, keyed_place
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from rescale.errors import IntegrityError
+from rescale.errors import IntegrityError, RequestError
 from rescale.execution.steps import validate_coverage, validate_published
 from rescale.target.claim import claim
-from rescale.target.publish import publish
+from rescale.target.publication import publish
 from support import snapshots
 from support.finished import HEAP, KEYED, SOURCE, ResultOf
 from support.pipeline import move, plan_rescale, shared_spark
@@ -44,8 +44,8 @@ def test_a_published_result_is_validated_without_its_plan(tmp_path: Path) -> Non
     assert "nothing was published" not in str(caught.value)
 
 
-def test_a_missing_half_is_found(tmp_path: Path) -> None:
+def test_a_result_that_is_not_whole_is_not_validated(tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory("2-windows"), str(tmp_path / "target"), ["3"])
     claim(plan)
-    with pytest.raises(IntegrityError, match="half was not written; nothing was published"):
+    with pytest.raises(RequestError, match="not all state has been moved"):
         validate_coverage(plan, shared_spark())

@@ -71,6 +71,23 @@ def test_a_connection_gives_address_and_secret(
     assert proxy.seen == [("/jobs/overview", sent), ("/behind/jobs/overview", None)]
 
 
+def test_an_extra_is_read_as_airflow_s_hook_does(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    proxy.answer = (200, '{"jobs": []}')
+    extra = {"headers": {"Authorization": "Bearer of-the-extra"}, "timeout": 5, "verify": False}
+    connection = {"conn_type": "http", "host": "127.0.0.1", "port": proxy.server_port, "extra": extra}
+    monkeypatch.setenv("AIRFLOW_CONN_SESSION", json.dumps(connection))
+    with open_flink("session") as flink:
+        assert flink.jobs() == []
+    assert proxy.seen == [("/jobs/overview", "Bearer of-the-extra")]
+
+
+def test_certificates_that_cannot_be_read_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = {"conn_type": "http", "host": "https://flink", "extra": {"verify": "/nothing/there.pem"}}
+    monkeypatch.setenv("AIRFLOW_CONN_SESSION", json.dumps(connection))
+    with pytest.raises(RequestError, match="the certificates of the connection 'session' cannot be read"):
+        open_flink("session")
+
+
 @pytest.mark.parametrize(
     ("flink", "sentence"),
     [

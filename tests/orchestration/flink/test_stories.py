@@ -89,6 +89,7 @@ def test_a_stopped_job_runs_at_its_new_shape_from_the_result(cluster: SessionClu
     assert cluster.alive() == {started["job"]}
 
 
+@pytest.mark.slow
 def test_a_job_is_stopped_into_s3_and_runs_from_s3_again(cluster: SessionCluster, s3: S3Server) -> None:
     cluster.run(1)
     bucket = f"jobs-{uuid.uuid4().hex[:12]}"
@@ -105,6 +106,7 @@ def test_a_job_is_stopped_into_s3_and_runs_from_s3_again(cluster: SessionCluster
     wait_until(lambda: cluster.counts(old["job"]), "the job to count on")
 
 
+@pytest.mark.slow
 def test_of_two_runs_that_would_stop_a_job_one_has_it(cluster: SessionCluster, tmp_path: Path) -> None:
     cluster.run(2)
     before = look(cluster, Taking.STOP)
@@ -148,6 +150,7 @@ def test_the_way_back_ends_what_was_started_and_finds_the_savepoint_itself(
     assert cluster.alive() == {old["job"]}
 
 
+@pytest.mark.slow
 def test_a_savepoint_that_cannot_be_written_leaves_the_job_and_the_next_try_takes_another(
     cluster: SessionCluster,
 ) -> None:

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from rescale.demo.airflow_home import dag_folder
 from rescale.errors import RequestError
 from rescale.orchestration.form import request_of, rescale_form
-from rescale.orchestration.windows.window import make_window, target_of
+from rescale.orchestration.windows.targets import target_of
+from rescale.orchestration.windows.window import RESERVED, Window, read_entry
 
 ENTRY = {
     "schedule": "0 6 * * MON-FRI",
@@ -19,6 +21,21 @@ ENTRY = {
     "target": "s3://state/rescaled/{window}-{date}",
     "parallelism": 8,
 }
+
+
+def make_window(name: Any, entry: Any) -> Window:
+    """The window of an entry that has nothing wrong."""
+    window, wrong = read_entry(name, entry)
+    assert window is not None, wrong
+    assert wrong == []
+    return window
+
+
+def fault(name: Any, entry: Any) -> RequestError:
+    """What is wrong with an entry, which is one thing."""
+    window, (wrong,) = read_entry(name, entry)
+    assert window is None
+    return wrong
 
 
 def test_an_entry_becomes_a_window() -> None:
@@ -68,13 +85,12 @@ def test_a_window_may_name_a_running_job_in_the_place_of_savepoints() -> None:
 
 @pytest.mark.parametrize("field", ["flink", "savepoints", "target"])
 def test_a_job_needs_all_that_its_form_needs(field: str) -> None:
-    with pytest.raises(RequestError, match=f"the window 'night' makes no sense: {field}"):
-        make_window("night", {name: value for name, value in JOB.items() if name != field})
+    wrong = fault("night", {name: value for name, value in JOB.items() if name != field})
+    assert wrong.what == f"the window 'night' makes no sense: {field}"
 
 
 def test_a_job_has_no_source() -> None:
-    with pytest.raises(RequestError, match="the window 'night' makes no sense: source"):
-        make_window("night", {**JOB, "source": "/save"})
+    assert fault("night", {**JOB, "source": "/save"}).what == "the window 'night' makes no sense: source"
 
 
 @pytest.mark.parametrize(
@@ -91,37 +107,87 @@ def test_a_job_has_no_source() -> None:
         ("closes", "24:00", "24:00"),
         ("closes", 1110, "1110"),
         ("source", "savepoints", "'savepoints' does not match"),
-        ("target", "s3://state/rescaled", "s3://state/rescaled"),
+        ("target", "s3://state/rescaled", "s3://state/rescaled at 2027-01-04 06:00 and at 2027-01-05 06:00"),
+        ("target", "s3://state/{time}", "s3://state/0600 at 2027-01-04 06:00 and at 2027-01-05 06:00"),
+        ("target", "s3://state/{date:%m-%d}", "s3://state/01-04 at 2027-01-04 06:00 and at 2028-01-04 06:00"),
+        ("target", "s3://state/{date:%d}", "s3://state/04 at 2027-01-04 06:00"),
+        ("target", "s3://state/{date!r}", "{date!r}"),
+        ("target", "s3://state/{date.year}", "{date.year}"),
+        ("target", "s3://state/{}", "{}"),
+        ("schedule", "*/10 6 * * *", "s3://state/rescaled/night-2027-01-04 at 2027-01-04 06:00 and at"),
+        ("schedule", "0 6,18 * * *", "s3://state/rescaled/night-2027-01-04 at 2027-01-04 06:00 and at"),
         ("target", "s3://state/{date}/{day}", "{day}"),
         ("target", "s3://state/{date", "{date"),
         ("target", "{date}", "'{date}' does not match"),
         ("target", 7, "7"),
         ("parallelism", 0, "0 is less than or equal to the minimum of 0"),
-        ("parallelism", "six", "'six' is not of type 'null', 'integer'"),
+        ("parallelism", "six", "'six' does not match"),
+        ("parallelism", None, "the form asks for no change"),
+        ("same_shape", True, "the form asks for the same shape and for another one"),
         ("operators", {"visits": 3}, "3 is not of type 'object'"),
         ("format", "native", "'native' is not one of ['keep', 'canonical']"),
         ("paralelism", 8, "paralelism"),
     ],
 )
 def test_a_wrong_field_is_named(field: str, value: Any, found: str) -> None:
-    with pytest.raises(RequestError) as caught:
-        make_window("night", {**ENTRY, field: value})
-    assert caught.value.what == f"the window 'night' makes no sense: {field}"
-    assert found in str(caught.value.found)
+    wrong = fault("night", {**ENTRY, field: value})
+    named = "target" if found.startswith("s3://state/rescaled/night") else field
+    named = "its shape" if found.startswith("the form asks") else named
+    assert wrong.what == f"the window 'night' makes no sense: {named}"
+    assert found in str(wrong.found)
 
 
 @pytest.mark.parametrize("field", ["schedule", "timezone", "closes", "source", "target"])
 def test_a_field_that_is_missing_is_named(field: str) -> None:
-    with pytest.raises(RequestError, match=f"the window 'night' makes no sense: {field}"):
-        make_window("night", {name: value for name, value in ENTRY.items() if name != field})
+    wrong = fault("night", {name: value for name, value in ENTRY.items() if name != field})
+    assert wrong.what == f"the window 'night' makes no sense: {field}"
+
+
+def test_all_that_is_wrong_with_an_entry_is_told_at_once() -> None:
+    entry = {**ENTRY, "schedule": "at noon", "timezone": "Mars", "closes": 7, "target": 7, "parallelism": 0, "x": 1}
+    del entry["source"]
+    window, wrong = read_entry("night", entry)
+    assert window is None
+    named = [error.what.rpartition(" ")[2] for error in wrong]
+    assert named == ["source", "schedule", "timezone", "closes", "target", "parallelism", "x"]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "target"),
+    [
+        ("*/10 6 * * *", "/rescaled/{date}-{time}"),
+        ("0 6 * * *", "/rescaled/{date:%Y%m%d}"),
+        ("0 6 * * *", "/{window}/{date:%Y/%j}"),
+        ("0 */6 * * *", "/rescaled/{date:%Y%m%d-%H}"),
+        ("0 6 29 2 *", "/rescaled/{date}"),
+        ("@monthly", "/rescaled/{date:%Y-%m}"),
+    ],
+)
+def test_a_target_that_tells_the_runs_of_a_schedule_apart_is_taken(schedule: str, target: str) -> None:
+    assert make_window("night", {**ENTRY, "schedule": schedule, "target": target}).values["target"] == target
+
+
+def test_a_date_has_the_format_that_its_placeholder_says() -> None:
+    opened = datetime(2026, 3, 29, 3, 5)
+    assert target_of("/{date:%Y%m%d}/{time:%H-%M}", "night", opened) == "/20260329/03-05"
 
 
 @pytest.mark.parametrize("name", ["a b", "", 5, "ü", ".a"])
 def test_a_name_that_no_dag_can_have_is_refused(name: Any) -> None:
-    with pytest.raises(RequestError, match="its name"):
-        make_window(name, ENTRY)
+    assert "its name" in fault(name, ENTRY).what
+
+
+def test_the_names_of_all_of_our_dags_are_reserved() -> None:
+    ours = {path.stem.removeprefix("rescale_") for path in dag_folder().glob("rescale_*.py")}
+    assert {name for name in ours if not name.startswith("windows")} == set(RESERVED)
+
+
+@pytest.mark.parametrize("name", [*RESERVED, "Savepoint", "JOB"])
+def test_a_name_of_one_of_our_own_dags_is_refused(name: str) -> None:
+    wrong = fault(name, ENTRY)
+    assert wrong.what == f"the window {name!r} makes no sense: its name"
+    assert "which are DAGs already" in str(wrong.expected)
 
 
 def test_an_entry_without_fields_is_refused() -> None:
-    with pytest.raises(RequestError, match="the entry"):
-        make_window("night", "0 6 * * *")
+    assert "the entry" in fault("night", "0 6 * * *").what

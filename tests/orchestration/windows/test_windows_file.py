@@ -16,6 +16,7 @@ ENTRY = """
   closes: "07:30"
   source: /save
   target: /rescaled/{date}
+  same_shape: true
 """
 
 
@@ -26,12 +27,12 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_the_others_stay(tmp_path: Path) -> None:
-    path = written(tmp_path, f"good:{ENTRY}bad:{ENTRY}  parallelism: 0\nworse: 7\n")
+    path = written(tmp_path, f"good:{ENTRY}bad:{ENTRY}  max_parallelism: 0\nworse: 7\n")
     windows, refused = read_windows(path)
     assert [window.name for window in windows] == ["good"]
     with pytest.raises(RequestError) as caught:
         refuse(refused)
-    for words in ("the window 'bad' makes no sense: parallelism", "the window 'worse' makes no sense", str(path)):
+    for words in ("the window 'bad' makes no sense: max_parallelism", "the window 'worse' makes no sense", str(path)):
         assert words in str(caught.value)
 
 

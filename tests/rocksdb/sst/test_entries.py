@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rescale.errors import RescaleError, SnapshotError
-from rescale.rocksdb.sst.blocks import BlockHandle
-from rescale.rocksdb.sst.entries import IndexEntry, IndexFormat, entries, index_entries, rows
 from rescale.rocksdb.sst.footer import read_footer
-from rescale.rocksdb.sst.properties import read_properties
+from rescale.rocksdb.sst.table_blocks import BlockHandle
+from rescale.rocksdb.sst.table_entries import IndexEntry, IndexFormat, entries, index_entries, rows
+from rescale.rocksdb.sst.table_properties import read_properties
 from support.databases import databases, read_file
 
 ONE_RESTART = bytes(4) + (1).to_bytes(4, "little")

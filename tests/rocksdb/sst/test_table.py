@@ -9,11 +9,11 @@ import pytest
 
 from rescale.errors import RescaleError, SnapshotError, UnsupportedError
 from rescale.flink.keyed.records import prefix_size
-from rescale.rocksdb.files import DatabaseFile
-from rescale.rocksdb.inventory import take_inventory
-from rescale.rocksdb.sst.blocks import BlockHandle
-from rescale.rocksdb.sst.entries import Row
-from rescale.rocksdb.sst.table import Table
+from rescale.rocksdb.consistency import checked_manifest
+from rescale.rocksdb.sst.table import SstTable
+from rescale.rocksdb.sst.table_blocks import BlockHandle
+from rescale.rocksdb.sst.table_entries import TableRow
+from rescale.rocksdb.stored_files import StoredFile
 from rescale.rocksdb.version_edit import LiveFile
 from support.databases import FIXTURES, Rows, databases, read_file, read_rows
 from support.rocksdb_writer import MERGE, Writer, written
@@ -23,17 +23,17 @@ DELETE, VALUE, MERGED, SINGLE_DELETE = 0, 1, 2, 7
 STATES = ["values", "lists"]
 
 
-def opened(data: bytes, path: str = "some.sst") -> Table:
+def opened(data: bytes, path: str = "some.sst") -> SstTable:
     def read(start: int, length: int) -> bytes:
         assert 0 <= start <= start + length <= len(data)
         return data[start : start + length]
 
-    return Table(read, len(data), path)
+    return SstTable(read, len(data), path)
 
 
-def rows_of(table: Table) -> list[Row]:
+def rows_of(table: SstTable) -> list[TableRow]:
     """All rows, each in the block where the index has it; blocks lie end to end."""
-    found: list[Row] = []
+    found: list[TableRow] = []
     before, end = b"", 0
     for separator, block in table.index():
         some = list(table.rows(block))
@@ -46,7 +46,7 @@ def rows_of(table: Table) -> list[Row]:
     return found
 
 
-def check_file(data: bytes, live: LiveFile, family: str) -> list[Row]:
+def check_file(data: bytes, live: LiveFile, family: str) -> list[TableRow]:
     """What the file says of itself, and what the MANIFEST says of it, is what is in it."""
     table = opened(data, live.name)
     found, properties = rows_of(table), table.properties
@@ -62,7 +62,7 @@ def check_file(data: bytes, live: LiveFile, family: str) -> list[Row]:
     return found
 
 
-def merged(found: Iterable[Row]) -> dict[bytes, bytes]:
+def merged(found: Iterable[TableRow]) -> dict[bytes, bytes]:
     """What is left of rows when the newer ones are applied to the older ones; ranges that were deleted are not."""
     values: dict[bytes, bytes] = {}
     for row in sorted(found, key=lambda row: row.sequence):
@@ -76,9 +76,9 @@ def merged(found: Iterable[Row]) -> dict[bytes, bytes]:
     return values
 
 
-def by_state(files: Iterable[DatabaseFile], states: list[str]) -> dict[str, dict[bytes, bytes]]:
+def by_state(files: Iterable[StoredFile], states: list[str]) -> dict[str, dict[bytes, bytes]]:
     listed = {file.name: file for file in files}
-    manifest = take_inventory(list(listed.values()), read_file, states)
+    manifest = checked_manifest(list(listed.values()), read_file, states)
     return {
         family.name: merged(
             row for live in family.files for row in check_file(read_file(listed[live.name]), live, family.name)
@@ -197,7 +197,7 @@ def test_little_is_read_of_much(tmp_path: Path) -> None:
         reads.append(length)
         return data[start : start + length]
 
-    table = Table(read, len(data), "some.sst")
+    table = SstTable(read, len(data), "some.sst")
     assert reads == [4096]
     blocks = list(table.index())
     assert len(blocks) > 10

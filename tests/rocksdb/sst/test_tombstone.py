@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rescale.rocksdb.sst.table import DeletedRange, Table
+from rescale.rocksdb.sst.table import DeletedRange, SstTable
 from rescale.rocksdb.sst.tombstone import write_tombstone
 
 
-def opened(data: bytes) -> Table:
-    return Table(lambda start, size: data[start : start + size], len(data), "000010.sst")
+def opened(data: bytes) -> SstTable:
+    return SstTable(lambda start, size: data[start : start + size], len(data), "000010.sst")
 
 
 def test_the_bytes() -> None:

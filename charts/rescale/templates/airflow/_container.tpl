@@ -10,11 +10,12 @@
 
 {{/* What all containers of our own Airflow have; ends with their volume mounts, so that more can follow. */}}
 {{- define "rescale.airflow.container" -}}
-image: {{ include "rescale.image.airflow" . }}
+image: {{ include "rescale.image.airflow" . | quote }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
 env:
   {{- include "rescale.airflow.env" . | nindent 2 }}
   {{- include "rescale.s3.env" . | nindent 2 }}
+  {{- include "rescale.network.env" . | nindent 2 }}
   - name: AIRFLOW_HOME
     value: /var/lib/airflow
   - name: AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION
@@ -28,20 +29,18 @@ env:
   - name: AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE
     value: /var/lib/airflow/passwords.json
   - name: AIRFLOW__API__SECRET_KEY
-    valueFrom: {secretKeyRef: {name: {{ .Values.airflow.secret }}, key: secret}}
+    valueFrom: {secretKeyRef: {name: {{ .Values.airflow.secret | quote }}, key: secret}}
   - name: AIRFLOW__API_AUTH__JWT_SECRET
-    valueFrom: {secretKeyRef: {name: {{ .Values.airflow.secret }}, key: secret}}
+    valueFrom: {secretKeyRef: {name: {{ .Values.airflow.secret | quote }}, key: secret}}
   - name: AIRFLOW__CORE__FERNET_KEY
-    valueFrom: {secretKeyRef: {name: {{ .Values.airflow.secret }}, key: fernet-key, optional: true}}
+    valueFrom: {secretKeyRef: {name: {{ .Values.airflow.secret | quote }}, key: fernet-key, optional: true}}
   {{- if .Values.airflow.database.external }}
   - name: AIRFLOW__DATABASE__SQL_ALCHEMY_CONN
-    valueFrom: {secretKeyRef: {name: {{ .Values.airflow.secret }}, key: database}}
+    valueFrom: {secretKeyRef: {name: {{ .Values.airflow.secret | quote }}, key: database}}
   {{- end }}
   - name: AIRFLOW__USAGE_DATA_COLLECTION__ENABLED
     value: "False"
-  {{- with .Values.airflow.env }}
-  {{- toYaml . | nindent 2 }}
-  {{- end }}
+  {{- include "rescale.more" .Values.airflow.env | nindent 2 }}
 {{- with include "rescale.s3.envFrom" . }}
 envFrom: {{- . | nindent 2 }}
 {{- end }}
@@ -51,4 +50,28 @@ volumeMounts:
   - {name: home, mountPath: /var/lib/airflow}
   - {name: tmp, mountPath: /tmp}
   - {name: rescale, mountPath: /etc/rescale/airflow, readOnly: true}
+  {{- include "rescale.ca.mount" . | nindent 2 }}
+  {{- include "rescale.more" .Values.airflow.volumeMounts | nindent 2 }}
+{{- end }}
+
+{{/* The probes of a component that serves nothing: is its heart, of which the api-server tells, still beating? */}}
+{{- define "rescale.airflow.probes" -}}
+{{- $probe := include "rescale.airflow.beats" . | fromYaml }}
+startupProbe: {{- merge (dict "periodSeconds" 10 "failureThreshold" 60 "timeoutSeconds" 20) $probe | toYaml | nindent 2 }}
+livenessProbe: {{- merge (dict "periodSeconds" 60 "failureThreshold" 5 "timeoutSeconds" 20) $probe | toYaml | nindent 2 }}
+{{- end }}
+
+{{- define "rescale.airflow.beats" -}}
+exec:
+  command:
+    - python3
+    - -c
+    - |
+      import json, sys, urllib.request
+      try:
+          told = json.load(urllib.request.urlopen("http://localhost:8080/api/v2/monitor/health", timeout=10))
+      except (OSError, ValueError):
+          sys.exit()  # the api-server has probes of its own
+      sys.exit(told[sys.argv[1]]["status"] == "unhealthy")
+    - {{ . | replace "-" "_" }}
 {{- end }}

@@ -7,19 +7,18 @@ from contextlib import suppress
 
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.execution.diff.copies import LARGEST_COPY, CopyUnit
-from rescale.execution.diff.digests import Files
 from rescale.execution.diff.first_look import is_deflated
-from rescale.execution.diff.found import Side
+from rescale.execution.diff.found import BothFiles, Side
 from rescale.execution.diff.items import Item
-from rescale.execution.validation.digests import read_chunks
 from rescale.flink.binary import ByteReader
 from rescale.flink.operator_state import OperatorStateHeader
 from rescale.flink.serializers.program import compile_program
-from rescale.flink.serializers.shown import shown, shown_bytes
-from rescale.flink.serializers.steps import Step
+from rescale.flink.serializers.type_tree import TypeTree
+from rescale.flink.serializers.value_words import bytes_in_words, in_words
 from rescale.flink.snappy import FramedDecompressor
 from rescale.report.units import counted
 from rescale.snapshot.model import ElementStream
+from rescale.snapshot.snapshot_files import CHUNK_SIZE
 
 _LARGEST_IN_WORDS = 4096
 _BYTES_SHOWN = 32
@@ -29,36 +28,39 @@ class Contents:
     """The elements of one state in both snapshots; `streams` are those that hold them, by side."""
 
     def __init__(
-        self, files: tuple[Files, Files], state: str, streams: tuple[Sequence[ElementStream], Sequence[ElementStream]]
+        self,
+        files: BothFiles,
+        state: str,
+        streams: tuple[Sequence[ElementStream], Sequence[ElementStream]],
     ) -> None:
         self._files = files
-        self._steps = [_steps((stream.parsed for stream in side), state) for side in streams]
+        self._trees = [_trees((stream.parsed for stream in side), state) for side in streams]
         self._deflated = [{stream.subtask for stream in side if is_deflated(stream)} for side in streams]
 
     def in_words(self, side: Side, item: Item) -> str:
         """The element as values of its type are written, or the beginning of its bytes."""
-        beginning = next(read_chunks(self._files[side], item.extent), b"")
+        beginning = self._files[side].beginning(item.extent, CHUNK_SIZE)
         if item.subtask in self._deflated[side]:
             beginning = FramedDecompressor(identifier=False).feed(beginning)
-        steps = self._steps[side]
-        if steps is not None and len(steps) == 1 and len(beginning) <= _LARGEST_IN_WORDS:
+        trees = self._trees[side]
+        if trees is not None and len(trees) == 1 and len(beginning) <= _LARGEST_IN_WORDS:
             with suppress(SnapshotError):
                 reader = ByteReader(beginning)
-                in_words = shown(steps[0], reader)
+                words = in_words(trees[0], reader)
                 if not reader.remaining:
-                    return in_words
+                    return words
         size = counted(item.extent.length, "byte")
-        return f"{size} {shown_bytes(beginning[:_BYTES_SHOWN])}{'…' if len(beginning) > _BYTES_SHOWN else ''}"
+        return f"{size} {bytes_in_words(beginning[:_BYTES_SHOWN])}{'…' if len(beginning) > _BYTES_SHOWN else ''}"
 
     def copy(self, side: Side, item: Item) -> CopyUnit | None:
         """The copy of a broadcast state, to be looked at by entry; None if that cannot be."""
-        steps = self._steps[side]
-        if steps is None or len(steps) != 2 or item.extent.length > LARGEST_COPY:
+        trees = self._trees[side]
+        if trees is None or len(trees) != 2 or item.extent.length > LARGEST_COPY:
             return None
-        return CopyUnit(item.digest, side, item.extent, item.subtask in self._deflated[side], steps)
+        return CopyUnit(item.digest, side, item.extent, item.subtask in self._deflated[side], trees)
 
 
-def _steps(headers: Iterable[OperatorStateHeader | None], state: str) -> tuple[Step, ...] | None:
+def _trees(headers: Iterable[OperatorStateHeader | None], state: str) -> tuple[TypeTree, ...] | None:
     """What an element of a state is made of (of a broadcast state an entry), None if that is not known."""
     for header in headers:
         for info in (*header.list_states, *header.broadcast_states) if header is not None else ():
@@ -66,7 +68,7 @@ def _steps(headers: Iterable[OperatorStateHeader | None], state: str) -> tuple[S
                 serializers = dict(info.serializers)
                 names = [name for name in ("KEY_SERIALIZER", "VALUE_SERIALIZER") if name in serializers]
                 try:
-                    return tuple(compile_program(serializers[name]).step for name in names)
+                    return tuple(compile_program(serializers[name]).tree for name in names)
                 except UnsupportedError:
                     return None
     return None

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rescale.errors import SnapshotError
-from rescale.execution.diff.digests import Files
-from rescale.execution.diff.found import Side
-from rescale.execution.validation.digests import MODULUS, digest, read_chunks
-from rescale.execution.writers.rewrite import decompressed
+from rescale.execution.diff.found import BothFiles, Side
+from rescale.execution.sources.byte_digests import MODULUS, digest
 from rescale.flink.binary import ByteReader
-from rescale.flink.serializers.shown import shown
-from rescale.flink.serializers.steps import Step
+from rescale.flink.serializers.type_tree import TypeTree
+from rescale.flink.serializers.value_words import in_words
+from rescale.flink.snappy import decompressed
 from rescale.snapshot.locate import Extent
 
 LARGEST_COPY = 64 * 1024 * 1024
@@ -25,23 +24,23 @@ LARGEST_COPY = 64 * 1024 * 1024
 
 
 class CopyUnit(NamedTuple):
-    """A copy, known by the digest of its bytes; `entry` are the steps of a key and of a value."""
+    """A copy, known by the digest of its bytes; `entry` are the types of a key and of a value."""
 
     digest: int
     side: Side
     extent: Extent
     deflated: bool
-    entry: tuple[Step, ...]
+    entry: tuple[TypeTree, ...]
 
 
 @dataclass(frozen=True)
 class CopyDigester:
     """Gives the digest of a copy's bytes, and one that does not depend on the order of its entries."""
 
-    files: tuple[Files, Files]
+    files: BothFiles
 
     def __call__(self, unit: CopyUnit) -> tuple[int, int]:
-        chunks = read_chunks(self.files[unit.side], unit.extent)
+        chunks = self.files[unit.side].chunks(unit.extent)
         data = b"".join(decompressed(chunks, identifier=False) if unit.deflated else chunks)
         try:
             return unit.digest, digest_entries(data, unit.entry)
@@ -49,15 +48,15 @@ class CopyDigester:
             return unit.digest, unit.digest
 
 
-def digest_entries(data: bytes, entry: tuple[Step, ...]) -> int:
+def digest_entries(data: bytes, entry: tuple[TypeTree, ...]) -> int:
     """Of all entries of a copy, in any order."""
     reader = ByteReader(data)
     count = reader.count(len(entry))
     total = digest([count.to_bytes(4, "big")])
     for _ in range(count):
         begin = reader.position
-        for step in entry:
-            shown(step, reader)
+        for tree in entry:
+            in_words(tree, reader)
         total += digest([data[begin : reader.position]])
     if reader.remaining:
         raise reader.error("bytes behind the entries of a broadcast state", found=reader.remaining)

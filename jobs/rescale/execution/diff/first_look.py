@@ -7,23 +7,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pyspark import SparkContext
-
-from rescale.execution.diff.digests import Digester, ExtentDigests, ExtentUnit, Files, RecordUnit
-from rescale.execution.diff.found import Side
+from rescale.execution.diff.found import BothFiles, Side
 from rescale.execution.diff.items import Item, Items
 from rescale.execution.diff.pairs import OperatorPair
-from rescale.execution.sources.origins import origins_of
+from rescale.execution.diff.state_digests import Digester, ExtentDigests, ExtentUnit, RecordUnit
+from rescale.execution.progress import Progress
+from rescale.execution.sources.record_sources import sources_of
 from rescale.execution.sources.spans import extent_runs, group_runs
-from rescale.execution.spark.dispatch import run_units
-from rescale.execution.spark.progress import Progress
-from rescale.execution.validation.coverage import groups_of
+from rescale.execution.tasks import Tasks
 from rescale.flink.keyed.heap import is_empty_group
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.record_digest import StateDigest
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.operator_state import has_compressed_elements
-from rescale.planning.plan import Slot
+from rescale.flink.slot import Slot
 from rescale.snapshot.model import ElementStream, KeyedStream, Operator
 
 StateDigests = dict[str, StateDigest]
@@ -55,7 +52,7 @@ class FirstLook:
     items: dict[Part, Items] = field(default_factory=dict)
 
 
-def look_first(pairs: Sequence[OperatorPair], files: tuple[Files, Files], spark: SparkContext) -> FirstLook:
+def look_first(pairs: Sequence[OperatorPair], files: BothFiles, tasks: Tasks) -> FirstLook:
     look = FirstLook()
     places: list[_Place] = []
     record_units: list[tuple[int, RecordUnit]] = []
@@ -76,7 +73,7 @@ def look_first(pairs: Sequence[OperatorPair], files: tuple[Files, Files], spark:
     units: list[ExtentUnit | RecordUnit] = [*extent_units]
     units += (unit._replace(number=number) for number, (_, unit) in enumerate(record_units))
     progress = Progress("compare", sum(unit.size for unit in units))
-    for found in run_units(spark, Digester(files), [(unit.size, unit) for unit in units], progress):
+    for found in tasks.run(Digester(files), [(unit.size, unit) for unit in units], progress):
         if isinstance(found, ExtentDigests):
             place, extent_unit = places[found.unit], extent_units[found.unit]
             items = zip(found.digests, place.numbers, extent_unit.extents, strict=True)
@@ -116,8 +113,8 @@ def _extent_units(
 
 def _record_units(pair: OperatorPair, side: Side, operator: Operator) -> Iterator[RecordUnit]:
     for holder in pair.record_holders(operator):
-        for origin in origins_of(holder, operator.entry.max_parallelism):
-            yield RecordUnit(0, side, pair.label, origin)
+        for source in sources_of(holder, operator.entry.max_parallelism):
+            yield RecordUnit(0, side, pair.label, source)
 
 
 def _group_units(part: Part, label: str, side: Side, stream: KeyedStream) -> Iterator[tuple[_Place, ExtentUnit]]:
@@ -125,7 +122,7 @@ def _group_units(part: Part, label: str, side: Side, stream: KeyedStream) -> Ite
     header = stream.parsed if stream.framing is Framing.HEAP else None
     groups = (
         (key_group, extent)
-        for key_group, extent in groups_of(stream)
+        for key_group, extent in stream.present_groups
         if header is None or not is_empty_group(extent.length, header)
     )
     for run in group_runs(groups):

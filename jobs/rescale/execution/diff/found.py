@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+from rescale.snapshot.snapshot_files import SnapshotFiles
+
 MOST_SHOWN = 10
 """Differences that are named, of each state."""
 
@@ -13,6 +15,10 @@ MOST_SHOWN = 10
 class Side(IntEnum):
     A = 0
     B = 1
+
+
+BothFiles = tuple[SnapshotFiles, SnapshotFiles]
+"""What the bytes of the two snapshots are read with, by side."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,7 @@ ONLY_IN = ("only in A", "only in B")
 OTHER_VALUE, OTHER_NUMBER, OTHER_TYPE = "other value", "other number", "other type"
 
 
-class Shape(NamedTuple):
+class ListedShape(NamedTuple):
     parallelism: int
     max_parallelism: int
 
@@ -68,7 +74,7 @@ class OperatorDiff:
 
     operator_id: str
     label: str
-    shapes: tuple[Shape | None, Shape | None]
+    shapes: tuple[ListedShape | None, ListedShape | None]
     states: tuple[StateDiff, ...]
     differences: tuple[Difference, ...]
 

@@ -18,7 +18,7 @@ from rescale.execution.diff.found import (
     Difference,
     Side,
 )
-from rescale.execution.validation.digests import MODULUS
+from rescale.execution.sources.byte_digests import MODULUS
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.report.units import counted
 from rescale.snapshot.locate import Extent

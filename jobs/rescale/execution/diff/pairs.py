@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rescale.errors import SnapshotError, UnsupportedError
-from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers
+from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, understood
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.snapshot.model import Database, KeyedStream, Operator, Snapshot
 
@@ -110,12 +110,12 @@ def _check_keyed(pair: OperatorPair) -> None:
             advice=_CANONICAL_ADVICE,
         )
     unknown = [holder for holder in holders if holder.parsed is None]
-    if any(isinstance(holder, Database) for holder in unknown):
-        raise UnsupportedError(
-            "a serializer is not known that hides the names of the states in a RocksDB directory",
-            operator=pair.label,
-            advice=_CANONICAL_ADVICE,
-        )
+    for holder in unknown:
+        if isinstance(holder, Database):
+            try:
+                understood(holder.parsed, advice=_CANONICAL_ADVICE)
+            except UnsupportedError as error:
+                raise error.located(operator=pair.label) from None
     if unknown and len({holder.header for holder in holders}) > 1:
         raise UnsupportedError(
             "the headers of keyed streams differ, and a serializer that is not known hides how",

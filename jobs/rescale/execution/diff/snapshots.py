@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyspark import SparkContext
-
 from rescale.execution.diff.contents import Contents
 from rescale.execution.diff.copies import CopyDigester
-from rescale.execution.diff.digests import Files
 from rescale.execution.diff.first_look import FirstLook, Part, look_first
-from rescale.execution.diff.found import OTHER_TYPE, Amount, Difference, OperatorDiff, Side, SnapshotDiff, StateDiff
+from rescale.execution.diff.found import (
+    OTHER_TYPE,
+    Amount,
+    BothFiles,
+    Difference,
+    OperatorDiff,
+    Side,
+    SnapshotDiff,
+    StateDiff,
+)
 from rescale.execution.diff.items import (
     ONLY_BYTES,
     Compared,
@@ -19,28 +25,28 @@ from rescale.execution.diff.items import (
     compare_copies,
     compare_key_groups,
 )
-from rescale.execution.diff.operators import opaque_state, operator_differences, shape_of, state_types
+from rescale.execution.diff.operator_differences import opaque_state, operator_differences, shape_of, state_types
 from rescale.execution.diff.pairs import OperatorPair, pair_operators
-from rescale.execution.diff.records import RecordDifferences, differing_records
-from rescale.execution.spark.dispatch import run_units
-from rescale.execution.spark.progress import Progress
+from rescale.execution.diff.record_search import RecordDifferences, differing_records
+from rescale.execution.progress import Progress
+from rescale.execution.tasks import Tasks
 from rescale.flink.keyed.record_digest import StateDigest
 from rescale.flink.metadata.handles import DistributionMode
-from rescale.planning.plan import Slot
+from rescale.flink.slot import Slot
 from rescale.snapshot.model import Snapshot
 
 _OF_ITS_TIME = "state with a time to live holds when each value was written or read last"
 
 
-def diff_snapshots(a: Snapshot, b: Snapshot, spark: SparkContext) -> SnapshotDiff:
+def diff_snapshots(a: Snapshot, b: Snapshot, tasks: Tasks) -> SnapshotDiff:
     """What the snapshots hold, state by state, and where they differ.
 
     `UnsupportedError` where they cannot be compared, `SnapshotError` where one of them cannot be read.
     """
     pairs = pair_operators(a, b)
-    files: tuple[Files, Files] = (a.files, b.files)
-    look = look_first(pairs, files, spark)
-    comparison = _Comparison(files, look, spark)
+    files: BothFiles = (a.contents, b.contents)
+    look = look_first(pairs, files, tasks)
+    comparison = _Comparison(files, look, tasks)
     operators = [comparison.operator(i, pair) for i, pair in enumerate(pairs)]
     return SnapshotDiff(a.directory, b.directory, (*_masters(a, b), *operators))
 
@@ -60,10 +66,10 @@ def _masters(a: Snapshot, b: Snapshot) -> Iterator[OperatorDiff]:
 class _Comparison:
     """Compares pairs of operators of which a first look has seen everything."""
 
-    def __init__(self, files: tuple[Files, Files], look: FirstLook, spark: SparkContext) -> None:
+    def __init__(self, files: BothFiles, look: FirstLook, tasks: Tasks) -> None:
         self._files = files
         self._look = look
-        self._spark = spark
+        self._tasks = tasks
 
     def operator(self, i: int, pair: OperatorPair) -> OperatorDiff:
         a, b = pair.sides
@@ -82,7 +88,7 @@ class _Comparison:
         unlike = {name: x.count + y.count for name, (x, y) in amounts.items() if x != y}
         found: dict[str, RecordDifferences] = {}
         if unlike and all(pair.sides):
-            found = differing_records(self._look.record_units[i], unlike, self._files, self._spark)
+            found = differing_records(self._look.record_units[i], unlike, self._files, self._tasks)
         for name in names:
             first, differing = found.get(name, RecordDifferences((), 0))
             of_a, of_b = types[0].get(name), types[1].get(name)
@@ -116,7 +122,7 @@ class _Comparison:
             copies = [contents.copy(*place) for place in (digests[0] | digests[1]).values()]
             units = [(copy.extent.length, copy) for copy in copies if copy is not None]
             progress = Progress("compare by entry", sum(size for size, _ in units))
-            by_entry = dict(run_units(self._spark, CopyDigester(self._files), units, progress))
+            by_entry = dict(self._tasks.run(CopyDigester(self._files), units, progress))
             items = Items(
                 *([item._replace(digest=by_entry.get(item.digest, item.digest)) for item in s] for s in items)
             )

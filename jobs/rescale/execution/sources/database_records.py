@@ -10,12 +10,12 @@ from rescale.execution.spark.scratch import scratch_directory
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.records import Records
-from rescale.rocksdb.database import Database, opened_database
 from rescale.rocksdb.directory import fetched_database
-from rescale.rocksdb.files import DatabaseFile
+from rescale.rocksdb.open_database import OpenDatabase, opened_database
 from rescale.rocksdb.scan import RowReader
+from rescale.snapshot.databases.listed_files import listed_files
 from rescale.snapshot.locate import Extent
-from rescale.storage.store import Pin, open_store
+from rescale.snapshot.snapshot_files import SnapshotFiles
 
 
 class DatabaseRecords:
@@ -27,7 +27,7 @@ class DatabaseRecords:
     def __init__(
         self,
         reader: RowReader,
-        files: Sequence[tuple[str, Pin | None]],
+        files: SnapshotFiles,
         named: Sequence[tuple[str, Extent]],
         header: KeyedHeader,
         key_groups: tuple[int, int],
@@ -43,24 +43,18 @@ class DatabaseRecords:
             for state_id, state in enumerate(self._header.states):
                 yield from self._reader.read(database, state.name, state_id, self._key_groups)
 
+    def check_all_read(self, accounted: int) -> None:
+        """RocksDB does: it says where it ends for another reason than that there is no more."""
+
 
 @contextmanager
 def database_of_snapshot(
-    files: Sequence[tuple[str, Pin | None]], named: Sequence[tuple[str, Extent]], header: KeyedHeader
-) -> Iterator[Database]:
+    files: SnapshotFiles, named: Sequence[tuple[str, Extent]], header: KeyedHeader
+) -> Iterator[OpenDatabase]:
     """The database whose files, by name, lie at these extents of `files`; open until the block ends."""
-    listed = [_database_file(files, name, extent) for name, extent in named]
     states = [state.name for state in header.states]
     with (
-        fetched_database(listed, Path(scratch_directory())) as directory,
+        fetched_database(listed_files(files, named), Path(scratch_directory())) as directory,
         opened_database(directory, states) as database,
     ):
         yield database
-
-
-def _database_file(files: Sequence[tuple[str, Pin | None]], name: str, extent: Extent) -> DatabaseFile:
-    uri, pin = files[extent.file]
-    if extent.file == 0:  # inline, in `_metadata`
-        data = open_store(uri).read(uri, extent.start, extent.length, pin)
-        return DatabaseFile(name, uri, extent.length, data=data)
-    return DatabaseFile(name, uri, extent.length, extent.start, pin)

@@ -7,19 +7,16 @@ from collections.abc import Iterator, Sequence
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.execution.sources.chunks import Chunk, runs
 from rescale.execution.sources.spans import group_runs, span
-from rescale.execution.validation.digests import read_chunks
 from rescale.flink.keyed.records import Records
 from rescale.flink.keyed.timer_reader import TimerReader
 from rescale.snapshot.locate import Extent
-from rescale.storage.store import Pin
+from rescale.snapshot.snapshot_files import SnapshotFiles
 
 
 class TimerRecords:
     """Reads the timers of (key group, extent)s of `files`."""
 
-    def __init__(
-        self, reader: TimerReader, files: Sequence[tuple[str, Pin | None]], groups: Sequence[tuple[int, Extent]]
-    ) -> None:
+    def __init__(self, reader: TimerReader, files: SnapshotFiles, groups: Sequence[tuple[int, Extent]]) -> None:
         self._reader = reader
         self._files = files
         self._groups = groups
@@ -32,11 +29,14 @@ class TimerRecords:
         except (SnapshotError, UnsupportedError) as error:
             if error.path is None:
                 error.offset = self._extent.start + (error.offset or 0)
-            raise error.located(path=self._files[self._extent.file][0]) from None
+            raise error.located(path=self._files.uri(self._extent)) from None
+
+    def check_all_read(self, accounted: int) -> None:
+        """`TimerReader` does: it reads a key group to its last byte."""
 
     def _blocks(self) -> Iterator[tuple[int, Iterator[Chunk]]]:
         for run in group_runs(self._groups):
             extents = [extent for _, extent in run]
-            chunks = runs(read_chunks(self._files, span(extents)), [extent.length for extent in extents])
+            chunks = runs(self._files.chunks(span(extents)), [extent.length for extent in extents])
             for (key_group, self._extent), block in zip(run, chunks, strict=True):
                 yield key_group, block

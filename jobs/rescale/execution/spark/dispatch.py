@@ -1,4 +1,4 @@
-"""Work units dealt to Spark's tasks, and what becomes of their errors.
+"""Units dealt to Spark's tasks in slices, and what becomes of their errors.
 
 A task returns a final error as a row: raised, Spark would try it four times and hand it over as text. A
 `StoreError` is raised, so that Spark tries the task again.
@@ -7,71 +7,22 @@ A task returns a final error as a row: raised, Spark would try it four times and
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from itertools import takewhile
 from typing import TypeVar
 
 from py4j.protocol import Py4JJavaError
-from pyspark import Accumulator, SparkContext
 
 from rescale.errors import RescaleError, StoreError
-from rescale.execution.spark.progress import Progress
+from rescale.execution.progress import Progress
 
 SLICE_BYTES = 256 * 1024 * 1024
 SLICE_UNITS = 64
-_UNITS_AT_ONCE = 4
-"""Units of a slice under way at once: small ones are mostly waiting for the store. Each holds at most a part."""
-_CALLS_AT_ONCE = 16
-"""Of the driver's to the store."""
 _POLL_SECONDS = 1.0
 
 U = TypeVar("U")
 R = TypeVar("R")
-
-
-def run_units(
-    spark: SparkContext,
-    work: Callable[[U], R],
-    units: Sequence[tuple[int, U]],
-    progress: Progress,
-) -> list[R]:
-    """`work(unit)` for every (bytes, unit), in Spark tasks; the results in no order.
-
-    Raises the first final error that a unit met, or `StoreError` when Spark gave a task up.
-    """
-    if not units:
-        return []
-    slices = slices_of(units, spark.defaultParallelism)
-    done: Accumulator[int] = spark.accumulator(0)
-
-    def run_slice(parts: Iterable[list[tuple[int, U]]]) -> Iterator[tuple[R | None, RescaleError | None]]:
-        pool = ThreadPoolExecutor(_UNITS_AT_ONCE)
-        try:
-            for part in parts:
-                outcomes = pool.map(partial(_attempt, work), [unit for _, unit in part])
-                for (weight, _), outcome in zip(part, outcomes, strict=True):
-                    yield outcome
-                    if outcome[1] is not None:
-                        return
-                    done.add(weight)
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-    with failures_as_ours(), reported(progress, lambda: done.value):
-        rows = spark.parallelize(slices, len(slices)).mapPartitions(run_slice).collect()
-    errors = [error for _, error in rows if error is not None]
-    if errors:
-        raise min(errors, key=str)
-    return [result for result, _ in rows if result is not None]
-
-
-def side_by_side(work: Callable[[U], R], items: Iterable[U]) -> list[R]:
-    """`work(item)` for every item, in their order: for what the driver does, which is mostly waiting for the store."""
-    with ThreadPoolExecutor(_CALLS_AT_ONCE) as pool:
-        return list(pool.map(work, items))
 
 
 @contextmanager
@@ -87,7 +38,7 @@ def failures_as_ours() -> Iterator[None]:
         ) from None
 
 
-def _attempt(work: Callable[[U], R], unit: U) -> tuple[R | None, RescaleError | None]:
+def attempt(work: Callable[[U], R], unit: U) -> tuple[R | None, RescaleError | None]:
     """What came of a unit, or the final error that it met; any other is raised."""
     try:
         return work(unit), None

@@ -14,7 +14,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from pyspark.errors import PySparkRuntimeError
 
 from rescale.errors import RequestError, StoreError
 from rescale.execution.spark.executors import Executors, executors_for
+from rescale.execution.spark.waiting import executors_awaited
 
 _JAVA = "a JDK 17 or newer"
 
@@ -54,7 +55,7 @@ def spark_context(name: str, master: str | None, work: int | None = None) -> Ite
     )
     for variable, size in _MALLOC.items():
         conf.setExecutorEnv(variable, str(size))
-    with as_file(files("rescale.execution") / "log4j2.properties") as logging:
+    with as_file(files("rescale.execution.spark") / "log4j2.properties") as logging:
         if master is not None:
             conf.setMaster(_with_attempts(master))
             if _LOCAL.match(master):
@@ -77,7 +78,8 @@ def spark_context(name: str, master: str | None, work: int | None = None) -> Ite
             ) from None
     context.setLogLevel("ERROR")
     try:
-        yield context
+        with nullcontext() if _LOCAL.match(context.master or "") else executors_awaited(context):
+            yield context
     finally:
         context.stop()
 

@@ -6,39 +6,37 @@ the receipts is, so that all sizes and errors are known before anything is writt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from pyspark import SparkContext
 
-from rescale.execution.rekeying.units import ReadUnit
+from rescale.execution.progress import Progress
 from rescale.execution.spark.dispatch import failures_as_ours, reported, slices_of
 from rescale.execution.spark.exchange import send_to_partitions
-from rescale.execution.spark.progress import Progress
+from rescale.execution.tasks import Sender, Weighed
 
+U = TypeVar("U")
 R = TypeVar("R")
-Spread = Callable[[Iterable[Sequence[ReadUnit]]], Iterator[tuple[int, bytes]]]
 
 
-class Shuffle:
-    """`make_spread`, given a function that counts the bytes done, gives what every reading task does."""
+class SparkShuffle:
+    """`make_sender`, given a function that counts the bytes done, gives what every reading task does."""
 
     def __init__(
         self,
         spark: SparkContext,
-        units: Sequence[ReadUnit],
-        make_spread: Callable[[Callable[[int], None]], Spread],
+        make_sender: Callable[[Callable[[int], None]], Sender[U]],
+        units: Weighed[U],
         partitions: int,
         progress: Progress,
     ) -> None:
         self._spark = spark
         self._progress = progress
         self._done = spark.accumulator(0)
-        slices = [
-            [unit for _, unit in some] for some in slices_of([(u.size, u) for u in units], spark.defaultParallelism)
-        ]
-        spread = make_spread(self._done.add)
-        self._rows = send_to_partitions(spark.parallelize(slices, len(slices)).mapPartitions(spread), partitions)
+        slices = [[unit for _, unit in some] for some in slices_of(units, spark.defaultParallelism)]
+        sender = make_sender(self._done.add)
+        self._rows = send_to_partitions(spark.parallelize(slices, len(slices)).mapPartitions(sender), partitions)
 
     def read(self, partition: int, work: Callable[[Iterable[bytes]], R]) -> R:
         """Has everything read; returns what `work` makes of the rows of one partition."""

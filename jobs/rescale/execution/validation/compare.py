@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rescale.errors import IntegrityError, RescaleError, SnapshotError
+from rescale.execution.sources.byte_digests import MODULUS, digest, digest_pair, run_digests
 from rescale.execution.sources.chunks import runs
 from rescale.execution.sources.spans import span
 from rescale.execution.validation.coverage import FilePair, GroupPair
-from rescale.execution.validation.digests import MODULUS, digest, digest_pair, read_chunks, run_digests
-from rescale.execution.writers.rewrite import decompressed, translated
+from rescale.flink.keyed.canonical import translated
 from rescale.flink.metadata.handles import DistributionMode
-from rescale.planning.plan import Slot
+from rescale.flink.slot import Slot
+from rescale.flink.snappy import decompressed
 from rescale.snapshot.locate import Extent
-from rescale.storage.store import Pin
+from rescale.snapshot.snapshot_files import SnapshotFiles
 
 
 class GroupCheck(NamedTuple):
@@ -66,8 +67,8 @@ class Tally(NamedTuple):
 class Comparer:
     """Compares units of one source and one result, given by their files; travels to the tasks as it is."""
 
-    source: tuple[tuple[str, Pin], ...]
-    result: tuple[tuple[str, Pin | None], ...]
+    source: SnapshotFiles
+    result: SnapshotFiles
 
     def __call__(self, check: GroupCheck | ElementCheck | FileCheck) -> Tally:
         try:
@@ -87,7 +88,7 @@ class Comparer:
             if expected != found:
                 raise IntegrityError(
                     f"key group {pair.key_group} of the result is not the source's",
-                    path=self.result[pair.result.file][0],
+                    path=self.result.uri(pair.result),
                     offset=pair.result.start,
                     operator=check.label,
                     expected=f"digest {expected:032x}",
@@ -99,13 +100,11 @@ class Comparer:
         return Tally(check.operator, check.slot, True, 0, "", None, len(check.pairs), size, total % MODULUS)
 
     def _file(self, check: FileCheck) -> Tally:
-        expected, found = digest_pair(
-            read_chunks(self.source, check.pair.source), self._result_chunks(check.pair.result)
-        )
+        expected, found = digest_pair(self.source.chunks(check.pair.source), self._result_chunks(check.pair.result))
         if expected != found:
             raise IntegrityError(
                 f"the file {check.pair.name} of a RocksDB directory is not the source's",
-                path=self.result[check.pair.result.file][0],
+                path=self.result.uri(check.pair.result),
                 expected=f"digest {expected:032x}",
                 found=f"digest {found:032x}",
             )
@@ -117,7 +116,7 @@ class Comparer:
         if first.source is None:
             yield digest_pair([first.filler], self._result_chunks(first.result))
         elif first.table is not None:
-            source = read_chunks(self.source, first.source)
+            source = self.source.chunks(first.source)
             if first.compressed:
                 source = decompressed(source)
             found = self._result_chunks(first.result, compressed=first.compressed)
@@ -127,13 +126,13 @@ class Comparer:
             results = [pair.result for pair in pairs]
             yield from map(
                 digest_pair,
-                runs(read_chunks(self.source, span(sources)), [extent.length for extent in sources]),
+                runs(self.source.chunks(span(sources)), [extent.length for extent in sources]),
                 runs(self._result_chunks(span(results)), [extent.length for extent in results]),
             )
 
     def _elements(self, check: ElementCheck) -> Tally:
         whole = span(check.elements)
-        chunks = self._result_chunks(whole) if check.in_result else read_chunks(self.source, whole)
+        chunks = self._result_chunks(whole) if check.in_result else self.source.chunks(whole)
         total = sum(run_digests(chunks, [extent.length for extent in check.elements])) % MODULUS
         return Tally(
             check.operator,
@@ -149,13 +148,13 @@ class Comparer:
 
     def _result_chunks(self, extent: Extent, *, compressed: bool = False) -> Iterator[bytes]:
         """What was written must be there: a file of the result that cannot be read is the result's fault."""
-        chunks = read_chunks(self.result, extent)
+        chunks = self.result.chunks(extent)
         try:
             yield from decompressed(chunks) if compressed else chunks
         except SnapshotError as error:
             raise IntegrityError(
                 f"the result cannot be read back: {error.what}",
-                path=error.path or self.result[extent.file][0],
+                path=error.path or self.result.uri(extent),
                 offset=extent.start,
                 found=error.found,
             ) from None

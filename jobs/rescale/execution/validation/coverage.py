@@ -19,7 +19,7 @@ from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import DistributionMode, HandleTag
 from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.operator_state import merge_operator_state_headers
-from rescale.planning.plan import Slot
+from rescale.flink.slot import Slot
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Database, ElementStream, KeyedStream, Operator, Snapshot
 from rescale.storage.locations import join
@@ -92,7 +92,7 @@ def pair_key_groups(old: Operator, new: Operator, slot: Slot) -> list[GroupPair]
     """Every key group of the operator with its two places, in the order of the result's streams."""
     sources = old.keyed if slot is Slot.KEYED else old.raw_keyed
     results = new.keyed if slot is Slot.KEYED else new.raw_keyed
-    owners = {g: (s, extent) for s in sources for g, extent in groups_of(s)}
+    owners = {g: (s, extent) for s in sources for g, extent in s.present_groups}
     entry = new.entry
     pairs: dict[int, GroupPair] = {}
     for stream in results:
@@ -100,7 +100,7 @@ def pair_key_groups(old: Operator, new: Operator, slot: Slot) -> list[GroupPair]
         _equal(f"key groups of subtask {stream.subtask}", own, stream.key_groups, old.label)
         givers = [s for s in sources if len(s.key_groups.intersection(own))]
         tables = _keyed_tables(old.label, givers, stream) if slot is Slot.KEYED else {}
-        for key_group, extent in groups_of(stream):
+        for key_group, extent in stream.present_groups:
             if key_group in pairs:
                 raise IntegrityError(f"key group {key_group} is there twice", operator=old.label)
             owner, source = owners.get(key_group, (None, None))
@@ -201,12 +201,6 @@ def _finished(operator: Operator) -> list[int]:
 
 def _modes(streams: Sequence[ElementStream]) -> list[tuple[str, str]]:
     return sorted({(state.name, state.mode.name) for stream in streams for state in stream.states})
-
-
-def groups_of(stream: KeyedStream) -> Iterator[tuple[int, Extent]]:
-    for key_group, extent in enumerate(stream.groups, stream.first_key_group):
-        if extent is not None:
-            yield key_group, extent
 
 
 def _keyed_tables(

@@ -6,19 +6,17 @@ it is counted under the key group that it should have in the result.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from rescale.errors import IntegrityError, RescaleError, SnapshotError
-from rescale.execution.rekeying.key_counter import KeyCounter
-from rescale.execution.rekeying.key_groups import NewKeyGroups
-from rescale.execution.sources.group_records import states_of
-from rescale.execution.sources.origins import GroupRun, Origin, check_all_read
+from rescale.execution.sources.record_sources import RecordSource, SourceReader, TimerPlace
+from rescale.execution.validation.key_counter import KeyCounter
 from rescale.flink.keyed.composite_key import composite_keys
+from rescale.flink.keyed.new_key_groups import NewKeyGroups
 from rescale.flink.keyed.record_digest import RecordDigester, StateDigest
 from rescale.flink.keyed.records import framed_size
-from rescale.storage.store import Pin
+from rescale.snapshot.snapshot_files import SnapshotFiles
 
 
 class RecordCheck(NamedTuple):
@@ -29,12 +27,15 @@ class RecordCheck(NamedTuple):
     in_result: bool
     key_hash: str | None
     new_max_parallelism: int
-    origin: Origin
+    records: RecordSource
     doubled: bool = False
 
 
 class RecordTally(NamedTuple):
-    """What a check saw: digests by the name of the state, key groups, their bytes, different keys at least."""
+    """What a check saw: digests by the name of the state, key groups, their bytes, different keys at least.
+
+    `of_timers`: it was of timers that lie apart from the rest of the state.
+    """
 
     operator: int
     in_result: bool
@@ -42,6 +43,7 @@ class RecordTally(NamedTuple):
     groups: int
     size: int
     keys: int
+    of_timers: bool
     doubled: bool
 
 
@@ -49,8 +51,8 @@ class RecordTally(NamedTuple):
 class RecordComparer:
     """Digests units of one source and one result, given by their files; travels to the tasks as it is."""
 
-    source: Sequence[tuple[str, Pin]]
-    result: Sequence[tuple[str, Pin | None]]
+    source: SnapshotFiles
+    result: SnapshotFiles
 
     def __call__(self, check: RecordCheck) -> RecordTally:
         try:
@@ -69,24 +71,30 @@ class RecordComparer:
             raise error.located(operator=check.label) from None
 
     def _tally(self, check: RecordCheck) -> RecordTally:
-        origin = check.origin
-        names, is_map = states_of(origin.header)
+        of = check.records
+        names, is_map = of.states
         keys = None
-        if origin.header is not None and check.key_hash is not None:
-            keys = composite_keys(origin.header, check.key_hash)
-        key_groups = NewKeyGroups(keys, origin.max_parallelism, check.new_max_parallelism)
+        if of.header is not None and check.key_hash is not None:
+            keys = composite_keys(of.header, check.key_hash)
+        key_groups = NewKeyGroups(keys, of.max_parallelism, check.new_max_parallelism)
         digester, counter = RecordDigester(is_map), KeyCounter()
-        batches = origin.records(self.result if check.in_result else self.source)
+        batches = SourceReader(self.result if check.in_result else self.source).batches(of)
         accounted = 0
         for records in batches:
             groups, codes = key_groups.of(records)
             digester.add(records, groups)
-            accounted += framed_size(records, origin.max_parallelism)
+            accounted += framed_size(records, of.max_parallelism)
             if codes is not None:
                 counter.add(codes)
-        check_all_read(batches, accounted)
-        groups_read = len(origin.place.groups) if isinstance(origin.place, GroupRun) else 0
+        batches.check_all_read(accounted)
         states = {name: digest for name, digest in zip(names, digester.digests(), strict=True) if digest.records}
         return RecordTally(
-            check.operator, check.in_result, states, groups_read, origin.size, counter.count, check.doubled
+            check.operator,
+            check.in_result,
+            states,
+            of.key_groups_counted,
+            of.size,
+            counter.count,
+            isinstance(of.place, TimerPlace),
+            check.doubled,
         )

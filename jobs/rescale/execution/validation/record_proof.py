@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from rescale.errors import IntegrityError, SnapshotError
-from rescale.execution.rekeying.key_counter import MOST_KEYS_COUNTED
+from rescale.execution.validation.key_counter import MOST_KEYS_COUNTED
 from rescale.execution.validation.record_compare import RecordTally
+from rescale.flink.advice import CANONICAL
 from rescale.flink.keyed.record_digest import StateDigest
-from rescale.rocksdb.advice import CANONICAL
 from rescale.snapshot.model import Operator
 
 
@@ -49,9 +50,21 @@ def record_proof(
             )
     return RecordProof(
         key_hashes.get(operator.entry.operator_id),
-        min(MOST_KEYS_COUNTED, sum(tally.keys for tally in tallies if not tally.in_result and not tally.doubled)),
+        _distinct_keys(tallies),
         dict(sorted(source.items())),
     )
+
+
+def _distinct_keys(tallies: Iterable[RecordTally]) -> int:
+    """How many there are at least, when both sides hold the same records.
+
+    A key lies in one key group, so what different tallies of one sort counted adds up. But timers that lie apart may be
+    of the keys that have state, and both sides have the same keys: of these counts only the largest holds.
+    """
+    counted: dict[tuple[bool, bool, bool], int] = defaultdict(int)
+    for tally in tallies:
+        counted[tally.in_result, tally.of_timers, tally.doubled] += tally.keys
+    return min(MOST_KEYS_COUNTED, max(counted.values(), default=0))
 
 
 def _compare_doubled(operator: Operator, keyed: Mapping[str, StateDigest], raw: Mapping[str, StateDigest]) -> None:

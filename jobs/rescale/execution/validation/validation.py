@@ -7,13 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from pyspark import SparkContext
-
 from rescale.errors import IntegrityError, SnapshotError, UnsupportedError
-from rescale.execution.sources.origins import origins_of
+from rescale.execution.progress import Progress
+from rescale.execution.sources.byte_digests import MODULUS
+from rescale.execution.sources.record_sources import sources_of
 from rescale.execution.sources.spans import adjacent, bounded_runs, extent_runs
-from rescale.execution.spark.dispatch import run_units
-from rescale.execution.spark.progress import Progress
+from rescale.execution.tasks import Tasks
 from rescale.execution.validation.compare import Comparer, ElementCheck, FileCheck, GroupCheck, Tally
 from rescale.execution.validation.coverage import (
     GroupPair,
@@ -25,11 +24,10 @@ from rescale.execution.validation.coverage import (
     pair_database_files,
     pair_key_groups,
 )
-from rescale.execution.validation.digests import MODULUS
 from rescale.execution.validation.record_compare import RecordCheck, RecordComparer, RecordTally
 from rescale.execution.validation.record_proof import RecordProof, record_proof
 from rescale.flink.metadata.handles import DistributionMode
-from rescale.planning.plan import Slot
+from rescale.flink.slot import Slot
 from rescale.snapshot.model import ElementStream, Operator, Snapshot
 from rescale.snapshot.opening import open_candidate
 from rescale.storage.store import open_store
@@ -62,7 +60,7 @@ def open_result(candidate_uri: str, target: str) -> Snapshot:
 
 
 def validate_result(
-    source: Snapshot, result: Snapshot, key_hashes: Mapping[str, str], spark: SparkContext
+    source: Snapshot, result: Snapshot, key_hashes: Mapping[str, str], tasks: Tasks
 ) -> list[OperatorProof]:
     """One proof for each operator; `IntegrityError` names the first thing that does not add up.
 
@@ -94,9 +92,9 @@ def validate_result(
     tallies: dict[int, list[Tally]] = defaultdict(list)
     record_tallies: dict[int, list[RecordTally]] = defaultdict(list)
     # A twin of this run may be writing the same bytes again: of the result, the content counts and not the version.
-    unpinned = tuple((uri, None) for uri, _ in result.files)
-    compare = _Comparers(Comparer(source.files, unpinned), RecordComparer(source.files, unpinned))
-    for tally in run_units(spark, compare, units, progress):
+    unpinned = result.contents.unpinned()
+    compare = _Comparers(Comparer(source.contents, unpinned), RecordComparer(source.contents, unpinned))
+    for tally in tasks.run(compare, units, progress):
         if isinstance(tally, RecordTally):
             record_tallies[tally.operator].append(tally)
         else:
@@ -141,17 +139,17 @@ def _element_checks(
 def _record_checks(i: int, old: Operator, new: Operator, key_hash: str | None) -> Iterator[RecordCheck]:
     for in_result, operator in ((False, old), (True, new)):
         for holder in operator.record_holders:
-            for origin in origins_of(holder, operator.entry.max_parallelism):
-                yield RecordCheck(i, old.label, in_result, key_hash, new.entry.max_parallelism, origin)
+            for source in sources_of(holder, operator.entry.max_parallelism):
+                yield RecordCheck(i, old.label, in_result, key_hash, new.entry.max_parallelism, source)
     for holder in old.doubled_timers:
-        for origin in origins_of(holder, old.entry.max_parallelism):
-            yield RecordCheck(i, old.label, False, key_hash, new.entry.max_parallelism, origin, doubled=True)
+        for source in sources_of(holder, old.entry.max_parallelism):
+            yield RecordCheck(i, old.label, False, key_hash, new.entry.max_parallelism, source, doubled=True)
 
 
 def _weight(check: GroupCheck | ElementCheck | FileCheck | RecordCheck) -> int:
     """Bytes that the check reads."""
     if isinstance(check, RecordCheck):
-        return check.origin.size
+        return check.records.size
     if isinstance(check, ElementCheck):
         return sum(extent.length for extent in check.elements)
     if isinstance(check, FileCheck):

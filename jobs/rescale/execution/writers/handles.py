@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple, assert_never
 
 from rescale.flink.metadata.handles import (
     HandleTag,
@@ -18,8 +18,21 @@ from rescale.flink.metadata.handles import (
     Stream,
 )
 from rescale.flink.metadata.writer import write_keyed_handle, write_operator_handle
-from rescale.planning.plan import META_STREAM, NewDatabase, NewStream, OperatorPlan, Plan, Slot
-from rescale.target.halves import WrittenHandle
+from rescale.flink.slot import Slot
+from rescale.planning.new_streams import (
+    META_STREAM,
+    CheckedElements,
+    CopiedElements,
+    CopiedFile,
+    CopiedKeyGroups,
+    NewDatabase,
+    NewStream,
+    RekeyedKeyGroups,
+    TranslatedKeyGroups,
+)
+from rescale.planning.operator_plan import OperatorPlan
+from rescale.planning.plan import Plan
+from rescale.target.written_handles import WrittenHandle
 
 _PLACE_NAMESPACE = uuid.UUID("f7d7a0f4-5a86-5a6f-9c1e-0d1f0c3c8b52")
 
@@ -34,24 +47,29 @@ class WrittenStream(NamedTuple):
 
 
 def written_handle(plan: Plan, operator: OperatorPlan, written: WrittenStream) -> WrittenHandle:
-    """The handle of a stream."""
+    """The handle of a stream; a file of a directory has none of its own."""
     stream, at = written.stream, _at(plan, operator, written)
-    if stream.slot.is_keyed:
-        handle = write_keyed_handle(_keyed_handle(plan, operator, stream, written.key_groups, at))
-    else:
-        handle = write_operator_handle(_operator_handle(stream, at))
+    match stream:
+        case CopiedKeyGroups() | TranslatedKeyGroups() | RekeyedKeyGroups():
+            handle = write_keyed_handle(_keyed_handle(plan, operator, stream, written.key_groups, at))
+        case CopiedElements() | CheckedElements():
+            handle = write_operator_handle(_operator_handle(stream, at))
+        case CopiedFile():
+            raise ValueError(f"{stream.local_name} is a file of a directory")
+        case _:
+            assert_never(stream)
     return WrittenHandle(operator.operator_id, stream.slot, stream.subtask, handle)
 
 
 def written_database(
-    plan: Plan, operator: OperatorPlan, database: NewDatabase, checkpoint_id: int, files: Sequence[WrittenStream]
+    plan: Plan, operator: OperatorPlan, database: NewDatabase, files: Mapping[str, WrittenStream]
 ) -> WrittenHandle:
-    """The handle of a RocksDB directory; all its files are private to it."""
-    by_name = {written.stream.local_name: _at(plan, operator, written) for written in files}
+    """The handle of a RocksDB directory of `files`, by their names there; all are private to it."""
+    by_name = {local_name: _at(plan, operator, written) for local_name, written in files.items()}
     meta = by_name.pop(META_STREAM)
     handle = IncrementalHandle(
         tag=HandleTag.INCREMENTAL_V2,
-        checkpoint_id=checkpoint_id,
+        checkpoint_id=plan.checkpoint_id,
         backend_id=_id_of_place(plan, operator, Slot.KEYED, database.subtask, "backend"),
         first_key_group=database.first_key_group,
         key_groups=database.key_groups,
@@ -76,19 +94,23 @@ def _id_of_place(plan: Plan, operator: OperatorPlan, slot: Slot, subtask: int, *
 
 
 def _keyed_handle(
-    plan: Plan, operator: OperatorPlan, stream: NewStream, key_groups: tuple[int, ...], at: Stream
+    plan: Plan,
+    operator: OperatorPlan,
+    stream: CopiedKeyGroups | TranslatedKeyGroups | RekeyedKeyGroups,
+    key_groups: tuple[int, ...],
+    at: Stream,
 ) -> KeyGroupsHandle:
     absent = -1 if stream.slot is Slot.RAW_KEYED else 0
     offsets, position = [], stream.header_size
     for length in key_groups:
         offsets.append(position if length >= 0 else absent)
         position += max(length, 0)
-    has_id = stream.tag == HandleTag.KEY_GROUPS_V2
+    has_id = stream.handle_tag == HandleTag.KEY_GROUPS_V2
     handle_id = _id_of_place(plan, operator, stream.slot, stream.subtask) if has_id else None
-    return KeyGroupsHandle(stream.tag, stream.first_key_group, tuple(offsets), at, handle_id)
+    return KeyGroupsHandle(stream.handle_tag, stream.first_key_group, tuple(offsets), at, handle_id)
 
 
-def _operator_handle(stream: NewStream, at: Stream) -> OperatorHandle:
+def _operator_handle(stream: CopiedElements | CheckedElements, at: Stream) -> OperatorHandle:
     states, position = [], stream.header_size
     for state in stream.states:
         offsets = []

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from rescale.execution.sources.chunks import Chunk
 from rescale.storage.store import open_store
+
+
+class Sink(Protocol):
+    """Takes the bytes of a stream; `size` is how many so far."""
+
+    size: int
+
+    def write(self, data: Chunk) -> None: ...
 
 
 class StreamSink:

@@ -8,17 +8,17 @@ two, which tells whether an element was understood.
 from __future__ import annotations
 
 from rescale.flink.binary import ByteReader
-from rescale.flink.kafka.position import Position, Start, checked_partition
+from rescale.flink.kafka.position import Position, StartAt, checked_partition
 from rescale.flink.redistribution import java_string_hash
 
 OFFSETS_STATE = "topic-partition-offset-states"
 """`FlinkKafkaConsumerBase.OFFSETS_STATE_NAME`."""
 
 _SENTINELS = {
-    -915623761776: Start.UNSET,
-    -915623761775: Start.EARLIEST,
-    -915623761774: Start.LATEST,
-    -915623761773: Start.COMMITTED,
+    -915623761776: StartAt.UNSET,
+    -915623761775: StartAt.EARLIEST,
+    -915623761774: StartAt.LATEST,
+    -915623761773: StartAt.COMMITTED,
 }
 """`KafkaTopicPartitionStateSentinel`."""
 

@@ -27,7 +27,7 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
-class Start(StrEnum):
+class StartAt(StrEnum):
     """Where reading begins if there is no offset yet; `UNSET`: wherever the job's starting offsets say."""
 
     EARLIEST = "earliest"
@@ -40,8 +40,8 @@ class Position(NamedTuple):
     """`next` is the offset of the next record to read; `stop` that of the first one not to read, None for no end."""
 
     partition: TopicPartition
-    next: int | Start
-    stop: int | Start | None = None
+    next: int | StartAt
+    stop: int | StartAt | None = None
 
 
 def owner(topic: str, partition: int, parallelism: int) -> int:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from rescale.errors import SnapshotError
 from rescale.flink.binary import ByteReader
-from rescale.flink.kafka.position import Position, Start, TopicPartition, checked_partition
+from rescale.flink.kafka.position import Position, StartAt, TopicPartition, checked_partition
 
 READER_STATE = "SourceReaderState"
 """`SourceOperator.SPLITS_STATE_DESC`: of every FLIP-27 source, whatever it reads."""
@@ -27,7 +27,12 @@ _ASSIGNED, _UNASSIGNED = 0, 1
 """`AssignmentStatus`."""
 
 _NO_OFFSET = -(1 << 63)
-_MARKERS = {-1: Start.LATEST, -2: Start.EARLIEST, -3: Start.COMMITTED, _NO_OFFSET: Start.UNSET}
+_MARKERS = {
+    -1: StartAt.LATEST,
+    -2: StartAt.EARLIEST,
+    -3: StartAt.COMMITTED,
+    _NO_OFFSET: StartAt.UNSET,
+}
 """`KafkaPartitionSplit`; as a stopping offset the least number means that there is none."""
 
 
@@ -111,7 +116,7 @@ def _read_assigned(reader: ByteReader) -> Enumerator:
 
 
 def _read_with_status(reader: ByteReader) -> Enumerator:
-    entries = [(Position(_partition(reader), Start.UNSET), _is_assigned(reader)) for _ in range(reader.count(10))]
+    entries = [(Position(_partition(reader), StartAt.UNSET), _is_assigned(reader)) for _ in range(reader.count(10))]
     reader.boolean()
     return _enumerator(entries)
 
@@ -148,7 +153,7 @@ def _partition(reader: ByteReader) -> TopicPartition:
     return checked_partition(reader, at, reader.utf(), reader.i32())
 
 
-def _offset(reader: ByteReader, at: int, offset: int) -> int | Start:
+def _offset(reader: ByteReader, at: int, offset: int) -> int | StartAt:
     if offset < 0 and offset not in _MARKERS:
         raise reader.error("not an offset of a Kafka partition", at=at, found=offset)
     return _MARKERS.get(offset, offset)

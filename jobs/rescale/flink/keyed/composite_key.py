@@ -9,17 +9,17 @@ bytes as the number needs. A timer (`TimerSerializer`) has its time in eight byt
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from rescale.errors import IntegrityError, SnapshotError, UnsupportedError
+from rescale.flink.arrays import Bytes, Codes, Flags, Longs
 from rescale.flink.java_hash import walk_keys
 from rescale.flink.key_function import FunctionHash, names_function
 from rescale.flink.key_hash import named_hash
 from rescale.flink.keyed.header import KeyedHeader
-from rescale.flink.keyed.records import Longs, Records
+from rescale.flink.keyed.records import Records
 from rescale.flink.serializers.program import DIVISORS_ADVICE, Program, compile_program
 from rescale.flink.serializers.snapshot import SerializerSnapshot
-from rescale.flink.serializers.steps import Fixed
+from rescale.flink.serializers.type_tree import Fixed
 from rescale.flink.state_meta_info import StateKind, StateMetaInfo
 
 _TIMER_SNAPSHOT = "org.apache.flink.streaming.api.operators.TimerSerializerSnapshot"
@@ -47,14 +47,14 @@ class CompositeKeys:
             namespace = _compiled(namespace_serializer(state))
             if namespace is None:
                 continue
-            if isinstance(namespace.step, Fixed):
-                self._least[state_id] = namespace.step.size
-                self._most[state_id] = _ANY_SIZE if state.state_type == "MAP" else namespace.step.size
+            if isinstance(namespace.tree, Fixed):
+                self._least[state_id] = namespace.tree.size
+                self._most[state_id] = _ANY_SIZE if state.state_type == "MAP" else namespace.tree.size
             else:
                 self._namespaces[state_id] = namespace
         self._maps = {state_id for state_id, state in enumerate(header.states) if state.state_type == "MAP"}
 
-    def hash(self, records: Records) -> npt.NDArray[np.int32]:
+    def hash(self, records: Records) -> Codes:
         """The `hashCode` of the key of each record; `IntegrityError` names one whose bytes are not a key."""
         starts = records.starts + self._leads[records.states]
         if self._program is None:
@@ -118,7 +118,7 @@ class CompositeKeys:
         namespace: Program,
         has_lengths: bool,
         is_map: bool,
-    ) -> npt.NDArray[np.bool_]:
+    ) -> Flags:
         """Whether a namespace without fixed size stands behind the keys, with the lengths that belong there."""
         begins, limits = ends[chosen], records.limits[chosen]
         fits = np.ones(len(chosen), np.bool_)
@@ -145,9 +145,7 @@ def key_leads(header: KeyedHeader) -> Longs:
     return np.array([_lead(state) for state in header.states], np.int64)
 
 
-def _behind_length(
-    data: npt.NDArray[np.uint8], at: Longs, limits: Longs, lengths: Longs
-) -> tuple[Longs, npt.NDArray[np.bool_]]:
+def _behind_length(data: Bytes, at: Longs, limits: Longs, lengths: Longs) -> tuple[Longs, Flags]:
     """Where the bytes of `lengths` end that should stand `at`, and whether they do."""
     at, rest = at.copy(), lengths.copy()
     fits = np.ones(len(at), np.bool_)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from rescale.flink.compiled import Bytes, Long, compiled, copy_bytes
-
-Longs = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
+from rescale.flink.arrays import Bytes, Flags, Longs, Words
+from rescale.flink.compiled import Long, compiled, copy_bytes
 
 _C1, _C2 = np.uint64(0x87C37B91114253D5), np.uint64(0x4CF5AD432745937F)
 _M1, _M2 = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
@@ -68,7 +65,7 @@ def digest_records(
     ends: Longs,
     states: Longs,
     groups: Longs,
-    has_nulls: npt.NDArray[np.bool_],
+    has_nulls: Flags,
     words: Words,
     message: Bytes,
     counts: Longs,

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rescale.errors import SnapshotError
+from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.advice import CANONICAL
 from rescale.flink.binary import ByteReader, ByteWriter
 from rescale.flink.serializers.reading import read_versioned, type_name, write_versioned
 from rescale.flink.serializers.snapshot import SerializerSnapshot
@@ -47,6 +48,13 @@ def read_keyed_header(data: bytes, path: str) -> KeyedHeader:
     if reader.remaining:
         raise reader.error("bytes between the header and the first key group", expected=0, found=reader.remaining)
     return KeyedHeader(compressed, key_serializer, states)
+
+
+def understood(header: KeyedHeader | None, *, advice: str = CANONICAL) -> KeyedHeader:
+    """The header; `UnsupportedError` if it is None, where records are told apart by the names of their states."""
+    if header is None:
+        raise UnsupportedError("a serializer is not known that hides the names of the states", advice=advice)
+    return header
 
 
 def is_compressed(data: bytes) -> bool:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import struct
 
 from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.advice import CANONICAL
 from rescale.flink.binary import ByteReader
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.serializers.program import compile_program
-from rescale.flink.serializers.shown import shown
+from rescale.flink.serializers.value_words import in_words
 from rescale.flink.snappy import plain_stream
 
 _KEY_GROUP = struct.Struct(">i")
@@ -50,10 +51,8 @@ def only_key(block: bytes, header: KeyedHeader) -> bytes:
         namespace = dict(header.states[state_id].serializers).get("NAMESPACE_SERIALIZER")
         if count > 1 or namespace is None:
             break
-        shown(compile_program(namespace).step, reader)
+        in_words(compile_program(namespace).tree, reader)
         begin = reader.position
-        shown(compile_program(header.key_serializer).step, reader)
+        in_words(compile_program(header.key_serializer).tree, reader)
         return block[begin : reader.position]
-    raise UnsupportedError(
-        "a key group in heap framing does not tell whether it has one key", advice="take a canonical savepoint"
-    )
+    raise UnsupportedError("a key group in heap framing does not tell whether it has one key", advice=CANONICAL)

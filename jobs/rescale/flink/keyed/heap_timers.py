@@ -18,12 +18,12 @@ from functools import cached_property
 from rescale.errors import RescaleError
 from rescale.flink.binary import ByteReader, ByteWriter
 from rescale.flink.keyed.header import KeyedHeader
-from rescale.flink.serializers.body import NESTED_MAGIC, NESTED_VERSION
 from rescale.flink.serializers.layouts import COMPOSITE_MAGIC
 from rescale.flink.serializers.program import Program, compile_program
 from rescale.flink.serializers.reading import read_snapshot, write_snapshot, write_versioned
 from rescale.flink.serializers.snapshot import SerializerSnapshot
-from rescale.flink.serializers.steps import Fixed, Sequence
+from rescale.flink.serializers.snapshot_body import NESTED_MAGIC, NESTED_VERSION
+from rescale.flink.serializers.type_tree import Fixed, Sequence
 from rescale.flink.state_meta_info import StateKind, StateMetaInfo, read_state_meta_info
 
 BLOCK_HEAD = bytes.fromhex("f1cd859f00000002")
@@ -51,7 +51,7 @@ class TimerService:
     @cached_property
     def program(self) -> Program:
         """Measures a timer as it lies in a block."""
-        fields = (compile_program(self.key).step, compile_program(self.namespace).step, Fixed(TIME_SIZE))
+        fields = (compile_program(self.key).tree, compile_program(self.namespace).tree, Fixed(TIME_SIZE))
         return Program("timer", Sequence(fields))
 
     @cached_property

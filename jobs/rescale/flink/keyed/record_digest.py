@@ -13,13 +13,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from rescale.flink.keyed.records import Longs, Records
+from rescale.flink.arrays import Flags, Longs, Words
+from rescale.flink.keyed.records import Records
 
 MODULUS = 1 << 128
-
-Halves = npt.NDArray[np.uint64]
 
 
 class StateDigest(NamedTuple):
@@ -38,7 +36,7 @@ class StateDigest(NamedTuple):
 class RecordDigester:
     """Adds up the digests of records; state i may hold nulls of a map if `is_map[i]`."""
 
-    def __init__(self, is_map: Sequence[bool] | npt.NDArray[np.bool_]) -> None:
+    def __init__(self, is_map: Sequence[bool] | Flags) -> None:
         self._is_map = np.array(is_map, np.bool_)
         self._counts = np.zeros(len(is_map), np.int64)
         self._sums = np.zeros(4 * len(is_map), np.uint64)
@@ -65,7 +63,7 @@ class RecordDigester:
             self._sums,
         )
 
-    def lower_halves(self) -> Halves:
+    def lower_halves(self) -> Words:
         """By state, of the sums of digests."""
         return self._sums[::4]
 
@@ -78,12 +76,12 @@ class RecordDigester:
         ]
 
 
-def key_digests(records: Records) -> Halves:
+def key_digests(records: Records) -> Words:
     """For each record 64 bits that depend on its key alone."""
     return record_digests(replace(records, ends=records.limits + 4), np.zeros(len(records), np.bool_))
 
 
-def record_digests(records: Records, is_map: npt.NDArray[np.bool_]) -> Halves:
+def record_digests(records: Records, is_map: Flags) -> Words:
     """For each record the lower half of its digest; it may hold a null of a map where `is_map`."""
     digester = RecordDigester(is_map)
     if len(records):

@@ -12,9 +12,9 @@ from rescale.flink.keyed.composite_key import namespace_serializer
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.reading import type_name
-from rescale.flink.serializers.shown import shown, shown_bytes
 from rescale.flink.serializers.snapshot import SerializerSnapshot
-from rescale.flink.serializers.steps import Step
+from rescale.flink.serializers.type_tree import TypeTree
+from rescale.flink.serializers.value_words import bytes_in_words, in_words
 from rescale.flink.state_meta_info import StateKind, StateMetaInfo
 
 _SIGN_BIT = 1 << 63
@@ -29,11 +29,11 @@ def name_record(header: KeyedHeader | None, state: str, key: bytes) -> dict[str,
     """
     info = next((info for info in header.states if info.name == state), None) if header is not None else None
     if header is None or info is None:
-        return {"key_bytes": shown_bytes(key)}
+        return {"key_bytes": bytes_in_words(key)}
     try:
         return _parts(header.key_serializer, info, ByteReader(key))
     except RescaleError:
-        return {"key_bytes": shown_bytes(key)}
+        return {"key_bytes": bytes_in_words(key)}
 
 
 def _parts(key_serializer: SerializerSnapshot, info: StateMetaInfo, reader: ByteReader) -> dict[str, str]:
@@ -45,13 +45,13 @@ def _parts(key_serializer: SerializerSnapshot, info: StateMetaInfo, reader: Byte
     key, namespace = compile_program(key_serializer), compile_program(namespace_snapshot)
     has_lengths = not is_timer and key.fixed_length is None and namespace.fixed_length is None
     begin = reader.position
-    parts = {"key": shown(key.step, reader), **parts}
+    parts = {"key": in_words(key.tree, reader), **parts}
     if has_lengths:
         _take_length(reader, reader.position - begin)
     begin = reader.position
-    in_words = shown(namespace.step, reader)
+    words = in_words(namespace.tree, reader)
     if type_name(namespace_snapshot) != _VOID_NAMESPACE:
-        parts["namespace"] = in_words
+        parts["namespace"] = words
     if has_lengths:
         _take_length(reader, reader.position - begin)
     if info.state_type == "MAP":
@@ -71,12 +71,12 @@ def _take_length(reader: ByteReader, length: int) -> None:
 
 def _user_key(info: StateMetaInfo, reader: ByteReader) -> str:
     content = dict(info.serializers)["VALUE_SERIALIZER"]
-    step = _step_or_none(content.nested[0]) if content.class_name == _MAP else None
-    return shown(step, reader) if step is not None else shown_bytes(reader.raw(reader.remaining))
+    tree = _tree_or_none(content.nested[0]) if content.class_name == _MAP else None
+    return in_words(tree, reader) if tree is not None else bytes_in_words(reader.raw(reader.remaining))
 
 
-def _step_or_none(snapshot: SerializerSnapshot) -> Step | None:
+def _tree_or_none(snapshot: SerializerSnapshot) -> TypeTree | None:
     try:
-        return compile_program(snapshot).step
+        return compile_program(snapshot).tree
     except UnsupportedError:
         return None

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.compiled import Long, compiled
-from rescale.flink.keyed.framing import END_OF_GROUP, FLAG
-
-Bytes = npt.NDArray[np.uint8]
-Longs = npt.NDArray[np.int64]
+from rescale.flink.keyed.record_marks import END_OF_GROUP, FLAG
 
 NO_STATE = -1
 """The walk stands before a key group."""

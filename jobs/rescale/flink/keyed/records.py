@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from rescale.errors import SnapshotError, UnsupportedError
-from rescale.flink.keyed.framing import FLAG, ID_SIZE
+from rescale.flink.arrays import Bytes, Longs
+from rescale.flink.keyed.record_marks import FLAG, ID_SIZE
 
 BUFFER_SIZE = 4 * 1024 * 1024
 RECORDS_AT_ONCE = 1 << 15
@@ -29,9 +29,6 @@ LARGEST_RECORD = 1 << 30
 MOST_UNKNOWN_STATES = 64
 """Where a serializer that is not known hides how many states there are."""
 
-
-Bytes = npt.NDArray[np.uint8]
-Longs = npt.NDArray[np.int64]
 
 _WRONG = (
     "",

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
+from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.compiled import Long, compiled
-
-Bytes = npt.NDArray[np.uint8]
-Longs = npt.NDArray[np.int64]
 
 _TIME_SIZE = 8
 _VALUE_LENGTH_SIZE = 4

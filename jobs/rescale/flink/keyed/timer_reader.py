@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.advice import CANONICAL
 from rescale.flink.binary import decode_modified_utf8
 from rescale.flink.java_hash import walk_row
 from rescale.flink.keyed.header import KeyedHeader
@@ -62,8 +63,7 @@ class TimerReader:
                 f"key group {block.key_group} has timers of a service that others of its stream do not have",
                 offset=block.offset,
                 found=str(unknown),
-                advice="rescale the snapshot that this one was made of, or take a canonical savepoint "
-                "(flink savepoint --type canonical)",
+                advice=f"rescale the snapshot that this one was made of, or {CANONICAL}",
             ) from None
         expected = service.serializers
         if block.take(len(expected)) != expected:

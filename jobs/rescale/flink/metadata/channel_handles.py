@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from rescale.errors import UnsupportedError
 from rescale.flink.binary import ByteReader, ByteWriter
+from rescale.flink.metadata.checkpoint_metadata import FIRST_VERSION_WITH_MERGED_CHANNELS
 from rescale.flink.metadata.handles import ChannelHandle, MergedChannelHandle, SingleChannelHandle
-from rescale.flink.metadata.model import FIRST_VERSION_WITH_MERGED_CHANNELS
-from rescale.flink.metadata.streams import read_stream, write_stream
+from rescale.flink.metadata.stream_handles import read_stream, write_stream
 
 INPUT_TYPES = (1, 3)
 """The type bytes of a single and of a merged handle, `ChannelStateHandleSerializerV2`."""

@@ -19,7 +19,7 @@ from rescale.flink.metadata.handles import (
     LocalFile,
     StateChange,
 )
-from rescale.flink.metadata.streams import (
+from rescale.flink.metadata.stream_handles import (
     check_nesting,
     read_key_group_offsets,
     read_key_group_range,

@@ -12,7 +12,7 @@ from rescale.flink.metadata.handles import (
     OperatorStateOffsets,
     SegmentStream,
 )
-from rescale.flink.metadata.streams import read_path, read_stream, unknown_tag, write_stream
+from rescale.flink.metadata.stream_handles import read_path, read_stream, unknown_tag, write_stream
 
 
 def read_operator(reader: ByteReader) -> OperatorHandle | None:

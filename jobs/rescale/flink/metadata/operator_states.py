@@ -11,17 +11,17 @@ from rescale.errors import RescaleError, UnsupportedError
 from rescale.flink.binary import ByteReader, ByteWriter
 from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.flink.metadata.channel_handles import INPUT_TYPES, OUTPUT_TYPES, read_channels, write_channels
-from rescale.flink.metadata.handles import InlineStream, OperatorHandle
-from rescale.flink.metadata.keyed_handles import read_keyed, write_keyed
-from rescale.flink.metadata.model import (
+from rescale.flink.metadata.checkpoint_metadata import (
     FIRST_VERSION_WITH_COORDINATORS,
     FIRST_VERSION_WITH_NAMES,
     OperatorState,
     Subtask,
     SubtaskState,
 )
+from rescale.flink.metadata.handles import InlineStream, OperatorHandle
+from rescale.flink.metadata.keyed_handles import read_keyed, write_keyed
 from rescale.flink.metadata.operator_handles import read_operator, write_operator
-from rescale.flink.metadata.streams import read_optional_stream, write_stream
+from rescale.flink.metadata.stream_handles import read_optional_stream, write_stream
 
 _FULLY_FINISHED = -1
 _V2_CHAIN_LENGTH = 1

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from rescale.errors import UnsupportedError
 from rescale.flink.binary import ByteReader
-from rescale.flink.metadata.handles import KeyedHandle, OperatorHandle
-from rescale.flink.metadata.keyed_handles import read_keyed
-from rescale.flink.metadata.model import (
+from rescale.flink.metadata.checkpoint_metadata import (
     FIRST_VERSION_WITH_PROPERTIES,
     MAGIC,
     MASTER_STATE_MAGIC,
@@ -19,6 +17,8 @@ from rescale.flink.metadata.model import (
     MasterState,
     Metadata,
 )
+from rescale.flink.metadata.handles import KeyedHandle, OperatorHandle
+from rescale.flink.metadata.keyed_handles import read_keyed
 from rescale.flink.metadata.operator_handles import read_operator
 from rescale.flink.metadata.operator_states import read_operator_states
 from rescale.flink.metadata.properties import read_properties

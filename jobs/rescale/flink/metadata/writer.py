@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from rescale.errors import UnsupportedError
 from rescale.flink.binary import ByteWriter
-from rescale.flink.metadata.handles import KeyedHandle, OperatorHandle
-from rescale.flink.metadata.keyed_handles import write_keyed
-from rescale.flink.metadata.model import (
+from rescale.flink.metadata.checkpoint_metadata import (
     FIRST_VERSION_WITH_PROPERTIES,
     MAGIC,
     MASTER_STATE_MAGIC,
@@ -18,6 +16,8 @@ from rescale.flink.metadata.model import (
     MasterState,
     Metadata,
 )
+from rescale.flink.metadata.handles import KeyedHandle, OperatorHandle
+from rescale.flink.metadata.keyed_handles import write_keyed
 from rescale.flink.metadata.operator_handles import write_operator
 from rescale.flink.metadata.operator_states import write_operator_states
 

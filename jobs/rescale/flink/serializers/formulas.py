@@ -19,7 +19,16 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from rescale.flink.serializers.steps import Fixed, FixedHash, Flagged, Product, Step, WeightedSum, changed, parts
+from rescale.flink.serializers.type_tree import (
+    Fixed,
+    FixedHash,
+    Flagged,
+    Product,
+    TypeTree,
+    WeightedSum,
+    changed,
+    parts,
+)
 
 KNOWN = "java"
 """The name of no formula: that of hashes which Java's and Flink's own classes define."""
@@ -109,9 +118,9 @@ def parse_formula(text: str) -> Formula | None:
     return Formula(match[1], tuple(tuple(" ".join(name.split()) for name in names) for names in lists))
 
 
-def own_classes(step: Step) -> tuple[OwnClass, ...]:
+def own_classes(tree: TypeTree) -> tuple[OwnClass, ...]:
     """The POJOs in a key, outer ones first."""
-    known = changed(step, _told(lambda pojo: replace(pojo, formula=WeightedSum(0, (0,) * len(pojo.names), 0))))
+    known = changed(tree, _told(lambda pojo: replace(pojo, formula=WeightedSum(0, (0,) * len(pojo.names), 0))))
     classes = {}
     for part in parts(known):
         if isinstance(part, Flagged):
@@ -121,21 +130,21 @@ def own_classes(step: Step) -> tuple[OwnClass, ...]:
     return tuple(classes.values())
 
 
-def apply_formula(step: Step, classes: tuple[OwnClass, ...], formula: Formula) -> Step:
-    """The step with its POJOs, which are `classes`, hashed by the formula, and case classes as the compiler does."""
+def apply_formula(tree: TypeTree, classes: tuple[OwnClass, ...], formula: Formula) -> TypeTree:
+    """The tree with its POJOs, which are `classes`, hashed by the formula, and case classes as the compiler does."""
     fold = fold_of(formula.fold)
     fields = dict(zip((own.name for own in classes), formula.fields, strict=True))
-    return changed(step, _told(lambda pojo: pojo if fold is None else _folded(pojo, fold, fields[pojo.class_name])))
+    return changed(tree, _told(lambda pojo: pojo if fold is None else _folded(pojo, fold, fields[pojo.class_name])))
 
 
-def _told(tell: Callable[[Flagged], Flagged]) -> Callable[[Step], Step]:
-    def change(step: Step) -> Step:
-        match step:
+def _told(tell: Callable[[Flagged], Flagged]) -> Callable[[TypeTree], TypeTree]:
+    def change(tree: TypeTree) -> TypeTree:
+        match tree:
             case Flagged():
-                return tell(step)
+                return tell(tree)
             case Product():
-                return replace(step, default_hash=True)
-        return step
+                return replace(tree, default_hash=True)
+        return tree
 
     return change
 

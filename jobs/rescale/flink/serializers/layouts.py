@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rescale.flink.serializers.body import Body
+from rescale.flink.serializers.snapshot_body import Body
 
 COMPOSITE_MAGIC = 911108
 _FIRST_VERSION_WITH_OUTER_VERSION = 3

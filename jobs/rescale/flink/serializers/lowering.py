@@ -1,14 +1,14 @@
-"""From the tree of steps to the instructions of the machine; brings numba with it."""
+"""From the type tree to the instructions of the machine; brings numba with it."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
+from rescale.flink.arrays import Longs
 from rescale.flink.serializers import machine
-from rescale.flink.serializers.steps import (
+from rescale.flink.serializers.type_tree import (
     Blob,
     Deep,
     Fixed,
@@ -19,8 +19,8 @@ from rescale.flink.serializers.steps import (
     Product,
     Repeat,
     Sequence,
-    Step,
     Text,
+    TypeTree,
     Union,
     WeightedSum,
 )
@@ -30,10 +30,10 @@ _PRODUCT_SEED = 0xCAFEBABE
 
 
 @lru_cache(maxsize=64)
-def lower(step: Step) -> tuple[npt.NDArray[np.int64], int]:
+def lower(tree: TypeTree) -> tuple[Longs, int]:
     """The instructions (n × 3), and how many frames are open at most."""
     lowering = _Lowering()
-    lowering.step(step)
+    lowering.add(tree)
     lowering.emit(machine.STOP)
     return np.array(lowering.code, dtype=np.int64), lowering.depth
 
@@ -54,8 +54,8 @@ class _Lowering:
         self.code.append(instruction)
         return instruction
 
-    def step(self, step: Step) -> None:
-        match step:
+    def add(self, tree: TypeTree) -> None:
+        match tree:
             case Fixed(size, rule):
                 self.emit(machine.FIXED, size, rule)
             case Text(has_null):
@@ -76,69 +76,69 @@ class _Lowering:
                 self._union(left, right)
             case Nullable(inner, padding):
                 nullable = self.emit(machine.NULLABLE, padding)
-                self.step(inner)
+                self.add(inner)
                 nullable[2] = self.here
             case Flagged(fields=fields, formula=formula):
                 self._flagged(fields, formula or WeightedSum(0, (0,) * len(fields), 0))
             case Deep(inner):
-                self.step(inner)
+                self.add(inner)
                 self.emit(machine.DEEP)
 
-    def _sequence(self, fields: tuple[Step, ...]) -> None:
+    def _sequence(self, fields: tuple[TypeTree, ...]) -> None:
         self._enter()
         self.emit(machine.PUSH)
         for field in fields:
-            self.step(field)
+            self.add(field)
             self.emit(machine.FOLD)
         self._leave(machine.POP)
 
-    def _product(self, fields: tuple[Step, ...]) -> None:
+    def _product(self, fields: tuple[TypeTree, ...]) -> None:
         self._enter()
         self.emit(machine.PUSH, _PRODUCT_SEED)
         for field in fields:
-            self.step(field)
+            self.add(field)
             self.emit(machine.MIX)
         self._leave(machine.END_PRODUCT, len(fields))
 
-    def _flagged(self, fields: tuple[Step, ...], formula: WeightedSum) -> None:
+    def _flagged(self, fields: tuple[TypeTree, ...], formula: WeightedSum) -> None:
         flags = self.emit(machine.FLAGS)
         self._enter()
         self.emit(machine.PUSH, formula.constant)
         for field, weight in zip(fields, formula.weights, strict=True):
-            self.step(Nullable(field))
+            self.add(Nullable(field))
             if weight:
                 self.emit(machine.WEIGH, weight, formula.null)
         self._leave(machine.POP)
         flags[1] = self.here
 
-    def _masked(self, fields: tuple[Step, ...], has_kind: bool) -> None:
+    def _masked(self, fields: tuple[TypeTree, ...], has_kind: bool) -> None:
         first = 2 if has_kind else 0
         self._enter()
         self.emit(machine.MASK, first + len(fields))
         for bit, field in enumerate(fields, first):
             mark = self.emit(machine.FIELD, bit)
-            self.step(field)
+            self.add(field)
             self.emit(machine.FOLD)
             mark[2] = self.here
         self._leave(machine.END_ROW, has_kind)
 
-    def _repeat(self, items: tuple[Step, ...]) -> None:
+    def _repeat(self, items: tuple[TypeTree, ...]) -> None:
         self._enter()
         repeat = self.emit(machine.REPEAT)
         first = self.here
         for item in items:
-            self.step(item)
+            self.add(item)
         self.emit(machine.FOLD)
         self.emit(machine.AGAIN, first)
         repeat[1] = self.here
         self._leave(machine.POP)
 
-    def _union(self, left: Step, right: Step) -> None:
+    def _union(self, left: TypeTree, right: TypeTree) -> None:
         union = self.emit(machine.UNION)
-        self.step(left)
+        self.add(left)
         jump = self.emit(machine.JUMP)
         union[1] = self.here
-        self.step(right)
+        self.add(right)
         jump[1] = self.here
 
     def _enter(self) -> None:

@@ -11,8 +11,8 @@ Java keeps. What the compiled code refers to stands in this one file, because nu
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from rescale.flink.arrays import Bytes, Codes, Longs
 from rescale.flink.compiled import Long, compiled
 
 STOP, FIXED, TEXT, NUMBER, BLOB = range(5)
@@ -40,9 +40,6 @@ _SHORTCUTS = 4
 
 _BINARY_ROW_SEED = 42
 _WORD = 0xFFFFFFFF
-
-Bytes = npt.NDArray[np.uint8]
-Longs = npt.NDArray[np.int64]
 
 
 @compiled
@@ -239,7 +236,7 @@ def walk(
     starts: Longs,
     limits: Longs,
     ends: Longs,
-    codes: npt.NDArray[np.int32],
+    codes: Codes,
     wrong: Bytes,
 ) -> None:
     """Runs `code` (n × 3) from each of `starts`, never beyond its limit; fills the last three.
@@ -374,7 +371,7 @@ def walk_row(code: Longs, depth: int, data: Bytes, start: int, places: Longs) ->
 
 
 @compiled
-def scramble(codes: npt.NDArray[np.int32], max_parallelism: int, groups: npt.NDArray[np.int32]) -> None:
+def scramble(codes: Codes, max_parallelism: int, groups: Codes) -> None:
     """`KeyGroupRangeAssignment.computeKeyGroupForKeyHash` of each."""
     for i in range(len(codes)):
         mixed = _finished(_mixed(np.int64(0), np.int64(codes[i]) & _WORD), 4)

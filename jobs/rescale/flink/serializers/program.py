@@ -14,7 +14,7 @@ from rescale.flink.binary import ByteReader
 from rescale.flink.serializers.layouts import COMPOSITE_MAGIC
 from rescale.flink.serializers.reading import type_name
 from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot
-from rescale.flink.serializers.steps import (
+from rescale.flink.serializers.type_tree import (
     Blob,
     BlobHash,
     Deep,
@@ -27,8 +27,8 @@ from rescale.flink.serializers.steps import (
     Product,
     Repeat,
     Sequence,
-    Step,
     Text,
+    TypeTree,
     Union,
 )
 
@@ -50,7 +50,7 @@ class Program:
     """What a serializer writes. `name` is the type's, as people call it."""
 
     name: str
-    step: Step
+    tree: TypeTree
 
     @property
     def fixed_length(self) -> int | None:
@@ -58,19 +58,19 @@ class Program:
 
         A composite key is ambiguous, and holds lengths for that, when this is None for both key and namespace.
         """
-        return self.step.length
+        return self.tree.length
 
     @property
     def hashable(self) -> bool:
-        return self.step.hashable
+        return self.tree.hashable
 
 
 def compile_program(snapshot: SerializerSnapshot) -> Program:
     """Raises `UnsupportedError` if there is a class in the snapshot whose values cannot be measured."""
-    return Program(type_name(snapshot), _step(snapshot))
+    return Program(type_name(snapshot), _tree(snapshot))
 
 
-def _step(snapshot: SerializerSnapshot) -> Step:
+def _tree(snapshot: SerializerSnapshot) -> TypeTree:
     if not snapshot.values(UNKNOWN):
         if snapshot.class_name in _SIMPLE:
             return _SIMPLE[snapshot.class_name]
@@ -82,64 +82,64 @@ def _step(snapshot: SerializerSnapshot) -> Step:
     )
 
 
-def _steps(snapshot: SerializerSnapshot) -> tuple[Step, ...]:
-    return tuple(map(_step, snapshot.nested))
+def _trees(snapshot: SerializerSnapshot) -> tuple[TypeTree, ...]:
+    return tuple(map(_tree, snapshot.nested))
 
 
-def _tuple(snapshot: SerializerSnapshot) -> Step:
-    return Sequence(_steps(snapshot))
+def _tuple(snapshot: SerializerSnapshot) -> TypeTree:
+    return Sequence(_trees(snapshot))
 
 
-def _case_class(snapshot: SerializerSnapshot) -> Step:
-    return Product(tuple(map(_scala, _steps(snapshot))))
+def _case_class(snapshot: SerializerSnapshot) -> TypeTree:
+    return Product(tuple(map(_scala, _trees(snapshot))))
 
 
-def _scala(step: Step) -> Step:
-    """The step where Scala's `##` hashes its value: equal numbers alike, of whatever class."""
-    match step:
+def _scala(tree: TypeTree) -> TypeTree:
+    """The tree where Scala's `##` hashes its value: equal numbers alike, of whatever class."""
+    match tree:
         case Fixed(size, FixedHash.LONG):
             return Fixed(size, FixedHash.SCALA_LONG)
         case Fixed(size, FixedHash.FLOAT | FixedHash.DOUBLE):
             return Fixed(size)
         case Nullable(inner, padding):
             return Nullable(_scala(inner), padding)
-    return step
+    return tree
 
 
-def _list(snapshot: SerializerSnapshot) -> Step:
-    return Repeat(_steps(snapshot))
+def _list(snapshot: SerializerSnapshot) -> TypeTree:
+    return Repeat(_trees(snapshot))
 
 
-def _map(snapshot: SerializerSnapshot) -> Step:
-    key, value = _steps(snapshot)
+def _map(snapshot: SerializerSnapshot) -> TypeTree:
+    key, value = _trees(snapshot)
     return Repeat((key, Nullable(value)), folds=False)
 
 
-def _either(snapshot: SerializerSnapshot) -> Step:
-    left, right = _steps(snapshot)
+def _either(snapshot: SerializerSnapshot) -> TypeTree:
+    left, right = _trees(snapshot)
     return Union(left, right)
 
 
-def _nullable(snapshot: SerializerSnapshot) -> Step:
-    (inner,) = _steps(snapshot)
+def _nullable(snapshot: SerializerSnapshot) -> TypeTree:
+    (inner,) = _trees(snapshot)
     (padding,) = snapshot.values("padding")
     return Nullable(inner, int(padding))
 
 
-def _row(snapshot: SerializerSnapshot) -> Step:
-    return Masked(tuple(map(_deep, _steps(snapshot))), _has_kind(snapshot))
+def _row(snapshot: SerializerSnapshot) -> TypeTree:
+    return Masked(tuple(map(_deep, _trees(snapshot))), _has_kind(snapshot))
 
 
-def _deep(step: Step) -> Step:
-    """The step where `RowUtils` hashes its value."""
-    match step:
+def _deep(tree: TypeTree) -> TypeTree:
+    """The tree where `RowUtils` hashes its value."""
+    match tree:
         case Repeat((element,), folds=True):
             return Repeat((_deep(element),))
         case Nullable(inner, padding):
             return Nullable(_deep(inner), padding)
         case Blob(BlobHash.UNKNOWN):
             return Deep(Blob(BlobHash.ARRAY))
-    return Deep(step)
+    return Deep(tree)
 
 
 def _has_kind(snapshot: SerializerSnapshot) -> bool:
@@ -153,7 +153,7 @@ def _has_kind(snapshot: SerializerSnapshot) -> bool:
     return version == _ROW_VERSION_WITH_KIND
 
 
-def _pojo(snapshot: SerializerSnapshot) -> Step:
+def _pojo(snapshot: SerializerSnapshot) -> TypeTree:
     names, registered = snapshot.values("field"), snapshot.values("registered subclass")
     if len(snapshot.nested) < len(names) + len(registered):
         raise UnsupportedError(
@@ -161,11 +161,11 @@ def _pojo(snapshot: SerializerSnapshot) -> Step:
             advice=DIVISORS_ADVICE,
         )
     (class_name,) = snapshot.values("class")
-    fields = tuple(map(_step, snapshot.nested[: len(names)]))
+    fields = tuple(map(_tree, snapshot.nested[: len(names)]))
     return Flagged(class_name, names, tuple(map(_by_content, fields)))
 
 
-def _by_content(field: Step) -> Step:
+def _by_content(field: TypeTree) -> TypeTree:
     """An array in an object: a `hashCode` that takes it in and is good for a key calls `Arrays.hashCode`."""
     return Blob(BlobHash.ARRAY) if field == Blob(BlobHash.UNKNOWN) else field
 
@@ -174,7 +174,7 @@ def _base(kind: str) -> str:
     return f"{_BASE}{kind}Serializer${kind}SerializerSnapshot"
 
 
-_SIMPLE: dict[str, Step] = {
+_SIMPLE: dict[str, TypeTree] = {
     **{
         _base(kind): Fixed(size, rule)
         for kind, size, rule in (
@@ -218,7 +218,7 @@ _SIMPLE: dict[str, Step] = {
     _TABLE_WINDOW + "GlobalWindow$Serializer$GlobalWindowSerializerSnapshot": Fixed(1),
 }
 
-_COMPOSITE: dict[str, Callable[[SerializerSnapshot], Step]] = {
+_COMPOSITE: dict[str, Callable[[SerializerSnapshot], TypeTree]] = {
     _BASE + "ListSerializerSnapshot": _list,
     _STATE + "ArrayListSerializerSnapshot": _list,
     _BASE + "MapSerializerSnapshot": _map,

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 
 from rescale.flink.binary import ByteReader, ByteWriter
-from rescale.flink.serializers.body import Body
-from rescale.flink.serializers.registry import ROWS, short_class_name
+from rescale.flink.serializers.registry import KNOWN_TYPES, short_class_name
 from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot, UnknownSerializer
+from rescale.flink.serializers.snapshot_body import Body
 
 PROXY_VERSION = 2
 """`TypeSerializerSnapshotSerializationUtil.TypeSerializerSnapshotSerializationProxy`."""
@@ -33,7 +33,7 @@ def read_snapshot(reader: ByteReader, depth: int = 0) -> SerializerSnapshot:
         raise reader.error("not a serializer snapshot", at=at, expected="the name of a class", found=repr(class_name))
     if depth > MAX_DEPTH:
         raise reader.error("serializers nested too deep", at=at, expected=f"at most {MAX_DEPTH} levels")
-    row = ROWS.get(class_name)
+    row = KNOWN_TYPES.get(class_name)
     if row is None or version not in row.versions:
         raise UnknownSerializer(class_name, version, reader.path, at)
     body = Body(reader, version, lambda inner: read_snapshot(inner, depth + 1))
@@ -67,7 +67,7 @@ def type_name(snapshot: SerializerSnapshot) -> str:
     if snapshot.values(UNKNOWN):
         return short_class_name(snapshot.class_name)
     attributes = {name: short_class_name(value) for name, value in reversed(snapshot.attributes)}
-    name = ROWS[snapshot.class_name].name.format_map(attributes)
+    name = KNOWN_TYPES[snapshot.class_name].name.format_map(attributes)
     shown = () if name.startswith("POJO") else snapshot.nested
     if name == "TTL":
         shown = snapshot.nested[1:]

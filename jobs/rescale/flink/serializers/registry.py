@@ -35,7 +35,7 @@ _CEP = "org.apache.flink.cep.nfa."
 _SHARED_BUFFER = _CEP + "sharedbuffer."
 
 
-class Row(NamedTuple):
+class Known(NamedTuple):
     """`name` is what people call the type; `{class}` stands for the attribute, nested types follow in brackets.
 
     `versions` are the versions of the snapshot that the layout knows.
@@ -119,7 +119,7 @@ _COMPOSITE = {
 _COMPOSITE_WITH_OUTER_BODY = {
     _BASE + "GenericArraySerializerSnapshot": ("Array", outer_fields("class:utf")),
     _JAVA + "TupleSerializerSnapshot": ("{class}", outer_fields("class:utf")),
-    _JAVA + "RowSerializer$RowSerializerSnapshot": ("Row", outer_fields("supportsRowKind:flag", since=4)),
+    _JAVA + "RowSerializer$RowSerializerSnapshot": ("Known", outer_fields("supportsRowKind:flag", since=4)),
     _JAVA + "NullableSerializer$NullableSerializerSnapshot": ("Nullable", outer_fields("padding:i32")),
     **{
         f"{_SINK}{legacy}TwoPhaseCommitSinkFunction$StateSerializerSnapshot": (
@@ -143,41 +143,43 @@ _COMPOSITE_WITH_OUTER_BODY = {
 }
 
 _OTHERS = {
-    _BASE + "EnumSerializer$EnumSerializerSnapshot": Row(constants, "Enum {class}", (3,)),
-    _JAVA + "ValueSerializer$ValueSerializerSnapshot": Row(fields("class:utf"), "Value {class}", (2,)),
-    _JAVA + "CopyableValueSerializer$CopyableValueSerializerSnapshot": Row(fields("class:utf"), "Value {class}", (2,)),
-    _JAVA + "PojoSerializerSnapshot": Row(pojo, "POJO {class}", (2,)),
-    _JAVA + "kryo.KryoSerializerSnapshot": Row(kryo, "Kryo {class}", (2,)),
-    _STATE + "ttl.TtlAwareSerializerSnapshot": Row(fields("isTtlEnabled:flag", "inner:snapshot"), "TTL aware", (1,)),
-    _TABLE + "RowDataSerializer$RowDataSerializerSnapshot": Row(row_data, "RowData", (3,)),
-    _TABLE + "BinaryRowDataSerializer$BinaryRowDataSerializerSnapshot": Row(
+    _BASE + "EnumSerializer$EnumSerializerSnapshot": Known(constants, "Enum {class}", (3,)),
+    _JAVA + "ValueSerializer$ValueSerializerSnapshot": Known(fields("class:utf"), "Value {class}", (2,)),
+    _JAVA + "CopyableValueSerializer$CopyableValueSerializerSnapshot": Known(
+        fields("class:utf"), "Value {class}", (2,)
+    ),
+    _JAVA + "PojoSerializerSnapshot": Known(pojo, "POJO {class}", (2,)),
+    _JAVA + "kryo.KryoSerializerSnapshot": Known(kryo, "Kryo {class}", (2,)),
+    _STATE + "ttl.TtlAwareSerializerSnapshot": Known(fields("isTtlEnabled:flag", "inner:snapshot"), "TTL aware", (1,)),
+    _TABLE + "RowDataSerializer$RowDataSerializerSnapshot": Known(row_data, "RowData", (3,)),
+    _TABLE + "BinaryRowDataSerializer$BinaryRowDataSerializerSnapshot": Known(
         fields("numFields:i32"), "BinaryRowData", (3,)
     ),
-    _TABLE + "DecimalDataSerializer$DecimalSerializerSnapshot": Row(
+    _TABLE + "DecimalDataSerializer$DecimalSerializerSnapshot": Known(
         fields("precision:i32", "scale:i32"), "DecimalData({precision}, {scale})", (3,)
     ),
-    _TABLE + "TimestampDataSerializer$TimestampDataSerializerSnapshot": Row(
+    _TABLE + "TimestampDataSerializer$TimestampDataSerializerSnapshot": Known(
         fields("precision:i32"), "TimestampData({precision})", (1,)
     ),
-    _TABLE + "ArrayDataSerializer$ArrayDataSerializerSnapshot": Row(
+    _TABLE + "ArrayDataSerializer$ArrayDataSerializerSnapshot": Known(
         fields("type:java", "serializer:java"), "ArrayData", (3,)
     ),
-    _TABLE + "MapDataSerializer$MapDataSerializerSnapshot": Row(
+    _TABLE + "MapDataSerializer$MapDataSerializerSnapshot": Known(
         fields("key type:java", "type:java", "key serializer:java", "serializer:java"), "MapData", (3,)
     ),
-    _TABLE + "SortedMapSerializerSnapshot": Row(sorted_map, "SortedMap", (3,)),
-    _MULTISET + "RowDataKeySerializerSnapshot": Row(
+    _TABLE + "SortedMapSerializerSnapshot": Known(sorted_map, "SortedMap", (3,)),
+    _MULTISET + "RowDataKeySerializerSnapshot": Known(
         fields("equaliser:blob", "hashFunction:blob", "inner:snapshot"), "RowDataKey", (0,)
     ),
-    _SCALA + "ScalaEnumSerializerSnapshot": Row(scala_constants, "Enum {class}", (2,)),
-    "org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot": Row(avro, "Avro {class}", (2, 3)),
+    _SCALA + "ScalaEnumSerializerSnapshot": Known(scala_constants, "Enum {class}", (2,)),
+    "org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot": Known(avro, "Avro {class}", (2, 3)),
 }
 
-ROWS: dict[str, Row] = {
-    **{class_name: Row(simple, name, _SIMPLE_VERSIONS) for class_name, name in _SIMPLE.items()},
-    **{class_name: Row(composite(), name, _COMPOSITE_VERSIONS) for class_name, name in _COMPOSITE.items()},
+KNOWN_TYPES: dict[str, Known] = {
+    **{class_name: Known(simple, name, _SIMPLE_VERSIONS) for class_name, name in _SIMPLE.items()},
+    **{class_name: Known(composite(), name, _COMPOSITE_VERSIONS) for class_name, name in _COMPOSITE.items()},
     **{
-        class_name: Row(composite(outer), name, _COMPOSITE_VERSIONS)
+        class_name: Known(composite(outer), name, _COMPOSITE_VERSIONS)
         for class_name, (name, outer) in _COMPOSITE_WITH_OUTER_BODY.items()
     },
     **_OTHERS,

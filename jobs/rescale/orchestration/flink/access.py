@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import ssl
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -10,27 +12,31 @@ from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from rescale.errors import RequestError
+from rescale.orchestration.access import no_connection
 from rescale.orchestration.flink.rest import Flink
 
 _KINDS = ("http", "generic")
+
+_OPTIONS = {
+    *("headers", "verify", "cert", "proxies", "proxy"),
+    *("stream", "timeout", "allow_redirects", "max_redirects", "trust_env", "check_response"),
+}
+"""Fields of an extra that are no headers; the second line is about requests that we do not make as `requests` does."""
 
 
 def open_flink(flink: str) -> Flink:
     """The cluster at an address (`http://jobmanager:8081`), or that of an Airflow connection, by its id.
 
     A connection of type http or generic: host (with `https://` before it, or `https` as the schema, for TLS), port;
-    login and password, or a password alone for a bearer token.
+    login and password, or a password alone for a bearer token. Of the extra, as Airflow's `HttpHook` has it: further
+    `headers`, `verify`, `cert` and `proxies`.
     """
     if "://" in flink:
         return Flink(_address(flink))
     try:
         connection = Connection.get(flink)
     except AirflowNotFoundException:
-        raise RequestError(
-            f"there is no connection {flink!r}",
-            expected="the address of Flink's REST API (http://host:port), or the id of an Airflow connection",
-            advice="create it in Airflow (Admin, Connections)",
-        ) from None
+        raise no_connection(flink, "give the address of Flink's REST API (http://host:port)") from None
     if connection.conn_type not in _KINDS or not connection.host:
         raise RequestError(
             f"the connection {flink!r} does not say where Flink's REST API is",
@@ -38,7 +44,8 @@ def open_flink(flink: str) -> Flink:
             found=connection.conn_type,
         )
     host = connection.host if "://" in connection.host else f"{connection.schema or 'http'}://{connection.host}"
-    return Flink(_address(f"{host}:{connection.port}" if connection.port else host), _headers(connection))
+    address = _address(f"{host}:{connection.port}" if connection.port else host)
+    return Flink(address, _headers(connection), **_transport(flink, connection.extra_dejson))
 
 
 def open_kubernetes(connection_id: str | None) -> Any:
@@ -49,10 +56,7 @@ def open_kubernetes(connection_id: str | None) -> Any:
     try:
         return KubernetesHook(conn_id=connection_id).custom_object_client
     except AirflowNotFoundException:
-        raise RequestError(
-            f"there is no connection {connection_id!r}",
-            advice="create it in Airflow (Admin, Connections), or leave the field empty to use the worker's own access",
-        ) from None
+        raise no_connection(connection_id or "", "leave the field empty to use the worker's own access") from None
     except ConfigException as error:
         raise RequestError("there is no access to Kubernetes", found=error) from None
 
@@ -71,9 +75,38 @@ def _address(text: str) -> str:
 
 
 def _headers(connection: Connection) -> dict[str, str]:
+    extra = connection.extra_dejson
+    # HttpHook takes for a header what is none of its own options.
+    more = {name: str(value) for name, value in extra.items() if name not in _OPTIONS}
+    headers = {**more, **extra.get("headers", {})}
     if not connection.password:
-        return {}
+        return headers
     if not connection.login:
-        return {"Authorization": f"Bearer {connection.password}"}
+        return {**headers, "Authorization": f"Bearer {connection.password}"}
     both = base64.b64encode(f"{connection.login}:{connection.password}".encode()).decode()
-    return {"Authorization": f"Basic {both}"}
+    return {**headers, "Authorization": f"Basic {both}"}
+
+
+def _transport(connection_id: str, extra: Mapping[str, Any]) -> dict[str, Any]:
+    """How to connect; `RequestError` for certificates that cannot be read."""
+    verify, cert, proxies = extra.get("verify", True), extra.get("cert"), extra.get("proxies") or {}
+    transport: dict[str, Any] = {}
+    try:
+        if isinstance(verify, str) or cert:
+            context = ssl.create_default_context(cafile=verify if isinstance(verify, str) else None)
+            if verify is False:
+                context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            if cert:
+                context.load_cert_chain(*([cert] if isinstance(cert, str) else cert))
+            transport["verify"] = context
+        elif verify is False:
+            transport["verify"] = False
+    except (OSError, TypeError) as error:
+        raise RequestError(
+            f"the certificates of the connection {connection_id!r} cannot be read",
+            expected="verify: true, false or a file of authorities; cert: a file, or those of certificate and key",
+            found=error,
+        ) from None
+    if proxy := proxies.get("https") or proxies.get("http"):
+        transport["proxy"] = proxy
+    return transport

@@ -46,12 +46,13 @@ class Savepoint(NamedTuple):
 class Flink:
     """A cluster's REST API. A context manager.
 
-    `address` may hold a path, for a proxy; `headers` are sent with every request.
+    `address` may hold a path, for a proxy; `headers` are sent with every request; `transport` are httpx's own words for
+    certificates and proxies (`verify`, `proxy`).
     """
 
-    def __init__(self, address: str, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, address: str, headers: Mapping[str, str] | None = None, **transport: Any) -> None:
         self.address = address
-        self._http = httpx.Client(base_url=address, headers=headers, timeout=_TIMEOUT_SECONDS)
+        self._http = httpx.Client(base_url=address, headers=headers, timeout=_TIMEOUT_SECONDS, **transport)
 
     def __enter__(self) -> Self:
         return self

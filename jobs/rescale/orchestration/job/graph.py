@@ -1,8 +1,7 @@
 """The way of a running job, as Airflow draws it: around the one that every rescale takes.
 
 The look at the job is a *setup*, and going back its *teardown*: it comes after everything else, whatever failed, was
-rejected or cancelled (Airflow lets the teardowns of a run go on that is marked as failed). The last task is a teardown
-too, and the one that says how the run has ended.
+rejected or cancelled (Airflow lets the teardowns of a run go on that is marked as failed).
 """
 
 from __future__ import annotations
@@ -12,15 +11,16 @@ from typing import Any
 from airflow.sdk import TaskGroup, chain
 
 from rescale.orchestration.flink.operators import HandOverJob, TakeSavepoint
-from rescale.orchestration.graph import rescale_graph
-from rescale.orchestration.job.tasks import GO_BACK, HAND_OVER, TAKE, GoBackIfNeeded, end, look
+from rescale.orchestration.graph import Way, rescale_graph
+from rescale.orchestration.job.tasks import GO_BACK, HAND_OVER, LOOK, TAKE, GoBackIfNeeded, job_end_task, look
+from rescale.orchestration.settings import settings
 
 _RETRIES_TO_GO_BACK = 14
 """Most of an hour: until then no job runs."""
 
 
-def job_graph(known: Any = None, target: str | None = None, closes: str | None = None) -> Any:
-    """From the look at the job to the job that runs from the result; returns the task that has handed it over.
+def job_graph(known: Any = None, target: str | None = None, closes: str | None = None) -> Way:
+    """From the look at the job to the job that runs from the result, or again; `published` of it has handed it over.
 
     `known` comes from a task that found out the target, which the template `target` stands for; `closes` as in
     `rescale_graph`.
@@ -34,14 +34,14 @@ def job_graph(known: Any = None, target: str | None = None, closes: str | None =
             before=looked["before"],
         )
     source = f"{{{{ ti.xcom_pull(task_ids='{TAKE}')['savepoint'] }}}}"
-    first, published = rescale_graph({"source": source, **({"target": target} if target else {})}, closes)
+    way = rescale_graph({"source": source, **({"target": target} if target else {})}, closes)
     with TaskGroup("start", prefix_group_id=False, group_display_name="Hand over"):
         handed_over = HandOverJob(
             task_id=HAND_OVER,
             task_display_name="Hand over",
             doc_md="Starts the job from the result, or shows the command that does.",
             hand_over=looked["hand_over"],
-            start=published["starting"],
+            start=way.published["starting"],
             before=looked["before"],
             parallelism=looked["parallelism"],
         )
@@ -52,10 +52,14 @@ def job_graph(known: Any = None, target: str | None = None, closes: str | None =
             before=looked["before"],
             taken=taken.output,
             retries=_RETRIES_TO_GO_BACK,
+            on_success_callback=[one.made() for one in settings().notify.back] or None,
         )
-        ended = end(looked["before"])
-    chain(taken, first)
-    chain(published, handed_over, gone_back, ended)
+    chain(taken, way.first)
+    chain(way.published, handed_over, gone_back)
     gone_back.as_teardown(setups=looked.operator)
-    ended.operator.as_teardown(setups=looked.operator, on_failure_fail_dagrun=True)
-    return handed_over
+    return Way(looked, handed_over, [*way.last, gone_back])
+
+
+def running_job_graph() -> None:
+    """The rescale of a running job, which the form names."""
+    chain(job_graph().last, job_end_task([LOOK]))

@@ -1,29 +1,30 @@
-"""The tasks of a running job's rescale that are no other rescale's: the look before, and the word at the end."""
+"""The tasks of a running job's rescale that are no other rescale's: the look before, and a word at the end."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 from airflow.sdk import Context
 
-from rescale.errors import RequestError, RescaleError
-from rescale.orchestration.approval import APPROVED
+from rescale.errors import RequestError
+from rescale.orchestration.ending import end_task
 from rescale.orchestration.flink.access import open_flink
 from rescale.orchestration.flink.operators import GoBack
 from rescale.orchestration.flink.questions import Answer
 from rescale.orchestration.flink.rest import Taking
 from rescale.orchestration.flink.stopping import look_at_job
-from rescale.orchestration.form import refuse_unknown_fields, request_of
+from rescale.orchestration.form import refuse_silent_copy, refuse_unknown_fields, request_of
 from rescale.orchestration.job.form import hand_over_of, taking_of
 from rescale.orchestration.job.shape import check_shape, has_shape
 from rescale.orchestration.rescale_task import Summary, rescale_task, skip_task
+from rescale.orchestration.tasks import ANNOUNCE, PLAN
 from rescale.planning.request import Request
 from rescale.storage.locations import join, normalise
 from rescale.storage.store import open_store
 
-LOOK, TAKE, APPROVE, HAND_OVER, GO_BACK = "look_at_job", "take_savepoint", "approve", "hand_over", "go_back"
+LOOK, TAKE, HAND_OVER, GO_BACK = "look_at_job", "take_savepoint", "hand_over", "go_back"
 
 
 class GoBackIfNeeded(GoBack):
@@ -40,6 +41,7 @@ class GoBackIfNeeded(GoBack):
 def _look(known: Mapping[str, Any] | None, params: Any = None, dag: Any = None) -> Summary:
     """Does the job run, and is all there that it takes to start it again? Nothing is stopped before."""
     refuse_unknown_fields(params, dag.params)
+    refuse_silent_copy(params)
     savepoints = normalise(params["savepoints"])
     request = request_of(params, {"source": join(savepoints, "savepoint"), **(known or {})})
     hand_over = hand_over_of(params)
@@ -49,9 +51,9 @@ def _look(known: Mapping[str, Any] | None, params: Any = None, dag: Any = None) 
         job = flink.job(before.job_id)
     if job is not None:
         check_shape(job, request)
+    if job is not None and has_shape(job, request):
+        skip_task(f"nothing to do: the job {job.name!r} ({job.job_id}) has the shape already that is asked for")
     if taking is not Taking.RUN_ON:
-        if job is not None and has_shape(job, request):
-            skip_task(f"nothing to do: the job {job.name!r} ({job.job_id}) has the shape already that is asked for")
         _check_places(request)
     return {
         "before": msgspec.to_builtins(before),
@@ -72,23 +74,25 @@ def _check_places(request: Request) -> None:
         )
 
 
-def _end(before: Mapping[str, Any], params: Any = None, ti: Any = None) -> Summary:  # noqa: ARG001
-    """Did it go through? If not, the run is red, whatever runs now."""
-    handed_over, back = ti.xcom_pull(task_ids=HAND_OVER), ti.xcom_pull(task_ids=GO_BACK)
-    if handed_over is not None:
-        return dict(handed_over)
-    stopped = before["taking"] != Taking.RUN_ON
-    if not stopped and ti.xcom_pull(task_ids=APPROVE, key=APPROVED) is False:
-        skip_task("the plan was rejected; the job was not to be stopped")
-    if back is not None or not stopped:
-        now = "it runs on" if not stopped or back.get("went_back") is False else f"it runs again: {back}"
-        advice = "the log of the task that failed, or of the plan's approval, says why"
-    else:
-        now, advice = "it may not run: going back failed", f"look at the task {GO_BACK}, and clear it"
-    raise RescaleError(
-        f"the job {before['name']!r} was not rescaled; {now}", found=ti.xcom_pull(task_ids=TAKE), advice=advice
-    )
+def job_end_task(may_have_nothing_to_do: Sequence[str], then: Sequence[str] = ()) -> Any:
+    """As `end_task`, for a run that takes a job's savepoint: did it go through, and what runs now?"""
+    return end_task([*may_have_nothing_to_do, PLAN], then=[HAND_OVER, ANNOUNCE, *then], remark=_what_runs)
+
+
+def _what_runs(ti: Any) -> str:
+    """What became of the job of a run that did not go through."""
+    looked = ti.xcom_pull(task_ids=LOOK)
+    if looked is None:
+        return "the job was not touched"
+    before, back = looked["before"], ti.xcom_pull(task_ids=GO_BACK)
+    name = f"the job {before['name']!r}"
+    if before["taking"] == Taking.RUN_ON or (back is not None and back.get("went_back") is False):
+        return f"{name} runs on"
+    if ti.xcom_pull(task_ids=HAND_OVER) is not None:
+        return f"{name} was handed over"
+    if back is not None:
+        return f"{name} runs again: {back}"
+    return f"{name} may not run, for going back failed: look at the task {GO_BACK}, and clear it"
 
 
 look = rescale_task(_look, LOOK, "Look at the job", multiple_outputs=True)
-end = rescale_task(_end, "end", "Did it go through?")

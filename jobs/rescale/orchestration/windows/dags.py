@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from airflow.sdk import DAG, chain
 
+from rescale.orchestration.ending import end_task
 from rescale.orchestration.graph import rescale_graph
 from rescale.orchestration.job.graph import job_graph
-from rescale.orchestration.windows.tasks import OPEN, close_window, open_window, window_asset
+from rescale.orchestration.job.tasks import LOOK, job_end_task
+from rescale.orchestration.settings import dag_arguments
+from rescale.orchestration.tasks import ANNOUNCE, PLAN
+from rescale.orchestration.windows.tasks import CLOSE, OPEN, close_window, open_window, window_asset
 from rescale.orchestration.windows.window import Window
 
 
@@ -19,17 +23,37 @@ def window_dag(window: Window) -> DAG:
         description=f"{window.schedule} ({window.timezone}), until {window.closes:%H:%M}",
         schedule=window.timetable,
         catchup=False,
-        max_active_runs=1,
-        params=window.form(),
-        tags=["rescale", "flink", "window"],
+        doc_md=_doc(window),
+        **dag_arguments(window.form(), ["window"], one_run=True),
     ) as dag:
         opened = open_window(window, asset)
         if window.of_a_job:
-            done = job_graph(opened, target=_of_opened("target"), closes=_of_opened("closes"))
+            way = job_graph(opened, target=_of_opened("target"), closes=_of_opened("closes"))
+            ended = job_end_task([OPEN, LOOK], [CLOSE])
         else:
-            _, done = rescale_graph(opened, closes=_of_opened("closes"))
-        chain(done, close_window(opened, asset))
+            way = rescale_graph(opened, closes=_of_opened("closes"))
+            ended = end_task([OPEN, PLAN], then=[ANNOUNCE, CLOSE])
+        closed = close_window(opened, asset)
+        chain(way.published, closed)
+        chain([*way.last, closed], ended)
     return dag
+
+
+def _doc(window: Window) -> str:
+    what = f"the job `{window.values['job']}`" if window.of_a_job else f"savepoints below `{window.values['source']}`"
+    values = "\n".join(f"| `{name}` | `{value}` |" for name, value in window.values.items())
+    logs = f"`{OPEN}` or `{LOOK}`" if window.of_a_job else f"`{OPEN}`"
+    return f"""### Window {window.name}
+
+Rescales {what} by the clock: `{window.schedule}` ({window.timezone}); a run that begins after {window.closes:%H:%M} is
+skipped, and so is one that finds nothing to do. The log of {logs} says why.
+What was rescaled last lies in the state of the asset `{window.dag_id}`, which gets an event with every run that went
+through; a run is green only if its result is published, or nothing was to be done.
+
+| field | value |
+|---|---|
+{values}
+"""
 
 
 def _of_opened(key: str) -> str:

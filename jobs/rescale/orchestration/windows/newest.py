@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import NamedTuple
 
 from rescale.errors import RequestError
-from rescale.planning.places import claim_place
 from rescale.snapshot.discovery import METADATA
 from rescale.storage.locations import name, parent
 from rescale.storage.store import open_store
+from rescale.target.places import claim_place
 
 _AT_ONCE = 16
 

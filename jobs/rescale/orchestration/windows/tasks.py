@@ -15,14 +15,17 @@ from zoneinfo import ZoneInfo
 from airflow.sdk import Asset
 
 from rescale.orchestration.rescale_task import Summary, rescale_task, skip_task
+from rescale.orchestration.tasks import PLAN, asset_extra, events_of
+from rescale.orchestration.windows.closing import closing
 from rescale.orchestration.windows.newest import newest_savepoint
-from rescale.orchestration.windows.opening import closing
-from rescale.orchestration.windows.window import Window, target_of
+from rescale.orchestration.windows.targets import target_of
+from rescale.orchestration.windows.window import Window
 from rescale.storage.locations import normalise
+from rescale.target.documents import load_plan
 
 log = logging.getLogger(__name__)
 
-OPEN = "open_window"
+OPEN, CLOSE = "open_window", "close_window"
 
 _LAST = "last"
 
@@ -39,8 +42,28 @@ def open_window(window: Window, asset: Asset) -> Any:
 
 
 def close_window(opened: Any, asset: Asset) -> Any:
-    """The task that writes down what was rescaled."""
-    return rescale_task(_close, "close_window", "Remember what was rescaled", outlets=[asset])(opened)
+    """The task that writes down what was rescaled, and gives the window's asset the event that the other one gets."""
+
+    def close(
+        opened: Mapping[str, str],
+        params: Any = None,  # noqa: ARG001
+        ti: Any = None,
+        asset_state_store: Any = None,
+        inlet_events: Any = None,
+        outlet_events: Any = None,
+    ) -> Summary:
+        """Writes down what was rescaled: the next run looks for something newer."""
+        done = {name: value for name, value in opened.items() if name != "closes"}
+        if "written" in opened:
+            asset_state_store.set(_LAST, done)
+        extra = asset_extra(load_plan(ti.xcom_pull(task_ids=PLAN)["plan"]))
+        if extra in events_of(inlet_events, asset):
+            skip_task("the asset has the event of this result already")
+        outlet_events[asset].extra = extra
+        return done
+
+    title = "Remember what was rescaled"
+    return rescale_task(close, CLOSE, title, inlets=[asset], outlets=[asset])(opened)
 
 
 def _open(
@@ -69,14 +92,6 @@ def _open(
         skip_task(f"nothing new: {last['source']} was rescaled already, and nothing below {params['source']} is newer")
     log.info("the newest savepoint is %s, written at %s", found.uri, found.written)
     return {**known, "source": found.uri, "written": found.written.isoformat()}
-
-
-def _close(opened: Mapping[str, str], params: Any = None, asset_state_store: Any = None) -> Summary:  # noqa: ARG001
-    """Writes down what was rescaled: the next run looks for something newer."""
-    done = {name: value for name, value in opened.items() if name != "closes"}
-    if "written" in opened:
-        asset_state_store.set(_LAST, done)
-    return done
 
 
 def _shown(instant: datetime) -> str:

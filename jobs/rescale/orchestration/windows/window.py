@@ -7,22 +7,25 @@ which savepoints lie; `target` tells by placeholders where the result of a run g
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, time
-from string import Formatter
+from datetime import time
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from airflow.sdk import CronTriggerTimetable
+from airflow.sdk import CronTriggerTimetable, Param
 from airflow.sdk.exceptions import ParamValidationError
 
 from rescale.errors import RequestError
-from rescale.orchestration.form import Form, rescale_form
+from rescale.orchestration.form import Form, refuse_silent_copy, rescale_form
 from rescale.orchestration.job.form import job_form
+from rescale.orchestration.settings import settings, with_defaults
+from rescale.orchestration.windows.targets import Fault, pattern_fault, targets_fault
+
+RESERVED = ("savepoint", "job", "plan", "discard")
+"""Names that would make the DAG of a window one that there is already."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-_PLACEHOLDERS = ("window", "date", "time")
 _OWN = ("schedule", "timezone", "closes")
 
 
@@ -55,94 +58,108 @@ class Window:
 
     def form(self) -> Form:
         """The form with this window's values in it, for whoever triggers a run by hand."""
-        form = _form_of(self.values)
+        form = with_defaults(_form_of(self.values), settings().form)
         for name, value in self.values.items():
             form[name].value = value
         if not self.of_a_job:
             form["source"].schema["description_md"] = "The directory below which savepoints lie: the newest is taken."
         form["target"].schema["description_md"] = (
             "Where the result goes; `{window}`, `{date}` and `{time}` stand for the name of the window and for when it "
-            "opened."
+            "opened, in a format of your own with `{date:%Y%m%d}`."
         )
         return form
 
 
-def target_of(pattern: str, window: str, opened: datetime) -> str:
-    """The target of the run for which the window opened at this local time."""
-    return pattern.format(window=window, date=f"{opened:%Y-%m-%d}", time=f"{opened:%H%M}")
-
-
-def make_window(name: Any, entry: Any) -> Window:
-    """The window of an entry of the file; `RequestError` names the field that is wrong, and says why."""
+def read_entry(name: Any, entry: Any) -> tuple[Window | None, list[RequestError]]:
+    """The window of an entry of the file; or none, and for each field that is wrong a sentence that says why."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise _wrong(name, "its name", "letters, digits, '_', '.' and '-'", name)
+        return None, [_wrong(name, "its name", "letters, digits, '_', '.' and '-'", name)]
+    if name.casefold() in RESERVED:
+        return None, [_wrong(name, "its name", f"another one than {', '.join(RESERVED)}, which are DAGs already", name)]
     if not isinstance(entry, dict):
-        raise _wrong(name, "the entry", "fields and their values", entry)
-    form = _form_of(entry)
-    known = (*_OWN, *form)
-    for field in entry:
-        if field not in known:
-            raise _wrong(name, field, f"a field that there is: {', '.join(known)}", field)
-    required = ("flink", "job", "savepoints") if "job" in entry else ("source",)
-    for field in (*_OWN, *required, "target"):
-        if field not in entry:
-            raise _wrong(name, field, "a value", "none")
-    for field, check in _CHECKS.items():
-        check(name, entry[field])
-    for field, param in form.items():
-        if field in entry:
-            try:
-                param.resolve(entry[field])
-            except ParamValidationError as error:
-                raise _wrong(name, field, None, str(error).splitlines()[0]) from None
+        return None, [_wrong(name, "the entry", "fields and their values", entry)]
+    if wrong := list(_faults(name, entry)):
+        return None, wrong
     values = {field: value for field, value in entry.items() if field not in _OWN}
     closes = time.fromisoformat(entry["closes"])
-    return Window(name, entry["schedule"], entry["timezone"], closes, values)
+    return Window(name, entry["schedule"], entry["timezone"], closes, values), []
+
+
+def _faults(name: str, entry: Mapping[str, Any]) -> Iterator[RequestError]:
+    form = _form_of(entry)
+    known = (*_OWN, *form)
+    required = ("flink", "job", "savepoints") if "job" in entry else ("source",)
+    wrong: dict[Any, RequestError] = {}
+    for field in (*_OWN, *required, "target"):
+        if field not in entry:
+            wrong[field] = _wrong(name, field, "a value", "none")
+    for field, value in entry.items():
+        if field not in known:
+            wrong[field] = _wrong(name, field, f"a field that there is: {', '.join(known)}", field)
+        elif field in _CHECKS and (fault := _CHECKS[field](value)) is not None:
+            wrong[field] = _wrong(name, field, *fault)
+        elif field in form and (sentence := _form_fault(form[field], value)) is not None:
+            wrong[field] = _wrong(name, field, None, sentence)
+    if not wrong and (sentence := _copy_fault(form, entry)) is not None:
+        wrong["shape"] = _wrong(name, "its shape", "a shape, or same_shape for a copy", sentence)
+    yield from wrong.values()
+    if not wrong and (fault := targets_fault(name, entry["target"], entry["schedule"])):
+        yield _wrong(name, "target", *fault)
+
+
+def _form_fault(param: Param, value: Any) -> str | None:
+    """What the form says to a value that it does not take."""
+    try:
+        param.resolve(value)
+    except ParamValidationError as error:
+        return str(error).splitlines()[0]
+    return None
+
+
+def _copy_fault(form: Form, entry: Mapping[str, Any]) -> str | None:
+    """What the first task would say to an entry that asks for nothing, or for two things at once."""
+    try:
+        refuse_silent_copy({**{field: param.value for field, param in form.items()}, **entry})
+    except RequestError as error:
+        return error.what
+    return None
 
 
 def _form_of(entry: Mapping[str, Any]) -> Form:
     return job_form() if "job" in entry else rescale_form()
 
 
-def _check_zone(window: str, value: Any) -> None:
+def _zone_fault(value: Any) -> Fault:
     try:
         ZoneInfo(value)
     except (KeyError, ValueError, OSError, TypeError, AttributeError):  # for what is no name of a zone at all
-        raise _wrong(window, "timezone", "a time zone such as 'Europe/Berlin' or 'UTC'", value) from None
+        return "a time zone such as 'Europe/Berlin' or 'UTC'", value
+    return None
 
 
-def _check_schedule(window: str, value: Any) -> None:
+def _schedule_fault(value: Any) -> Fault:
     expected = "a cron expression in quotes, such as '0 6 * * MON-FRI'"
     if not isinstance(value, str):
-        raise _wrong(window, "schedule", expected, value)
+        return expected, value
     try:
         CronTriggerTimetable(value, timezone="UTC").validate()
     except Exception as error:  # croniter's own kinds, and Airflow's
-        raise _wrong(window, "schedule", expected, f"{value!r}: {error}") from None
+        return expected, f"{value!r}: {error}"
+    return None
 
 
-def _check_closes(window: str, value: Any) -> None:
+def _closes_fault(value: Any) -> Fault:
     # Without quotes, YAML makes a number of 18:30.
     if not isinstance(value, str) or not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d", value):
-        raise _wrong(window, "closes", "a time of the day in quotes, such as '08:30'", value)
+        return "a time of the day in quotes, such as '08:30'", value
+    return None
 
 
-def _check_target(window: str, value: Any) -> None:
-    expected = "a place that tells runs apart, such as 's3://bucket/rescaled/{window}-{date}'; with {time} if the "
-    expected += "window opens more than once a day"
-    try:
-        found = {name for _, name, spec, conversion in Formatter().parse(value) if name is not None}
-    except (ValueError, TypeError):
-        raise _wrong(window, "target", expected, value) from None
-    if "date" not in found or not found.issubset(_PLACEHOLDERS):
-        raise _wrong(window, "target", expected, value)
-
-
-_CHECKS: dict[str, Callable[[str, Any], None]] = {
-    "schedule": _check_schedule,
-    "timezone": _check_zone,
-    "closes": _check_closes,
-    "target": _check_target,
+_CHECKS: dict[str, Callable[[Any], Fault]] = {
+    "schedule": _schedule_fault,
+    "timezone": _zone_fault,
+    "closes": _closes_fault,
+    "target": pattern_fault,
 }
 
 

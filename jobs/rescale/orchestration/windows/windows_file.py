@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from rescale.errors import RequestError
-from rescale.orchestration.windows.window import Window, make_window
+from rescale.orchestration.windows.window import Window, read_entry
 
 VARIABLE = "RESCALE_WINDOWS"
 """Variable with the path of the file, where it does not lie beside the DAGs as `windows.yaml`."""
@@ -41,12 +41,12 @@ def read_windows(path: Path) -> WindowsFile:
     if not isinstance(entries, dict):
         wrong = RequestError("the file of windows holds none", path=str(path), expected="names, each with its fields")
         return WindowsFile((), (wrong,))
-    windows, refused = [], []
+    windows: list[Window] = []
+    refused: list[RequestError] = []
     for name, entry in entries.items():
-        try:
-            windows.append(make_window(name, entry))
-        except RequestError as error:
-            refused.append(error.located(path=str(path)))
+        window, faults = read_entry(name, entry)
+        windows += [window] if window is not None else []
+        refused += [fault.located(path=str(path)) for fault in faults]
     return WindowsFile(tuple(windows), tuple(refused))
 
 

@@ -1,4 +1,4 @@
-"""The mirror of `blocks`, `entries` and `footer`: what a small SST file is put together from, uncompressed."""
+"""The mirror of `table_blocks`, `table_entries` and `footer`: what a small uncompressed SST file is made of."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from rescale.rocksdb.edit_writer import EditWriter
 from rescale.rocksdb.log_framing import masked_crc32c
-from rescale.rocksdb.sst.blocks import BlockHandle, ChecksumType
 from rescale.rocksdb.sst.footer import FOOTER_SIZE, MAGIC
+from rescale.rocksdb.sst.table_blocks import BlockHandle, ChecksumType
 
 _UNCOMPRESSED = b"\0"
 _VERSION = 5

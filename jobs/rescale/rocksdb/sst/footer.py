@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rescale.errors import SnapshotError, UnsupportedError
-from rescale.rocksdb.advice import CANONICAL
+from rescale.flink.advice import CANONICAL
 from rescale.rocksdb.edit_reader import EditReader
-from rescale.rocksdb.sst.blocks import TRAILER_SIZE, BlockHandle, ChecksumType, read_handle
+from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, BlockHandle, ChecksumType, read_handle
 
 FOOTER_SIZE = 53
 MAGIC = 0x88E241B785F4CFF7

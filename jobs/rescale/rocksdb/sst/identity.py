@@ -12,10 +12,10 @@ from pathlib import Path
 
 from rescale.errors import SnapshotError
 from rescale.rocksdb.log_framing import masked_crc32c
-from rescale.rocksdb.sst.blocks import TRAILER_SIZE
-from rescale.rocksdb.sst.entries import value_places
-from rescale.rocksdb.sst.properties import PREFIX
-from rescale.rocksdb.sst.table import Table
+from rescale.rocksdb.sst.table import SstTable
+from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE
+from rescale.rocksdb.sst.table_entries import value_places
+from rescale.rocksdb.sst.table_properties import PREFIX
 
 HOST = "rescale"
 """In place of the machine's name (`db_host_id`)."""
@@ -33,7 +33,7 @@ def settle_identity(path: Path, name: str, created: int) -> None:
             file.seek(start)
             return file.read(size)
 
-        handle = Table(read, path.stat().st_size, str(path)).properties_handle
+        handle = SstTable(read, path.stat().st_size, str(path)).properties_handle
         block = bytearray(read(handle.offset, handle.size + TRAILER_SIZE))
         if block[handle.size]:
             raise SnapshotError("the properties of an SST file are compressed", path=str(path))

@@ -7,12 +7,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 from rescale.errors import SnapshotError, UnsupportedError
-from rescale.rocksdb.advice import CANONICAL
+from rescale.flink.advice import CANONICAL
 from rescale.rocksdb.edit_reader import EditReader
-from rescale.rocksdb.sst.blocks import TRAILER_SIZE, BlockHandle, ChecksumType, read_handle, unpacked
-from rescale.rocksdb.sst.entries import IndexEntry, Row, entries, index_entries, rows
 from rescale.rocksdb.sst.footer import FOOTER_SIZE, check_handle, read_footer
-from rescale.rocksdb.sst.properties import RANGE_DELETIONS, TableProperties, read_properties
+from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, BlockHandle, ChecksumType, read_handle, unpacked
+from rescale.rocksdb.sst.table_entries import IndexEntry, TableRow, entries, index_entries, rows
+from rescale.rocksdb.sst.table_properties import RANGE_DELETIONS, TableProperties, read_properties
 
 TAIL_SIZE = 4096
 """Bytes that are read first: all but the index of a usual file, and all of a small one."""
@@ -31,7 +31,7 @@ class DeletedRange(NamedTuple):
     sequence: int
 
 
-class Table:
+class SstTable:
     """An SST file of `size` bytes, which lies in `path` from `start` on. Only its end is read at first.
 
     Everything here raises `SnapshotError` for a damaged file, and `UnsupportedError` for one that is not read.
@@ -84,7 +84,7 @@ class Table:
         for partition in top:
             yield from self._index_block(partition.block)
 
-    def rows(self, block: BlockHandle) -> Iterator[Row]:
+    def rows(self, block: BlockHandle) -> Iterator[TableRow]:
         """What a data block says, by key and then the newest first; without ranges that were deleted."""
         return rows(self._block(block), self._path, self._place(block))
 

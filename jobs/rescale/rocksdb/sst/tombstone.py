@@ -11,7 +11,7 @@ from __future__ import annotations
 from rescale.rocksdb.edit_reader import InternalKey
 from rescale.rocksdb.edit_writer import internal_key, varint
 from rescale.rocksdb.sst.block_writer import BlockFile, write_entries, write_handle
-from rescale.rocksdb.sst.properties import PREFIX, RANGE_DELETIONS
+from rescale.rocksdb.sst.table_properties import PREFIX, RANGE_DELETIONS
 from rescale.rocksdb.version_edit import BYTEWISE, RANGE_DELETION
 
 

@@ -5,24 +5,22 @@ What was overwritten or deleted is as good as anything else: its key lies in the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 
 from rescale.errors import UnsupportedError
 from rescale.flink.keyed.composite_key import key_leads
 from rescale.flink.keyed.records import prefix_size
-from rescale.rocksdb.sst.blocks import TRAILER_SIZE
 from rescale.rocksdb.sst.table import TAIL_SIZE
+from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE
 from rescale.snapshot.databases.table_sizes import open_table
 from rescale.snapshot.model import LiveTable, Operator
-from rescale.storage.store import Pin
+from rescale.snapshot.snapshot_files import SnapshotFiles
 
 _TABLES, _BLOCKS = 64, 8
 
 
-def database_keys(
-    operator: Operator, files: Sequence[tuple[str, Pin]], room: int, most: int
-) -> Iterator[tuple[int, bytes]]:
+def database_keys(operator: Operator, files: SnapshotFiles, room: int, most: int) -> Iterator[tuple[int, bytes]]:
     """(key group, key), about `most` of them, from at most `room` bytes of SST files.
 
     A key comes with all that follows it. Files that only RocksDB reads are left out; `SnapshotError` for damaged ones.

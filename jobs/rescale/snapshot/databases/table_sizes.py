@@ -16,10 +16,10 @@ from typing import NamedTuple
 from rescale.errors import RescaleError, UnsupportedError
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.records import prefix_size
-from rescale.rocksdb.sst.table import Table
+from rescale.rocksdb.sst.table import SstTable
 from rescale.rocksdb.version_edit import LiveFile
 from rescale.snapshot.model import LiveTable, Operator, Snapshot
-from rescale.storage.store import Pin, open_store
+from rescale.snapshot.snapshot_files import SnapshotFiles
 
 MOST_INDEXES = 32
 LARGEST_INDEX = 512 * 1024
@@ -41,19 +41,21 @@ class Run(NamedTuple):
 def with_key_group_sizes(snapshot: Snapshot) -> Snapshot:
     """The snapshot with its databases measured; `SnapshotError` for a damaged index."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        operators = tuple(_measured(operator, snapshot.files, pool) for operator in snapshot.operators)
+        operators = tuple(_measured(operator, snapshot.contents, pool) for operator in snapshot.operators)
     return replace(snapshot, operators=operators)
 
 
-def open_table(table: LiveTable, files: Sequence[tuple[str, Pin]]) -> Table:
+def open_table(table: LiveTable, files: SnapshotFiles) -> SstTable:
     """`files` are those of the snapshot."""
-    number, start, length = table.extent
-    uri, pin = files[number]
-    store = open_store(uri)
-    return Table(lambda at, size: store.read(uri, start + at, size, pin), length, uri, start)
+    extent = table.extent
+
+    def read(at: int, size: int) -> bytes:
+        return files.read(extent.part(at, size), limit=size)  # a `SstTable` bounds what it asks for
+
+    return SstTable(read, extent.length, files.uri(extent), extent.start)
 
 
-def _measured(operator: Operator, files: Sequence[tuple[str, Pin]], pool: Executor) -> Operator:
+def _measured(operator: Operator, files: SnapshotFiles, pool: Executor) -> Operator:
     prefix = prefix_size(operator.entry.max_parallelism)
     tables = [table for database in operator.databases for table in database.tables]
     wide = [table for table in tables if len(_key_groups(table.file, prefix)) > 1]
@@ -81,7 +83,7 @@ def _add(sizes: Sizes, length: int, runs: Sequence[Run]) -> None:
             sizes[key_group] += length * size // (total * len(key_groups))
 
 
-def _blocks(table: LiveTable, files: Sequence[tuple[str, Pin]], prefix: int) -> list[Run]:
+def _blocks(table: LiveTable, files: SnapshotFiles, prefix: int) -> list[Run]:
     """The blocks of a file; none where the index is too large, or one that only RocksDB reads."""
     try:
         opened = open_table(table, files)

@@ -28,10 +28,9 @@ from rescale.flink.metadata.properties import stopped_the_job
 from rescale.flink.operator_state import has_compressed_elements
 from rescale.flink.redistribution import redistribute
 from rescale.flink.snappy import FramedDecompressor
-from rescale.planning.elements import layouts_of
+from rescale.snapshot.element_layouts import layouts_of
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import ElementState, ElementStream, Operator, Snapshot
-from rescale.storage.store import open_store
 
 STATE_LIMIT = 16 << 20
 """Largest state, in bytes, that is read."""
@@ -195,15 +194,11 @@ def _states(operator: Operator, name: str) -> Iterator[tuple[ElementStream, Elem
 
 
 def _contents(snapshot: Snapshot, stream: ElementStream, elements: Sequence[Extent]) -> list[bytes]:
-    """The bytes of elements, which Flink writes one after the other; `_UnreadError` where they do not lie so."""
-    uri, _ = snapshot.files[elements[0].file]
+    """The bytes of elements; `_UnreadError` if they are gone."""
+    uri = snapshot.contents.uri(elements[0])
     if uri in snapshot.missing:
         raise _UnreadError(f"{uri} is gone")
-    start, end = min(e.start for e in elements), max(e.start + e.length for e in elements)
-    if end - start > STATE_LIMIT:
-        raise _UnreadError(f"its elements lie apart in {uri}")
-    span = snapshot.data[start:end] if elements[0].file == 0 else open_store(uri).read(uri, start, end - start)
-    stored = [span[e.start - start : e.start - start + e.length] for e in elements]
+    stored = snapshot.contents.read_each(elements)
     if not has_compressed_elements(stream.header):
         return stored
     return [FramedDecompressor(identifier=False).feed(element) for element in stored]

@@ -1,0 +1,86 @@
+{{/*
+The pod in which a driver runs, of `root`, `args` (absent: who starts the pod gives them), `awaits` (whether it ends with
+a sentence when there is no Secret, instead of waiting for one) and `application` (whether Spark's operator starts it,
+which knows the container by its name).
+*/}}
+{{- define "rescale.driver.spec" -}}
+{{- $driver := .root.Values.driver -}}
+serviceAccountName: {{ include "rescale.account" (dict "root" .root "account" "driver") | quote }}
+restartPolicy: Never
+securityContext: {{- include "rescale.podSecurity" .root | nindent 2 }}
+{{- include "rescale.pullSecrets" .root }}
+{{- include "rescale.placement" $driver }}
+{{- if and .awaits .root.Values.s3.secret }}
+initContainers: {{- include "rescale.driver.secret" .root | nindent 2 }}
+{{- end }}
+containers:
+  - name: {{ ternary "spark-kubernetes-driver" "driver" (not (not .application)) }}
+    image: {{ include "rescale.image.spark" .root | quote }}
+    imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+    {{- with .args }}
+    args: {{- toYaml . | nindent 6 }}
+    {{- end }}
+    env:
+      - name: POD_NAME
+        valueFrom: {fieldRef: {fieldPath: metadata.name}}
+      - name: POD_IP
+        valueFrom: {fieldRef: {fieldPath: status.podIP}}
+      {{- if .application }}
+      - name: SPARK_APPLICATION_NAME
+        valueFrom: {fieldRef: {fieldPath: "metadata.labels['sparkoperator.k8s.io/app-name']"}}
+      - name: SPARK_SUBMISSION_ID
+        valueFrom: {fieldRef: {fieldPath: "metadata.labels['sparkoperator.k8s.io/submission-id']"}}
+      {{- else }}
+      - name: SPARK_CONF_DIR
+        value: /etc/rescale/spark
+      {{- end }}
+      {{- include "rescale.s3.env" .root | nindent 6 }}
+      {{- include "rescale.network.env" .root | nindent 6 }}
+      {{- include "rescale.more" $driver.env | nindent 6 }}
+    {{- with include "rescale.s3.envFrom" .root }}
+    envFrom: {{- . | nindent 6 }}
+    {{- end }}
+    resources:
+      requests: {{- include "rescale.scratch.requests" (dict "root" .root "requests" $driver.resources.requests) | nindent 8 }}
+      limits: {{- toYaml $driver.resources.limits | nindent 8 }}
+    securityContext: {{- include "rescale.containerSecurity" .root | nindent 6 }}
+    volumeMounts:
+      - {name: spark, mountPath: /etc/rescale/spark, readOnly: true}
+      - {name: spark-local-dir-1, mountPath: /tmp}
+      {{- include "rescale.ca.mount" .root | nindent 6 }}
+      {{- include "rescale.more" $driver.volumeMounts | nindent 6 }}
+volumes:
+  - name: spark
+    configMap: {name: {{ include "rescale.name" .root }}-spark}
+  {{- include "rescale.scratch" .root | nindent 2 }}
+  {{- include "rescale.ca.volume" .root | nindent 2 }}
+  {{- if and .awaits .root.Values.s3.secret }}
+  - name: s3
+    secret: {secretName: {{ .root.Values.s3.secret | quote }}, optional: true}
+  {{- end }}
+  {{- include "rescale.more" $driver.volumes | nindent 2 }}
+{{- end }}
+
+{{/* Waits a while for the Secret, which may come after the chart; a pod that refers to it would wait for ever. */}}
+{{- define "rescale.driver.secret" -}}
+- name: secret
+  image: {{ include "rescale.image.spark" . | quote }}
+  imagePullPolicy: {{ .Values.image.pullPolicy }}
+  command:
+    - sh
+    - -c
+    - |
+      for _ in $(seq 36); do
+        [ -z "$(ls /etc/rescale/s3)" ] || exit 0
+        sleep 5
+      done
+      echo "error: there is no Secret $1 in this namespace, or it is empty: create it, with AWS_ACCESS_KEY_ID and" \
+        "AWS_SECRET_ACCESS_KEY as its keys, and install the chart again" >&2
+      exit 2
+    - sh
+    - {{ .Values.s3.secret | quote }}
+  resources: {requests: {cpu: 10m, memory: 16Mi}, limits: {memory: 64Mi}}
+  securityContext: {{- include "rescale.containerSecurity" . | nindent 4 }}
+  volumeMounts:
+    - {name: s3, mountPath: /etc/rescale/s3, readOnly: true}
+{{- end }}

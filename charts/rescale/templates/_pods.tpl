@@ -1,0 +1,126 @@
+{{/* What pods have in common. */}}
+
+{{/* Labels and annotations of a pod: of `root`, `component` and `of`, the section of the values that may add some. */}}
+{{- define "rescale.pod.metadata" -}}
+{{- $ours := include "rescale.selector" .root | fromYaml }}
+{{- $_ := set $ours "app.kubernetes.io/component" .component }}
+labels: {{- merge $ours (.of.labels | default dict) | toYaml | nindent 2 }}
+{{- with .of.annotations }}
+annotations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- define "rescale.pullSecrets" -}}
+{{- with .Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . | quote }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The items of a list among the values, to follow those of the chart. */}}
+{{- define "rescale.more" -}}
+{{- with . }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* Where pods run and who has to make room for them, as a section of the values says. */}}
+{{- define "rescale.placement" -}}
+{{- range $name := list "priorityClassName" "nodeSelector" "tolerations" "affinity" "topologySpreadConstraints" }}
+{{- with get $ $name }}
+{{ $name }}: {{- if kindIs "string" . }} {{ quote . }}{{ else }}{{ toYaml . | nindent 2 }}{{ end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "rescale.podSecurity" -}}
+{{ toYaml .Values.security.pod }}
+{{- end }}
+
+{{- define "rescale.containerSecurity" -}}
+{{ toYaml .Values.security.container }}
+{{- end }}
+
+{{/* Access to S3, as environment of a container. */}}
+{{- define "rescale.s3.env" -}}
+{{- with .Values.s3.endpoint }}
+- name: AWS_ENDPOINT_URL
+  value: {{ . | quote }}
+{{- end }}
+{{- with .Values.s3.region }}
+- name: AWS_REGION
+  value: {{ . | quote }}
+{{- end }}
+{{- if .Values.caBundle.configMap }}
+- name: AWS_CA_BUNDLE
+  value: /etc/rescale/ca/bundle.crt
+{{- end }}
+{{- end }}
+
+{{- define "rescale.s3.envFrom" -}}
+{{- with .Values.s3.secret }}
+- secretRef: {name: {{ . | quote }}}
+{{- end }}
+{{- end }}
+
+{{/* The way out of the cluster, and whom to trust there. Whatever is within is reached without a proxy. */}}
+{{- define "rescale.network.env" -}}
+{{- if .Values.caBundle.configMap }}
+- name: SSL_CERT_FILE
+  value: /etc/rescale/ca/bundle.crt
+- name: REQUESTS_CA_BUNDLE
+  value: /etc/rescale/ca/bundle.crt
+{{- end }}
+{{- $proxy := .Values.proxy }}
+{{- if or $proxy.http $proxy.https }}
+{{- $except := concat (list "localhost" "127.0.0.1" "$(KUBERNETES_SERVICE_HOST)" ".svc" ".cluster.local") $proxy.except }}
+{{- $variables := dict "http_proxy" $proxy.http "https_proxy" $proxy.https "no_proxy" (join "," $except) }}
+{{- range $name, $value := $variables }}
+{{- if $value }}
+- name: {{ $name }}
+  value: {{ $value | quote }}
+- name: {{ upper $name }}
+  value: {{ $value | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "rescale.ca.volume" -}}
+{{- with .Values.caBundle.configMap }}
+- name: ca-bundle
+  configMap:
+    name: {{ . | quote }}
+    items: [{key: {{ $.Values.caBundle.key | quote }}, path: bundle.crt}]
+{{- end }}
+{{- end }}
+
+{{- define "rescale.ca.mount" -}}
+{{- if .Values.caBundle.configMap }}
+- {name: ca-bundle, mountPath: /etc/rescale/ca, readOnly: true}
+{{- end }}
+{{- end }}
+
+{{/* The volume for everything that a pod writes. Spark takes one of this name for its shuffle. */}}
+{{- define "rescale.scratch" -}}
+- name: spark-local-dir-1
+  {{- if .Values.scratch.storageClass }}
+  ephemeral:
+    volumeClaimTemplate:
+      spec:
+        accessModes: [ReadWriteOnce]
+        storageClassName: {{ .Values.scratch.storageClass | quote }}
+        resources: {requests: {storage: {{ .Values.scratch.size | quote }}}}
+  {{- else }}
+  emptyDir: {sizeLimit: {{ .Values.scratch.size | quote }}}
+  {{- end }}
+{{- end }}
+
+{{/* What a container asks of its node's disk, beside `requests`: as YAML of `root` and `requests`. */}}
+{{- define "rescale.scratch.requests" -}}
+{{- $disk := dict }}
+{{- if not .root.Values.scratch.storageClass }}{{ $disk = dict "ephemeral-storage" .root.Values.scratch.size }}{{ end }}
+{{- merge (deepCopy .requests) $disk | toYaml }}
+{{- end }}

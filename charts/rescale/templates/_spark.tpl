@@ -1,0 +1,48 @@
+{{/* A driver's configuration. It is a pod: executors reach it at its address and are its children, gone when it is. */}}
+{{- define "rescale.spark.conf" -}}
+spark.master k8s://https://kubernetes.default.svc
+spark.kubernetes.namespace {{ .Release.Namespace }}
+spark.kubernetes.driver.pod.name ${env:POD_NAME}
+spark.driver.host ${env:POD_IP}
+spark.driver.bindAddress ${env:POD_IP}
+spark.driver.port 7078
+spark.blockManager.port 7079
+spark.driver.memory {{ .Values.driver.memory }}
+spark.ui.enabled false
+spark.local.dir /tmp
+spark.executor.instances {{ .Values.executors.most }}
+spark.executor.cores {{ .Values.executors.cores }}
+spark.executor.memory {{ .Values.executors.memory }}
+{{- with .Values.executors.memoryOverhead }}
+spark.executor.memoryOverhead {{ . }}
+{{- end }}
+{{- with .Values.executors.cpuRequest }}
+spark.kubernetes.executor.request.cores {{ . }}
+{{- end }}
+spark.kubernetes.container.image {{ include "rescale.image.spark" . }}
+spark.kubernetes.container.image.pullPolicy {{ .Values.image.pullPolicy }}
+spark.kubernetes.authenticate.executor.serviceAccountName {{ include "rescale.account" (dict "root" . "account" "executor") }}
+spark.kubernetes.executor.podTemplateFile /etc/rescale/spark/executor.yaml
+spark.kubernetes.executor.podTemplateContainerName executor
+# What a driver in a pod of ours does not have, it need not have the right to remove.
+spark.kubernetes.executor.disableConfigMap true
+spark.kubernetes.driver.service.deleteOnTermination false
+spark.kubernetes.driver.ownPersistentVolumeClaim false
+{{- if .Values.spark.authenticate }}
+# Of a secret that each driver makes up, and hands its executors in their environment.
+spark.authenticate true
+{{- end }}
+{{- if .Values.spark.encrypt }}
+spark.network.crypto.enabled true
+spark.network.crypto.cipher AES/GCM/NoPadding
+{{- end }}
+{{- if .Values.run.sparkOperator }}
+# By these the operator knows its application's executors.
+spark.kubernetes.executor.label.sparkoperator.k8s.io/app-name ${env:SPARK_APPLICATION_NAME}
+spark.kubernetes.executor.label.sparkoperator.k8s.io/submission-id ${env:SPARK_SUBMISSION_ID}
+spark.kubernetes.executor.label.sparkoperator.k8s.io/launched-by-spark-operator true
+{{- end }}
+{{- range $name, $value := .Values.spark.conf }}
+{{ $name }} {{ $value }}
+{{- end }}
+{{- end }}

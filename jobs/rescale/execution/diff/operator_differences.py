@@ -1,0 +1,70 @@
+"""What differs between two operators apart from their records and elements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rescale.execution.diff.found import ONLY_IN, OTHER_TYPE, OTHER_VALUE, Amount, Difference, ListedShape, StateDiff
+from rescale.execution.diff.pairs import OperatorPair
+from rescale.execution.sources.byte_digests import digest
+from rescale.flink.serializers.reading import type_name
+from rescale.flink.state_meta_info import StateMetaInfo
+from rescale.report.units import counted
+from rescale.snapshot.model import Operator
+
+
+def shape_of(operator: Operator | None) -> ListedShape | None:
+    return ListedShape(operator.entry.parallelism, operator.entry.max_parallelism) if operator is not None else None
+
+
+def operator_differences(pair: OperatorPair) -> Iterator[Difference]:
+    a, b = pair.sides
+    if a is None or b is None:
+        (there,) = pair.listed
+        if there.bytes or there.entry.coordinator is not None:
+            size = f"{counted(there.bytes, 'byte')} of state"
+            yield Difference(ONLY_IN[a is None], {"operator": pair.label}, *((size, None) if a else (None, size)))
+        return
+    finished = _in_words(a), _in_words(b)
+    partly = a.partially_finished or b.partially_finished
+    if finished[0] != finished[1] and (partly or a.entry.fully_finished != b.entry.fully_finished):
+        yield Difference(OTHER_VALUE, {"operator": "has finished"}, *finished)
+    keys = [{type_name(header.key_serializer) for header in pair.headers(side)} for side in pair.sides]
+    if all(keys) and keys[0] != keys[1]:
+        yield Difference(OTHER_TYPE, {"operator": "key"}, *(", ".join(sorted(names)) for names in keys))
+
+
+def _in_words(operator: Operator) -> str:
+    finished = sorted(subtask.index for subtask in operator.entry.subtasks if subtask.finished)
+    if operator.entry.fully_finished:
+        return "finished"
+    return f"finished in subtasks {', '.join(map(str, finished))}" if finished else "running"
+
+
+def state_types(pair: OperatorPair, operator: Operator | None) -> dict[str, str]:
+    """By name the types of an operator's keyed states, as far as their headers are understood."""
+    return {info.name: _type(info) for header in pair.headers(operator) for info in header.states}
+
+
+def _type(info: StateMetaInfo) -> str:
+    names = (type_name(snapshot) for name, snapshot in info.serializers if name != "NAMESPACE_SERIALIZER")
+    return f"{info.state_type} {', '.join(names)}"
+
+
+def opaque_state(state: str, kind: str, a: bytes | None, b: bytes | None) -> StateDiff | None:
+    """Bytes that have no parts; None if neither snapshot has any."""
+    if a is None and b is None:
+        return None
+    differences: tuple[Difference, ...] = ()
+    if a != b:
+        what = OTHER_VALUE if a is not None and b is not None else ONLY_IN[a is None]
+        differences = (Difference(what, {}, _size(a), _size(b)),)
+    return StateDiff(state, kind, "bytes", _opaque(a), _opaque(b), differences, len(differences))
+
+
+def _opaque(data: bytes | None) -> Amount:
+    return Amount(len(data), digest([data])) if data is not None else Amount()
+
+
+def _size(data: bytes | None) -> str | None:
+    return counted(len(data), "byte") if data is not None else None

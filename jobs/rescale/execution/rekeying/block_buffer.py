@@ -1,0 +1,61 @@
+"""The blocks of one partition while they wait for their turn: in memory, and in a scratch file if they are too many."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from types import TracebackType
+from typing import IO
+
+import numpy as np
+
+from rescale.errors import StoreError
+from rescale.execution.spark.scratch import scratch_directory
+from rescale.flink.arrays import Bytes, Longs
+
+MEMORY = 128 * 1024 * 1024
+
+
+class BlockBuffer:
+    """Takes bytes and gives them back by their places; what does not fit into `MEMORY` bytes goes to a file."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._memory = np.empty(MEMORY, np.uint8)
+        self._scratch: IO[bytes] | None = None
+
+    def __enter__(self) -> BlockBuffer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._scratch is not None:
+            self._scratch.close()
+
+    def append(self, data: memoryview) -> int:
+        """The place where `data` lies from now on."""
+        place = self.size
+        try:
+            if self._scratch is None and place + len(data) > len(self._memory):
+                self._scratch = tempfile.TemporaryFile(dir=scratch_directory())  # noqa: SIM115
+                self._scratch.write(self._memory[:place].data)
+            if self._scratch is None:
+                self._memory[place : place + len(data)] = np.frombuffer(data, np.uint8)
+            else:
+                self._scratch.write(data)
+        except OSError as error:
+            raise StoreError(f"no room for blocks in the scratch directory: {error}") from None
+        self.size += len(data)
+        return place
+
+    def load(self, places: Longs, sizes: Longs) -> tuple[Bytes, Longs]:
+        """Bytes in memory, and where in them the blocks begin that lie at `places`."""
+        if self._scratch is None:
+            return self._memory, places
+        self._scratch.flush()
+        starts = np.cumsum(sizes) - sizes
+        loaded = memoryview(bytearray(int(sizes.sum())))
+        for place, start, size in zip(places.tolist(), starts.tolist(), sizes.tolist(), strict=True):
+            os.preadv(self._scratch.fileno(), [loaded[start : start + size]], place)
+        return np.frombuffer(loaded, np.uint8), starts

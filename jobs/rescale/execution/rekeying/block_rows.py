@@ -1,0 +1,111 @@
+"""Blocks on their way through the shuffle: rows of bytes, each with an index of the blocks in it.
+
+    Row:    operator:u32 unit:u32 batch:u32 number of blocks:u32  { slot:u32 size:u32 last:u32 }*  blocks
+
+A slot is a key group of the result and a state in it: key group × number of states + state id. `last` is where the last
+record of a block begins. Blocks of one slot go in the order of their units and batches, which is that of the source; so
+do the records in a block, unless it is made for a writer that wants them by their keys.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rescale.execution.writers.protocol import RecordOrder
+from rescale.flink.arrays import Longs
+from rescale.flink.keyed.records import Records, prefix_size
+
+_HEAD = struct.Struct("<4I")
+ROW_SIZE = 256 * 1024
+"""Rows that are larger hold a single block: too small and too large ones both cost Spark time."""
+
+INDEX = np.dtype([("slot", "<u4"), ("size", "<u4"), ("last", "<u4")])
+Index = npt.NDArray[np.void]
+
+
+class BlockSorter:
+    """Sorts the records of batches into blocks for one operator; its buffers are used again for the next batch."""
+
+    def __init__(self, max_parallelism: int, number_of_states: int, order: RecordOrder = RecordOrder.SOURCE) -> None:
+        self._order = order
+        self.slots = max_parallelism * number_of_states
+        self._states = number_of_states
+        self._prefix = prefix_size(max_parallelism)
+        self._places = np.empty(self.slots, np.int64)
+        self._lasts = np.empty(self.slots, np.int64)
+        self._out = np.empty(0, np.uint8)
+
+    def sort(self, records: Records, states: Longs, groups: Longs) -> tuple[Index, memoryview]:
+        """The index of the blocks in order of their slots, and their bytes, one behind the other."""
+        from rescale.execution.rekeying import sort_loop
+
+        size = int((records.ends - records.starts).sum()) + len(records) * (4 + self._prefix)
+        if size > len(self._out):
+            self._out = np.empty(size, np.uint8)
+        slots = groups * self._states + states
+        starts, limits, ends = records.starts, records.limits, records.ends
+        if self._order is RecordOrder.KEY:
+            by_key = self._by_key(records)
+            starts, limits, ends, groups, slots = (c[by_key] for c in (starts, limits, ends, groups, slots))
+        sort_loop.sort_records(
+            records.data,
+            starts,
+            limits,
+            ends,
+            groups,
+            slots,
+            self._prefix,
+            self._places,
+            self._lasts,
+            self._out,
+        )
+        sizes = np.diff(self._places, prepend=0)
+        filled = np.flatnonzero(sizes)
+        index = np.empty(len(filled), INDEX)
+        index["slot"], index["size"] = filled, sizes[filled]
+        index["last"] = self._lasts[filled] - (self._places[filled] - sizes[filled])
+        return index, self._out[:size].data
+
+    @staticmethod
+    def _by_key(records: Records) -> Longs:
+        from rescale.execution.rekeying import key_order_loop
+
+        order, spare = np.empty(len(records), np.int64), np.empty(len(records), np.int64)
+        key_order_loop.order_by_key(records.data, records.starts, records.limits, order, spare)
+        return order
+
+
+def write_rows(
+    operator: int, unit: int, batch: int, index: Index, blocks: memoryview, borders: Longs
+) -> Iterator[tuple[int, bytes]]:
+    """Rows of blocks that lie between the same two of `borders`, given as (number of the border before them, row)."""
+    ends = np.cumsum(index["size"], dtype=np.int64)
+    sections = np.searchsorted(borders, index["slot"].astype(np.int64), side="right") - 1
+    first = 0
+    while first < len(index):
+        begin = int(ends[first]) - int(index["size"][first])
+        behind = int(np.searchsorted(sections, sections[first], side="right"))
+        last = min(behind, max(first + 1, int(np.searchsorted(ends, begin + ROW_SIZE, side="right"))))
+        head = _HEAD.pack(operator, unit, batch, last - first)
+        yield int(sections[first]), b"".join((head, index[first:last].tobytes(), blocks[begin : int(ends[last - 1])]))
+        first = last
+
+
+class BlockRow(NamedTuple):
+    operator: int
+    unit: int
+    batch: int
+    blocks: Index
+    data: memoryview
+
+
+def read_row(data: bytes) -> BlockRow:
+    """The mirror of `write_rows`."""
+    operator, unit, batch, count = _HEAD.unpack_from(data)
+    index = np.frombuffer(data, INDEX, count, _HEAD.size)
+    return BlockRow(operator, unit, batch, index, memoryview(data)[_HEAD.size + index.nbytes :])

@@ -1,0 +1,121 @@
+"""The loops that bring records into the order of their keys; compiled, so their module is loaded late."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rescale.flink.arrays import Bytes, Longs
+from rescale.flink.compiled import Long, compiled, copy_bytes
+from rescale.flink.keyed.record_walk import number
+
+
+@compiled
+def _is_less(data: Bytes, start: Long, limit: Long, other_start: Long, other_limit: Long) -> bool:
+    """Whether the bytes up to `limit` come before the other ones."""
+    for i in range(min(limit - start, other_limit - other_start)):
+        one, other = data[np.uint64(start + i)], data[np.uint64(other_start + i)]
+        if one != other:
+            return bool(one < other)
+    return bool(limit - start < other_limit - other_start)
+
+
+@compiled
+def order_by_key(data: Bytes, starts: Longs, limits: Longs, order: Longs, spare: Longs) -> None:
+    """Puts the numbers of all records into `order`, by their keys; of equal ones the first comes first.
+
+    Key i is `data[starts[i]:limits[i]]`; `spare` is as long as `order` and is overwritten.
+    """
+    count = len(order)
+    for i in range(count):
+        order[i] = i
+    width = 1
+    while width < count:
+        for begin in range(0, count, 2 * width):
+            middle, end = min(begin + width, count), min(begin + 2 * width, count)
+            one, other = begin, middle
+            for i in range(begin, end):
+                takes_other = other < end and (
+                    one == middle
+                    or _is_less(
+                        data, starts[order[other]], limits[order[other]], starts[order[one]], limits[order[one]]
+                    )
+                )
+                if takes_other:
+                    spare[i] = order[other]
+                    other += 1
+                else:
+                    spare[i] = order[one]
+                    one += 1
+        order[:] = spare
+        width *= 2
+
+
+@compiled
+def count_records(data: Bytes, begin: Long, end: Long) -> int:
+    """Of the block that is `data[begin:end]`."""
+    count = 0
+    while begin < end:
+        begin += 4 + number(data, begin)
+        begin += 4 + number(data, begin)
+        count += 1
+    return count
+
+
+@compiled
+def find_records(data: Bytes, begin: Long, end: Long, at: int, starts: Longs, limits: Longs, ends: Longs) -> int:
+    """Finds the records of a block; puts where keys start and end, and values end, from element `at` on."""
+    while begin < end:
+        starts[at] = begin + 4
+        limits[at] = starts[at] + number(data, begin)
+        ends[at] = limits[at] + 4 + number(data, limits[at])
+        begin = ends[at]
+        at += 1
+    return at
+
+
+@compiled
+def put_records(data: Bytes, starts: Longs, ends: Longs, order: Longs, out: Bytes) -> Long:
+    """Writes whole records in an order, one behind the other; returns where the last one begins."""
+    at = last = np.int64(0)
+    for i in order:
+        last = at
+        at = copy_bytes(data, starts[i] - 4, ends[i], out, at)
+    return last
+
+
+@compiled
+def _record_end(data: Bytes, at: Long, end: Long) -> Long:
+    """Where the record ends that begins `at`; as far as one can tell, if it ends behind `end`."""
+    if end - at < 4:
+        return at + 4
+    limit = at + 4 + number(data, at)
+    if end - limit < 4:
+        return limit + 4
+    return limit + 4 + number(data, limit)
+
+
+@compiled
+def merge_runs(data: Bytes, at: Longs, ends: Longs, out: Bytes) -> tuple[Long, Long, int]:
+    """Writes the records of sorted runs in the order of their keys; of equal ones that of the first run comes first.
+
+    What is loaded of run i is `data[at[i]:ends[i]]`, and `at` is moved behind what was taken; a run that is used up has
+    nothing. It ends when there is no more, when a run has not even its next record loaded, or when the next one finds
+    no room. Returns (bytes, where the last record begins, run that needs more or -1).
+    """
+    size = last = np.int64(0)
+    while True:
+        least, least_end = -1, np.int64(0)
+        for i in range(len(at)):
+            if at[i] == ends[i]:
+                continue
+            end = _record_end(data, at[i], ends[i])
+            if end > ends[i]:
+                return size, last, i
+            limit = at[i] + 4 + number(data, at[i])
+            if least < 0 or _is_less(data, at[i] + 4, limit, at[least] + 4, at[least] + 4 + number(data, at[least])):
+                least, least_end = i, end
+        if least < 0 or size + least_end - at[least] > len(out):
+            return size, last, -1
+        last = size
+        size = copy_bytes(data, at[least], least_end, out, size)
+        at[least] = least_end

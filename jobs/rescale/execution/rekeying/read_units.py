@@ -1,0 +1,51 @@
+"""What is read: the key groups of the sources, in runs that a task reads at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from rescale.planning.plan import Plan
+from rescale.planning.rekeying import Rekeying
+
+UNIT_SIZE = 64 * 1024 * 1024
+
+
+class ReadUnit(NamedTuple):
+    """The groups `first` to `last` of one source of an operator; `number` is its place in the order of all.
+
+    A database is read as a whole; the numbers of databases come before those of streams.
+    """
+
+    number: int
+    operator: int
+    source: int
+    first: int
+    last: int
+    size: int
+
+
+def read_units(plan: Plan, operators: Iterable[int]) -> list[ReadUnit]:
+    """Units of bounded size, unless a single key group is larger; every key group with bytes is in one of them."""
+    units: list[ReadUnit] = []
+    for number in operators:
+        rekeying = plan.operators[number].rekeying
+        assert rekeying is not None
+        for source, first, last, size in _runs(rekeying):
+            units.append(ReadUnit(len(units), number, source, first, last, size))
+    return units
+
+
+def _runs(rekeying: Rekeying) -> Iterator[tuple[int, int, int, int]]:
+    for number, database in enumerate(rekeying.databases):
+        yield number, *database.key_groups, database.size
+    for number, source in enumerate(rekeying.sources, len(rekeying.databases)):
+        first = size = 0
+        for i, group in enumerate(source.groups):
+            length = group[1] if group is not None else 0
+            if size and size + length > UNIT_SIZE:
+                yield number, first, i - 1, size
+                first, size = i, 0
+            size += length
+        if size:
+            yield number, first, len(source.groups) - 1, size

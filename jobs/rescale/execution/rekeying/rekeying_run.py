@@ -1,0 +1,82 @@
+"""The streams whose records get new key groups, from end to end, on the driver.
+
+Everything is read and sorted first. Then the size of every block is known, and that every record was in its place: only
+now is anything written.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from rescale.errors import RescaleError
+from rescale.execution.progress import Progress
+from rescale.execution.rekeying.read_units import read_units
+from rescale.execution.rekeying.sort_side import SortSide
+from rescale.execution.rekeying.totals import add_up
+from rescale.execution.rekeying.write_ranges import plan_write_ranges
+from rescale.execution.rekeying.write_side import WriteSide
+from rescale.execution.sources.planned_records import planned_operator
+from rescale.execution.tasks import Tasks
+from rescale.execution.writers.protocol import KeyedWriter, Result, StreamToWrite, Work, WriteRange
+from rescale.flink.arrays import Longs
+from rescale.planning.plan import Plan
+from rescale.target.written_handles import WrittenHandle
+
+
+def rekey_streams(
+    plan: Plan, writer: KeyedWriter[Work, Result], tasks: Tasks, there: Mapping[str, int]
+) -> list[WrittenHandle]:
+    """Writes them all; returns their handles. `there` has the files of the target by name, with their sizes."""
+    rekeyed = [i for i, operator in enumerate(plan.operators) if operator.rekeying is not None]
+    straight = [i for i in rekeyed if writer.converts(plan.operators[i])]
+    handles = writer.convert(tasks, straight, there) if straight else []
+    numbers = [i for i in rekeyed if i not in straight]
+    if not numbers:
+        return handles
+    ranges = plan_write_ranges(plan, numbers, writer.may_cut, tasks.cores)
+    units = read_units(plan, numbers)
+    receipts = ranges[-1].partition + 1
+    progress = Progress("read and check every record", sum(unit.size for unit in units))
+    shuffle = tasks.shuffle(
+        partial(SortSide, plan, ranges, receipts, writer.order),
+        [(unit.size, unit) for unit in units],
+        receipts + 1,
+        progress,
+    )
+    states = {i: planned_operator(plan, plan.operators[i]).number_of_states for i in numbers}
+    shapes = {i: (plan.operators[i].new_max_parallelism, states[i]) for i in numbers}
+    totals = shuffle.read(receipts, partial(add_up, shapes=shapes))
+    if isinstance(totals, RescaleError):
+        raise totals
+    streams = _streams(plan, totals, ranges)
+    works = writer.lay_out(streams, there)
+    by_partition: dict[int, list[Work]] = defaultdict(list)
+    for work in works:
+        by_partition[work.range.partition].append(work)
+    due = {partition: sum(work.size for work in some) for partition, some in by_partition.items()}
+    writing = Progress("write every record under its new key group", sum(due.values()))
+    results = []
+    for result in shuffle.write(due, WriteSide(plan, writer, dict(by_partition), states), writing):
+        if isinstance(result, RescaleError):
+            raise result
+        results.append(result)
+    return handles + writer.finish(tasks, streams, works, results)
+
+
+def _streams(plan: Plan, totals: Mapping[int, Longs], ranges: Sequence[WriteRange]) -> list[StreamToWrite]:
+    by_stream: dict[tuple[int, int], list[WriteRange]] = defaultdict(list)
+    for one in ranges:
+        by_stream[one.operator, one.subtask].append(one)
+    return [
+        StreamToWrite(
+            i,
+            j,
+            stream,
+            tuple(by_stream[i, stream.subtask]),
+            total[stream.covers.first : stream.covers.last + 1],
+        )
+        for i, total in totals.items()
+        for j, stream in enumerate(plan.operators[i].rekeyed)
+    ]

@@ -1,0 +1,45 @@
+"""The loop that sorts records into blocks; compiled, so its module is loaded late."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rescale.flink.arrays import Bytes, Longs
+from rescale.flink.compiled import compiled, copy_bytes
+
+
+@compiled
+def sort_records(
+    data: Bytes,
+    starts: Longs,
+    limits: Longs,
+    ends: Longs,
+    groups: Longs,
+    slots: Longs,
+    prefix: int,
+    places: Longs,
+    lasts: Longs,
+    out: Bytes,
+) -> None:
+    """Writes the records into `out` in the order of their slots, each with its new key group in front of its key.
+
+    `places` and `lasts` have an element for every slot that there is, and come back with where its records end, and
+    where the last of them begins.
+    """
+    places[:] = 0
+    for i in range(len(slots)):
+        places[slots[i]] += 4 + prefix + ends[i] - starts[i]
+    total = np.int64(0)
+    for slot in range(len(places)):
+        size = places[slot]
+        places[slot] = total
+        total += size
+    for i in range(len(slots)):
+        at = places[slots[i]]
+        lasts[slots[i]] = at
+        key = prefix + limits[i] - starts[i]
+        out[at], out[at + 1], out[at + 2], out[at + 3] = key >> 24 & 0xFF, key >> 16 & 0xFF, key >> 8 & 0xFF, key & 0xFF
+        if prefix == 2:
+            out[at + 4] = groups[i] >> 8
+        out[at + 3 + prefix] = groups[i] & 0xFF
+        places[slots[i]] = copy_bytes(data, starts[i], ends[i], out, at + 4 + prefix)

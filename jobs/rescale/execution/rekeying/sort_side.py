@@ -1,0 +1,83 @@
+"""The sort side: records are read, get their new key groups, and leave as blocks for those who write them."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rescale.errors import RescaleError
+from rescale.execution.rekeying.block_rows import BlockSorter, write_rows
+from rescale.execution.rekeying.read_units import ReadUnit
+from rescale.execution.rekeying.totals import Receipt
+from rescale.execution.sources.planned_records import PlannedOperator, planned_operator
+from rescale.execution.sources.record_sources import SourceReader
+from rescale.execution.writers.protocol import RecordOrder, WriteRange
+from rescale.planning.plan import Plan
+
+BATCHES = 8
+"""As many as are read, sorted and sent at once."""
+
+
+@dataclass(frozen=True)
+class SortSide:
+    """Reads units and gives (partition, row) for those who write, and to one who adds up pickled receipts or an error.
+
+    Records of one slot have the `order` in each block; `done` is told how many bytes of the source were read.
+    """
+
+    plan: Plan
+    ranges: Sequence[WriteRange]
+    receipts: int
+    order: RecordOrder
+    done: Callable[[int], None]
+
+    def __call__(self, units: Iterable[Sequence[ReadUnit]]) -> Iterator[tuple[int, bytes]]:
+        sorters: dict[int, _OperatorSorter] = {}
+        for unit in (unit for some in units for unit in some):
+            operator = self.plan.operators[unit.operator]
+            try:
+                if unit.operator not in sorters:
+                    mine = [one for one in self.ranges if one.operator == unit.operator]
+                    planned = planned_operator(self.plan, operator)
+                    sorters = {unit.operator: _OperatorSorter(planned, unit.operator, mine, self.order)}
+                yield from sorters[unit.operator].rows(unit)
+                yield self.receipts, pickle.dumps(sorters[unit.operator].receipt())
+            except RescaleError as error:
+                if not error.final:
+                    raise
+                yield self.receipts, pickle.dumps(error.located(operator=operator.label))
+                return
+            self.done(unit.size)
+
+
+class _OperatorSorter:
+    """Sorts units of one operator, whose new streams are cut into `ranges`."""
+
+    def __init__(self, planned: PlannedOperator, number: int, ranges: Sequence[WriteRange], order: RecordOrder) -> None:
+        self._planned = planned
+        self._number = number
+        self._sorter = BlockSorter(planned.operator.new_max_parallelism, planned.number_of_states, order)
+        self._partitions = [one.partition for one in ranges]
+        self._borders = np.array([one.first * planned.number_of_states for one in ranges], np.int64)
+        self._reader = SourceReader(planned.plan.contents, times=BATCHES)
+        self._sizes = np.zeros(self._sorter.slots, np.int64)
+
+    def rows(self, unit: ReadUnit) -> Iterator[tuple[int, bytes]]:
+        source, new_ids = self._planned.source(unit.source, unit.first, unit.last)
+        for batch, found in enumerate(self._reader.batches(source)):
+            records = replace(found, states=new_ids[found.states])
+            new_groups, _ = self._planned.key_groups.of(records)
+            index, blocks = self._sorter.sort(records, records.states, new_groups)
+            self._sizes[index["slot"]] += index["size"]
+            for section, row in write_rows(self._number, unit.number, batch, index, blocks, self._borders):
+                yield self._partitions[section], row
+
+    def receipt(self) -> Receipt:
+        """Of what was read since the last one."""
+        slots = np.flatnonzero(self._sizes)
+        receipt = Receipt(self._number, slots, self._sizes[slots])
+        self._sizes = np.zeros(self._sorter.slots, np.int64)
+        return receipt

@@ -1,0 +1,76 @@
+"""The blocks of a partition in the order in which they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from rescale.execution.rekeying.block_buffer import BlockBuffer
+from rescale.execution.rekeying.block_rows import read_row
+from rescale.execution.writers.protocol import WriteRange
+from rescale.flink.arrays import Bytes, Longs
+
+_BLOCK = np.dtype(
+    [(name, "<i8") for name in ("operator", "slot", "unit", "batch", "place", "size", "last")],
+)
+
+
+@dataclass(frozen=True)
+class SortedBlocks:
+    """Those of an operator, as a writer takes them (`Blocks`); their bytes lie at `places` of the buffer."""
+
+    number_of_states: int
+    slots: Longs
+    sizes: Longs
+    lasts: Longs
+    places: Longs
+    buffer: BlockBuffer
+
+    def __len__(self) -> int:
+        return len(self.slots)
+
+    def load(self, first: int, last: int) -> tuple[Bytes, Longs]:
+        return self.buffer.load(self.places[first:last], self.sizes[first:last])
+
+    def part(self, first: int, last: int) -> SortedBlocks:
+        slots, sizes, lasts, places = (
+            column[first:last] for column in (self.slots, self.sizes, self.lasts, self.places)
+        )
+        return SortedBlocks(self.number_of_states, slots, sizes, lasts, places, self.buffer)
+
+
+@dataclass(frozen=True)
+class PartitionBlocks:
+    """All blocks of a partition, in the order of operator, slot and source."""
+
+    index: npt.NDArray[np.void]
+    buffer: BlockBuffer
+
+    def of_range(self, wanted: WriteRange, number_of_states: int) -> SortedBlocks:
+        """Those of the key groups of a range."""
+        mine = self.index[self.index["operator"] == wanted.operator]
+        first = np.searchsorted(mine["slot"], wanted.first * number_of_states)
+        behind = np.searchsorted(mine["slot"], (wanted.last + 1) * number_of_states)
+        slots, sizes, lasts, places = (
+            np.ascontiguousarray(mine[name][first:behind]) for name in ("slot", "size", "last", "place")
+        )
+        return SortedBlocks(number_of_states, slots, sizes, lasts, places, self.buffer)
+
+
+def take_in(rows: Iterable[bytes], buffer: BlockBuffer) -> PartitionBlocks:
+    """Puts the blocks of rows, which come in no order, into the buffer."""
+    parts = [np.empty(0, _BLOCK)]
+    for data in rows:
+        row = read_row(data)
+        part = np.empty(len(row.blocks), _BLOCK)
+        part["operator"], part["unit"], part["batch"] = row.operator, row.unit, row.batch
+        for name in ("slot", "size", "last"):
+            part[name] = row.blocks[name]
+        part["place"] = buffer.append(row.data) + np.cumsum(part["size"]) - part["size"]
+        parts.append(part)
+    blocks = np.concatenate(parts)
+    order = np.lexsort([blocks[name] for name in ("batch", "unit", "slot", "operator")])
+    return PartitionBlocks(blocks[order], buffer)

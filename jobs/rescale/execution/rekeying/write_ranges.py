@@ -1,0 +1,56 @@
+"""Who writes what: every new stream is cut into write ranges, which are dealt to the partitions of the shuffle.
+
+A large stream has many ranges, so that the work is not bound to the number of subtasks; many small ones share a
+partition. How the cuts lie changes nothing in what is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rescale.execution.writers.protocol import WriteRange
+from rescale.flink.key_groups import key_group_range
+from rescale.planning.operator_plan import OperatorPlan
+from rescale.planning.plan import Plan
+
+RANGE_SIZE = 64 * 1024 * 1024
+"""Bytes that a range should get: a task holds as much in memory while it writes."""
+
+_TASKS_PER_CORE = 2
+
+
+def plan_write_ranges(
+    plan: Plan, operators: Sequence[int], may_cut: Callable[[OperatorPlan], bool], cores: int
+) -> list[WriteRange]:
+    """The ranges of all streams of these operators, in order of operator and key group."""
+    rekeyings = [plan.operators[number].rekeying for number in operators]
+    total = sum(rekeying.bytes for rekeying in rekeyings if rekeying is not None)
+    size = min(RANGE_SIZE, max(1, total // (cores * _TASKS_PER_CORE)))
+    ranges: list[WriteRange] = []
+    partition, filled = 0, 0
+    for number in operators:
+        operator = plan.operators[number]
+        limit = size if may_cut(operator) else None
+        for subtask in range(operator.new_parallelism):
+            for first, last, expected in _cuts(operator, subtask, limit):
+                if filled and filled + expected > size:
+                    partition, filled = partition + 1, 0
+                ranges.append(WriteRange(number, subtask, first, last, partition))
+                filled += expected
+    return ranges
+
+
+def _cuts(operator: OperatorPlan, subtask: int, size: int | None) -> list[tuple[int, int, int]]:
+    """(first, last, bytes to expect) of runs of key groups that have about `size` bytes each; None: of one run."""
+    own = key_group_range(operator.new_max_parallelism, operator.new_parallelism, subtask)
+    expected = operator.expected_key_groups[own.first : own.last + 1]
+    if size is None:
+        return [(own.first, own.last, sum(expected))]
+    cuts: list[tuple[int, int, int]] = []
+    first, filled = own.first, 0
+    for key_group, more in enumerate(expected, own.first):
+        if filled and filled + more > size:
+            cuts.append((first, key_group - 1, filled))
+            first, filled = key_group, 0
+        filled += more
+    return [*cuts, (first, own.last, filled)]

@@ -1,0 +1,43 @@
+"""The write side: the task of a partition takes in all its blocks, and has its ranges written in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic
+
+from rescale.errors import RescaleError
+from rescale.execution.rekeying.block_buffer import BlockBuffer
+from rescale.execution.rekeying.key_order import in_key_order
+from rescale.execution.rekeying.sorted_blocks import take_in
+from rescale.execution.writers.protocol import KeyedWriter, RecordOrder, Result, Work
+from rescale.planning.plan import Plan
+
+
+@dataclass(frozen=True)
+class WriteSide(Generic[Work, Result]):
+    """Writes the ranges of a partition from its rows; final errors are returned in place of what was written.
+
+    `works` are those of each partition, `states` says how many states an operator has.
+    """
+
+    plan: Plan
+    writer: KeyedWriter[Work, Result]
+    works: Mapping[int, Sequence[Work]]
+    states: Mapping[int, int]
+
+    def __call__(self, partition: int, rows: Iterable[bytes]) -> Iterator[Result | RescaleError]:
+        with BlockBuffer() as buffer:
+            taken = take_in(rows, buffer)
+            for work in self.works[partition]:
+                mine = work.range
+                try:
+                    blocks = taken.of_range(mine, self.states[mine.operator])
+                    if self.writer.order is RecordOrder.KEY:
+                        blocks = in_key_order(blocks)
+                    yield self.writer.write(work, blocks)
+                except RescaleError as error:
+                    if not error.final:
+                        raise
+                    yield error.located(operator=self.plan.operators[mine.operator].label)
+                    return

@@ -1,0 +1,86 @@
+"""The records whose new key groups a plan wants: their sources, and what must be known of the operator as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rescale.errors import IntegrityError
+from rescale.execution.sources.record_sources import DatabasePlace, GroupPlace, RecordSource, TimerPlace
+from rescale.flink.arrays import Longs
+from rescale.flink.keyed.composite_key import composite_keys
+from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
+from rescale.flink.keyed.new_key_groups import NewKeyGroups
+from rescale.flink.keyed.records import MOST_UNKNOWN_STATES
+from rescale.flink.serializers.snapshot import UnknownSerializer
+from rescale.planning.operator_plan import OperatorPlan
+from rescale.planning.piece_bytes import read_piece
+from rescale.planning.pieces import Piece, extent_of
+from rescale.planning.plan import Plan
+from rescale.snapshot.locate import Extent
+
+
+@dataclass(frozen=True)
+class PlannedOperator:
+    """An operator whose records get new key groups. `header` is that of the result, None if it is not understood."""
+
+    plan: Plan
+    operator: OperatorPlan
+    header: KeyedHeader | None
+    number_of_states: int
+    key_groups: NewKeyGroups
+
+    def source(self, number: int, first: int, last: int) -> tuple[RecordSource, Longs]:
+        """Source `number` of the operator, its key groups at the places `first` to `last`.
+
+        With it the new ids of its states. Databases come first, and are read as a whole.
+        """
+        rekeying = self.operator.rekeying
+        assert rekeying is not None
+        of = self.operator.max_parallelism
+        if number < len(rekeying.databases):
+            database = rekeying.databases[number]
+            files = tuple((name, extent_of(piece)) for name, piece in database.files)
+            header = read_header(self.plan, database.header)
+            return RecordSource(DatabasePlace(files, database.key_groups), of, None, header), self.new_ids(database.ids)
+        stream = rekeying.sources[number - len(rekeying.databases)]
+        groups = tuple(
+            (stream.first_key_group + i, Extent(stream.file, *group))
+            for i, group in enumerate(stream.groups[first : last + 1], first)
+            if group is not None
+        )
+        ids = self.new_ids(stream.ids)
+        if stream.timers is not None:
+            return RecordSource(TimerPlace(groups), of, None, read_header(self.plan, stream.timers)), ids
+        number_of_states = None if self.header is None else len(ids)
+        return RecordSource(GroupPlace(rekeying.compressed, groups), of, number_of_states, None), ids
+
+    def new_ids(self, ids: int | None) -> Longs:
+        """By state id of a source, whose table of ids has the number `ids`."""
+        return np.array(range(self.number_of_states) if ids is None else self.operator.id_tables[ids], np.int64)
+
+
+def planned_operator(plan: Plan, operator: OperatorPlan) -> PlannedOperator:
+    assert operator.rekeying is not None
+    header = read_header(plan, operator.rekeying.header)
+    keys = None
+    if operator.rekeying.key_hash is not None:
+        if header is None:
+            raise IntegrityError("a hash of keys whose serializer is not known", operator=operator.label)
+        keys = composite_keys(header, operator.rekeying.key_hash)
+    return PlannedOperator(
+        plan,
+        operator,
+        header,
+        MOST_UNKNOWN_STATES if header is None else len(header.states),
+        NewKeyGroups(keys, operator.max_parallelism, operator.new_max_parallelism),
+    )
+
+
+def read_header(plan: Plan, piece: Piece) -> KeyedHeader | None:
+    path, data = read_piece(plan, piece)
+    try:
+        return read_keyed_header(data, path)
+    except UnknownSerializer:
+        return None

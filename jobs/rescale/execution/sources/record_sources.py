@@ -1,0 +1,150 @@
+"""Where the records of an operator lie, in parts that a task reads at once, whatever kind of state they are kept in.
+
+A *kind* is a sort of place, and a class that reads the records in one. Both are chosen here and nowhere else: whoever
+needs records asks a `SourceReader` for those of a `RecordSource`, and gets batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+from rescale.execution.sources.database_records import DatabaseRecords
+from rescale.execution.sources.group_records import GroupRecords
+from rescale.execution.sources.spans import group_runs
+from rescale.execution.sources.timer_records import TimerRecords
+from rescale.flink.keyed.header import KeyedHeader, is_compressed, understood
+from rescale.flink.keyed.records import MOST_UNKNOWN_STATES, RecordReader, Records
+from rescale.flink.keyed.timer_reader import TimerReader
+from rescale.rocksdb.scan import RowReader
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import Database, KeyedStream
+from rescale.snapshot.snapshot_files import SnapshotFiles
+
+
+class GroupPlace(NamedTuple):
+    """Key groups of one stream in canonical framing, end to end."""
+
+    compressed: bool
+    groups: tuple[tuple[int, Extent], ...]
+
+    @property
+    def size(self) -> int:
+        return sum(extent.length for _, extent in self.groups)
+
+
+class DatabasePlace(NamedTuple):
+    """A RocksDB directory by its files, which speaks for the key groups from first to last."""
+
+    files: tuple[tuple[str, Extent], ...]
+    key_groups: tuple[int, int]
+
+    @property
+    def size(self) -> int:
+        return sum(extent.length for _, extent in self.files)
+
+
+class TimerPlace(NamedTuple):
+    """Key groups of one stream of raw keyed timers, end to end."""
+
+    groups: tuple[tuple[int, Extent], ...]
+
+    @property
+    def size(self) -> int:
+        return sum(extent.length for _, extent in self.groups)
+
+
+class RecordSource(NamedTuple):
+    """Records of an operator with that `max_parallelism`.
+
+    `header` names their states. It is None where it is not understood; of a canonical stream nothing but the
+    `number_of_states` is needed then, as far as that is known.
+    """
+
+    place: GroupPlace | DatabasePlace | TimerPlace
+    max_parallelism: int
+    number_of_states: int | None
+    header: KeyedHeader | None
+
+    @property
+    def size(self) -> int:
+        """Bytes to be read."""
+        return self.place.size
+
+    @property
+    def key_groups_counted(self) -> int:
+        """Key groups, of places where it is said which of them have records."""
+        return len(self.place.groups) if isinstance(self.place, GroupPlace) else 0
+
+    @property
+    def states(self) -> tuple[list[str], list[bool]]:
+        """By state id the names of the states, and whether they are maps; numbers where they are not known."""
+        if self.header is None:
+            return [f"state {i}" for i in range(MOST_UNKNOWN_STATES)], [False] * MOST_UNKNOWN_STATES
+        states = self.header.states
+        return [state.name for state in states], [state.state_type == "MAP" for state in states]
+
+
+class RecordBatches(Protocol):
+    """The records of a source, in order; each batch is overwritten by the next one."""
+
+    def __iter__(self) -> Iterator[Records]:
+        """Errors name the file and the place in it."""
+
+    def check_all_read(self, accounted: int) -> None:
+        """When all were read: `IntegrityError` if records of `accounted` bytes, with their framing, are not all."""
+
+
+class SourceReader:
+    """Reads sources of the snapshot with these `files`; `UnsupportedError` where records cannot be told apart.
+
+    One is read after the other, with the same buffers. Batches have `times` the usual size.
+    """
+
+    def __init__(self, files: SnapshotFiles, *, times: int = 1) -> None:
+        self._files = files
+        self._times = times
+        self._groups: tuple[tuple[int, int | None], RecordReader] | None = None
+        self._rows: tuple[int, RowReader] | None = None
+        self._timers: tuple[tuple[int, KeyedHeader], TimerReader] | None = None
+
+    def batches(self, source: RecordSource) -> RecordBatches:
+        match source.place:
+            case GroupPlace(compressed, groups):
+                return GroupRecords(self._group_reader(source), self._files, groups, compressed=compressed)
+            case DatabasePlace(files, key_groups):
+                return DatabaseRecords(
+                    self._row_reader(source), self._files, files, understood(source.header), key_groups
+                )
+            case TimerPlace(groups):
+                return TimerRecords(self._timer_reader(source), self._files, groups)
+
+    def _group_reader(self, source: RecordSource) -> RecordReader:
+        made_for = (source.max_parallelism, source.number_of_states)
+        if self._groups is None or self._groups[0] != made_for:
+            self._groups = made_for, RecordReader(*made_for, times=self._times)
+        return self._groups[1]
+
+    def _row_reader(self, source: RecordSource) -> RowReader:
+        if self._rows is None or self._rows[0] != source.max_parallelism:
+            self._rows = source.max_parallelism, RowReader(source.max_parallelism, times=self._times)
+        return self._rows[1]
+
+    def _timer_reader(self, source: RecordSource) -> TimerReader:
+        made_for = (source.max_parallelism, understood(source.header))
+        if self._timers is None or self._timers[0] != made_for:
+            self._timers = made_for, TimerReader(made_for[1], source.max_parallelism, times=self._times)
+        return self._timers[1]
+
+
+def sources_of(holder: KeyedStream | Database, max_parallelism: int) -> Iterator[RecordSource]:
+    """Of what holds keyed state or timers in a snapshot."""
+    number_of_states = None if holder.parsed is None else len(holder.parsed.states)
+    if isinstance(holder, Database):
+        place = DatabasePlace(holder.files, (holder.key_groups.first, holder.key_groups.last))
+        yield RecordSource(place, max_parallelism, number_of_states, holder.parsed)
+        return
+    for run in group_runs(holder.present_groups):
+        groups = tuple(run)
+        kept = TimerPlace(groups) if holder.services else GroupPlace(is_compressed(holder.header), groups)
+        yield RecordSource(kept, max_parallelism, number_of_states, holder.parsed)

@@ -1,0 +1,78 @@
+"""Tasks as Spark's: units in slices, final errors returned as rows, rows through its shuffle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from pyspark import Accumulator, SparkContext
+
+from rescale.errors import RescaleError
+from rescale.execution.progress import Progress
+from rescale.execution.spark.dispatch import attempt, failures_as_ours, reported, slices_of
+from rescale.execution.spark.session import spark_context
+from rescale.execution.spark.shuffle import SparkShuffle
+from rescale.execution.tasks import Sender, Weighed
+
+_UNITS_AT_ONCE = 4
+"""Units of a slice under way at once: small ones are mostly waiting for the store. Each holds at most a part."""
+
+U = TypeVar("U")
+R = TypeVar("R")
+
+
+@contextmanager
+def spark_tasks(name: str, master: str | None, work: int | None = None) -> Iterator[SparkTasks]:
+    """Tasks of a Spark that there is as long as the block runs, with executors for `work` bytes (`spark_context`)."""
+    with spark_context(name, master, work) as context:
+        yield SparkTasks(context)
+
+
+@dataclass(frozen=True)
+class SparkTasks:
+    """The tasks of a running Spark."""
+
+    context: SparkContext
+
+    @property
+    def cores(self) -> int:
+        return self.context.defaultParallelism
+
+    def run(self, work: Callable[[U], R], units: Weighed[U], progress: Progress) -> list[R]:
+        if not units:
+            return []
+        slices = slices_of(units, self.cores)
+        done: Accumulator[int] = self.context.accumulator(0)
+
+        def run_slice(parts: Iterable[list[tuple[int, U]]]) -> Iterator[tuple[R | None, RescaleError | None]]:
+            pool = ThreadPoolExecutor(_UNITS_AT_ONCE)
+            try:
+                for part in parts:
+                    outcomes = pool.map(partial(attempt, work), [unit for _, unit in part])
+                    for (weight, _), outcome in zip(part, outcomes, strict=True):
+                        yield outcome
+                        if outcome[1] is not None:
+                            return
+                        done.add(weight)
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+        with failures_as_ours(), reported(progress, lambda: done.value):
+            rows = self.context.parallelize(slices, len(slices)).mapPartitions(run_slice).collect()
+        errors = [error for _, error in rows if error is not None]
+        if errors:
+            raise min(errors, key=str)
+        return [result for result, _ in rows if result is not None]
+
+    def shuffle(
+        self,
+        make_sender: Callable[[Callable[[int], None]], Sender[U]],
+        units: Weighed[U],
+        partitions: int,
+        progress: Progress,
+    ) -> SparkShuffle:
+        return SparkShuffle(self.context, make_sender, units, partitions, progress)

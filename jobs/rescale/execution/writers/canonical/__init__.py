@@ -1,0 +1,1 @@
+"""New streams in canonical framing (`FullSnapshotAsyncWriter`): of sorted blocks, or read off databases in order."""

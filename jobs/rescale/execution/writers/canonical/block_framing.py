@@ -1,0 +1,57 @@
+"""From blocks to key groups in canonical framing (`FullSnapshotAsyncWriter`), in order, a window at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+
+from rescale.execution.writers.protocol import Blocks
+from rescale.flink.arrays import Longs
+from rescale.flink.keyed.record_marks import END_OF_GROUP, ID_SIZE
+
+WINDOW = 8 * 1024 * 1024
+
+
+def framed_lengths(sizes: Longs) -> Longs:
+    """Bytes of each key group, of the bytes of its blocks by state: an id in front, and one behind every state."""
+    states = (sizes > 0).sum(axis=1)
+    lengths: Longs = sizes.sum(axis=1) + np.where(states, (states + 1) * ID_SIZE, 0)
+    return lengths
+
+
+def framed(blocks: Blocks) -> Iterator[memoryview]:
+    """The key groups that whole blocks make, in pieces of about `WINDOW` bytes; each is overwritten by the next."""
+    from rescale.execution.writers.canonical import framing_loop
+
+    slots = blocks.slots
+    groups, states = slots // blocks.number_of_states, slots % blocks.number_of_states
+    changes = np.diff(groups) != 0
+    begins, ends = np.append(True, changes), np.append(changes, True)
+    ends_state = np.append(np.diff(slots) != 0, True)
+    first_ids = np.where(begins, states, -1)
+    marks = np.where(ends_state, np.where(ends, END_OF_GROUP, np.append(states[1:], 0)), -1)
+    behind = np.cumsum(blocks.sizes + ID_SIZE * begins + ID_SIZE * ends_state)
+    out = np.empty(0, np.uint8)
+    first, written = 0, 0
+    while first < len(blocks):
+        last = max(first + 1, int(np.searchsorted(behind, written + WINDOW, side="right")))
+        window = slice(first, last)
+        size = int(behind[last - 1]) - written
+        if size > len(out):
+            out = np.empty(max(size, WINDOW), np.uint8)
+        data, starts = blocks.load(first, last)
+        sizes, lasts = blocks.sizes[window], blocks.lasts[window]
+        framing_loop.frame_blocks(data, starts, sizes, lasts, first_ids[window], marks[window], out)
+        yield out[:size].data
+        first, written = last, written + size
+
+
+def by_key_group(blocks: Blocks) -> Iterator[tuple[int, Blocks]]:
+    """The blocks of every key group that has any."""
+    groups = blocks.slots // blocks.number_of_states
+    borders = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(blocks)]
+    for first, last in pairwise(borders):
+        if last > first:
+            yield int(groups[first]), blocks.part(first, last)

@@ -1,0 +1,203 @@
+"""The writer of canonical streams: a header, and key groups one behind the other.
+
+How long every key group will be is known before it is written, unless it is compressed. So a stream may be cut anywhere
+between key groups, and its ranges are parts of one file.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from rescale.errors import IntegrityError, SnapshotError, StoreError
+from rescale.execution.progress import Progress
+from rescale.execution.side_by_side import side_by_side
+from rescale.execution.tasks import Tasks
+from rescale.execution.writers.canonical.block_framing import by_key_group, framed, framed_lengths
+from rescale.execution.writers.canonical.converted import convert_databases
+from rescale.execution.writers.canonical.parts_layout import Merge, PartsWork, stream_parts
+from rescale.execution.writers.canonical.range_parts import RangeParts, WrittenParts
+from rescale.execution.writers.files import begun_in_parts, stream_uri
+from rescale.execution.writers.handles import WrittenStream, written_handle
+from rescale.execution.writers.parts import part_limits, part_size
+from rescale.execution.writers.protocol import Blocks, RecordOrder, StreamToWrite
+from rescale.execution.writers.sink import StreamSink
+from rescale.flink.arrays import Longs
+from rescale.flink.snappy import compressed
+from rescale.planning.inline import InlineBudget
+from rescale.planning.operator_plan import OperatorPlan
+from rescale.planning.piece_bytes import piece_chunks
+from rescale.planning.plan import Plan
+from rescale.storage.locations import name
+from rescale.storage.store import open_store
+from rescale.target.places import places_of
+from rescale.target.written_handles import WrittenHandle
+
+_Place = tuple[int, int]
+"""Number of the operator, and of the stream in it."""
+
+
+@dataclass(frozen=True)
+class CanonicalWriter:
+    plan: Plan
+
+    order = RecordOrder.SOURCE
+
+    def converts(self, operator: OperatorPlan) -> bool:
+        """Where all records lie in databases, in order, and keep their key groups."""
+        keep = operator.max_parallelism == operator.new_max_parallelism
+        return keep and operator.rekeying is not None and not operator.rekeying.sources
+
+    def convert(self, tasks: Tasks, operators: Sequence[int], there: Mapping[str, int]) -> list[WrittenHandle]:
+        return convert_databases(self.plan, tasks, operators, there)
+
+    def may_cut(self, operator: OperatorPlan) -> bool:
+        """Where a part begins is known beforehand, unless all before it has to be compressed first."""
+        return operator.rekeying is not None and not operator.rekeying.compressed
+
+    def lay_out(self, streams: Sequence[StreamToWrite], there: Mapping[str, int]) -> list[PartsWork]:
+        planned = (stream for operator in self.plan.operators for stream in operator.streams if stream.inline)
+        inline = InlineBudget(spent=sum(stream.size for stream in planned))
+        works: list[PartsWork] = []
+        in_parts: list[tuple[StreamToWrite, list[int]]] = []
+        for stream in streams:
+            lengths = framed_lengths(stream.blocks)
+            size = stream.stream.size + int(lengths.sum())
+            is_inline = not stream.stream.compressed and inline.takes(size)
+            if not stream.stream.compressed and there.get(name(self._uri(stream))) == size:
+                continue
+            sizes = _range_sizes(stream, lengths)
+            if is_inline or len(sizes) == 1:
+                size_of_parts = part_size(self.plan, sizes[0])
+                works += (
+                    PartsWork(one, stream.number, i == 0, size, size_of_parts, inline=is_inline)
+                    for i, (one, size) in enumerate(zip(stream.ranges, sizes, strict=True))
+                )
+            else:
+                in_parts.append((stream, sizes))
+        begun = side_by_side(
+            lambda one: begun_in_parts(self.plan, self.plan.operators[one.operator], one.stream),
+            [stream for stream, _ in in_parts],
+        )
+        limits = part_limits(self.plan)
+        for (stream, sizes), token in zip(in_parts, begun, strict=True):
+            filled = list(zip(stream.ranges, sizes, strict=True))
+            works += stream_parts(self.plan, stream.number, name(self._uri(stream)), token, filled, limits)
+        return works
+
+    def write(self, work: PartsWork, blocks: Blocks) -> WrittenParts:
+        operator = self.plan.operators[work.range.operator]
+        stream = operator.rekeyed[work.stream]
+        uri = stream_uri(self.plan, operator, stream)
+        sink: StreamSink | RangeParts
+        if work.token:
+            sink = RangeParts(uri, work)
+        else:
+            sink = StreamSink(uri, places_of(self.plan).staging, work.part_size, inline=work.inline)
+        if work.first:
+            for chunk in piece_chunks(self.plan, [stream.header]):
+                sink.write(chunk)
+        lengths = [0] * stream.key_groups
+        if stream.compressed:
+            for key_group, part in by_key_group(blocks):
+                before = sink.size
+                for chunk in compressed(bytes(window) for window in framed(part)):
+                    sink.write(chunk)
+                lengths[key_group - stream.first_key_group] = sink.size - before
+        else:
+            for window in framed(blocks):
+                sink.write(window)
+            if sink.size != work.size:
+                raise IntegrityError(
+                    "a run of key groups is not as long as its records were counted",
+                    expected=f"{work.size} bytes in key groups {work.range.first} to {work.range.last}",
+                    found=sink.size,
+                )
+        where = (work.range.operator, work.stream, work.range.first)
+        if isinstance(sink, RangeParts):
+            return WrittenParts(*where, receipts=sink.close())
+        data = sink.close()
+        return WrittenParts(*where, size=sink.size, data=data, key_groups=tuple(lengths) if stream.compressed else ())
+
+    def finish(
+        self,
+        tasks: Tasks,
+        streams: Sequence[StreamToWrite],
+        works: Sequence[PartsWork],
+        results: Sequence[WrittenParts],
+    ) -> list[WrittenHandle]:
+        written: dict[_Place, list[WrittenParts]] = defaultdict(list)
+        for result in results:
+            written[result.operator, result.stream].append(result)
+        receipts = {place: dict(pair for one in some for pair in one.receipts) for place, some in written.items()}
+        merges = [(1, work.merge) for work in works if work.merge is not None]
+        joining = Progress("join small parts", len(merges))
+        for merge, receipt in tasks.run(partial(merged, self.plan), merges, joining):
+            receipts.setdefault((merge.operator, merge.stream), {})[merge.part] = receipt
+        tokens = {(work.range.operator, work.stream): work.token for work in works if work.token}
+
+        def complete(stream: StreamToWrite) -> None:
+            place = stream.operator, stream.number
+            of_parts = [receipt for _, receipt in sorted(receipts[place].items())]
+            uri = self._uri(stream)
+            open_store(uri).complete_parts(uri, tokens[place], of_parts, _size(stream))
+
+        side_by_side(complete, [stream for stream in streams if (stream.operator, stream.number) in tokens])
+        self._clear_staging(streams)
+        return [self._handle(stream, written[stream.operator, stream.number]) for stream in streams]
+
+    def _clear_staging(self, streams: Sequence[StreamToWrite]) -> None:
+        """Of what an earlier try left, too."""
+        store = open_store(self.plan.target)
+        names = tuple(name(self._uri(stream)) for stream in streams)
+        staged = [entry.uri for entry in store.list(places_of(self.plan).staging)]
+        store.delete([uri for uri in staged if name(uri).startswith(names)])
+
+    def _handle(self, stream: StreamToWrite, written: Sequence[WrittenParts]) -> WrittenHandle:
+        """`written` is nothing if an earlier try has written the stream."""
+        inline = [(one.first_key_group, one.data) for one in written if one.data is not None]
+        lengths: Sequence[int] = framed_lengths(stream.blocks).tolist()
+        size = _size(stream)
+        for one in written:
+            if one.key_groups:
+                lengths, size = one.key_groups, one.size
+        content = b"".join(data for _, data in sorted(inline)) if inline else None
+        what = WrittenStream(stream.stream, size, tuple(length or -1 for length in lengths), content)
+        return written_handle(self.plan, self.plan.operators[stream.operator], what)
+
+    def _uri(self, stream: StreamToWrite) -> str:
+        return stream_uri(self.plan, self.plan.operators[stream.operator], stream.stream)
+
+
+def merged(plan: Plan, merge: Merge) -> tuple[Merge, str]:
+    """In a task: a part is put together, and its receipt returned."""
+    store = open_store(plan.target)
+    try:
+        data = b"".join(store.read_all(uri, 1 << 30)[0] for uri in merge.staged)
+    except SnapshotError as error:
+        raise StoreError(
+            "what was staged is gone: another run of this plan is at work, or was",
+            path=error.path,
+            advice="run the same command again when the other has ended: it resumes",
+        ) from None
+    operator = plan.operators[merge.operator]
+    uri = stream_uri(plan, operator, operator.rekeyed[merge.stream])
+    return merge, store.put_part(uri, merge.token, merge.part, merge.offset, data)
+
+
+def _size(stream: StreamToWrite) -> int:
+    """Bytes of a stream that is not compressed."""
+    return stream.stream.size + int(framed_lengths(stream.blocks).sum())
+
+
+def _range_sizes(stream: StreamToWrite, lengths: Longs) -> list[int]:
+    """Bytes of each range, the first one with the header."""
+    first = stream.stream.first_key_group
+    behind = np.concatenate(([0], np.cumsum(lengths)))
+    sizes = [int(behind[one.last - first + 1] - behind[one.first - first]) for one in stream.ranges]
+    sizes[0] += stream.stream.size
+    return sizes

@@ -1,0 +1,139 @@
+"""RocksDB state whose key groups stay what they are: every new stream is read off its databases, in order.
+
+Nothing has to be sorted, so nothing goes through a shuffle. A database that lies in the ranges of several new subtasks
+is fetched by the task of each, as Flink would do it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+
+from rescale.errors import RescaleError
+from rescale.execution.progress import Progress
+from rescale.execution.sources.chunks import Chunk
+from rescale.execution.sources.database_records import database_of_snapshot
+from rescale.execution.sources.planned_records import planned_operator, read_header
+from rescale.execution.tasks import Tasks
+from rescale.execution.writers.files import stream_uri
+from rescale.execution.writers.handles import WrittenStream, written_handle
+from rescale.execution.writers.parts import part_size
+from rescale.execution.writers.sink import Sink, StreamSink
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.flink.keyed.header import understood
+from rescale.flink.snappy import compressed
+from rescale.planning.new_streams import RekeyedStream
+from rescale.planning.operator_plan import OperatorPlan
+from rescale.planning.piece_bytes import piece_chunks
+from rescale.planning.pieces import extent_of
+from rescale.planning.plan import Plan
+from rescale.planning.rekeying import RekeyedDatabase
+from rescale.rocksdb.framed_rows import KeyGroupReader
+from rescale.storage.locations import name
+from rescale.target.places import places_of
+from rescale.target.written_handles import WrittenHandle
+
+
+def convert_databases(
+    plan: Plan, tasks: Tasks, operators: Sequence[int], there: Mapping[str, int]
+) -> list[WrittenHandle]:
+    """Writes the keyed streams of operators, by their numbers; returns their handles.
+
+    `there` has the files of the target by name, with their sizes: a file that an earlier try completed is left.
+    """
+    units = [
+        (_expected_size(plan.operators[i], stream), (i, j))
+        for i in operators
+        for j, stream in enumerate(plan.operators[i].rekeyed)
+    ]
+    progress = Progress("read databases and write key groups", sum(weight for weight, _ in units))
+    return tasks.run(partial(_converted, plan, there), units, progress)
+
+
+def _converted(plan: Plan, there: Mapping[str, int], unit: tuple[int, int]) -> WrittenHandle:
+    operator = plan.operators[unit[0]]
+    stream = operator.rekeyed[unit[1]]
+    try:
+        return written_handle(plan, operator, _written(plan, operator, stream, there))
+    except RescaleError as error:
+        raise error.located(operator=operator.label) from None
+
+
+def _written(plan: Plan, operator: OperatorPlan, stream: RekeyedStream, there: Mapping[str, int]) -> WrittenStream:
+    uri = stream_uri(plan, operator, stream)
+    conversion = _Conversion(plan, operator, stream)
+    if name(uri) in there:
+        found = _Size()
+        lengths = conversion.write(found)
+        if found.size == there[name(uri)]:
+            return WrittenStream(stream, found.size, lengths, None)
+    size = part_size(plan, _expected_size(operator, stream))
+    sink = StreamSink(uri, places_of(plan).staging, size, inline=False)
+    lengths = conversion.write(sink)
+    sink.close()
+    return WrittenStream(stream, sink.size, lengths, None)
+
+
+def _expected_size(operator: OperatorPlan, stream: RekeyedStream) -> int:
+    return sum(operator.expected_key_groups[stream.first_key_group :][: stream.key_groups])
+
+
+class _Size:
+    """Counts bytes and keeps none."""
+
+    def __init__(self) -> None:
+        self.size = 0
+
+    def write(self, data: Chunk) -> None:
+        self.size += len(data)
+
+
+@dataclass
+class _Conversion:
+    """One new stream, made of all rows in its key groups."""
+
+    plan: Plan
+    operator: OperatorPlan
+    stream: RekeyedStream
+    reader: KeyGroupReader = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.reader = KeyGroupReader(self.operator.max_parallelism)
+
+    def write(self, sink: Sink) -> tuple[int, ...]:
+        """Writes the header and all key groups; returns the lengths of these, -1 for those without rows."""
+        for chunk in piece_chunks(self.plan, [self.stream.header]):
+            sink.write(chunk)
+        lengths = [-1] * self.stream.key_groups
+        for key_group, pieces in groupby(self._pieces(), key=itemgetter(0)):
+            before = sink.size
+            framed = (piece for _, piece in pieces)
+            chunks: Iterator[Chunk] = compressed(map(bytes, framed)) if self.stream.compressed else framed
+            for part in chunks:
+                sink.write(part)
+            lengths[key_group - self.stream.first_key_group] = sink.size - before
+        return tuple(lengths)
+
+    def _pieces(self) -> Iterator[tuple[int, memoryview]]:
+        """(key group, bytes) in order, from one database after the other."""
+        rekeying = self.operator.rekeying
+        assert rekeying is not None
+        first, last = self.stream.covers.first, self.stream.covers.last
+        for database in sorted(rekeying.databases, key=lambda one: one.key_groups):
+            own = max(first, database.key_groups[0]), min(last, database.key_groups[1])
+            if own[0] <= own[1]:
+                yield from self._of_database(database, KeyGroupRange(*own))
+
+    def _of_database(self, database: RekeyedDatabase, key_groups: KeyGroupRange) -> Iterator[tuple[int, memoryview]]:
+        header = understood(read_header(self.plan, database.header))
+        planned = planned_operator(self.plan, self.operator)
+        new_ids = planned.new_ids(database.ids)
+        ids = {state.name: int(new_ids[state_id]) for state_id, state in enumerate(header.states)}
+        named = [(file, extent_of(piece)) for file, piece in database.files]
+        with database_of_snapshot(self.plan.contents, named, header) as opened:
+            for window in self.reader.read(opened, ids, key_groups):
+                planned.key_groups.of(window.records)  # every key must hash to the key group that it lies in
+                yield from window.pieces

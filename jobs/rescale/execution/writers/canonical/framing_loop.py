@@ -1,0 +1,32 @@
+"""The loop that frames blocks; compiled, so its module is loaded late."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rescale.flink.arrays import Bytes, Longs
+from rescale.flink.compiled import compiled, copy_bytes
+from rescale.flink.keyed.record_marks import FLAG
+
+
+@compiled
+def frame_blocks(
+    data: Bytes, starts: Longs, sizes: Longs, lasts: Longs, first_ids: Longs, marks: Longs, out: Bytes
+) -> int:
+    """Writes blocks one behind the other, with the ids around them that canonical framing wants; returns the bytes.
+
+    `first_ids` is the state id in front of a block, `marks` the id behind it, -1 for none; a block with a mark has its
+    last record, `lasts` bytes behind its begin, flagged.
+    """
+    at = 0
+    for i in range(len(starts)):
+        if first_ids[i] >= 0:
+            out[at], out[at + 1] = first_ids[i] >> 8, first_ids[i] & 0xFF
+            at += 2
+        end = copy_bytes(data, starts[i], starts[i] + sizes[i], out, np.int64(at))
+        if marks[i] >= 0:
+            out[at + lasts[i] + 4] |= FLAG
+            out[end], out[end + 1] = marks[i] >> 8, marks[i] & 0xFF
+            end += 2
+        at = end
+    return at

@@ -1,0 +1,68 @@
+"""A write range as parts of a file."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rescale.execution.sources.chunks import Chunk
+from rescale.execution.writers.canonical.parts_layout import PartsWork
+from rescale.execution.writers.parts import number_of_parts
+from rescale.storage.store import open_store
+
+
+class WrittenParts(NamedTuple):
+    """What came of a range: receipts of parts by number, or its content if inline; or, of a whole stream, its size.
+
+    `key_groups` are the lengths of compressed key groups, which are known only now.
+    """
+
+    operator: int
+    stream: int
+    first_key_group: int
+    receipts: tuple[tuple[int, str], ...] = ()
+    size: int = 0
+    data: bytes | None = None
+    key_groups: tuple[int, ...] = ()
+
+
+class RangeParts:
+    """Writes one range to the file `uri`, its first bytes to a place of their own if they are to be merged."""
+
+    def __init__(self, uri: str, work: PartsWork) -> None:
+        self.size = 0
+        self._uri = uri
+        self._work = work
+        self._store = open_store(uri)
+        self._buffer = bytearray()
+        self._staged_due = work.staged
+        self._parts_due = number_of_parts(work.size - work.staged, work.part_size)
+        self._offset = work.offset
+        self._receipts: list[tuple[int, str]] = []
+
+    def write(self, data: Chunk) -> None:
+        self.size += len(data)
+        self._buffer += data
+        if self._staged_due and len(self._buffer) >= self._staged_due:
+            self._store.put(self._work.staging, self._taken(self._staged_due))
+            self._staged_due = 0
+        while not self._staged_due and self._parts_due > 1 and len(self._buffer) >= self._work.part_size:
+            self._put_part(self._work.part_size)
+
+    def close(self) -> tuple[tuple[int, str], ...]:
+        """Makes all durable; receipts of the parts by number."""
+        if self._parts_due:
+            self._put_part(len(self._buffer))
+        return tuple(self._receipts)
+
+    def _put_part(self, size: int) -> None:
+        data = self._taken(size)
+        number = self._work.part + len(self._receipts)
+        self._receipts.append((number, self._store.put_part(self._uri, self._work.token, number, self._offset, data)))
+        self._offset += size
+        self._parts_due -= 1
+
+    def _taken(self, size: int) -> bytes:
+        with memoryview(self._buffer) as view:
+            data = bytes(view[:size])
+        del self._buffer[:size]
+        return data

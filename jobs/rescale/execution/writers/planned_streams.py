@@ -1,0 +1,105 @@
+"""All planned streams of some slots, from end to end, on the driver: units out, receipts in, files completed.
+
+A file that is there with its planned size was put there by this plan (its name and the claim say so) and whole (files
+appear at once), so it is not written again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from rescale.execution.progress import Progress
+from rescale.execution.side_by_side import side_by_side
+from rescale.execution.tasks import Tasks
+from rescale.execution.writers.files import begun_in_parts, stream_uri
+from rescale.execution.writers.handles import WrittenStream, written_database, written_handle
+from rescale.execution.writers.parts import part_size
+from rescale.execution.writers.stream_units import StreamUnit, UnitResult, UnitWriter
+from rescale.execution.writers.stream_writer import stream_writer
+from rescale.flink.slot import Slot
+from rescale.planning.new_streams import CopiedFile, PlannedStream
+from rescale.planning.operator_plan import OperatorPlan
+from rescale.planning.plan import Plan
+from rescale.storage.locations import name
+from rescale.storage.store import open_store
+from rescale.target.written_handles import WrittenHandle
+
+
+class _Place(NamedTuple):
+    """Of a stream in the plan, by the numbers of both."""
+
+    operator: int
+    stream: int
+
+
+def write_planned_streams(
+    plan: Plan, slots: Sequence[Slot], tasks: Tasks, says: str, there: Mapping[str, int]
+) -> list[WrittenHandle]:
+    """Writes them all; returns their handles. `there` are the target's files by name, with their sizes."""
+    places = [
+        _Place(i, j)
+        for i, operator in enumerate(plan.operators)
+        for j, stream in enumerate(operator.streams)
+        if stream.slot in slots
+    ]
+    units = [unit for some in side_by_side(partial(_units, plan, there), places) for unit in some]
+    progress = Progress(says, sum(unit.length for unit in units))
+    results: dict[tuple[int, int], list[UnitResult]] = defaultdict(list)
+    for result in tasks.run(UnitWriter(plan), [(unit.length, unit) for unit in units], progress):
+        results[result.operator, result.stream].append(result)
+    tokens = {(unit.operator, unit.stream): unit.token for unit in units}
+    written = side_by_side(lambda place: _completed(plan, place, results[place], tokens.get(place, "")), places)
+    by_operator: dict[int, list[WrittenStream]] = defaultdict(list)
+    for place, stream in zip(places, written, strict=True):
+        by_operator[place.operator].append(stream)
+    return [handle for i, streams in by_operator.items() for handle in _handles(plan, plan.operators[i], streams)]
+
+
+def _handles(plan: Plan, operator: OperatorPlan, written: Sequence[WrittenStream]) -> list[WrittenHandle]:
+    """One for every stream, but one for all files of a directory."""
+    files: dict[int, dict[str, WrittenStream]] = defaultdict(dict)
+    handles = []
+    for one in written:
+        if isinstance(one.stream, CopiedFile):
+            files[one.stream.subtask][one.stream.local_name] = one
+        else:
+            handles.append(written_handle(plan, operator, one))
+    databases = {database.subtask: database for database in operator.databases}
+    return handles + [written_database(plan, operator, databases[i], named) for i, named in files.items()]
+
+
+def _units(plan: Plan, there: Mapping[str, int], place: _Place) -> list[StreamUnit]:
+    operator, stream = _stream(plan, place)
+    uri = stream_uri(plan, operator, stream)
+    writer = stream_writer(plan, operator, stream)
+    if writer.size is not None and there.get(name(uri)) == writer.size:
+        return []
+    size = part_size(plan, stream.size)
+    if stream.inline or not writer.may_be_cut or stream.size <= size:
+        return [StreamUnit(*place, 0, 0, stream.size)]
+    token = begun_in_parts(plan, operator, stream)
+    return [
+        StreamUnit(*place, number, start, min(size, stream.size - start), token)
+        for number, start in enumerate(range(0, stream.size, size), 1)
+    ]
+
+
+def _completed(plan: Plan, place: _Place, results: Sequence[UnitResult], token: str) -> WrittenStream:
+    """What came of a stream, after its parts (if it has any) became a file."""
+    operator, stream = _stream(plan, place)
+    whole = next((result for result in results if not result.part), None)
+    if whole is not None:
+        return WrittenStream(stream, whole.size, whole.key_groups, whole.data)
+    if results:
+        uri = stream_uri(plan, operator, stream)
+        receipts = [result.receipt for result in sorted(results, key=lambda result: result.part)]
+        open_store(uri).complete_parts(uri, token, receipts, stream.size)
+    return WrittenStream(stream, stream.size, stream.key_groups, None)
+
+
+def _stream(plan: Plan, place: _Place) -> tuple[OperatorPlan, PlannedStream]:
+    operator = plan.operators[place.operator]
+    return operator, operator.streams[place.stream]

@@ -1,0 +1,77 @@
+"""What a task does with a planned stream, or a part of one: writes it, or hands it back if it lies inline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rescale.execution.writers.files import stream_uri
+from rescale.execution.writers.parts import part_size
+from rescale.execution.writers.sink import StreamSink
+from rescale.execution.writers.stream_writer import stream_writer
+from rescale.planning.new_streams import PlannedStream
+from rescale.planning.operator_plan import OperatorPlan
+from rescale.planning.piece_bytes import piece_chunks
+from rescale.planning.pieces import split
+from rescale.planning.plan import Plan
+from rescale.storage.store import open_store
+from rescale.target.places import places_of
+
+
+class StreamUnit(NamedTuple):
+    """Bytes `start` to `start + length` of one planned stream: a part of it, or (`part` 0) all of it.
+
+    `token` names the upload that a part belongs to.
+    """
+
+    operator: int
+    stream: int
+    part: int
+    start: int
+    length: int
+    token: str = ""
+
+
+class UnitResult(NamedTuple):
+    """What came of a unit: the receipt of a part, or all about a whole stream.
+
+    `data` is the content of an inline stream, `key_groups` are the lengths as written.
+    """
+
+    operator: int
+    stream: int
+    part: int
+    receipt: str = ""
+    size: int = 0
+    data: bytes | None = None
+    key_groups: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class UnitWriter:
+    """Writes units of one plan; travels to the tasks as it is."""
+
+    plan: Plan
+
+    def __call__(self, unit: StreamUnit) -> UnitResult:
+        operator = self.plan.operators[unit.operator]
+        stream = operator.streams[unit.stream]
+        if unit.part:
+            return self._part(unit, operator, stream)
+        return self._whole(unit, operator, stream)
+
+    def _part(self, unit: StreamUnit, operator: OperatorPlan, stream: PlannedStream) -> UnitResult:
+        _, pieces = split(stream.pieces, (unit.start, unit.length))
+        chunks = list(piece_chunks(self.plan, pieces, unit.length))
+        data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        uri = stream_uri(self.plan, operator, stream)
+        receipt = open_store(uri).put_part(uri, unit.token, unit.part, unit.start, data)
+        return UnitResult(unit.operator, unit.stream, unit.part, receipt)
+
+    def _whole(self, unit: StreamUnit, operator: OperatorPlan, stream: PlannedStream) -> UnitResult:
+        uri = stream_uri(self.plan, operator, stream)
+        staging = places_of(self.plan).staging
+        sink = StreamSink(uri, staging, part_size(self.plan, stream.size), inline=stream.inline)
+        key_groups = stream_writer(self.plan, operator, stream).write(sink)
+        data = sink.close()
+        return UnitResult(unit.operator, unit.stream, 0, size=sink.size, data=data, key_groups=key_groups)

@@ -1,0 +1,57 @@
+"""Key groups with other state ids: read, translated and written from end to end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rescale.errors import SnapshotError
+from rescale.execution.sources.chunks import Chunk, runs
+from rescale.execution.writers.sink import Sink
+from rescale.flink.keyed.canonical import translated
+from rescale.flink.snappy import compressed, decompressed
+from rescale.planning.new_streams import TranslatedKeyGroups
+from rescale.planning.operator_plan import OperatorPlan
+from rescale.planning.piece_bytes import piece_chunks
+from rescale.planning.pieces import Piece, split
+from rescale.planning.plan import Plan
+
+
+@dataclass(frozen=True)
+class TranslatingWriter:
+    """Compressed key groups come out with other lengths, so their size is not known beforehand."""
+
+    plan: Plan
+    operator: OperatorPlan
+    stream: TranslatedKeyGroups
+
+    may_be_cut = False
+    size = None
+
+    def write(self, sink: Sink) -> tuple[int, ...]:
+        stream = self.stream
+        lengths = []
+        sizes = (stream.header_size, *(max(length, 0) for length in stream.key_groups))
+        read = piece_chunks(self.plan, stream.pieces)
+        (_, header), *groups = zip(split(stream.pieces, sizes), runs(read, sizes), strict=True)
+        for chunk in header:
+            sink.write(chunk)
+        planned = enumerate(stream.key_groups, stream.first_key_group)
+        for (key_group, length), (pieces, chunks) in zip(planned, groups, strict=True):
+            before = sink.size
+            try:
+                for part in self._with_ids(pieces, chunks):
+                    sink.write(part)
+            except SnapshotError as error:
+                raise error.located(operator=self.operator.label, state=f"in key group {key_group}") from None
+            lengths.append(sink.size - before if pieces else length)
+        return tuple(lengths)
+
+    def _with_ids(self, pieces: tuple[Piece, ...], chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+        """One key group with the ids that its piece asks for."""
+        if not pieces or pieces[0].ids is None:
+            return chunks
+        table = self.operator.id_tables[pieces[0].ids]
+        if self.stream.compressed:
+            return compressed(translated(decompressed(chunks), table))
+        return translated(chunks, table)

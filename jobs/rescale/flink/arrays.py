@@ -1,0 +1,13 @@
+"""The types of the arrays that loops over bytes and records work on."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Bytes = npt.NDArray[np.uint8]
+Longs = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+Codes = npt.NDArray[np.int32]
+"""Of Java's `hashCode`."""
+Flags = npt.NDArray[np.bool_]

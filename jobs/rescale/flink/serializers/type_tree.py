@@ -1,0 +1,288 @@
+"""What a serializer writes, as a tree of types: each knows its bytes and how Java's `hashCode` follows from them.
+
+Two rules of Java make the tree more than a list of fields. A tuple or a list folds the hashes of what it holds with 31.
+A `Row` hashes its fields *deeply* (`RowUtils.deepHashCodeInternal`): every value that is neither null nor a list counts
+as an array of one element, which adds 31, and so do the elements of a list in a row.
+
+What a class of a user's own makes of its fields is not in the bytes. Such a type can be measured as it is; it can be
+hashed once it is told how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+
+class FixedHash(IntEnum):
+    """How the `hashCode` follows from a fixed number of bytes, by the class of the value."""
+
+    UNKNOWN = 0
+    INTEGER = 1
+    """`Byte`, `Short`, `Integer`: the value."""
+    CHARACTER = 2
+    BOOLEAN = 3
+    FLOAT = 4
+    LONG = 5
+    DOUBLE = 6
+    DATE = 7
+    """`java.util.Date` and its subclasses: as `Long`, of the first eight bytes; the smallest long is null."""
+    LOCAL_DATE = 8
+    LOCAL_TIME = 9
+    LOCAL_DATE_TIME = 10
+    INSTANT = 11
+    LONG_VALUE = 12
+    ZERO = 13
+    """`Tuple0`."""
+    SCALA_LONG = 14
+    """`Statics.longHash`: a long that is an int hashes as one."""
+    IDENTITY = 15
+    """`Enum`: another one in each JVM, so no hash to compute."""
+
+
+class BlobHash(IntEnum):
+    """How the `hashCode` follows from bytes with their length in front."""
+
+    UNKNOWN = 0
+    ARRAY = 1
+    """`Arrays.hashCode(byte[])`."""
+    BINARY_ROW = 2
+    """`MurmurHashUtil.hashByWords` of a `BinaryRowData`."""
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """`size` bytes. `declared` is what the serializer's `getLength` says if that is not the size."""
+
+    size: int
+    rule: FixedHash = FixedHash.UNKNOWN
+    declared: int | None = None
+
+    @property
+    def length(self) -> int:
+        return self.size if self.declared is None else self.declared
+
+    @property
+    def hashable(self) -> bool:
+        return self.rule not in (FixedHash.UNKNOWN, FixedHash.IDENTITY)
+
+
+class _Variable:
+    """A type whose serializer's `getLength` is negative."""
+
+    @property
+    def length(self) -> None:
+        return None
+
+
+@dataclass(frozen=True)
+class Text(_Variable):
+    """`StringValue.writeString`: the number of UTF-16 units, plus one if there is a null, and the units, all packed."""
+
+    has_null: bool = True
+    hashable: bool = True
+
+
+@dataclass(frozen=True)
+class Number(_Variable):
+    """`BigIntSerializer`; `scaled`: `BigDecSerializer`, with the scale behind."""
+
+    scaled: bool
+    hashable = True
+
+
+@dataclass(frozen=True)
+class Blob(_Variable):
+    """`i32` length and as many bytes."""
+
+    rule: BlobHash
+
+    @property
+    def hashable(self) -> bool:
+        return self.rule != BlobHash.UNKNOWN
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """Fields one after the other (`TupleSerializer`)."""
+
+    fields: tuple[TypeTree, ...]
+
+    @property
+    def length(self) -> int | None:
+        """`TupleSerializerBase.getLength`, for which a field without length makes the whole variable."""
+        return _total_length(self.fields)
+
+    @property
+    def hashable(self) -> bool:
+        return _all_hashable(self.fields)
+
+
+@dataclass(frozen=True)
+class Product:
+    """`ScalaCaseClassSerializer`; `default_hash`: the hash is the compiler's, `MurmurHash3.productHash`."""
+
+    fields: tuple[TypeTree, ...]
+    default_hash: bool = False
+
+    @property
+    def length(self) -> int | None:
+        """As of a tuple."""
+        return _total_length(self.fields)
+
+    @property
+    def hashable(self) -> bool:
+        return self.default_hash and len(self.fields) > 0 and _all_hashable(self.fields)
+
+
+@dataclass(frozen=True)
+class Masked(_Variable):
+    """`RowSerializer`: a mask of bits, highest first, and the fields that it does not call null.
+
+    `has_kind`: the first two bits are the row's kind.
+    """
+
+    fields: tuple[TypeTree, ...]
+    has_kind: bool
+
+    @property
+    def hashable(self) -> bool:
+        return _all_hashable(self.fields)
+
+
+@dataclass(frozen=True)
+class Repeat(_Variable):
+    """`i32` count and as many times the items; `folds`: the hash is a list's.
+
+    The items take at least one byte, so that a count above what is left is known to be damage.
+    """
+
+    items: tuple[TypeTree, ...]
+    folds: bool = True
+
+    @property
+    def hashable(self) -> bool:
+        return self.folds and _all_hashable(self.items)
+
+
+@dataclass(frozen=True)
+class Union(_Variable):
+    """`EitherSerializer`: whether it is the left one, and its value, of which the hash is."""
+
+    left: TypeTree
+    right: TypeTree
+
+    @property
+    def hashable(self) -> bool:
+        return self.left.hashable and self.right.hashable
+
+
+@dataclass(frozen=True)
+class Nullable:
+    """Whether it is null, then the value, or `padding` bytes in its place (`NullableSerializer`)."""
+
+    inner: TypeTree
+    padding: int = 0
+
+    @property
+    def length(self) -> int | None:
+        return 1 + self.padding if self.padding else None
+
+    @property
+    def hashable(self) -> bool:
+        return self.inner.hashable
+
+
+@dataclass(frozen=True)
+class WeightedSum:
+    """A `hashCode` made of those of the fields: `constant` and, for each field, its hash `weights[i]` times.
+
+    It is modulo 2^32. A field that is null counts as the hash `null`.
+    """
+
+    constant: int
+    weights: tuple[int, ...]
+    null: int
+
+
+@dataclass(frozen=True)
+class Flagged(_Variable):
+    """`PojoSerializer`: flags, then each field as nullable. Objects of subclasses are not followed.
+
+    `names` are those of the fields. Without a `formula` it has no hash.
+    """
+
+    class_name: str
+    names: tuple[str, ...]
+    fields: tuple[TypeTree, ...]
+    formula: WeightedSum | None = None
+
+    @property
+    def hashable(self) -> bool:
+        if self.formula is None:
+            return False
+        weighed = zip(self.fields, self.formula.weights, strict=True)
+        return all(field.hashable for field, weight in weighed if weight)
+
+
+@dataclass(frozen=True)
+class Deep:
+    """A value that a `Row` hashes, itself or in a list: 31 more unless it is null."""
+
+    inner: TypeTree
+
+    @property
+    def length(self) -> int | None:
+        return self.inner.length
+
+    @property
+    def hashable(self) -> bool:
+        return self.inner.hashable
+
+
+TypeTree = Fixed | Text | Number | Blob | Sequence | Product | Masked | Repeat | Union | Nullable | Flagged | Deep
+
+
+def parts(tree: TypeTree) -> Iterator[TypeTree]:
+    """The tree and all inside it, in the order in which they are written."""
+    yield tree
+    for inner in _inside(tree):
+        yield from parts(inner)
+
+
+def changed(tree: TypeTree, change: Callable[[TypeTree], TypeTree]) -> TypeTree:
+    """The tree with `change` done to every node, to those inside it first."""
+    inside = tuple(changed(inner, change) for inner in _inside(tree))
+    match tree:
+        case Sequence() | Product() | Masked() | Flagged():
+            tree = replace(tree, fields=inside)
+        case Repeat():
+            tree = replace(tree, items=inside)
+        case Union():
+            tree = Union(*inside)
+        case Nullable() | Deep():
+            tree = replace(tree, inner=inside[0])
+    return change(tree)
+
+
+def _inside(tree: TypeTree) -> tuple[TypeTree, ...]:
+    match tree:
+        case Sequence(fields) | Product(fields) | Masked(fields) | Flagged(fields=fields):
+            return fields
+        case Repeat(items):
+            return items
+        case Union(left, right):
+            return left, right
+        case Nullable(inner) | Deep(inner):
+            return (inner,)
+    return ()
+
+
+def _all_hashable(trees: tuple[TypeTree, ...]) -> bool:
+    return all(tree.hashable for tree in trees)
+
+
+def _total_length(fields: tuple[TypeTree, ...]) -> int | None:
+    lengths = [field.length or 0 for field in fields]
+    return sum(lengths) if all(lengths) else None

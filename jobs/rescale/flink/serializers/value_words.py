@@ -1,0 +1,143 @@
+"""A value in words, from the bytes that a serializer wrote: one at a time, for people.
+
+The machine measures and hashes millions of keys; this names the few that a message is about. What has no common form
+(a window, an object of the table API) is shown by its bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+
+from rescale.flink.binary import ByteReader
+from rescale.flink.serializers.type_tree import (
+    Blob,
+    Deep,
+    Fixed,
+    FixedHash,
+    Flagged,
+    Masked,
+    Nullable,
+    Number,
+    Product,
+    Repeat,
+    Sequence,
+    Text,
+    TypeTree,
+    Union,
+)
+
+NULL = "null"
+
+_NULL_FLAG, _PLAIN_FLAG = 1, 2
+"""`PojoSerializer.IS_NULL`, `NO_SUBCLASS`."""
+
+_SHORTCUTS = (NULL, "0", "1", "10")
+"""What `BigIntSerializer` writes as a length below 4."""
+
+_WIDEST_NUMBER = 256
+"""Bytes of a number that is shown in decimal: Python refuses thousands of digits."""
+
+_INTEGERS = (FixedHash.INTEGER, FixedHash.LONG, FixedHash.SCALA_LONG, FixedHash.LONG_VALUE)
+
+
+def in_words(tree: TypeTree, reader: ByteReader) -> str:
+    """The value at the reader's cursor, which it moves behind; `SnapshotError` where there is none of that kind."""
+    match tree:
+        case Fixed(size, rule):
+            return _fixed(reader.raw(size), rule)
+        case Text(has_null):
+            return _text(reader, has_null=has_null)
+        case Number(scaled):
+            return _number(reader, scaled=scaled)
+        case Blob():
+            return bytes_in_words(reader.blob())
+        case Sequence(fields) | Product(fields):
+            return f"({', '.join(in_words(field, reader) for field in fields)})"
+        case Masked(fields, has_kind):
+            return _row(fields, reader, has_kind=has_kind)
+        case Repeat(items):
+            return f"[{', '.join(_item(items, reader) for _ in range(reader.count(1)))}]"
+        case Union(left, right):
+            return in_words(left if reader.boolean() else right, reader)
+        case Nullable(inner, padding):
+            if not reader.boolean():
+                return in_words(inner, reader)
+            reader.raw(padding)
+            return NULL
+        case Flagged(names=names, fields=fields):
+            return _object(names, fields, reader)
+        case Deep(inner):
+            return in_words(inner, reader)
+
+
+def bytes_in_words(data: bytes) -> str:
+    return f"0x{data.hex()}"
+
+
+def _fixed(data: bytes, rule: FixedHash) -> str:
+    if rule in _INTEGERS:
+        return str(int.from_bytes(data, "big", signed=True))
+    if rule is FixedHash.BOOLEAN:
+        return "true" if data[0] else "false"
+    if rule is FixedHash.CHARACTER:
+        return _quoted(data)
+    if rule in (FixedHash.FLOAT, FixedHash.DOUBLE):
+        return repr(struct.unpack(">f" if rule is FixedHash.FLOAT else ">d", data)[0])
+    return bytes_in_words(data)
+
+
+def _text(reader: ByteReader, *, has_null: bool) -> str:
+    at, units = reader.position, reader.packed()
+    if has_null and units == 0:
+        return NULL
+    units -= has_null
+    if units > reader.remaining:
+        raise reader.error("a length that cannot be", at=at, expected=f"at most {reader.remaining}", found=units)
+    return _quoted(b"".join((reader.packed() & 0xFFFF).to_bytes(2, "big") for _ in range(units)))
+
+
+def _quoted(utf16: bytes) -> str:
+    """In quotation marks; half a character by its number."""
+    text = json.dumps(utf16.decode("utf-16-be", "surrogatepass"), ensure_ascii=False)
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _number(reader: ByteReader, *, scaled: bool) -> str:
+    at, size = reader.position, reader.i32()
+    if not 0 <= size - len(_SHORTCUTS) <= reader.remaining and not 0 <= size < len(_SHORTCUTS):
+        raise reader.error("a length that cannot be", at=at, found=size)
+    if size < len(_SHORTCUTS):
+        digits = _SHORTCUTS[size]
+    else:
+        magnitude = reader.raw(size - len(_SHORTCUTS))
+        wide = len(magnitude) > _WIDEST_NUMBER
+        digits = bytes_in_words(magnitude) if wide else str(int.from_bytes(magnitude, "big", signed=True))
+    if not scaled or digits == NULL:
+        return digits
+    scale = reader.i32()
+    return f"{digits}E{-scale}" if scale else digits
+
+
+def _item(items: tuple[TypeTree, ...], reader: ByteReader) -> str:
+    return ": ".join(in_words(item, reader) for item in items)
+
+
+def _row(fields: tuple[TypeTree, ...], reader: ByteReader, *, has_kind: bool) -> str:
+    first = 2 if has_kind else 0
+    mask = reader.raw((first + len(fields) + 7) // 8)
+    values = []
+    for bit, field in enumerate(fields, first):
+        is_null = mask[bit // 8] & 0x80 >> bit % 8
+        values.append(NULL if is_null else in_words(field, reader))
+    return f"Row({', '.join(values)})"
+
+
+def _object(names: tuple[str, ...], fields: tuple[TypeTree, ...], reader: ByteReader) -> str:
+    at, flags = reader.position, reader.u8()
+    if flags == _NULL_FLAG:
+        return NULL
+    if flags != _PLAIN_FLAG:
+        raise reader.error("an object of a subclass", at=at, expected=_PLAIN_FLAG, found=flags)
+    values = (f"{name}: {in_words(Nullable(field), reader)}" for name, field in zip(names, fields, strict=True))
+    return f"{{{', '.join(values)}}}"

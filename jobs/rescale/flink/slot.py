@@ -1,0 +1,18 @@
+"""Where a subtask keeps its state."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Slot(StrEnum):
+    """The four places for state that a subtask has (`OperatorSubtaskState`)."""
+
+    KEYED = "keyed"
+    RAW_KEYED = "rawkeyed"
+    OPERATOR = "operator"
+    RAW_OPERATOR = "rawoperator"
+
+    @property
+    def is_keyed(self) -> bool:
+        return self in (Slot.KEYED, Slot.RAW_KEYED)

@@ -1,0 +1,99 @@
+"""The last task of every run: it alone decides the colour, from what is.
+
+Airflow colours a run by its last tasks, and one that was skipped counts as well as one that succeeded; a run that was
+cancelled, cleared in part or rejected would be green. So the last task is a *teardown* without a setup: it comes after
+everything else, whatever failed or was skipped or cancelled, and Airflow neither skips it nor lets a run that is marked
+as failed end before it. It succeeds if the result is published, is skipped if there was nothing to do, and fails
+otherwise, with a sentence that says what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rescale.errors import RequestError, RescaleError
+from rescale.orchestration.approval import APPROVED, ASK
+from rescale.orchestration.rescale_task import NOTHING_TO_DO, Summary, rescale_task, skip_task
+from rescale.orchestration.tasks import PLAN, PUBLISH
+from rescale.storage.store import open_store
+from rescale.target.documents import load_plan
+from rescale.target.publication import is_published
+
+END = "end"
+
+_ADVICE = (
+    "the log of the first task that failed says why; a run that was cancelled goes on if all its tasks are cleared "
+    "that did not succeed, the skipped ones too"
+)
+
+
+def end_task(
+    may_have_nothing_to_do: Sequence[str] = (), *, then: Sequence[str], remark: Callable[[Any], str] | None = None
+) -> Any:
+    """The task that says how the run ended; it must stand downstream of all others.
+
+    `may_have_nothing_to_do` are tasks that skip the run (`skip_task`), `then` those after the publication without which
+    the run did not go through. `remark` tells, from the task instance, what else is to be known of one that did not.
+    """
+
+    def end(params: Any = None, ti: Any = None) -> Summary:  # noqa: ARG001
+        """Is the result published, and everything done that comes after it?"""
+        _skip_if_nothing_to_do(ti, may_have_nothing_to_do)
+        try:
+            published = _published(ti)
+            _refuse_unfinished(ti, published["target"], then)
+        except RescaleError as error:
+            if remark is not None and error.final:
+                error.what += f"; {remark(ti)}"
+            raise
+        return published
+
+    return rescale_task(end, END, "Did it go through?")().operator.as_teardown(on_failure_fail_dagrun=True)
+
+
+def _skip_if_nothing_to_do(ti: Any, first: Sequence[str]) -> None:
+    """Ends the task as skipped, with the reason of the task among these that found nothing to do."""
+    for task_id in first:
+        if (reason := ti.xcom_pull(task_ids=task_id, key=NOTHING_TO_DO)) is not None:
+            skip_task(reason)
+
+
+def _published(ti: Any) -> Summary:
+    """What `publish` told of the result that is there; one of our errors if none is."""
+    if _was_rejected(ti):
+        raise RequestError(
+            "nothing was published: the plan was rejected",
+            found=ti.xcom_pull(task_ids=ASK, key=APPROVED)["words"],
+            advice="trigger another run",
+        )
+    planned = ti.xcom_pull(task_ids=PLAN)
+    if planned is None:
+        raise RescaleError("nothing was published: the run ended before there was a plan", advice=_ADVICE)
+    store, plan_uri = open_store(planned["plan"]), planned["plan"]
+    if store.stat(plan_uri) is None or not is_published(load_plan(plan_uri)):
+        raise RescaleError("nothing was published", path=planned["target"], advice=_ADVICE)
+    told = ti.xcom_pull(task_ids=PUBLISH)
+    if told is None:
+        raise RescaleError(
+            f"the result is published, but the task {PUBLISH!r} did not come to its end",
+            path=planned["target"],
+            advice=f"clear the task {PUBLISH!r} and those after it",
+        )
+    return dict(told)
+
+
+def _refuse_unfinished(ti: Any, target: str, then: Sequence[str]) -> None:
+    for task_id in then:
+        if ti.xcom_pull(task_ids=task_id) is None and ti.xcom_pull(task_ids=task_id, key=NOTHING_TO_DO) is None:
+            raise RescaleError(
+                f"the result is published, but the task {task_id!r} did not go through",
+                path=target,
+                advice=f"look at its log, then clear the tasks {task_id!r} and {END!r}",
+            )
+
+
+def _was_rejected(ti: Any) -> bool:
+    """Whether somebody has rejected the plan, or nobody answered in time."""
+    answer = ti.xcom_pull(task_ids=ASK, key=APPROVED)
+    return answer is not None and not answer["approved"]

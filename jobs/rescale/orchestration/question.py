@@ -1,0 +1,29 @@
+"""What somebody reads who has to say yes or no to a plan: the verdict, warnings and costs first, then the operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rescale.report.insights import duration_sentences
+from rescale.report.markdown import markdown_of
+from rescale.report.page import Block, Listed, Page, Strong, listed, paragraph, table
+from rescale.report.planned import OPERATOR_HEADERS, operator_row
+from rescale.report.units import counted, human_bytes
+
+END_OF_QUESTION = "\n\n---\n\n"
+"""Stands between the question and the whole plan, on one page."""
+
+_LARGEST = 10
+
+
+def question_markdown(shown: dict[str, Any]) -> str:
+    """The part of a plan that an answer depends on; `shown` is the plan as its log shows it."""
+    warnings, operators = shown["warnings"], shown["operators"]
+    largest = sorted(operators, key=lambda one: -(one["keyed_bytes"] + one["operator_bytes"]))[:_LARGEST]
+    verdict = f"Can be done, with {counted(len(warnings), 'warning')}." if warnings else "Can be done: no warning."
+    costs = [f"{human_bytes(shown['bytes_moved'])} to write", *duration_sentences(shown["insight"])]
+    blocks: list[Block] = [paragraph((Strong(verdict),)), *([Listed("", tuple(warnings))] if warnings else [])]
+    blocks += [*listed("Costs", costs), table(OPERATOR_HEADERS, map(operator_row, largest))]
+    if len(operators) > _LARGEST:
+        blocks.append(paragraph(f"and {counted(len(operators) - _LARGEST, 'smaller operator')}"))
+    return markdown_of(Page(tuple(blocks)))

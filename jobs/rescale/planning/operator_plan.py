@@ -1,0 +1,71 @@
+"""What happens to one operator."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from rescale.flink.key_groups import subtask_of_key_group
+from rescale.flink.slot import Slot
+from rescale.planning.new_streams import NewDatabase, NewStream, PlannedStream, RekeyedStream
+from rescale.planning.rekeying import Rekeying
+from rescale.planning.work_class import WorkClass
+
+
+@dataclass(frozen=True)
+class OperatorPlan:
+    """What happens to one operator. `old_keyed_bytes` are the keyed bytes per old subtask, to compare evenness.
+
+    Where records get new key groups, `rekeying` says which are read, and `rekeyed` are the streams that they come to.
+    """
+
+    operator_id: str
+    label: str
+    parallelism: int
+    new_parallelism: int
+    max_parallelism: int
+    new_max_parallelism: int
+    work: WorkClass
+    states: tuple[str, ...]
+    id_tables: tuple[tuple[int, ...], ...]
+    streams: tuple[PlannedStream, ...]
+    old_keyed_bytes: tuple[int, ...]
+    rekeying: Rekeying | None = None
+    rekeyed: tuple[RekeyedStream, ...] = ()
+    databases: tuple[NewDatabase, ...] = ()
+
+    @property
+    def new_streams(self) -> tuple[NewStream, ...]:
+        """All of them."""
+        return (*self.rekeyed, *self.streams)
+
+    @property
+    def new_keyed_bytes(self) -> tuple[int, ...]:
+        """Keyed bytes (headers included) that each new subtask gets; of rekeyed state, what is to be expected."""
+        per_subtask = [0] * self.new_parallelism
+        for stream in self.new_streams:
+            if stream.slot.is_keyed:
+                per_subtask[stream.subtask] += stream.size
+        for key_group, size in enumerate(self.expected_key_groups):
+            per_subtask[subtask_of_key_group(self.new_max_parallelism, self.new_parallelism, key_group)] += size
+        return tuple(per_subtask)
+
+    @cached_property
+    def expected_key_groups(self) -> tuple[int, ...]:
+        """Bytes to expect in each new key group of rekeyed state.
+
+        A hash fixes the remainders of all maxima at once: a record stays in its class modulo their greatest common
+        divisor, and within it every new key group is as likely. Where the new maximum divides the old, that is exact.
+        """
+        if self.rekeying is None:
+            return ()
+        classes = [0] * math.gcd(self.max_parallelism, self.new_max_parallelism)
+        for key_group, size in self.rekeying.key_group_sizes():
+            classes[key_group % len(classes)] += size
+        each = self.new_max_parallelism // len(classes)
+        return tuple(classes[key_group % len(classes)] // each for key_group in range(self.new_max_parallelism))
+
+    def bytes_of(self, *slots: Slot) -> int:
+        rekeyed = self.rekeying.bytes if self.rekeying is not None and Slot.KEYED in slots else 0
+        return rekeyed + sum(stream.size for stream in self.new_streams if stream.slot in slots)

@@ -1,0 +1,95 @@
+"""Keyed state whose records get new key groups: all that can be said beforehand is which are read, and the header.
+
+At another max parallelism, or in another format, every record may go elsewhere.
+"""
+
+from __future__ import annotations
+
+from rescale.errors import UnsupportedError
+from rescale.flink.advice import CANONICAL
+from rescale.flink.key_groups import key_group_range
+from rescale.flink.keyed.header import is_compressed, write_keyed_header
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.planning.key_group_owners import owners_of
+from rescale.planning.keyed_headers import HeaderPlanner
+from rescale.planning.new_streams import RekeyedKeyGroups, RekeyedStream
+from rescale.planning.operator_shapes import Shape
+from rescale.planning.pieces import Literals, piece_of
+from rescale.planning.rekeying import RekeyedDatabase, RekeyedSource, Rekeying
+from rescale.snapshot.model import Database, KeyedStream, Operator
+
+
+def plan_rekeyed(
+    operator: Operator, shape: Shape, headers: HeaderPlanner, literals: Literals, key_hash: str | None
+) -> tuple[Rekeying | None, list[RekeyedStream]]:
+    """Which records are read, and the streams that they come to; None where there is no keyed state."""
+    givers: tuple[KeyedStream | Database, ...] = (*operator.keyed, *operator.databases)
+    timers = operator.heap_timers
+    _refuse_to_rekey(operator, shape.max_parallelism)
+    if not givers and not timers:
+        return None, []
+    owners_of(operator, givers)
+    owners_of(operator, timers)
+    header = headers.plan(givers, timers)
+    tables = header.id_tables
+    sources = [_rekeyed_source(source, tables.get(source.subtask)) for source in operator.keyed]
+    sources += [_rekeyed_timers(one, header.timer_id_tables.get(one.subtask), literals) for one in timers]
+    rekeying = Rekeying(
+        sources=tuple(sources),
+        header=header.piece,
+        compressed=bool(givers) and is_compressed(givers[0].header),
+        key_hash=key_hash,
+        databases=tuple(_rekeyed_database(one, tables.get(one.subtask)) for one in operator.databases),
+    )
+    streams: list[RekeyedStream] = []
+    for subtask in range(shape.parallelism):
+        own = key_group_range(shape.max_parallelism, shape.parallelism, subtask)
+        streams.append(
+            RekeyedKeyGroups(
+                subtask=subtask,
+                header=header.piece,
+                first_key_group=own.first,
+                key_groups=len(own),
+                compressed=rekeying.compressed,
+            )
+        )
+    return rekeying, streams
+
+
+def _rekeyed_timers(timers: KeyedStream, ids: int | None, literals: Literals) -> RekeyedSource:
+    assert timers.parsed is not None
+    header = literals.piece(write_keyed_header(timers.parsed))
+    return _rekeyed_source(timers, ids)._replace(timers=header)
+
+
+def _rekeyed_source(source: KeyedStream, ids: int | None) -> RekeyedSource:
+    groups = tuple(None if group is None else (group.start, group.length) for group in source.groups)
+    return RekeyedSource(source.extent.file, source.first_key_group, groups, ids)
+
+
+def _rekeyed_database(database: Database, ids: int | None) -> RekeyedDatabase:
+    files = tuple((file.name, piece_of(file.extent)) for file in database.files)
+    key_groups = (database.key_groups.first, database.key_groups.last)
+    return RekeyedDatabase(key_groups, database.key_group_sizes, files, piece_of(database.header_extent), ids)
+
+
+def _refuse_to_rekey(operator: Operator, new_max_parallelism: int) -> None:
+    """Only canonical framing says where a record ends; raw keyed state that is no timers is the user's own."""
+    heap = [stream for stream in operator.keyed if stream.framing is not Framing.CANONICAL]
+    if heap:
+        raise UnsupportedError(
+            "heap framing does not tell where a record ends, so no record can get another key group",
+            operator=operator.label,
+            expected=f"canonical keyed state, to change the max parallelism to {new_max_parallelism}",
+            found=f"heap framing in subtask {heap[0].subtask}",
+            advice=CANONICAL,
+        )
+    if operator.own_raw_keyed and new_max_parallelism != operator.entry.max_parallelism:
+        raise UnsupportedError(
+            "raw keyed state is in a format of the operator's own, key group by key group",
+            operator=operator.label,
+            expected=f"no raw keyed state, to change the max parallelism to {new_max_parallelism}",
+            found=f"a stream of it in {len(operator.own_raw_keyed)} subtasks",
+            advice=f"keep its max parallelism, {operator.entry.max_parallelism}; if these are timers of keys whose "
+            f"serializer is not known, {CANONICAL}: there they are state like any other",
+        )

@@ -1,0 +1,1 @@
+"""Pages as HTML: one self-contained file that needs no network and no scripts."""

@@ -1,0 +1,143 @@
+"""Blocks of a page as elements. Words are text and nothing else: the library escapes them wherever they stand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import htpy as h
+from htpy import Element, Node
+
+from rescale.report.figures import BarCharts, Curve, Drawing, KeyGroupMap, Matrix, Sparks, StackedBars
+from rescale.report.html.charts import bar_charts, curve, sparks, stacked_bars
+from rescale.report.html.key_groups import key_group_map, matrix
+from rescale.report.page import (
+    Block,
+    Code,
+    Command,
+    Figure,
+    Listed,
+    Paragraph,
+    Section,
+    Standing,
+    Strong,
+    Table,
+    Verdict,
+    Warned,
+    Words,
+)
+
+_NUMBER = re.compile(r"(≈ )?[\d,.]+( (bytes?|[kMGTPE]?B))?( → [\d,.]+( (bytes?|[kMGTPE]?B))?)?|")
+
+_SIGNS = {Standing.SEEN: "◎", Standing.PLANNED: "○", Standing.PROVEN: "✓", Standing.REFUSED: "✕"}
+
+
+def blocks(some: Sequence[Block], level: int, prefix: str = "") -> Iterator[Node]:
+    """`level` is that of headings among them, `prefix` begins the ids of sections."""
+    sections = 0
+    for block in some:
+        if isinstance(block, Section):
+            sections += 1
+            yield _section(block, level, f"{prefix}{sections}")
+        else:
+            yield _block(block, level)
+
+
+def _section(section: Section, level: int, number: str) -> Element:
+    place = f"s{number}"
+    return h.section(id=place, aria_labelledby=f"{place}-title")[
+        _heading(level)(id=f"{place}-title")[section.title],
+        blocks(section.blocks, level + 1, f"{number}-"),
+    ]
+
+
+def _heading(level: int) -> Element:
+    return (h.h1, h.h2, h.h3, h.h4, h.h5, h.h6)[min(level, 6) - 1]
+
+
+def _block(block: Block, level: int) -> Node:
+    match block:
+        case Paragraph(lines):
+            return h.p[_broken(lines)]
+        case Warned(sentence):
+            return h.p(class_="warned")[h.strong["Warning: "], sentence]
+        case Listed(lead, items):
+            return [h.p[words(lead)] if lead else None, h.ul[(h.li[words(item)] for item in items)]]
+        case Command(line):
+            return h.pre(tabindex="0")[h.code[line]]
+        case Table():
+            return _table(block, "Table")
+        case Figure(title, said, drawn, numbers, rows):
+            return _figure(title, said, drawn, numbers, rows, level)
+        case Verdict(standing, said):
+            sign = h.span(class_="sign", aria_hidden="true")[_SIGNS[standing]]
+            return h.p(class_=f"verdict {standing}")[sign, h.strong[standing.capitalize()], h.span[said]]
+    return None
+
+
+def words(some: Words) -> Node:
+    match some:
+        case tuple():
+            return [words(one) for one in some]
+        case Strong(said):
+            return h.strong[said]
+        case Code(said):
+            return h.code[said]
+        case _:
+            return some
+
+
+def _broken(lines: Sequence[Words]) -> Iterator[Node]:
+    for i, one in enumerate(lines):
+        yield h.br if i else None
+        yield words(one)
+
+
+def _table(shown: Table, name: str) -> Element:
+    """It scrolls by itself where it is too wide, with the keyboard too. Columns of numbers stand to the right."""
+    numeric = [all(_NUMBER.fullmatch(row[i]) for row in shown.rows) for i in range(len(shown.headers))]
+    kinds = ["number" if one else None for one in numeric]
+    return h.div(class_="scroll", tabindex="0", role="region", aria_label=name)[
+        h.table[
+            h.thead[
+                h.tr[
+                    (h.th(scope="col", class_=kind)[header] for header, kind in zip(shown.headers, kinds, strict=True))
+                ]
+            ],
+            h.tbody[
+                (h.tr[(h.td(class_=kind)[cell] for cell, kind in zip(row, kinds, strict=True))] for row in shown.rows)
+            ],
+        ]
+    ]
+
+
+def _figure(title: str, said: str, drawn: Drawing, numbers: Table, rows: str, level: int) -> Element:
+    """The numbers behind it are one key away."""
+    behind = (
+        h.details[
+            h.summary[f"Numbers: {rows}" if rows else "Numbers"], _table(numbers, f"{title}: {rows or 'numbers'}")
+        ]
+        if numbers.rows
+        else None
+    )
+    return h.figure[
+        h.figcaption[_heading(level)[title], h.p[said]],
+        _drawing(drawn, f"{title}. {said}"),
+        behind,
+    ]
+
+
+def _drawing(drawn: Drawing, said: str) -> Element:
+    match drawn:
+        case KeyGroupMap():
+            return key_group_map(drawn, said)
+        case Matrix():
+            return matrix(drawn, said)
+        case BarCharts():
+            return bar_charts(drawn)
+        case Curve():
+            return curve(drawn, said)
+        case StackedBars():
+            return stacked_bars(drawn)
+        case Sparks():
+            return sparks(drawn)

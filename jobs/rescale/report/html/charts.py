@@ -1,0 +1,141 @@
+"""Bars, curves and small bars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from htpy import Element, Node, div, li, span, table, tbody, td, th, thead, tr, ul
+
+from rescale.report.figures import BarCharts, Bars, Curve, Point, Sparks, StackedBar, StackedBars
+from rescale.report.html.svg import circle, drawing, g, line, part, path, points, rect, said, stretched, text
+
+_BAR_HEIGHT, _CURVE_HEIGHT, _FOOT, _MARGIN = 120, 150, 22, 0.06
+_STACK_HEIGHT, _SPARK_HEIGHT = 16, 18
+
+
+def bar_charts(figure: BarCharts) -> Element:
+    return div(class_="side-by-side")[
+        (
+            div[_bars(chart), div(class_="caption")[span(class_="name")[chart.label], f" {chart.caption}"]]
+            for chart in figure.charts
+        )
+    ]
+
+
+def _bars(chart: Bars) -> Element:
+    mean = _BAR_HEIGHT * (1 - chart.mean)
+    return drawing(
+        f"{chart.label}: {chart.caption}",
+        _BAR_HEIGHT,
+        g(class_="bars")[tuple(_columns(chart.heights, _BAR_HEIGHT, chart.words))] if chart.words else _area(chart),
+        line(class_="mean", x1=0, x2="100%", y1=f"{mean:.1f}", y2=f"{mean:.1f}"),
+        kind="framed",
+    )
+
+
+def _columns(heights: Sequence[float], height: int, words: Sequence[str] = ()) -> Iterator[Node]:
+    """A bar for each, with a little room between them."""
+    width = 1 / len(heights)
+    for i, one in enumerate(heights):
+        tall = max(height * one, 0.5 if one else 0)
+        place = {"x": part((i + 0.06) * width), "width": part(0.88 * width)}
+        yield rect(y=f"{height - tall:.1f}", height=f"{tall:.1f}", **place)[said(words[i]) if words else None]
+
+
+_MOST_STEPS = 200
+
+
+def _area(chart: Bars) -> Element:
+    """Many bars: the outline of them all."""
+    number = len(chart.heights)
+    steps = min(number, _MOST_STEPS)
+    chosen = [(i / (steps - 1), chart.heights[i * (number - 1) // (steps - 1)]) for i in range(steps)]
+    outline = points([(0.0, 0.0), *chosen, (1.0, 0.0)])
+    return stretched(0, _BAR_HEIGHT, path(class_="area", d=outline + "Z"))
+
+
+def curve(figure: Curve, words: str) -> Element:
+    """Lines for the numbers of y, the curve, a dot for each point that means something."""
+
+    def x(at: float) -> str:
+        return part(_MARGIN + at * (1 - 1.5 * _MARGIN))
+
+    def y(at: float) -> str:
+        return f"{12 + (_CURVE_HEIGHT - 18) * (1 - at):.1f}"
+
+    def dot(point: Point) -> Node:
+        kind = "asked" if point.asked else "even" if point.even else None
+        radius = "6" if point.asked else "3.5" if point.even else "1.5"
+        return circle(cx=x(point.x), cy=y(point.y), r=radius, class_=kind)[said(point.words)]
+
+    ordered = sorted(figure.points, key=lambda point: point.asked)
+    segments = zip(figure.points, figure.points[1:], strict=False)
+    return drawing(
+        words,
+        _CURVE_HEIGHT + _FOOT,
+        g(class_="grid")[
+            (line(x1=x(0), x2=x(1), y1=y(tick.at), y2=y(tick.at)) for tick in figure.y_ticks),
+            (text(x=0, y=y(tick.at), dy=4)[tick.label] for tick in figure.y_ticks),
+        ],
+        g(class_="line")[(line(x1=x(a.x), y1=y(a.y), x2=x(b.x), y2=y(b.y)) for a, b in segments)],
+        g(class_="dots")[map(dot, ordered)],
+        g(class_="ticks")[(text(x=x(tick.at), y=_CURVE_HEIGHT + 16)[tick.label] for tick in figure.x_ticks)],
+        kind="curve",
+    )
+
+
+def stacked_bars(figure: StackedBars) -> Element:
+    """With labels beside them as text, so that they wrap where there is little room."""
+    return div(class_="stacks")[
+        map(_stack, figure.bars),
+        ul(class_="legend")[
+            (li[span(class_=f"key kind{kind}", aria_hidden="true"), words] for kind, words in enumerate(figure.legend))
+        ],
+    ]
+
+
+def _stack(bar: StackedBar) -> Node:
+    parts: list[Node] = []
+    at = 0.0
+    for one in bar.parts:
+        parts.append(rect(class_=f"kind{one.kind}", x=part(at), width=part(one.length), height=12)[said(one.words)])
+        at += one.length
+    said_aloud = f"{bar.label}: {'; '.join(one.words for one in bar.parts)}; {bar.total}"
+    return div(class_="stack")[
+        div(class_="name")[bar.label], drawing(said_aloud, 12, parts), div(class_="total")[bar.total]
+    ]
+
+
+def sparks(figure: Sparks) -> Element:
+    """A table whose cells are pictures."""
+    after = any(row.after for row in figure.rows)
+    return div(class_="scroll", tabindex="0", role="region", aria_label="Small bars")[
+        table(class_="sparks")[
+            thead[
+                tr[
+                    th(scope="col")[""],
+                    th(scope="col")["before" if after else "by subtask"],
+                    th(scope="col")["after"] if after else None,
+                    th(scope="col")[""],
+                ]
+            ],
+            tbody[
+                (
+                    tr[
+                        th(scope="row")[row.label],
+                        td[_spark(row.before)],
+                        td[_spark(row.after)] if after else None,
+                        td[row.words],
+                    ]
+                    for row in figure.rows
+                )
+            ],
+        ]
+    ]
+
+
+def _spark(heights: Sequence[float]) -> Node:
+    if not heights:
+        return ""
+    bars = g(class_="bars")[tuple(_columns(heights, _SPARK_HEIGHT))]
+    return drawing("small bars; the numbers stand beside them", _SPARK_HEIGHT, bars, kind="spark")

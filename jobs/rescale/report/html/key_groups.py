@@ -1,0 +1,119 @@
+"""The key-group map and the matrix of moves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from htpy import Element, Node, div, li, span, ul
+
+from rescale.report.figures import KeyGroupMap, Matrix, Ribbon, Strip
+from rescale.report.html.png import shades_uri
+from rescale.report.html.svg import drawing, g, image, part, path, rect, said, stretched, text, thousandths
+
+_LABEL, _OWNERS, _CELLS, _RIBBONS, _GAP, _MARKS = 18, 18, 26, 96, 3, 12
+_NARROWEST_LABEL = 0.022
+_FEW_CELLS = 256
+
+
+def key_group_map(figure: KeyGroupMap, words: str) -> Element:
+    """Owners, key groups and ribbons from above, then the same upside down."""
+    content: list[Node] = []
+    y = 0
+    content += _label(figure.before, y)
+    y += _LABEL
+    if figure.before.hot:
+        content += _hot(figure.before, y)
+        y += _MARKS
+    content += _cells(figure.before, y)
+    y += _CELLS + _GAP
+    if figure.before.owners:
+        content += _owners(figure.before, y)
+        y += _OWNERS
+    if figure.after is not None:
+        after = figure.after
+        if figure.ribbons:
+            content.append(stretched(y, _RIBBONS, *map(_ribbon, figure.ribbons)))
+            y += _RIBBONS
+        else:
+            y += 2 * _GAP
+        if after.owners:
+            content += _owners(after, y)
+            y += _OWNERS + _GAP
+        content += _cells(after, y)
+        y += _CELLS
+        if after.hot:
+            content += _hot(after, y)
+            y += _MARKS
+        content += _label(after, y)
+        y += _LABEL
+    return div[drawing(words, y, content, kind="groups"), _legend(figure) if figure.before.parts else None]
+
+
+def _label(strip: Strip, y: int) -> Iterator[Node]:
+    yield text(class_="label", x=0, y=y + 13)[strip.label]
+
+
+def _hot(strip: Strip, y: int) -> Iterator[Node]:
+    yield g(class_="hot")[(text(x=part(mark.at), y=y + 10)["▼", said(mark.words)] for mark in strip.hot)]
+
+
+def _cells(strip: Strip, y: int) -> Iterator[Node]:
+    """Below the shades a frame, above them what hovering shows."""
+    yield rect(class_="frame", y=y, width="100%", height=_CELLS)
+    few = "few" if len(strip.shades) <= _FEW_CELLS else None
+    uri = shades_uri([strip.shades])
+    yield image(href=uri, y=y, width="100%", height=_CELLS, preserveAspectRatio="none", class_=few)
+    if strip.parts:
+        yield g(class_="parts")[
+            (
+                rect(x=part(one.start), y=y, width=part(one.end - one.start), height=_CELLS)[said(one.words)]
+                for one in strip.parts
+            )
+        ]
+
+
+def _owners(strip: Strip, y: int) -> Iterator[Node]:
+    yield g(class_="owners")[
+        (
+            rect(x=part(one.start), y=y, width=part(one.end - one.start), height=_OWNERS - 2)[said(one.words)]
+            for one in strip.owners
+        )
+    ]
+    yield g(class_="numbers")[
+        (
+            text(x=part((one.start + one.end) / 2), y=y + 12)[one.label]
+            for one in strip.owners
+            if one.end - one.start >= _NARROWEST_LABEL
+        )
+    ]
+
+
+def _ribbon(ribbon: Ribbon) -> Element:
+    a, b, c, d = map(thousandths, (ribbon.start, ribbon.end, ribbon.new_end, ribbon.new_start))
+    shape = f"M{a} 0H{b}C{b} 500 {c} 500 {c} 1000H{d}C{d} 500 {a} 500 {a} 0"
+    kind = "stays" if ribbon.stays else "odd" if ribbon.odd else None
+    return path(d=shape, class_=kind)[said(ribbon.words)]
+
+
+def _legend(figure: KeyGroupMap) -> Element:
+    hot = figure.before.hot or (figure.after is not None and figure.after.hot)
+    return ul(class_="legend")[
+        li[span(class_="key shades", aria_hidden="true"), "bytes, from none to three times the mean and more"],
+        li[span(class_="key hot", aria_hidden="true")["▼"], "hot key group"] if hot else None,
+        li[span(class_="key stays", aria_hidden="true"), "stays with the subtask of this number"]
+        if figure.ribbons
+        else None,
+        li[span(class_="key moves", aria_hidden="true"), "goes to another subtask"] if figure.ribbons else None,
+    ]
+
+
+def matrix(figure: Matrix, words: str) -> Element:
+    """Square, as large as it needs to be to be read."""
+    return drawing(
+        words,
+        300,
+        text(class_="label", x=0, y=13)[f"↓ {figure.rows}   → {figure.columns}"],
+        rect(class_="frame", y=20, width=280, height=280),
+        image(href=shades_uri(figure.shades), y=20, width=280, height=280, preserveAspectRatio="none", class_="few"),
+        kind="matrix",
+    )

@@ -1,0 +1,237 @@
+"""The key groups of an operator: who owns them before and after, how many bytes they hold, what moves where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+
+from rescale.report.detail import Detail
+from rescale.report.figures import KeyGroupMap, Mark, Matrix, Ribbon, Share, Strip
+from rescale.report.flows import Shape, flow_matrix, flows, loads
+from rescale.report.page import Figure, Table, table
+from rescale.report.sections.keyed_operator import KeyedOperator, Side
+from rescale.report.sections.loads import MOST_TOLD_APART, fullest
+from rescale.report.units import counted, human_bytes
+
+_CELLS = 512
+"""Of a strip: as many as a screen shows."""
+
+_SHADES = 24
+_FULL_SHADE = 3
+"""A cell with so many times the mean is as dark as one can be."""
+
+_MATRIX = 64
+
+
+def key_group_map(operator: KeyedOperator, detail: Detail) -> Figure:
+    old, new = operator.old, operator.new
+    same = new is None or new.shape.max_parallelism == old.shape.max_parallelism
+    marks = {one["key_group"]: _hot_words(one) for one in operator.hot}
+    top = _strip(old, detail, marks)
+    sentences = [f"{side.name}: {_shape_words(side.shape)}{_about(side)}" for side in operator.sides]
+    ribbons: tuple[Ribbon, ...] = ()
+    if new is not None:
+        sentences.append(_moves(old, new))
+        ribbons = tuple(_ribbons(old, new))
+    drawn = KeyGroupMap(
+        top,
+        ribbons if len(ribbons) <= detail.ribbons else (),
+        _strip(new, detail, marks if same else {}) if new is not None else None,
+    )
+    sentences += _hot_summary(operator.hot)
+    title = "Key groups before and after" if new is not None else "Key groups"
+    return Figure(title, f"{'. '.join(sentences)}.", drawn, _subtasks_table(operator, detail), "subtasks")
+
+
+def needs_matrix(old: Side, new: Side, detail: Detail) -> bool:
+    """Whether ribbons would be too many to follow."""
+    if max(old.shape.parallelism, new.shape.parallelism) > MOST_TOLD_APART:
+        return True
+    if old.shape.max_parallelism % new.shape.max_parallelism:
+        return old.shape.parallelism * new.shape.parallelism > detail.ribbons
+    return sum(1 for _ in flows(old.shape, new.shape)) > detail.ribbons
+
+
+def moves_matrix(old: Side, new: Side, detail: Detail) -> Figure:
+    """What moves where, as a square for each pair of subtasks, or of neighbours among them."""
+    matrix = flow_matrix(old.sizes, old.shape, new.shape, _MATRIX)
+    most = float(matrix.max()) or 1.0
+    shades = tuple(tuple(_shade(float(cell) / most) for cell in row) for row in matrix)
+    largest = sorted(
+        ((float(cell), i, j) for i, row in enumerate(matrix) for j, cell in enumerate(row) if cell), reverse=True
+    )
+    rows = [
+        (_subtasks(i, old.shape, len(matrix)), _subtasks(j, new.shape, len(matrix[0])), human_bytes(cell))
+        for cell, i, j in largest[: detail.rows]
+    ]
+    words = f"Bytes from old subtasks (a row each) to new ones (a column each). {_moves(old, new)}."
+    drawn = Matrix(_line_words("old", old.shape), _line_words("new", new.shape), shades)
+    numbers = table(("from subtask", "to subtask", "bytes"), rows)
+    return Figure("What moves where", words, drawn, numbers, "the largest moves")
+
+
+def _line_words(which: str, shape: Shape) -> str:
+    """What stands along a side of a matrix."""
+    each = -(-shape.parallelism // _MATRIX)
+    return f"{which}: {counted(shape.parallelism, 'subtask')}{f', up to {each} a line' if each > 1 else ''}"
+
+
+def _strip(side: Side, detail: Detail, hot: dict[int, str]) -> Strip:
+    number = len(side.sizes)
+    cells = _resampled(side.sizes, min(number, _CELLS))
+    mean = sum(cells) / len(cells) or 1.0
+    return Strip(
+        f"{side.name}: {_shape_words(side.shape)}",
+        tuple(_owners(side) if detail.parts and side.shape.parallelism <= MOST_TOLD_APART else ()),
+        tuple(_shade(cell / mean / _FULL_SHADE) for cell in cells),
+        tuple(_parts(side.sizes, min(number, detail.parts)) if detail.parts else ()),
+        tuple(Mark((group + 0.5) / number, words) for group, words in hot.items()),
+    )
+
+
+def _owners(side: Side) -> Iterator[Share]:
+    sizes, ends = side.sizes, list(accumulate(side.sizes, initial=0))
+    for subtask, (first, end) in enumerate(pairwise(side.shape.starts)):
+        words = f"subtask {subtask}: key groups {_range(first, end)}, {human_bytes(ends[end] - ends[first])}"
+        yield Share(first / len(sizes), end / len(sizes), str(subtask), words)
+
+
+def _parts(sizes: Sequence[int], number: int) -> Iterator[Share]:
+    ends = list(accumulate(sizes, initial=0))
+    cuts = [part * len(sizes) // number for part in range(number + 1)]
+    for first, end in pairwise(cuts):
+        words = (
+            f"key group{'s' if end - first > 1 else ''} {_range(first, end)}: {human_bytes(ends[end] - ends[first])}"
+        )
+        yield Share(first / len(sizes), end / len(sizes), "", words)
+
+
+def _range(first: int, end: int) -> str:
+    return str(first) if end - first == 1 else f"{first}-{end - 1}"
+
+
+def _resampled(sizes: Sequence[int], number: int) -> list[float]:
+    """As many cells, each with what lies in its part of the line."""
+    if len(sizes) == number:
+        return [*map(float, sizes)]
+    ends = list(accumulate(map(float, sizes), initial=0.0))
+
+    def up_to(cell: int) -> float:
+        whole, rest = divmod(cell * len(sizes), number)
+        return ends[whole] + (rest / number * sizes[whole] if rest else 0.0)
+
+    return [up_to(cell + 1) - up_to(cell) for cell in range(number)]
+
+
+def _shade(part: float) -> int:
+    """In few steps; whatever is there can be seen."""
+    if part <= 0:
+        return 0
+    return 255 * max(1, round(min(part, 1.0) * _SHADES)) // _SHADES
+
+
+def _ribbons(old: Side, new: Side) -> Iterator[Ribbon]:
+    """None where there are too many subtasks to be told apart."""
+    if max(old.shape.parallelism, new.shape.parallelism) > MOST_TOLD_APART:
+        return
+    maximum, new_maximum = old.shape.max_parallelism, new.shape.max_parallelism
+    if maximum % new_maximum:
+        yield from _hashed_ribbons(old.sizes, old.shape, new.shape)
+        return
+    ends = list(accumulate(old.sizes, initial=0))
+    for flow in flows(old.shape, new.shape):
+        length, size = flow.last + 1 - flow.first, ends[flow.last + 1] - ends[flow.first]
+        yield Ribbon(
+            flow.first / maximum,
+            (flow.last + 1) / maximum,
+            flow.new_first / new_maximum,
+            (flow.new_first + length) / new_maximum,
+            flow.subtask == flow.new_subtask,
+            flow.new_subtask % 2 == 1,
+            _flow_words(flow.subtask, flow.new_subtask, counted(length, "key group"), size),
+        )
+
+
+def _hashed_ribbons(sizes: Sequence[int], old: Shape, new: Shape) -> Iterator[Ribbon]:
+    """Every old subtask's part of the line, cut in the proportion of what goes to each new one; and so below."""
+    matrix = flow_matrix(sizes, old, new, MOST_TOLD_APART)
+    tops, bottoms = old.starts, new.starts
+    placed = [0.0] * new.parallelism
+    columns = matrix.sum(axis=0)
+    for i, row in enumerate(matrix):
+        total, at = float(row.sum()), tops[i] / old.max_parallelism
+        for j, cell in enumerate(map(float, row)):
+            if not cell:
+                continue
+            width = cell / total * (tops[i + 1] - tops[i]) / old.max_parallelism
+            share = cell / float(columns[j]) * (bottoms[j + 1] - bottoms[j]) / new.max_parallelism
+            below = bottoms[j] / new.max_parallelism + placed[j]
+            yield Ribbon(at, at + width, below, below + share, i == j, j % 2 == 1, _flow_words(i, j, "", cell))
+            at += width
+            placed[j] += share
+
+
+def _flow_words(subtask: int, new_subtask: int, what: str, size: float) -> str:
+    return f"subtask {subtask} to {new_subtask}: {what}{', ' if what else ''}{human_bytes(size)}"
+
+
+def _moves(old: Side, new: Side) -> str:
+    """How much goes to a subtask of another number."""
+    if old.shape == new.shape:
+        return "Every key group stays with its subtask"
+    moving = old.total - _staying(old, new)
+    return f"{human_bytes(moving)} of {human_bytes(old.total)} go to a subtask of another number"
+
+
+def _staying(old: Side, new: Side) -> float:
+    if old.shape.max_parallelism % new.shape.max_parallelism == 0:
+        ends = list(accumulate(old.sizes, initial=0))
+        staying = (flow for flow in flows(old.shape, new.shape) if flow.subtask == flow.new_subtask)
+        return float(sum(ends[flow.last + 1] - ends[flow.first] for flow in staying))
+    if max(old.shape.parallelism, new.shape.parallelism) <= MOST_TOLD_APART:
+        return float(flow_matrix(old.sizes, old.shape, new.shape, MOST_TOLD_APART).trace())
+    return old.total / new.shape.parallelism  # as likely as any other
+
+
+def _subtasks_table(operator: KeyedOperator, detail: Detail) -> Table:
+    rows: list[tuple[object, ...]] = []
+    for side in operator.sides:
+        held, ranges = loads(side.sizes, side.shape.parallelism), list(pairwise(side.shape.starts))
+        rows += [
+            (side.name, subtask, _range(*ranges[subtask]), human_bytes(held[subtask]))
+            for subtask in _chosen(held, detail.rows)
+        ]
+    return table(("", "subtask", "key groups", "keyed state"), rows)
+
+
+def _chosen(held: Sequence[int], most: int) -> list[int]:
+    """All subtasks in their order; of more than `most` the fullest."""
+    return sorted(subtask for subtask, _ in fullest(held, most))
+
+
+def _shape_words(shape: Shape) -> str:
+    least, most = shape.max_parallelism // shape.parallelism, -(-shape.max_parallelism // shape.parallelism)
+    each = f"{least}" if least == most else f"{least} or {most}"
+    return f"{counted(shape.parallelism, 'subtask')} of {each} key groups, {shape.max_parallelism:,} in all"
+
+
+def _hot_words(hot: dict[str, Any]) -> str:
+    return f"hot key group {hot['key_group']}: {human_bytes(hot['bytes'])}, {hot['share']:.0%} of the keyed state"
+
+
+def _hot_summary(hot: Sequence[dict[str, Any]]) -> list[str]:
+    if not hot:
+        return []
+    named = ", ".join(f"{one['key_group']} ({one['share']:.0%})" for one in hot[:5])
+    return [f"Hot, and marked: {named}{' and more' if len(hot) > 5 else ''}"]
+
+
+def _about(side: Side) -> str:
+    return "" if side.exact else ", bytes as to be expected"
+
+
+def _subtasks(line: int, shape: Shape, lines: int) -> str:
+    """Which subtasks share a line of a matrix."""
+    first, end = -(-line * shape.parallelism // lines), -(-(line + 1) * shape.parallelism // lines)
+    return _range(first, end)

@@ -1,0 +1,136 @@
+"""The load of an operator's subtasks: now, after, and at other parallelisms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
+from math import log
+
+from rescale.report.detail import Detail
+from rescale.report.figures import BarCharts, Bars, Curve, Point, Tick
+from rescale.report.flows import Shape, loads
+from rescale.report.page import Figure, table
+from rescale.report.sections.keyed_operator import KeyedOperator, Side
+from rescale.report.units import counted, human_bytes
+
+MOST_TOLD_APART = 64
+"""Subtasks that are drawn one by one; of more, several together."""
+
+_MOST_POINTS = 90
+_HIGHEST = 4.0
+"""Worst ÷ mean that the curve shows; what is above stands at its top."""
+
+_HEIGHTS = (1.0, 1.5, 2.0, 3.0, 4.0)
+
+
+def load_charts(operator: KeyedOperator, detail: Detail) -> Figure:
+    """The keyed bytes of every subtask, the fullest first, before and after in one scale."""
+    sides = [(side.name, loads(side.sizes, side.shape.parallelism)) for side in operator.sides]
+    most = max(max(sizes) for _, sizes in sides) or 1
+    charts = tuple(_bars(name, sizes, most) for name, sizes in sides)
+    rows = [
+        (name, subtask, human_bytes(size), f"{size / mean:.2f}")
+        for name, sizes in sides
+        if (mean := sum(sizes) / len(sizes))
+        for subtask, size in fullest(sizes, detail.rows)
+    ]
+    cut = max(len(sizes) for _, sizes in sides) > detail.rows
+    return Figure(
+        "Load by subtask",
+        "Keyed state of every subtask, the fullest first. The line is the mean.",
+        BarCharts(charts),
+        table(("", "subtask", "keyed state", "÷ mean"), rows),
+        f"the {detail.rows} fullest subtasks" if cut else "subtasks",
+    )
+
+
+def _bars(label: str, sizes: Sequence[int], most: int) -> Bars:
+    ranked = fullest(sizes, len(sizes))
+    mean = sum(sizes) / len(sizes)
+    worst = f"{ranked[0][1] / mean:.2f}" if mean else "1.00"
+    caption = (
+        f"{counted(len(sizes), 'subtask')}, worst ÷ mean {worst}; most {human_bytes(ranked[0][1])} (subtask "
+        f"{ranked[0][0]}), mean {human_bytes(mean)}, least {human_bytes(ranked[-1][1])}"
+    )
+    few = len(sizes) <= MOST_TOLD_APART
+    words = tuple(f"subtask {subtask}: {human_bytes(size)}" for subtask, size in ranked) if few else ()
+    return Bars(label, tuple(size / most for _, size in ranked), mean / most, words, caption)
+
+
+def evenness_curve(side: Side, detail: Detail) -> Figure:
+    """Worst ÷ mean over parallelisms up to four times that of `side`, which is marked, as are even ones."""
+    asked, maximum = side.shape.parallelism, side.shape.max_parallelism
+    ends = list(accumulate(side.sizes, initial=0))
+    last = min(maximum, max(4 * asked, 16))
+    numbers = _parallelisms(maximum, last, asked)
+    worst = {number: _evenness(ends, number) for number in numbers}
+    top = min(_HIGHEST, max(2.0, *worst.values()))
+    points = tuple(
+        Point(
+            _along(number, last),
+            (min(worst[number], top) - 1) / (top - 1),
+            f"parallelism {number}: worst ÷ mean {worst[number]:.2f}, {_each(maximum, number)} key groups each",
+            maximum % number == 0,
+            number == asked,
+        )
+        for number in numbers
+    )
+    known = [number for number in numbers if maximum % number == 0 or number == asked]
+    near = sorted(sorted(known, key=lambda number: abs(log(number / asked)))[: detail.rows])
+    rows = [
+        (number, f"{worst[number]:.2f}", _each(maximum, number), "asked" if number == asked else "") for number in near
+    ]
+    ticks = tuple(Tick(_along(number, last), f"{number:,}") for number in _tick_numbers(last))
+    above = "≥ " if max(worst.values()) > top else ""
+    y_ticks = tuple(
+        Tick((height - 1) / (top - 1), f"{above if height == top else ''}{height:.3g}")
+        for height in _HEIGHTS
+        if height <= top
+    )
+    return Figure(
+        "Evenness over parallelism",
+        f"At {asked} the fullest subtask has {worst[asked]:.2f} times the mean of bytes. Filled dots divide the max "
+        f"parallelism {maximum:,}: every subtask owns as many key groups. The ring is the parallelism {asked}.",
+        Curve(points, ticks, y_ticks, "parallelism", "worst ÷ mean"),
+        table(("parallelism", "worst ÷ mean of bytes", "key groups of a subtask", ""), rows),
+        "parallelisms that divide",
+    )
+
+
+def _parallelisms(maximum: int, last: int, asked: int) -> list[int]:
+    """Those that are even, the asked one, and as many between them as the curve has room for."""
+    even = [number for number in range(1, last + 1) if maximum % number == 0]
+    steps = max(_MOST_POINTS - len(even), 10)
+    between = [round(last ** (step / steps)) for step in range(steps + 1)]
+    return sorted({*even, *between, asked})
+
+
+def _evenness(ends: Sequence[int], parallelism: int) -> float:
+    starts = Shape(parallelism, len(ends) - 1).starts
+    total = ends[-1]
+    return max(ends[end] - ends[first] for first, end in pairwise(starts)) * parallelism / total if total else 1.0
+
+
+def _along(number: int, last: int) -> float:
+    """The axis is logarithmic: from 1 to `last`."""
+    return log(number) / log(last) if last > 1 else 0.5
+
+
+def _tick_numbers(last: int) -> Iterator[int]:
+    number = 1
+    while number <= last:
+        yield number
+        number *= 2 if last <= 64 else 4 if last <= 4096 else 8
+
+
+def _each(maximum: int, parallelism: int) -> str:
+    return (
+        str(maximum // parallelism)
+        if maximum % parallelism == 0
+        else f"{maximum // parallelism} or {maximum // parallelism + 1}"
+    )
+
+
+def fullest(sizes: Sequence[int], number: int) -> list[tuple[int, int]]:
+    """(subtask, bytes), the fullest first."""
+    return sorted(enumerate(sizes), key=lambda one: (-one[1], one[0]))[:number]

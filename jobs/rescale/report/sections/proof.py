@@ -1,0 +1,34 @@
+"""The certificate: what was proven and what was not, by which digests, and where it all lies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rescale.report.detail import Detail
+from rescale.report.outcome import proofs_table, records_table
+from rescale.report.page import Block, Code, Listed, Section, Strong, Table, Words, paragraph
+from rescale.report.units import counted
+
+
+def proof(certificate: dict[str, Any], detail: Detail) -> list[Block]:
+    facts: list[Words] = [(Strong("proves: "), certificate["proves"])]
+    if certificate["does_not_prove"]:
+        facts.append((Strong("does not prove: "), certificate["does_not_prove"]))
+    facts += [
+        (Strong("digests: "), certificate["digests"]),
+        (Strong("_metadata of the source, SHA-256: "), Code(certificate["source_metadata_sha256"])),
+        (Strong("_metadata of the result, SHA-256: "), Code(certificate["candidate_sha256"])),
+    ]
+    blocks: list[Block] = [Listed("", tuple(facts))]
+    for shown in (proofs_table(certificate), records_table(certificate)):
+        blocks += _cut(shown, 2 * detail.rows)
+    return [Section("Certificate", tuple(blocks))]
+
+
+def _cut(shown: Table, most: int) -> list[Block]:
+    if not shown.rows:
+        return []
+    if len(shown.rows) <= most:
+        return [shown]
+    left = counted(len(shown.rows) - most, "operator")
+    return [Table(shown.headers, shown.rows[:most]), paragraph(f"{left} more in the certificate itself.")]

@@ -1,0 +1,121 @@
+"""The report of a run, which lies beside its target and is made anew whenever there is more to tell.
+
+Beside the page lies the summary of the plan that it is made of, so that later steps need not read the source again, and
+so that there is a report when the source is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from rescale.errors import RequestError, RescaleError, SnapshotError
+from rescale.planning.plan import Plan
+from rescale.process import RUN, Step
+from rescale.report.html_report import html_report
+from rescale.report.inspection import inspection
+from rescale.report.planned import plan_summary
+from rescale.report.report_document import report_document
+from rescale.snapshot.kafka.offsets import kafka_offsets
+from rescale.snapshot.opening import open_snapshot
+from rescale.storage.store import open_store
+from rescale.target.certificate import read_certificate
+from rescale.target.documents import load_plan, read_document, store_report, store_report_data
+from rescale.target.places import Places, places_of
+from rescale.target.states import State, claimed_by, state_of
+
+_NAMES = {Step.RESHUFFLE: "reshuffle", Step.REDISTRIBUTE: "redistribute", Step.VALIDATE: "validate"}
+"""What steps are called in estimates."""
+
+
+def put_report(plan: Plan, summary: dict[str, Any] | None = None) -> str:
+    """Puts the report of a run that has claimed its target, as far as it has come; returns what there is to say of it.
+
+    `summary` is the plan's, from whoever has just planned. Nothing fails for want of a report.
+    """
+    try:
+        if summary is not None:
+            store_report_data(plan, msgspec.json.encode(summary))
+        store_report(plan, html_report(run_document(plan)))
+    except RescaleError as error:
+        return f"the report could not be written: {error}"
+    return f"report: {places_of(plan).report}"
+
+
+def document_of(uri: str, allow_prefixes: Sequence[str] = (), uids: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:
+    """All that is known of a snapshot, of a plan's file, or of a target and the run that made it."""
+    if uri.endswith(".json"):
+        return run_document(load_plan(uri))
+    digest = claimed_by(uri)
+    if digest is not None:
+        return run_document(load_plan(Places(uri, digest).plan))
+    snapshot = open_snapshot(uri, allow_prefixes, uids)
+    return report_document(snapshot=_as_json(inspection(snapshot, kafka_offsets(snapshot))))
+
+
+def run_document(plan: Plan) -> dict[str, Any]:
+    """Of a plan, and of what has come of it so far."""
+    state = state_of(plan.target, plan.digest)
+    results = dict(_results(plan)) if state in _OURS else {}
+    failed = [result for result in results.values() if result["status"] != "done"]
+    return report_document(
+        plan=_stored_summary(plan) or _summary(plan),
+        certificate=read_certificate(plan.target).document() if state in _CERTIFIED else None,
+        published=state is State.PUBLISHED,
+        error=failed[0] if failed else None,
+        took={name: result["seconds"] for name, result in results.items() if "seconds" in result},
+    )
+
+
+_CERTIFIED = (State.CERTIFIED, State.PUBLISHED)
+
+_OURS = (State.CLAIMED, State.MOVED, *_CERTIFIED)
+"""Where what lies beside the target is this plan's."""
+
+
+def _results(plan: Plan) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The result documents of the steps that have ended, by what these are called."""
+    for step in RUN:
+        if (result := _read(places_of(plan).result(step))) is not None:
+            yield _NAMES[step], result
+
+
+def _stored_summary(plan: Plan) -> dict[str, Any] | None:
+    summary = _read(places_of(plan).report_data)
+    return summary if summary is not None and summary.get("plan") == plan.digest else None
+
+
+def _summary(plan: Plan) -> dict[str, Any]:
+    """Made anew, from the source."""
+    labels = [(operator.operator_id, operator.label) for operator in plan.operators]
+    snapshot = open_snapshot(plan.source, plan.allow_prefixes, labels)
+    if snapshot.metadata_sha256 != plan.metadata_sha256:
+        raise SnapshotError(
+            "the source is another snapshot than the one that was planned with",
+            path=snapshot.metadata_uri,
+            expected=f"SHA-256 {plan.metadata_sha256}",
+            found=snapshot.metadata_sha256,
+            advice="plan again",
+        )
+    return _as_json(plan_summary(plan, snapshot, kafka_offsets(snapshot)))
+
+
+def _read(uri: str) -> dict[str, Any] | None:
+    """A document of ours; None if it is not there, `RequestError` if it is not one."""
+    if open_store(uri).stat(uri) is None:
+        return None
+    try:
+        document = msgspec.json.decode(read_document(uri))
+    except (msgspec.MsgspecError, UnicodeError):
+        document = None
+    if not isinstance(document, dict):
+        raise RequestError("this is not a document of ours", path=uri, advice="see who else writes here")
+    return document
+
+
+def _as_json(document: dict[str, Any]) -> dict[str, Any]:
+    """With lists for tuples, as it is read back."""
+    decoded: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document))
+    return decoded

@@ -1,0 +1,56 @@
+"""Pages as plain text, for terminals and logs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tabulate import tabulate
+
+from rescale.report.page import Block, Command, Figure, Listed, Page, Paragraph, Section, Table, Verdict, Warned, Words
+
+_INDENT = "  "
+
+
+def text_of(page: Page) -> str:
+    """Blocks with a blank line between them."""
+    return _blocks(page.blocks)
+
+
+def printable(words: str) -> str:
+    """The words on one line, with what a terminal would obey (control characters, such as ESC) as Python writes it."""
+    return "".join(sign if sign.isprintable() else _escaped(sign) for sign in words)
+
+
+def _escaped(sign: str) -> str:
+    return sign.encode("unicode_escape").decode()
+
+
+def _blocks(blocks: Sequence[Block]) -> str:
+    return "\n\n".join(map(_block, blocks))
+
+
+def _block(block: Block) -> str:
+    match block:
+        case Paragraph(lines):
+            return "\n".join(map(_line, lines))
+        case Warned(sentence):
+            return f"warning: {printable(sentence)}"
+        case Listed(lead, items):
+            return "\n".join([*([_line(lead)] if lead else []), *(_INDENT + _line(item) for item in items)])
+        case Command(line):
+            return _INDENT + printable(line)
+        case Table(headers, rows):
+            cells = [[printable(cell) for cell in row] for row in rows]
+            return tabulate(cells, headers=[*map(printable, headers)], disable_numparse=True)
+        case Figure(title, words, _, numbers):
+            return _blocks([Paragraph((f"{title}. {words}",)), *([numbers] if numbers.rows else [])])
+        case Verdict(standing, words):
+            return f"{standing.upper()}: {printable(words)}"
+        case Section(title, inner):
+            return f"{printable(title)}\n\n{_blocks(inner)}"
+
+
+def _line(words: Words) -> str:
+    if isinstance(words, tuple):
+        return "".join(map(_line, words))
+    return printable(words if isinstance(words, str) else words.words)

@@ -1,0 +1,94 @@
+"""Whether the parts of a database agree: the files of the handle, CURRENT, MANIFEST, OPTIONS, and the states.
+
+It needs only the small files, so that a plan can say what a task would find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+from rescale.errors import SnapshotError
+from rescale.flink.advice import ANOTHER
+from rescale.rocksdb.manifest import (
+    DEFAULT_COLUMN_FAMILY,
+    Manifest,
+    check_manifest_size,
+    read_current,
+    read_manifest,
+)
+from rescale.rocksdb.options_file import check_options
+from rescale.rocksdb.stored_files import CURRENT, StoredFile, newest
+from rescale.rocksdb.version_edit import LiveFile
+
+
+def checked_manifest(
+    files: Sequence[StoredFile], content: Callable[[StoredFile], bytes], states: Collection[str]
+) -> Manifest:
+    """The MANIFEST, after all that can be said without looking at rows was found right.
+
+    `files` are those that are needed, `content` reads one of them, `states` are the names in the meta stream. Raises
+    `SnapshotError` where the parts contradict each other, and `UnsupportedError` for what is not read.
+    """
+    try:
+        return _inventory(files, content, states)
+    except SnapshotError as error:
+        raise error.located(advice=ANOTHER) from None
+
+
+def _inventory(
+    files: Sequence[StoredFile], content: Callable[[StoredFile], bytes], states: Collection[str]
+) -> Manifest:
+    by_name = {file.name: file for file in files}
+    manifests = [file.name for file in files if file.name.startswith("MANIFEST-")]
+    if CURRENT not in by_name or len(manifests) != 1:
+        raise SnapshotError(
+            "a handle does not list one CURRENT and one MANIFEST",
+            path=files[0].uri if files else None,
+            found=", ".join(sorted(by_name)),
+        )
+    current, manifest_file = by_name[CURRENT], by_name[manifests[0]]
+    named = read_current(content(current), current.uri)
+    if named != manifest_file.name:
+        raise SnapshotError(
+            "CURRENT names another MANIFEST", path=current.uri, expected=manifest_file.name, found=named
+        )
+    check_manifest_size(manifest_file.length, manifest_file.uri)
+    manifest = read_manifest(content(manifest_file), manifest_file.uri)
+    if options := newest(files, "OPTIONS"):
+        check_options(content(options), options.uri)
+    _check_files(by_name, manifest.files, manifest_file)
+    _check_states(manifest, states, manifest_file)
+    return manifest
+
+
+def _check_files(listed: dict[str, StoredFile], live: dict[str, LiveFile], manifest: StoredFile) -> None:
+    tables = {name for name in listed if name.endswith(".sst")}
+    if tables != live.keys():
+        missing, surplus = sorted(live.keys() - tables), sorted(tables - live.keys())
+        raise SnapshotError(
+            "the handle and the MANIFEST do not name the same SST files",
+            path=manifest.uri,
+            expected=f"{len(live)} files" + (f", {missing[0]} among them" if missing else ""),
+            found=f"{len(tables)} files" + (f", {surplus[0]} among them" if surplus else ""),
+        )
+    for name, file in live.items():
+        if listed[name].length != file.size:
+            raise SnapshotError(
+                f"the SST file {name} has not the size that the MANIFEST tells",
+                path=listed[name].uri,
+                expected=f"{file.size} bytes",
+                found=f"{listed[name].length} bytes",
+            )
+
+
+def _check_states(manifest: Manifest, states: Collection[str], file: StoredFile) -> None:
+    families = {family.name: family for family in manifest.column_families}
+    if families.pop(DEFAULT_COLUMN_FAMILY).files:
+        raise SnapshotError("there are rows that belong to no state", path=file.uri, found=DEFAULT_COLUMN_FAMILY)
+    if families.keys() != set(states):
+        raise SnapshotError(
+            "the database and its description have not the same states",
+            path=file.uri,
+            expected=", ".join(sorted(states)),
+            found=", ".join(sorted(families)),
+        )

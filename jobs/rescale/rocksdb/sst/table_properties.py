@@ -1,0 +1,75 @@
+"""What an SST file says of itself (`TableProperties`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rescale.errors import UnsupportedError
+from rescale.flink.advice import CANONICAL
+from rescale.rocksdb.edit_reader import EditReader
+from rescale.rocksdb.sst.table_entries import IndexFormat
+
+PREFIX = "rocksdb."
+RANGE_DELETIONS = b"rocksdb.range_del"
+"""In the metaindex: the block of deleted ranges."""
+
+_GLOBAL_SEQUENCE = b"rocksdb.external_sst_file.global_seqno"
+
+_BINARY, _HASH, _PARTITIONED, _WITH_FIRST_KEYS = range(4)
+"""`BlockBasedTableOptions::IndexType`; that with a hash has it beside the usual one."""
+
+
+@dataclass(frozen=True)
+class TableProperties:
+    """`data_size` counts the bytes of data blocks as they are stored, `entries` rows and deleted ranges.
+
+    Keys and values are counted as they are before compression, keys with sequence number and type; so is the index.
+    `global_sequence` is the number of all rows in a file that was ingested, unless it is 0 (`SstFileWriter`).
+    """
+
+    column_family: str
+    data_size: int
+    entries: int
+    range_deletions: int
+    raw_key_size: int
+    raw_value_size: int
+    index_size: int
+    partitioned_index: bool
+    index_format: IndexFormat
+    global_sequence: int
+
+
+def read_properties(found: Mapping[bytes, bytes], path: str, offset: int) -> TableProperties:
+    """From the entries of the block at `offset`; `SnapshotError` where one is missing."""
+
+    def content(name: str) -> EditReader:
+        data = found.get(f"{PREFIX}{name}".encode())
+        if data is None:
+            raise EditReader(b"", path, offset).error(f"an SST file does not tell its {name}")
+        return EditReader(data, path, offset)
+
+    def number(name: str) -> int:
+        return content(name).varint()
+
+    kind = int.from_bytes(content("block.based.table.index.type").raw(4), "little")
+    if kind not in (_BINARY, _HASH, _PARTITIONED, _WITH_FIRST_KEYS):
+        raise UnsupportedError(
+            "an SST file with an index that is not read", path=path, found=f"index type {kind}", advice=CANONICAL
+        )
+    return TableProperties(
+        column_family=found.get(f"{PREFIX}column.family.name".encode(), b"").decode(errors="replace"),
+        data_size=number("data.size"),
+        entries=number("num.entries"),
+        range_deletions=number("num.range-deletions"),
+        raw_key_size=number("raw.key.size"),
+        raw_value_size=number("raw.value.size"),
+        index_size=number("index.size"),
+        partitioned_index=kind == _PARTITIONED,
+        index_format=IndexFormat(
+            user_keys=number("index.key.is.user.key") != 0,
+            by_difference=number("index.value.is.delta.encoded") != 0,
+            first_keys=kind == _WITH_FIRST_KEYS,
+        ),
+        global_sequence=int.from_bytes(found.get(_GLOBAL_SEQUENCE, b""), "little"),
+    )

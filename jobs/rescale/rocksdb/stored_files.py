@@ -1,0 +1,64 @@
+"""The files of a database as a handle of Flink lists them (`IncrementalRemoteKeyedStateHandle`).
+
+A checkpoint of RocksDB is a directory of SST files, the MANIFEST that says which of them count, CURRENT, and OPTIONS.
+Flink stores each file under a name of its own; the name in the directory stands in the handle. It is not trusted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.advice import CANONICAL
+from rescale.storage.contract import Pin
+
+CURRENT = "CURRENT"
+
+_KNOWN = re.compile(r"\d+\.sst|MANIFEST-\d+|OPTIONS-\d+|CURRENT|IDENTITY")
+_WRITE_AHEAD_LOG = re.compile(r"\d+\.log")
+_BLOBS = re.compile(r"\d+\.blob")
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """The file `name` of the directory: `length` bytes of `uri` from `start` on, in the version `pin`.
+
+    Where a handle holds the bytes itself they are `data`, and `uri` is what holds the handle.
+    """
+
+    name: str
+    uri: str
+    length: int
+    start: int = 0
+    pin: Pin | None = None
+    data: bytes | None = None
+
+
+def needed_files(files: Sequence[StoredFile]) -> list[StoredFile]:
+    """All but logs without a byte. `UnsupportedError` for files that Flink's databases do not have."""
+    for file in files:
+        if _BLOBS.fullmatch(file.name):
+            raise UnsupportedError("the database has files of blobs", path=file.uri, found=file.name, advice=CANONICAL)
+        if _WRITE_AHEAD_LOG.fullmatch(file.name):
+            if file.length:
+                raise UnsupportedError(
+                    "the database has rows in a write-ahead log", path=file.uri, found=file.name, advice=CANONICAL
+                )
+        elif not _KNOWN.fullmatch(file.name):
+            raise UnsupportedError(
+                "the database has a file that is not known", path=file.uri, found=file.name, advice=CANONICAL
+            )
+    needed = [file for file in files if not _WRITE_AHEAD_LOG.fullmatch(file.name)]
+    for name, count in Counter(file.name for file in needed).items():
+        if count > 1:
+            raise SnapshotError("a handle lists a file of its database twice", path=needed[0].uri, found=name)
+    return needed
+
+
+def newest(files: Sequence[StoredFile], kind: str) -> StoredFile | None:
+    """Of the files `kind`-<number> the one with the highest number; None if there is none."""
+    numbered = [file for file in files if file.name.startswith(f"{kind}-")]
+    return max(numbered, key=lambda file: int(file.name.partition("-")[2]), default=None)

@@ -1,0 +1,54 @@
+"""What a task would find in RocksDB directories, seen before anything is written: from their small files alone."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from rescale.errors import RescaleError
+from rescale.flink.keyed.header import understood
+from rescale.rocksdb.consistency import checked_manifest
+from rescale.rocksdb.manifest import LARGEST_MANIFEST
+from rescale.rocksdb.stored_files import StoredFile, needed_files
+from rescale.snapshot.databases.listed_files import listed_files
+from rescale.snapshot.model import Database, LiveTable, Operator, Snapshot
+
+_AT_ONCE = 32
+
+
+def with_tables(snapshot: Snapshot) -> Snapshot:
+    """The snapshot with the SST files of its databases.
+
+    Raises what stands against reading their rows, naming the operator: see `checked_manifest`.
+    """
+    snapshot.check_complete()
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        begun = [
+            [pool.submit(_with_tables, snapshot, operator, database) for database in operator.databases]
+            for operator in snapshot.operators
+        ]
+        operators = tuple(
+            replace(operator, databases=tuple(one.result() for one in databases))
+            for operator, databases in zip(snapshot.operators, begun, strict=True)
+        )
+    return replace(snapshot, operators=operators)
+
+
+def _with_tables(snapshot: Snapshot, operator: Operator, database: Database) -> Database:
+    extents = {file.name: file.extent for file in database.files}
+
+    def content(file: StoredFile) -> bytes:
+        return snapshot.contents.read(extents[file.name], LARGEST_MANIFEST)
+
+    files = listed_files(snapshot.contents, extents.items())
+    try:
+        states = {state.name: state_id for state_id, state in enumerate(understood(database.parsed).states)}
+        manifest = checked_manifest(needed_files(files), content, states)
+    except RescaleError as error:
+        raise error.located(operator=operator.label) from None
+    tables = tuple(
+        LiveTable(states[family.name], live, extents[live.name])
+        for family in manifest.column_families
+        for live in family.files
+    )
+    return replace(database, tables=tables)

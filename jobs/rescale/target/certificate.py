@@ -1,0 +1,132 @@
+"""The certificate: what was compared, and the SHA-256 of the one candidate that may be published for it.
+
+Validation fills it in; here is its form, as JSON beside the target. It carries its own digest, so that a certificate
+that was damaged, or edited, is none; everything that reads one reads it through `read_certificate`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from rescale.errors import IntegrityError, RequestError
+from rescale.planning.plan import Plan
+from rescale.storage.store import open_store
+from rescale.target.documents import read_document
+from rescale.target.places import certificate_place, places_of
+from rescale.target.states import Move, permit
+
+COMPLETE = "complete"
+
+_DIGEST = "document_sha256"
+_ADVICE = "if the result is published, compare it with its source: rescale validate; else run the same command again"
+
+
+@dataclass(frozen=True)
+class CertifiedRecords:
+    """Of records that got new key groups: how many, of how many keys at least, and the digest (hex) of each state.
+
+    `hash_is` says how sure the rule `key_hash` is; both are None where none is known.
+    """
+
+    compared: int
+    key_hash: str | None
+    hash_is: str | None
+    distinct_keys_at_least: int
+    states: dict[str, CertifiedState]
+
+
+@dataclass(frozen=True)
+class CertifiedState:
+    records: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class CertifiedOperator:
+    """What was found equal for one operator: counts, bytes, and a digest (hex) over all of it."""
+
+    operator_id: str
+    label: str
+    parallelism: int
+    max_parallelism: int
+    key_groups: int
+    elements: int
+    broadcast_copies: int
+    bytes: int
+    digest: str
+    records: CertifiedRecords | None
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """`plan` is the digest of the plan that was carried out, None where a published result was looked at without it."""
+
+    verdict: str
+    proves: str
+    does_not_prove: str | None
+    digests: str
+    source: str
+    source_metadata_sha256: str
+    target: str
+    candidate_sha256: str
+    plan: str | None
+    warnings: tuple[str, ...]
+    bytes: int
+    operators: tuple[CertifiedOperator, ...]
+    start: str
+
+    def document(self) -> dict[str, Any]:
+        """As JSON values, with the digest of all others: SHA-256 (hex) of their compact JSON with sorted keys."""
+        fields: dict[str, Any] = msgspec.to_builtins(self)
+        return {**fields, _DIGEST: _digest(fields)}
+
+
+def write_certificate(plan: Plan, certificate: Certificate) -> None:
+    """Beside the target: from now on the candidate that it names may be published."""
+    permit(plan, Move.CERTIFY)
+    uri = places_of(plan).certificate
+    open_store(uri).put(uri, msgspec.json.format(msgspec.json.encode(certificate.document()), indent=2))
+
+
+def read_certificate(target: str) -> Certificate:
+    """The certificate beside a target; `RequestError` if there is none, `IntegrityError` if it is not as it was."""
+    uri = certificate_place(target)
+    if open_store(uri).stat(uri) is None:
+        raise RequestError("the result has no certificate", path=uri, advice="rescale run writes one")
+    try:
+        fields: dict[str, Any] = msgspec.json.decode(read_document(uri), type=dict[str, Any])
+        found = fields.pop(_DIGEST, None)
+        certificate = msgspec.convert(fields, Certificate)
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise IntegrityError(f"the certificate cannot be read: {error}", path=uri, advice=_ADVICE) from None
+    expected = _digest(fields)
+    if found != expected or certificate.verdict != COMPLETE:
+        raise IntegrityError(
+            "the certificate is not what was written: it has another digest than it says",
+            path=uri,
+            expected=found,
+            found=expected,
+            advice=_ADVICE,
+        )
+    return certificate
+
+
+def certificate_for(plan: Plan) -> Certificate:
+    """The certificate of what this plan made; `IntegrityError` if it is another plan's."""
+    certificate = read_certificate(plan.target)
+    if certificate.plan != plan.digest:
+        raise IntegrityError(
+            "the certificate is another plan's; nothing was published",
+            path=places_of(plan).certificate,
+            expected=plan.digest,
+            found=certificate.plan,
+        )
+    return certificate
+
+
+def _digest(fields: dict[str, Any]) -> str:
+    return hashlib.sha256(msgspec.json.encode(fields, order="deterministic")).hexdigest()

@@ -1,0 +1,42 @@
+"""Documents of our own beside a target, and the first of them: the plan."""
+
+from __future__ import annotations
+
+from rescale.planning.plan import Plan, plan_from_json, plan_to_json
+from rescale.storage.store import open_store
+from rescale.target.places import places_of
+
+DOCUMENT_LIMIT = 1 << 30
+"""Largest document of our own that is read, in bytes."""
+
+
+def read_document(uri: str) -> bytes:
+    return open_store(uri).read_all(uri, DOCUMENT_LIMIT)[0]
+
+
+def store_plan(plan: Plan) -> None:
+    """Beside its target, where `load_plan` finds it; plans of several requests may lie there."""
+    uri = places_of(plan).plan
+    open_store(uri).put(uri, plan_to_json(plan))
+
+
+def store_plan_page(plan: Plan, text: str) -> None:
+    """The plan for people."""
+    uri = places_of(plan).plan_page
+    open_store(uri).put(uri, text.encode())
+
+
+def store_report(plan: Plan, page: bytes) -> None:
+    """What is known of the run, to look at; its plan must have claimed the target."""
+    uri = places_of(plan).report
+    open_store(uri).put(uri, page)
+
+
+def store_report_data(plan: Plan, data: bytes) -> None:
+    """What the report is made of that neither the plan nor other documents hold."""
+    uri = places_of(plan).report_data
+    open_store(uri).put(uri, data)
+
+
+def load_plan(uri: str) -> Plan:
+    return plan_from_json(read_document(uri), uri)

@@ -1,0 +1,96 @@
+"""Where everything of a run lies: the result in the target, flat; all that is ours in `<target>.rescale/` beside it.
+
+Flink deletes a claimed savepoint directory non-recursively, so the target must hold nothing but the snapshot.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from rescale.planning.plan import Plan
+from rescale.planning.request import beside
+from rescale.storage.locations import join
+
+_DOCUMENT = re.compile(
+    r"claim|candidate|certificate\.json|report\.(html|json)|plan-[0-9a-f]{64}\.(json|md)|(handles|result)-\w+\.json"
+    r"|staging/.+|\..+\.tmp"
+)
+
+
+@dataclass(frozen=True)
+class Places:
+    """The places of the run of one plan; `digest` is the plan's, in hex."""
+
+    target: str
+    digest: str
+
+    @property
+    def metadata(self) -> str:
+        return join(self.target, "_metadata")
+
+    @property
+    def plan(self) -> str:
+        return self._beside(f"plan-{self.digest}.json")
+
+    @property
+    def plan_page(self) -> str:
+        """The plan for people, in Markdown."""
+        return self._beside(f"plan-{self.digest}.md")
+
+    @property
+    def claim(self) -> str:
+        return claim_place(self.target)
+
+    @property
+    def staging(self) -> str:
+        return self._beside("staging")
+
+    @property
+    def candidate(self) -> str:
+        return self._beside("candidate")
+
+    @property
+    def certificate(self) -> str:
+        return certificate_place(self.target)
+
+    @property
+    def report(self) -> str:
+        """What is known of the run, as a page to look at."""
+        return self._beside("report.html")
+
+    @property
+    def report_data(self) -> str:
+        """What the page is made of that the plan does not hold."""
+        return self._beside("report.json")
+
+    def written_handles(self, step: str) -> str:
+        """The handles that one of the two moving steps wrote; `step` is `keyed` or `operator`."""
+        return self._beside(f"handles-{step}.json")
+
+    def result(self, step: str) -> str:
+        """The result document of a step's process."""
+        return self._beside(f"result-{step}.json")
+
+    def stream(self, name: str) -> str:
+        return join(self.target, name)
+
+    def _beside(self, name: str) -> str:
+        return join(beside(self.target), name)
+
+
+def places_of(plan: Plan) -> Places:
+    return Places(plan.target, plan.digest)
+
+
+def is_document(target: str, uri: str) -> bool:
+    """Whether a file in our own directory is one that a run puts there; what a killed one left unfinished is, too."""
+    return _DOCUMENT.fullmatch(uri.removeprefix(f"{beside(target)}/")) is not None
+
+
+def claim_place(target: str) -> str:
+    return join(beside(target), "claim")
+
+
+def certificate_place(target: str) -> str:
+    return join(beside(target), "certificate.json")

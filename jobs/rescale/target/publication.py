@@ -1,0 +1,64 @@
+"""The last step: the candidate that was certified becomes `_metadata`, and the result a checkpoint."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from rescale.errors import IntegrityError, RequestError
+from rescale.planning.plan import Plan
+from rescale.storage.store import open_store
+from rescale.target.certificate import certificate_for
+from rescale.target.documents import read_document
+from rescale.target.places import places_of
+from rescale.target.states import Move, State, permit, state_of
+
+
+@dataclass(frozen=True)
+class Published:
+    """A result that Flink can restore; `sha256` is that of its `_metadata`, `already` if it stood there before."""
+
+    target: str
+    sha256: str
+    already: bool
+
+
+def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
+    """Puts exactly the bytes that the certificate names as `_metadata`, if absent, and nothing else."""
+    already = permit(plan, Move.PUBLISH) is State.PUBLISHED
+    places, store = places_of(plan), open_store(plan.target)
+    certificate = certificate_for(plan)
+    candidate = read_document(places.candidate)
+    sha256 = hashlib.sha256(candidate).hexdigest()
+    if certificate.candidate_sha256 != sha256:
+        raise IntegrityError(
+            "the candidate is not the one that was validated; nothing was published",
+            path=places.candidate,
+            expected=certificate.candidate_sha256,
+            found=sha256,
+            advice="run the same command again: it validates again",
+        )
+    if not accept_unconditional:
+        ours = store.put_if_absent(places.metadata, candidate)
+    else:  # without any conditional request: the store may not even know them
+        if not already:
+            store.put(places.metadata, candidate)
+        ours = read_document(places.metadata) == candidate
+    if not ours:
+        raise RequestError(
+            "the target holds another published result",
+            path=places.metadata,
+            expected=f"none, or one with SHA-256 {sha256}",
+            advice="name another target",
+        )
+    return Published(plan.target, sha256, already)
+
+
+def is_published(plan: Plan) -> bool:
+    """Whether the target's `_metadata` is this plan's candidate already."""
+    places = places_of(plan)
+    return (
+        state_of(plan.target, plan.digest) is State.PUBLISHED
+        and open_store(places.candidate).stat(places.candidate) is not None
+        and read_document(places.metadata) == read_document(places.candidate)
+    )

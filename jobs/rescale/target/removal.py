@@ -1,0 +1,49 @@
+"""The opposite of publication: what an unpublished run left is taken away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rescale.errors import RequestError
+from rescale.planning.request import beside
+from rescale.storage.locations import name
+from rescale.storage.store import open_store
+from rescale.target.claim import planned_names
+from rescale.target.documents import load_plan
+from rescale.target.places import Places, claim_place, is_document
+from rescale.target.states import Move, claimed_by, refuse_unless, state_of
+
+
+@dataclass(frozen=True)
+class Discarded:
+    """What `discard` removed, and what it left because it is not ours."""
+
+    removed: tuple[str, ...]
+    left: tuple[str, ...]
+
+
+def discard(target: str) -> Discarded:
+    """Removes what an unpublished run left in and beside the target; the claim goes last, so that it can be repeated.
+
+    `RequestError` if the target is published, or if nothing says that what lies there is ours.
+    """
+    store, digest = open_store(target), claimed_by(target)
+    refuse_unless(state_of(target, digest), Move.DISCARD, target)
+    there = [entry.uri for entry in store.list(target)]
+    lying_beside = [entry.uri for entry in store.list(beside(target))]
+    documents = [uri for uri in lying_beside if is_document(target, uri)]
+    if digest is None:
+        if there and not documents:
+            raise RequestError("nothing of ours lies here", path=target, found=f"{len(there)} files, none claimed")
+        ours = []
+    else:
+        planned = planned_names(load_plan(Places(target, digest).plan)) if there else set()
+        ours = [uri for uri in there if name(uri) in planned]
+    store.abort_parts(target)
+    claim_uri = claim_place(target)
+    plans = [uri for uri in documents if name(uri).startswith("plan-")]
+    others = [uri for uri in documents if uri != claim_uri and uri not in plans]
+    for batch in (others, ours, [claim_uri], plans):  # a certificate goes before what it speaks for
+        store.delete(batch)
+    removed = (*ours, *documents)
+    return Discarded(removed, tuple(sorted({*there, *lying_beside} - {*removed})))

@@ -1,0 +1,108 @@
+"""Written handles: the state handles of new streams that a moving step wrote, as they will stand in `_metadata`.
+
+They are the last thing that a moving step leaves. A run that finds them goes on with what they say, if every file that
+they name is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import msgspec
+
+from rescale.errors import IntegrityError
+from rescale.flink.metadata.handles import (
+    IncrementalHandle,
+    KeyGroupsHandle,
+    OperatorHandle,
+    RelativeFileStream,
+    Stream,
+)
+from rescale.flink.metadata.reader import read_keyed_handle, read_operator_handle
+from rescale.flink.slot import Slot
+from rescale.planning.plan import Plan
+from rescale.storage.store import open_store
+from rescale.target.documents import read_document
+from rescale.target.places import places_of
+from rescale.target.states import Move, State, permit
+
+
+class WrittenHandle(NamedTuple):
+    """A handle in the encoding of `_metadata`."""
+
+    operator_id: str
+    slot: Slot
+    subtask: int
+    handle: bytes
+
+
+@dataclass(frozen=True)
+class WrittenHandles:
+    """Those of one moving step, `keyed` or `operator`; `plan` is the digest of the plan that was executed."""
+
+    step: str
+    plan: str
+    handles: tuple[WrittenHandle, ...]
+
+    @property
+    def files(self) -> set[str]:
+        """The names of the files that they point to."""
+        return {
+            stream.path
+            for written in self.handles
+            for stream in _streams(written, self.step)
+            if isinstance(stream, RelativeFileStream)
+        }
+
+
+def begin_moving(plan: Plan, step: str, there: Collection[str]) -> WrittenHandles | None:
+    """What an earlier try of a moving step left, if all of it is `there`, by the names of files; else None: move.
+
+    `RequestError` if the plan does not have the target, `IntegrityError` if what was published is not whole.
+    """
+    state = permit(plan, Move.MOVE)
+    handles = read_handles(plan, step)
+    gone = handles.files - set(there) if handles is not None else set()
+    if handles is not None and not gone:
+        return handles
+    if state is State.PUBLISHED:
+        raise IntegrityError(
+            "the target is published, and not whole",
+            path=places_of(plan).stream(min(gone)) if gone else places_of(plan).written_handles(step),
+            found=f"{len(gone)} files are gone" if gone else "nothing says what was written",
+            advice="nothing is written into a published result: name another target and run again",
+        )
+    return None
+
+
+def write_handles(plan: Plan, handles: WrittenHandles) -> None:
+    """The end of a moving step."""
+    permit(plan, Move.MOVE)
+    uri = places_of(plan).written_handles(handles.step)
+    open_store(uri).put(uri, msgspec.json.encode(handles, order="deterministic"))
+
+
+def read_handles(plan: Plan, step: str) -> WrittenHandles | None:
+    """The handles if they were written already; `IntegrityError` if they are another plan's."""
+    uri = places_of(plan).written_handles(step)
+    if open_store(uri).stat(uri) is None:
+        return None
+    try:
+        handles = msgspec.json.decode(read_document(uri), type=WrittenHandles)
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise IntegrityError(f"written handles that cannot be read: {error}", path=uri) from None
+    if handles.plan != plan.digest:
+        raise IntegrityError(
+            "written handles that another plan left", path=uri, expected=plan.digest, found=handles.plan
+        )
+    return handles
+
+
+def _streams(written: WrittenHandle, path: str) -> list[Stream]:
+    read = read_keyed_handle if written.slot.is_keyed else read_operator_handle
+    handle = read(written.handle, path)
+    if isinstance(handle, IncrementalHandle):
+        return [handle.meta, *(file.stream for file in handle.private)]
+    return [handle.stream] if isinstance(handle, KeyGroupsHandle | OperatorHandle) else []

@@ -1,0 +1,47 @@
+"""Looking and cleaning up without the command line: a plan that nobody carries out, and what a run left."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import pytest
+
+from rescale.demo.airflow_home import DAG_ID
+from support.airflow_server import AirflowServer, request
+from support.snapshots import directory
+
+pytestmark = pytest.mark.timeout(900)
+
+
+def test_a_plan_alone_writes_nothing(airflow: AirflowServer, tmp_path: Path) -> None:
+    target = tmp_path / "rescaled"
+    run = airflow.trigger_dag("rescale_plan", request(directory("2-clicks"), str(target), parallelism=" 3 "))
+    assert run.end() == "success", run.states()
+    told = run.told("plan")
+    assert "asked for: parallelism 3, max parallelism as it is; format keep" in told
+    assert "relocate: the max parallelism stays" in told
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_run_left_is_removed_once_it_has_ended(airflow: AirflowServer, tmp_path: Path) -> None:
+    target = tmp_path / "rescaled"
+    conf = request(directory("2-clicks"), str(target), parallelism=3)
+    run = airflow.trigger_dag(DAG_ID, conf, dag_run_id=f"waits-reshuffle_keyed_state-{uuid.uuid4()}")
+    run.wait_for_task("reshuffle_keyed_state", "running")
+    where = {"target": f" {target} ", "connection": conf["connection"]}
+    early = airflow.trigger_dag("rescale_discard", where)
+    another = airflow.trigger(**{**conf, "parallelism": 2})
+    assert (early.end(), another.end()) == ("failed", "failed")
+    for told in (early.told("discard"), another.told("plan")):
+        assert "the target is claimed, and the run that did it goes on" in told
+        assert run.run_id in told
+        assert "Discard what" not in told
+    run.cancel()
+    assert run.end() == "failed"
+    late = airflow.trigger_dag("rescale_discard", where)
+    assert late.end() == "success", late.told("discard")
+    assert list(tmp_path.iterdir()) == []
+    again = airflow.trigger_dag("rescale_discard", where)
+    assert again.end() == "success"
+    assert "nothing to do" in again.told("discard")

@@ -1,0 +1,182 @@
+"""What platforms ask of pods: queues, priorities, places, proxies, certificates, accounts, budgets, closed ports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from support.helm import CHART, PLATFORM, Manifest, one, pod_specs, rendered
+from support.needs import need
+
+ALL = ("--values", str(CHART / "ways/all-in-one.yaml"), "--values", str(CHART / "ways/one-run.yaml"))
+
+
+@pytest.fixture(scope="module")
+def manifests() -> list[Manifest]:
+    need("helm", "charts are rendered (go install helm.sh/helm/v3/cmd/helm@v3.19.0)")
+    return rendered(*ALL, "--values", str(PLATFORM))
+
+
+def pods(manifests: list[Manifest]) -> Iterator[tuple[str, Manifest]]:
+    """Component and pod of each kind."""
+    yield "driver", one(manifests, "Job", "")["spec"]["template"]
+    yield "driver", yaml.safe_load(one(manifests, "ConfigMap", "-airflow")["data"]["driver.yaml"])
+    yield "executor", yaml.safe_load(one(manifests, "ConfigMap", "-spark")["data"]["executor.yaml"])
+    yield "airflow", one(manifests, "Deployment", "-airflow")["spec"]["template"]
+
+
+def test_every_pod_has_what_was_asked_for_it(manifests: list[Manifest]) -> None:
+    asked = yaml.safe_load(PLATFORM.read_text())
+    for component, pod in pods(manifests):
+        of = asked["executors" if component == "executor" else component]
+        labels = {**of["labels"], "app.kubernetes.io/component": component}
+        assert pod["metadata"]["labels"].items() >= labels.items(), "the chart finds its pods by labels of its own"
+        assert pod["metadata"]["annotations"].items() >= of["annotations"].items()
+        spec = pod["spec"]
+        for name in ("priorityClassName", "nodeSelector", "tolerations", "affinity", "topologySpreadConstraints"):
+            assert spec[name] == of[name], (component, name)
+        assert of["volumes"][0] in spec["volumes"]
+        for container in spec["containers"]:
+            assert of["env"][0] in container["env"]
+            assert of["volumeMounts"][0] in container["volumeMounts"]
+
+
+def test_a_queue_takes_the_run(manifests: list[Manifest]) -> None:
+    job = one(manifests, "Job", "")
+    assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "runs"
+    assert job["metadata"]["labels"]["app.kubernetes.io/component"] == "run"
+    assert job["metadata"]["annotations"] == {"team": "flink"}
+    assert job["spec"]["ttlSecondsAfterFinished"] == 0
+    assert job["spec"]["activeDeadlineSeconds"] == 86400
+    without = one(rendered(*ALL, "--set", "run.deadlineSeconds=null"), "Job", "")
+    assert not {"ttlSecondsAfterFinished", "activeDeadlineSeconds"} & without["spec"].keys()
+
+
+def test_pods_take_the_proxy_to_what_lies_outside_and_trust_the_bundle(manifests: list[Manifest]) -> None:
+    for component, pod in pods(manifests):
+        for container in pod["spec"]["containers"]:
+            env = {one["name"]: one.get("value") for one in container["env"]}
+            for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY"):
+                assert env[name] == "http://proxy.corp:3128", component
+            assert env["no_proxy"] == env["NO_PROXY"]
+            around = "localhost,127.0.0.1,$(KUBERNETES_SERVICE_HOST),.svc,.cluster.local,store.corp"
+            assert env["NO_PROXY"] == around
+            (mount,) = (mount for mount in container["volumeMounts"] if mount["name"] == "ca-bundle")
+            for name in ("AWS_CA_BUNDLE", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"):
+                assert env[name] == f"{mount['mountPath']}/bundle.crt"
+        (volume,) = (volume for volume in pod["spec"]["volumes"] if volume["name"] == "ca-bundle")
+        assert volume["configMap"] == {"name": "corporate", "items": [{"key": "roots.pem", "path": "bundle.crt"}]}
+
+
+def test_images_go_by_their_digests(manifests: list[Manifest]) -> None:
+    spark, airflow = "rescale-spark@sha256:" + "a" * 64, "rescale-airflow@sha256:" + "b" * 64
+    for name, spec in pod_specs(manifests):
+        for container in (*spec["containers"], *spec.get("initContainers", ())):
+            if "executor" not in name:
+                assert container["image"] == (airflow if name.startswith("Deployment") else spark)
+    assert f"spark.kubernetes.container.image {spark}\n" in spark_conf(manifests)
+
+
+def spark_conf(manifests: list[Manifest]) -> str:
+    return str(one(manifests, "ConfigMap", "-spark")["data"]["spark-defaults.conf"])
+
+
+def test_accounts_that_are_there_are_used() -> None:
+    names = {"driver": "one", "executor": "two", "airflow": "three"}
+    words = [word for name, value in names.items() for word in ("--set", f"serviceAccounts.names.{name}={value}")]
+    kept = rendered(*ALL, *words, "--set", "serviceAccounts.create=false")
+    assert not [m for m in kept if m["kind"] == "ServiceAccount"]
+    made = rendered(*ALL, *words)
+    assert {m["metadata"]["name"] for m in made if m["kind"] == "ServiceAccount"} == set(names.values())
+    for manifests in (kept, made):
+        for component, pod in pods(manifests):
+            if component != "executor":
+                assert pod["spec"]["serviceAccountName"] == names[component]
+        assert "spark.kubernetes.authenticate.executor.serviceAccountName two\n" in spark_conf(manifests)
+        for role, name in (("-driver", "one"), ("-airflow", "three")):
+            assert [subject["name"] for subject in one(manifests, "RoleBinding", role)["subjects"]] == [name]
+
+
+def test_a_context_can_be_left_to_openshift() -> None:
+    left = [word for name in ("runAsUser", "runAsGroup", "fsGroup") for word in ("--set", f"security.pod.{name}=null")]
+    for _, spec in pod_specs(rendered(*ALL, *left)):
+        assert spec["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+
+
+def test_budgets_keep_nodes_from_being_drained(manifests: list[Manifest]) -> None:
+    driver, airflow = (
+        one(manifests, "PodDisruptionBudget", "-driver"),
+        one(manifests, "PodDisruptionBudget", "-airflow"),
+    )
+    assert driver["spec"]["selector"]["matchLabels"].items() <= next(pods(manifests))[1]["metadata"]["labels"].items()
+    assert driver["spec"]["minAvailable"] == 1000000
+    assert airflow["spec"]["maxUnavailable"] == 0
+    assert not [m for m in rendered(*ALL) if m["kind"] == "PodDisruptionBudget"]
+
+
+def matched(selector: Manifest, labels: dict[str, str]) -> bool:
+    """Whether a selector of a NetworkPolicy means a pod with these labels."""
+    within = all(labels[rule["key"]] in rule["values"] for rule in selector.get("matchExpressions", ()))
+    return within and selector.get("matchLabels", {}).items() <= labels.items()
+
+
+def test_drivers_and_executors_are_reached_by_each_other_alone(manifests: list[Manifest]) -> None:
+    policy = one(manifests, "NetworkPolicy", "-spark")["spec"]
+    peers = {component: pod["metadata"]["labels"] for component, pod in pods(manifests)}
+    peers |= {"test": one(manifests, "Pod", "-test-rescale")["metadata"]["labels"]}
+    ours = {"driver", "executor", "test"}
+    assert {name for name, labels in peers.items() if matched(policy["podSelector"], labels)} == ours
+    (ingress,) = policy["ingress"]
+    (peer,) = ingress["from"]
+    assert {name for name, labels in peers.items() if matched(peer["podSelector"], labels)} == ours
+    assert [port["port"] for port in ingress["ports"]] == [7078, 7079]
+    conf = dict(line.split(" ", 1) for line in spark_conf(manifests).splitlines() if not line.startswith("#"))
+    assert {conf["spark.driver.port"], conf["spark.blockManager.port"]} == {"7078", "7079"}
+    spark, names, outside = policy["egress"]
+    assert spark == {"to": ingress["from"], "ports": ingress["ports"]}
+    assert {port["port"] for port in names["ports"]} == {53, 5353}
+    assert [port["port"] for port in outside["ports"]] == [443, 6443, 9000, 3128]
+    airflow = one(manifests, "NetworkPolicy", "-airflow")["spec"]
+    assert matched(airflow["podSelector"], peers["airflow"])
+    assert not matched(airflow["podSelector"], peers["driver"])
+    asked = yaml.safe_load(PLATFORM.read_text())["networkPolicy"]["toAirflow"]
+    assert airflow["ingress"] == [{"from": asked, "ports": [{"port": 8080, "protocol": "TCP"}]}]
+
+
+@pytest.mark.parametrize(("address", "port"), [("http://s3", 80), ("https://s3", 443), ("http://s3.a:5000/", 5000)])
+def test_the_port_of_the_store_is_open(address: str, port: int) -> None:
+    words = (
+        "--set",
+        "networkPolicy.enabled=true",
+        "--set",
+        "networkPolicy.ports=null",
+        "--set",
+        f"s3.endpoint={address}",
+    )
+    outside = one(rendered(*words), "NetworkPolicy", "-spark")["spec"]["egress"][-1]
+    assert outside == {"ports": [{"port": port, "protocol": "TCP"}]}
+
+
+def test_spark_is_told_to_trust_nobody_unless_that_is_turned_off() -> None:
+    def conf(*words: str) -> set[str]:
+        return set(spark_conf(rendered(*words)).splitlines())
+
+    secured = {"spark.authenticate true", "spark.network.crypto.enabled true"}
+    assert secured < conf()
+    assert not secured & conf("--set", "spark.authenticate=false", "--set", "spark.encrypt=false")
+    assert "spark.io.encryption.enabled true" in conf("--set-json", 'spark.conf={"spark.io.encryption.enabled": true}')
+
+
+def test_each_part_of_airflow_has_a_probe(manifests: list[Manifest]) -> None:
+    probes: dict[str, Any] = {}
+    for container in one(manifests, "Deployment", "-airflow")["spec"]["template"]["spec"]["containers"]:
+        probes[container["name"]] = container["livenessProbe"]
+        if container["name"] != "api-server":
+            command = container["livenessProbe"]["exec"]["command"]
+            assert container["startupProbe"]["exec"]["command"] == command
+            compile(command[2], "probe", "exec")
+            assert command[3] == container["name"].replace("-", "_"), "as the api-server calls it"
+    assert probes.keys() == {"api-server", "scheduler", "dag-processor", "triggerer"}

@@ -1,0 +1,142 @@
+"""What is published: a wheel, a chart that knows its images, all that comes along, checksums and signatures."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+import yaml
+
+from support.helm import CHARTS, helm
+from support.needs import need
+
+PROJECT = CHARTS.parent
+SIGNER = "Nobody <nobody@example.org>"
+
+
+@pytest.fixture(scope="module")
+def gnupg(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A key of its own, without a passphrase."""
+    need("gpg", "releases are signed with it")
+    home = tmp_path_factory.mktemp("gnupg")
+    home.chmod(0o700)
+    words = ["--batch", "--passphrase", "", "--quick-generate-key", SIGNER, "rsa2048", "sign", "never"]
+    subprocess.run(["gpg", "--homedir", str(home), *words], check=True, capture_output=True)
+    return home
+
+
+@pytest.fixture(scope="module")
+def released(gnupg: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    need("helm", "charts are packaged (go install helm.sh/helm/v3/cmd/helm@v3.19.0)")
+    into = tmp_path_factory.mktemp("release")
+    words = [
+        "--into",
+        str(into),
+        "--arch",
+        "",
+        "--registry",
+        "registry.example/rescale",
+        "--home",
+        "https://example.org",
+    ]
+    done = release(*words, "--key", SIGNER, environment={"GNUPGHOME": str(gnupg)})
+    assert done.returncode == 0, done.stdout + done.stderr
+    return into
+
+
+def release(*words: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(CHARTS / "release.py"), *words]
+    variables = {**os.environ, **(environment or {})}
+    return subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+
+
+def test_everything_is_there_and_adds_up(released: Path) -> None:
+    names = {file.name for file in released.iterdir()}
+    assert names == {
+        *("rescale-0.1.0-py3-none-any.whl", "rescale-0.1.0.tar.gz", "rescale-0.1.0.tgz", "rescale-0.1.0.tgz.prov"),
+        *("rescale-0.1.0.cdx.json", "SHA256SUMS", "SHA256SUMS.asc"),
+    }
+    sums = dict(reversed(line.split("  ")) for line in (released / "SHA256SUMS").read_text().splitlines())
+    assert sums == {
+        name: hashlib.sha256((released / name).read_bytes()).hexdigest()
+        for name in names - {"SHA256SUMS", "SHA256SUMS.asc"}
+    }
+
+
+def test_it_is_signed(released: Path, gnupg: Path) -> None:
+    def verify(file: str) -> int:
+        words = ["gpg", "--homedir", str(gnupg), "--verify", str(released / "SHA256SUMS.asc"), file]
+        return subprocess.run(words, capture_output=True, check=False).returncode
+
+    assert verify(str(released / "SHA256SUMS")) == 0
+    assert verify(str(released / "rescale-0.1.0.tgz")) != 0
+    ring = gnupg / "public"
+    ring.write_bytes(
+        subprocess.run(["gpg", "--homedir", str(gnupg), "--export"], capture_output=True, check=True).stdout
+    )
+    done = helm("verify", str(released / "rescale-0.1.0.tgz"), "--keyring", str(ring))
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_chart_knows_its_home_and_its_images(released: Path) -> None:
+    package = str(released / "rescale-0.1.0.tgz")
+    described = yaml.safe_load(helm("show", "chart", package).stdout)
+    assert described["home"] == "https://example.org"
+    assert described["sources"] == ["https://example.org"]
+    assert described["icon"].startswith("data:image/svg+xml;base64,")
+    assert described["maintainers"]
+    images = yaml.safe_load(described["annotations"]["artifacthub.io/images"])
+    assert [one["image"] for one in images] == [
+        "registry.example/rescale/rescale-spark:0.1.0",
+        "registry.example/rescale/rescale-airflow:0.1.0",
+    ]
+    values = yaml.safe_load(helm("show", "values", package).stdout)
+    assert values["image"]["spark"]["repository"] == "registry.example/rescale/rescale-spark"
+    assert values["image"]["airflow"]["repository"] == "registry.example/rescale/rescale-airflow"
+    assert "gotmpl" not in subprocess.run(["tar", "tzf", package], capture_output=True, text=True, check=True).stdout
+    assert helm("lint", "--strict", package, "--kube-version", "1.34.0").returncode == 0
+
+
+def test_the_bill_names_all_that_is_locked_for_the_images(released: Path) -> None:
+    bill = json.loads((released / "rescale-0.1.0.cdx.json").read_text())
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.5")
+    components = {one["name"]: one["version"] for one in bill["components"] if "version" in one}
+    locked = {one["name"]: one["version"] for one in tomllib.loads((PROJECT / "uv.lock").read_text())["package"]}
+    assert components.items() <= locked.items()
+    assert {"pyspark", "apache-airflow", "boto3", "psycopg2-binary"} <= components.keys()
+    assert not {"pytest", "moto"} & components.keys()
+
+
+def test_the_wheel_has_the_dags(released: Path) -> None:
+    with ZipFile(released / "rescale-0.1.0-py3-none-any.whl") as wheel:
+        assert any(name.endswith("share/rescale/dags/rescale_savepoint.py") for name in wheel.namelist())
+
+
+def test_what_was_made_is_not_written_over(released: Path) -> None:
+    done = release("--into", str(released), "--arch", "")
+    assert done.returncode != 0
+    assert "is not empty: name another folder" in done.stderr
+
+
+def test_images_are_pinned_by_their_digests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(CHARTS)
+    import release as script
+
+    digests = {"spark": "sha256:" + "a" * 64, "airflow": "sha256:" + "b" * 64}
+    arguments = script.parser().parse_args(["--registry", "registry.example"])
+    package = str(script.chart("0.1.0", tmp_path, digests, arguments))
+    values = yaml.safe_load(helm("show", "values", package).stdout)["image"]
+    assert {kind: values[kind]["digest"] for kind in digests} == digests
+    annotations = yaml.safe_load(helm("show", "chart", package).stdout)["annotations"]
+    assert yaml.safe_load(annotations["artifacthub.io/images"])[0] == {
+        "name": "spark",
+        "image": f"registry.example/rescale-spark@{digests['spark']}",
+        "platforms": ["linux/amd64", "linux/arm64"],
+    }

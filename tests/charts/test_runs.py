@@ -1,0 +1,130 @@
+"""One rescale: what makes another run of it, what it is called, what it says, and what it makes of odd names."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from support.helm import CHART, KUBERNETES_VERSION, Manifest, helm, one, rendered
+from support.needs import need
+
+RUN = ("--set", "run.source=s3://a/s", "--set", "run.target=s3://a/t", "--set", "s3.secret=keys")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _helm() -> None:
+    need("helm", "charts are rendered (go install helm.sh/helm/v3/cmd/helm@v3.19.0)")
+
+
+def name(*words: str) -> str:
+    return str(one(rendered(*RUN, *words), "Job", "")["metadata"]["name"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "run.parallelism=3",
+        "s3.endpoint=http://other",
+        "s3.secret=others",
+        "image.spark.tag=b",
+        "driver.resources.limits.memory=3Gi",
+        "driver.labels.a=b",
+        "executors.memory=2g",
+        "executors.labels.a=b",
+        "spark.encrypt=false",
+    ],
+)
+def test_what_changes_the_pods_makes_another_job_because_one_cannot_be_changed(change: str) -> None:
+    assert name("--set", change) != name()
+
+
+@pytest.mark.parametrize(
+    "change", ["run.retries=1", "run.deadlineSeconds=60", "run.labels.a=b", "run.ttlSecondsAfterFinished=9"]
+)
+def test_what_a_job_lets_change_makes_no_other(change: str) -> None:
+    assert name("--set", change) == name()
+
+
+def test_a_secret_that_is_not_there_ends_the_run_with_a_sentence(tmp_path: Path) -> None:
+    job = one(rendered(*RUN), "Job", "")["spec"]
+    (waits,) = job["template"]["spec"]["initContainers"]
+    ends = {"containerName": waits["name"], "operator": "In", "values": [2]}
+    assert {"action": "FailJob", "onExitCodes": ends} in job["podFailurePolicy"]["rules"]
+    (mount,) = waits["volumeMounts"]
+    (volume,) = (one for one in job["template"]["spec"]["volumes"] if one["name"] == mount["name"])
+    assert volume["secret"] == {"secretName": "keys", "optional": True}
+    shell, option, script, *arguments = waits["command"]
+    script = script.replace(mount["mountPath"], str(tmp_path)).replace("sleep 5", "sleep 0")
+    words = [shell, option, script, *arguments]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "there is no Secret keys in this namespace" in done.stderr
+    (tmp_path / "AWS_ACCESS_KEY_ID").write_text("a")
+    assert subprocess.run(words, check=False).returncode == 0
+    assert "initContainers" not in one(rendered(*RUN, "--set", "s3.secret="), "Job", "")["spec"]["template"]["spec"]
+
+
+@pytest.fixture(scope="module")
+def chart_of_notes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The chart, with a manifest that holds its notes: Helm itself shows them to those alone who have a cluster."""
+    chart = shutil.copytree(CHART, tmp_path_factory.mktemp("notes") / "rescale")
+    notes = '{{ dict "notes" (include (print $.Template.BasePath "/NOTES.txt") .) | toJson }}'
+    (chart / "templates" / "notes.yaml").write_text(notes)
+    return chart
+
+
+def notes_of(chart: Path, *words: str) -> str:
+    here = ("--namespace", "flink", "--kube-version", KUBERNETES_VERSION, "-s", "templates/notes.yaml")
+    done = helm("template", "clicks", str(chart), *here, *words)
+    assert done.returncode == 0, done.stderr
+    return str(yaml.safe_load(done.stdout)["notes"])
+
+
+def test_the_notes_tell_how_to_listen_and_why_nothing_starts(chart_of_notes: Path) -> None:
+    said = notes_of(chart_of_notes, *RUN)
+    (job,) = re.findall(r"job/(clicks-rescale-run-[0-9a-f]{8})", said)
+    assert f"until kubectl -n flink logs -f --tail=-1 job/{job}; do sleep 5; done" in said
+    assert f"kubectl -n flink describe pods -l batch.kubernetes.io/job-name={job}" in said
+    assert "a Secret keys that is not there ends the run" in said
+    assert "s3://a/t.rescale/certificate.json" in said
+    assert "every pod of the namespace flink" in said
+    said = notes_of(chart_of_notes, *RUN, "--set", "run.sparkOperator=true")
+    assert re.search(r"logs -f --tail=-1 clicks-rescale-run-[0-9a-f]{8}-driver;", said)
+    said = notes_of(chart_of_notes, "--set", "airflow.enabled=true", "--set", "airflow.secret=s")
+    assert "describe pods -l app.kubernetes.io/component=airflow,app.kubernetes.io/instance=clicks" in said
+
+
+def test_long_names_of_releases_do_not_collide_and_odd_ones_are_names() -> None:
+    def called(release: str, namespace: str = "flink") -> list[Manifest]:
+        words = ("--namespace", namespace, "--kube-version", KUBERNETES_VERSION, *RUN)
+        more = ("--set", "airflow.enabled=true", "--set", "airflow.secret=0x1")
+        done = helm("template", release, str(CHART), *words, *more)
+        assert done.returncode == 0, done.stderr
+        return [manifest for manifest in yaml.safe_load_all(done.stdout) if manifest]
+
+    shared = "rescale-of-the-clicks-of-all-customers-and"
+    names = [one(called(f"{shared}-{end}"), "Job", "")["metadata"]["name"] for end in ("one", "two")]
+    assert len(set(names)) == 2
+    for release in (f"{shared}-one", "123", "a.b"):
+        for manifest in called(release, "456"):
+            assert re.fullmatch(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?", manifest["metadata"]["name"])
+            assert manifest["metadata"]["labels"]["app.kubernetes.io/instance"] == release
+            assert manifest["metadata"].get("namespace", "456") == "456"
+            for subject in manifest.get("subjects", ()):
+                assert subject["namespace"] == "456"
+
+
+def test_nothing_of_a_value_is_read_by_a_shell() -> None:
+    place = "s3://a/$(reboot)/`x`; 'y' \"z\""
+    pod = one(rendered("--set-string", f"test.target={place}"), "Pod", "-test-rescale")
+    shell, options, script, *arguments = pod["spec"]["containers"][0]["args"]
+    assert (shell, options) == ("sh", "-ec")
+    assert "reboot" not in script
+    assert arguments == ["sh", f"{place}/clicks-1", "k8s://https://kubernetes.default.svc"]
+    assert '--target "$1"' in script
+    assert '--master "$2"' in script

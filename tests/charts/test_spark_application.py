@@ -1,0 +1,84 @@
+"""A run for kubeflow's Spark operator: valid for the custom resource, and the same work as the Job's."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from typing import Any
+
+import pytest
+import yaml
+from kubeflow_spark_api.models.spark_v1beta2_spark_application import SparkV1beta2SparkApplication
+
+from support.helm import CHART, CHARTS, PLATFORM, Manifest, one, rendered
+from support.needs import need
+
+WAY = ("--values", str(CHART / "ways/spark-operator.yaml"))
+
+
+@pytest.fixture(scope="module")
+def manifests() -> list[Manifest]:
+    need("helm", "charts are rendered (go install helm.sh/helm/v3/cmd/helm@v3.19.0)")
+    return rendered(*WAY, "--values", str(PLATFORM), "--set", "executors.memoryOverhead=2g")
+
+
+def known(application: Manifest) -> Any:
+    """What the operator's own model of its resource takes of it: it raises for what is wrong, and drops the rest."""
+    model = SparkV1beta2SparkApplication.from_dict(application)
+    assert model is not None
+    return json.loads(json.dumps(model.to_dict(), default=str))
+
+
+def test_the_operator_knows_every_field(manifests: list[Manifest]) -> None:
+    application = deepcopy(one(manifests, "SparkApplication", ""))
+    assert known(application) == application
+    application["spec"]["driver"]["template"]["spec"]["nodeSelektor"] = {}
+    assert known(application) != application, "it would be seen"
+    del application["spec"]["mainApplicationFile"]
+    with pytest.raises(ValueError, match="mainApplicationFile"):
+        known(application)
+
+
+def test_it_takes_the_place_of_the_job_and_does_the_same(manifests: list[Manifest]) -> None:
+    assert not [m for m in manifests if m["kind"] == "Job"]
+    spec = one(manifests, "SparkApplication", "")["spec"]
+    job = one(rendered(*WAY, "--set", "run.sparkOperator=false"), "Job", "")["spec"]["template"]["spec"]
+    (container,) = job["containers"]
+    assert ["rescale", *spec["arguments"]] == container["args"]
+    assert spec["driver"]["serviceAccount"] == job["serviceAccountName"]
+    assert spec["restartPolicy"]["onFailureRetries"] == 4
+    assert one(rendered(*WAY, "--set", "run.retries=0"), "SparkApplication", "")["spec"]["restartPolicy"] == {
+        "type": "Never"
+    }
+
+
+def test_its_program_is_in_the_image_and_of_the_same_spark(manifests: list[Manifest]) -> None:
+    spec = one(manifests, "SparkApplication", "")["spec"]
+    dockerfile = (CHARTS / "images/spark/Dockerfile").read_text()
+    assert "charts/images/spark/application.py /opt/rescale/bin/\n" in dockerfile
+    assert spec["mainApplicationFile"] == "local:///opt/rescale/bin/application.py"
+    lock = (CHARTS.parent / "uv.lock").read_text()
+    assert f'name = "pyspark"\nversion = "{spec["sparkVersion"]}"\n' in lock
+
+
+def test_the_pod_has_the_memory_of_the_limit(manifests: list[Manifest]) -> None:
+    driver = one(manifests, "SparkApplication", "")["spec"]["driver"]
+    (container,) = driver["template"]["spec"]["containers"]
+    assert container["name"] == "spark-kubernetes-driver", "by which the operator knows it"
+    assert container["resources"]["limits"]["memory"] == "2Gi"
+    assert sum(int(driver[name].removesuffix("m")) for name in ("memory", "memoryOverhead")) == 2048
+
+
+def test_its_executors_are_those_that_the_driver_starts(manifests: list[Manifest]) -> None:
+    executor = one(manifests, "SparkApplication", "")["spec"]["executor"]
+    described = one(manifests, "ConfigMap", "-spark")["data"]
+    template = yaml.safe_load(described["executor.yaml"])
+    assert executor["template"] == {name: template[name] for name in ("metadata", "spec")}
+    conf = dict(line.split(" ", 1) for line in described["spark-defaults.conf"].splitlines() if line[0] != "#")
+    assert {name: conf[f"spark.executor.{name}"] for name in ("memory", "memoryOverhead")} == {
+        name: executor[name] for name in ("memory", "memoryOverhead")
+    }
+    assert conf["spark.executor.instances"] == str(executor["instances"])
+    assert conf["spark.executor.cores"] == str(executor["cores"])
+    labels = [name for name in conf if name.startswith("spark.kubernetes.executor.label.sparkoperator.k8s.io/")]
+    assert len(labels) == 3

@@ -1,0 +1,32 @@
+"""What arguments stand for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rescale.cli.arguments import read_uids
+from rescale.errors import RequestError
+from rescale.flink.operator_id import operator_id_of_uid
+
+
+def test_the_list_of_uids_has_uids_and_names_of_ids(tmp_path: Path) -> None:
+    path = tmp_path / "uids"
+    path.write_text(f"# comment\n\ncounts\n{'0A' * 16}  the sink # of old\n{'0b' * 16}\nwith space\n", "utf-8")
+    assert read_uids(str(path)) == (
+        (operator_id_of_uid("counts"), "counts"),
+        ("0a" * 16, "the sink"),
+        (operator_id_of_uid("0b" * 16), "0b" * 16),
+        (operator_id_of_uid("with space"), "with space"),
+    )
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe"])
+def test_a_list_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "uids"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(RequestError, match="list of uids cannot be read") as caught:
+        read_uids(str(path))
+    assert caught.value.path == str(path)

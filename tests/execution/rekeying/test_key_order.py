@@ -1,0 +1,91 @@
+"""A writer that wants the records of a key group and state by their keys gets them so, whatever memory there is."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from unittest.mock import patch
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rescale.execution.rekeying import block_buffer, block_rows, key_order
+from rescale.execution.rekeying.block_buffer import BlockBuffer
+from rescale.execution.rekeying.block_rows import BlockSorter, write_rows
+from rescale.execution.rekeying.key_order import in_key_order
+from rescale.execution.rekeying.sorted_blocks import SortedBlocks, take_in
+from rescale.execution.writers.protocol import RecordOrder, WriteRange
+from support.blocks import Moving, block
+from support.canonical import Record
+from support.composite import in_a_buffer
+
+GROUPS, STATES = 3, 2
+WHOLE = WriteRange(0, 0, 0, GROUPS - 1, 0)
+
+records = st.builds(
+    Moving,
+    st.integers(0, GROUPS - 1),
+    st.builds(
+        Record, st.integers(0, STATES - 1), st.binary(max_size=2) | st.binary(max_size=40), st.binary(max_size=30)
+    ),
+)
+batches = st.lists(st.lists(records, min_size=1, max_size=20), min_size=1, max_size=6)
+
+
+def rows_of(batches: Sequence[Sequence[Moving]]) -> list[bytes]:
+    """Of batches that were read one after the other."""
+    sorter = BlockSorter(GROUPS, STATES, RecordOrder.KEY)
+    rows = []
+    for number, batch in enumerate(batches):
+        found = in_a_buffer([one.record for one in batch], [0] * len(batch))
+        index, data = sorter.sort(found, found.states, np.array([one.key_group for one in batch], np.int64))
+        rows += [row for _, row in write_rows(0, number, 0, index, data, np.zeros(1, np.int64))]
+    return rows
+
+
+def contents(blocks: SortedBlocks) -> dict[int, bytes]:
+    """By slot, all its bytes; what is said of the last records must be true."""
+    found: dict[int, bytes] = defaultdict(bytes)
+    for i, slot in enumerate(blocks.slots.tolist()):
+        data, starts = blocks.load(i, i + 1)
+        content = data[starts[0] : starts[0] + blocks.sizes[i]].tobytes()
+        last = content[blocks.lasts[i] :]
+        key = int.from_bytes(last[:4], "big")
+        assert len(last) == 8 + key + int.from_bytes(last[4 + key : 8 + key], "big")
+        found[slot] += content
+    return found
+
+
+@given(
+    batches,
+    st.data(),
+    st.sampled_from([1, 40, 200, 1 << 16]),
+    st.sampled_from([1, 50, 1 << 16]),
+    st.sampled_from([0, 100, 1 << 16]),
+)
+def test_every_slot_is_in_the_order_of_its_keys(
+    batches: list[list[Moving]], data: st.DataObject, memory: int, window: int, buffered: int
+) -> None:
+    by_slot: dict[int, list[Moving]] = defaultdict(list)
+    for one in (one for batch in batches for one in batch):
+        by_slot[one.key_group * STATES + one.record.state].append(one)
+    expected = {
+        slot: block(sorted(some, key=lambda one: one.record.key), GROUPS) for slot, some in sorted(by_slot.items())
+    }
+    with (
+        patch.object(key_order, "MEMORY", memory),
+        patch.object(key_order, "WINDOW", window),
+        patch.object(block_rows, "ROW_SIZE", 60),
+        patch.object(block_buffer, "MEMORY", buffered),
+        BlockBuffer() as buffer,
+    ):
+        taken = take_in(data.draw(st.permutations(rows_of(batches))), buffer)
+        ordered = in_key_order(taken.of_range(WHOLE, STATES))
+        assert list(contents(ordered)) == list(expected)
+        assert contents(ordered) == expected
+
+
+def test_no_blocks_have_an_order() -> None:
+    with BlockBuffer() as buffer:
+        assert len(in_key_order(take_in([], buffer).of_range(WHOLE, STATES))) == 0

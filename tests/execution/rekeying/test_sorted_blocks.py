@@ -1,0 +1,208 @@
+"""Records to blocks, blocks to rows, rows to key groups: against a twin that sorts and frames record by record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rescale.errors import StoreError
+from rescale.execution.rekeying import block_buffer, block_rows
+from rescale.execution.rekeying.block_buffer import BlockBuffer
+from rescale.execution.rekeying.block_rows import INDEX, BlockSorter, read_row, write_rows
+from rescale.execution.rekeying.sorted_blocks import PartitionBlocks, SortedBlocks, take_in
+from rescale.execution.writers.canonical import block_framing
+from rescale.execution.writers.canonical.block_framing import by_key_group, framed
+from rescale.execution.writers.protocol import WriteRange
+from support.blocks import Moving, block, by_slot, regrouped
+from support.canonical import Record, write_group
+from support.composite import in_a_buffer
+
+OPERATOR = 3
+
+
+class Work(NamedTuple):
+    """Records with new key groups of `max_parallelism`, batch by batch, unit by unit; ranges begin at `borders`."""
+
+    max_parallelism: int
+    states: int
+    units: list[list[list[Moving]]]
+    borders: list[int]
+
+    def records(self) -> list[Moving]:
+        return [moving for unit in self.units for batch in unit for moving in batch]
+
+
+@st.composite
+def works(draw: st.DrawFn) -> Work:
+    max_parallelism = draw(st.sampled_from([1, 7, 128, 129, 300]))
+    states = draw(st.integers(1, 4))
+    groups = st.integers(0, max_parallelism - 1)
+    records = st.builds(Record, st.integers(0, states - 1), st.binary(max_size=7), st.binary(max_size=12))
+    batch = st.lists(st.builds(Moving, groups, records), min_size=1, max_size=9)
+    units = draw(st.lists(st.lists(batch, min_size=1, max_size=3), min_size=1, max_size=3))
+    borders = sorted({0, *draw(st.lists(groups, max_size=4))})
+    return Work(max_parallelism, states, units, borders)
+
+
+@contextmanager
+def small(row: int, window: int, memory: int) -> Iterator[None]:
+    with (
+        patch.object(block_rows, "ROW_SIZE", row),
+        patch.object(block_framing, "WINDOW", window),
+        patch.object(block_buffer, "MEMORY", memory),
+    ):
+        yield
+
+
+def sorted_blocks(sorter: BlockSorter, batch: Sequence[Moving]) -> tuple[np.ndarray, memoryview]:
+    records = in_a_buffer([moving.record for moving in batch], [0] * len(batch))
+    return sorter.sort(records, records.states, np.array([moving.key_group for moving in batch], np.int64))
+
+
+def rows_of(work: Work) -> list[tuple[int, bytes]]:
+    """(number of the range, row) of all units."""
+    sorter = BlockSorter(work.max_parallelism, work.states)
+    borders = np.array([border * work.states for border in work.borders], np.int64)
+    return [
+        row
+        for number, unit in enumerate(work.units)
+        for i, batch in enumerate(unit)
+        for row in write_rows(OPERATOR, number, i, *sorted_blocks(sorter, batch), borders)
+    ]
+
+
+def of_range(blocks: PartitionBlocks, operator: int, first: int, last: int, states: int) -> SortedBlocks:
+    return blocks.of_range(WriteRange(operator, 0, first, last, 0), states)
+
+
+def ranges_of(work: Work) -> list[tuple[int, int]]:
+    return list(
+        zip(work.borders, [*(border - 1 for border in work.borders[1:]), work.max_parallelism - 1], strict=True)
+    )
+
+
+@given(works())
+def test_batches_are_sorted_into_blocks(work: Work) -> None:
+    sorter = BlockSorter(work.max_parallelism, work.states)
+    for batch in (batch for unit in work.units for batch in unit):
+        index, data = sorted_blocks(sorter, batch)
+        expected = by_slot(batch, work.states)
+        assert index.dtype == INDEX
+        assert index["slot"].tolist() == list(expected)
+        contents = {slot: block(some, work.max_parallelism) for slot, some in expected.items()}
+        assert index["size"].tolist() == list(map(len, contents.values()))
+        assert bytes(data) == b"".join(contents.values())
+        lasts = [len(block(some[:-1], work.max_parallelism)) for some in expected.values()]
+        assert index["last"].tolist() == lasts
+
+
+@given(works(), st.integers(1, 60))
+def test_rows_hold_blocks_of_one_range_and_are_small(work: Work, size: int) -> None:
+    with small(size, 1000, 1000):
+        rows = rows_of(work)
+    ranges = ranges_of(work)
+    seen: dict[tuple[int, int], list[tuple[int, bytes]]] = {}
+    for number, data in rows:
+        row = read_row(data)
+        assert row.operator == OPERATOR
+        assert len(row.blocks) == 1 or len(row.data) <= size
+        assert len(row.data) == row.blocks["size"].sum()
+        at = 0
+        for slot, length, _ in row.blocks.tolist():
+            assert ranges[number][0] <= slot // work.states <= ranges[number][1]
+            seen.setdefault((row.unit, row.batch), []).append((slot, bytes(row.data[at : at + length])))
+            at += length
+    for number, unit in enumerate(work.units):
+        for i, batch in enumerate(unit):
+            slots = by_slot(batch, work.states).items()
+            assert seen[number, i] == [(slot, block(some, work.max_parallelism)) for slot, some in slots]
+
+
+@given(works(), st.data(), st.integers(1, 60), st.integers(1, 60), st.sampled_from([0, 1, 50, 1 << 16]))
+def test_key_groups_come_out_whatever_the_order(
+    work: Work, data: st.DataObject, row_size: int, window: int, memory: int
+) -> None:
+    expected = regrouped(work.records(), work.max_parallelism)
+    with small(row_size, window, memory):
+        rows = [row for _, row in data.draw(st.permutations(rows_of(work)))]
+        with BlockBuffer() as buffer:
+            blocks = take_in(rows, buffer)
+            for first, last in ranges_of(work):
+                mine = of_range(blocks, OPERATOR, first, last, work.states)
+                pieces = [bytes(piece) for piece in framed(mine)]
+                wanted = b"".join(expected[group] for group in sorted(expected) if first <= group <= last)
+                assert b"".join(pieces) == wanted
+                assert bool(pieces) == bool(wanted)
+                apart = {group: b"".join(bytes(piece) for piece in framed(part)) for group, part in by_key_group(mine)}
+                assert apart == {group: expected[group] for group in expected if first <= group <= last}
+            assert len(of_range(blocks, OPERATOR + 1, 0, 1 << 40, work.states)) == 0
+
+
+def test_operators_are_kept_apart() -> None:
+    """Two of them in the same partition, with key groups of the same numbers and other states."""
+    one = [Moving(2, Record(1, b"a", b"1")), Moving(0, Record(0, b"b", b"2"))]
+    other = [Moving(2, Record(0, b"c", b"3"))]
+    rows = [
+        row
+        for operator, states, batch in ((0, 2, one), (1, 1, other))
+        for _, row in write_rows(operator, 5, 0, *sorted_blocks(BlockSorter(300, states), batch), np.zeros(1, np.int64))
+    ]
+    with BlockBuffer() as buffer:
+        blocks = take_in(reversed(rows), buffer)
+        for operator, states, batch in ((0, 2, one), (1, 1, other)):
+            mine = of_range(blocks, operator, 0, 299, states)
+            found = b"".join(bytes(piece) for piece in framed(mine))
+            assert found == b"".join(dict(sorted(regrouped(batch, 300).items())).values())
+
+
+def test_no_rows_are_no_key_groups() -> None:
+    with BlockBuffer() as buffer:
+        blocks = of_range(take_in([], buffer), 0, 0, 9, 3)
+        assert list(framed(blocks)) == []
+        assert list(by_key_group(blocks)) == []
+
+
+def test_pieces_are_bounded() -> None:
+    """By the window, or by a single block that is larger."""
+    batch = [Moving(group, Record(0, b"k", bytes(size))) for group, size in enumerate((10, 20, 500, 1, 1, 1, 30))]
+    with small(1 << 16, 100, 1 << 16), BlockBuffer() as buffer:
+        rows = write_rows(0, 0, 0, *sorted_blocks(BlockSorter(128, 1), batch), np.zeros(1, np.int64))
+        blocks = of_range(take_in([row for _, row in rows], buffer), 0, 0, 127, 1)
+        pieces = [len(piece) for piece in framed(blocks)]
+    large = len(write_group(2, [batch[2].record], 128))
+    assert all(size <= 100 or size == large for size in pieces)
+    assert sum(pieces) == sum(map(len, regrouped(batch, 128).values()))
+
+
+@pytest.mark.parametrize("memory", [0, 10, 100])
+def test_what_does_not_fit_goes_to_a_file(memory: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces = [bytes([i]) * (i % 7) for i in range(50)]
+    monkeypatch.setattr(block_buffer, "MEMORY", memory)
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},/elsewhere")
+    with BlockBuffer() as buffer:
+        places = [buffer.append(memoryview(piece)) for piece in pieces]
+        assert buffer.size == sum(map(len, pieces))
+        order = np.random.default_rng(1).permutation(50)
+        sizes = np.array([len(pieces[i]) for i in order], np.int64)
+        data, starts = buffer.load(np.array([places[i] for i in order], np.int64), sizes)
+        found = [data[start : start + size].tobytes() for start, size in zip(starts, sizes, strict=True)]
+        assert found == [pieces[i] for i in order]
+        scratch = buffer._scratch
+        assert scratch is not None
+    assert scratch.closed
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_room_in_the_scratch_directory_is_worth_another_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(block_buffer, "MEMORY", 10)
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "absent"))
+    with BlockBuffer() as buffer, pytest.raises(StoreError, match="no room for blocks"):
+        buffer.append(memoryview(bytes(11)))

@@ -1,0 +1,147 @@
+"""Who reads and who writes what: every key group once, in order, whatever the sizes and the cores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from itertools import groupby, pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from big_savepoint import write_savepoint
+from rescale.execution.rekeying import read_units as units_module
+from rescale.execution.rekeying import write_ranges
+from rescale.execution.rekeying.read_units import read_units
+from rescale.execution.rekeying.write_ranges import plan_write_ranges
+from rescale.execution.writers.canonical.canonical_writer import CanonicalWriter
+from rescale.execution.writers.protocol import WriteRange
+from rescale.flink.key_groups import key_group_range
+from rescale.planning.plan import Plan
+from support import snapshots
+from support.pipeline import plan_rescale
+
+Planned = Callable[[str, int, int], Plan]
+SOURCES = ["big", "2-lazy", "2-canonical-compressed", "1.20-windows", "2-sql"]
+SHAPES = [(1, 1000), (3, 64), (7, 32768), (2, 24)]
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> Planned:
+    """The plan for a snapshot, a parallelism, and a max parallelism."""
+    big = tmp_path_factory.mktemp("ranges") / "big"
+    write_savepoint(big, 2 << 20, value_size=1000)
+
+    @cache
+    def make(name: str, parallelism: int, max_parallelism: int) -> Plan:
+        source = str(big) if name == "big" else snapshots.directory(name)
+        return plan_rescale(source, "/nowhere/target", [str(parallelism)], max_parallelism=[str(max_parallelism)])
+
+    return make
+
+
+def rekeyed(plan: Plan) -> list[int]:
+    return [i for i, operator in enumerate(plan.operators) if operator.rekeying is not None]
+
+
+def ranges_of(plan: Plan, cores: int) -> list[WriteRange]:
+    return plan_write_ranges(plan, rekeyed(plan), CanonicalWriter(plan).may_cut, cores)
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize(("parallelism", "max_parallelism"), SHAPES)
+@pytest.mark.parametrize("cores", [1, 2, 64])
+@pytest.mark.parametrize("size", [1, 5000, 1 << 40])
+def test_ranges_make_up_every_stream(
+    name: str,
+    parallelism: int,
+    max_parallelism: int,
+    cores: int,
+    size: int,
+    planned: Planned,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(write_ranges, "RANGE_SIZE", size)
+    plan = planned(name, parallelism, max_parallelism)
+    ranges = ranges_of(plan, cores)
+    of_streams: dict[tuple[int, int], list[WriteRange]] = {}
+    for one in ranges:
+        of_streams.setdefault((one.operator, one.subtask), []).append(one)
+    assert list(of_streams) == [(i, j) for i in rekeyed(plan) for j in range(plan.operators[i].new_parallelism)]
+    for (i, subtask), mine in of_streams.items():
+        of = plan.operators[i]
+        own = key_group_range(of.new_max_parallelism, of.new_parallelism, subtask)
+        groups = [group for one in mine for group in range(one.first, one.last + 1)]
+        assert groups == list(range(own.first, own.last + 1))
+        assert of.rekeying is not None
+        assert len(mine) == 1 or not of.rekeying.compressed
+    partitions = [one.partition for one in ranges]
+    assert partitions[0] == 0
+    assert {after - before for before, after in pairwise(partitions)} <= {0, 1}
+    total = sum(of.rekeying.bytes for of in plan.operators if of.rekeying)
+    limit = min(size, max(1, total // (2 * cores)))
+    of_partitions = groupby(ranges, lambda one: one.partition)
+    assert all(is_small(plan, list(mine), limit) for _, mine in of_partitions)
+
+
+def is_small(plan: Plan, ranges: list[WriteRange], limit: int) -> bool:
+    """Whether a partition has no more than the limit, unless that is a single key group or a compressed stream."""
+
+    def expected(one: WriteRange) -> list[int]:
+        sizes = plan.operators[one.operator].expected_key_groups[one.first : one.last + 1]
+        return [size for size in sizes if size]
+
+    filled = [one for one in ranges if expected(one)]
+    compressed = any(r.compressed for o in plan.operators if (r := o.rekeying) is not None)
+    single = len(filled) == 1 and (len(expected(filled[0])) == 1 or compressed)
+    return single or sum(sum(expected(one)) for one in filled) <= limit
+
+
+def test_small_streams_share_a_partition_and_large_ones_have_many(
+    planned: Planned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = planned("big", 7, 32768)
+    assert len({one.partition for one in ranges_of(plan, 1)}) in (2, 3, 4)
+    monkeypatch.setattr(write_ranges, "RANGE_SIZE", 50_000)
+    assert len({one.partition for one in ranges_of(plan, 1)}) > 40
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("size", [1, 3000, 1 << 40])
+def test_every_key_group_is_read_once(name: str, size: int, planned: Planned, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(units_module, "UNIT_SIZE", size)
+    plan = planned(name, 3, 64)
+    units = read_units(plan, rekeyed(plan))
+    assert [unit.number for unit in units] == list(range(len(units)))
+    read = []
+    for unit in units:
+        rekeying = plan.operators[unit.operator].rekeying
+        assert rekeying is not None
+        groups = rekeying.sources[unit.source].groups[unit.first : unit.last + 1]
+        lengths = [group[1] for group in groups if group is not None]
+        assert unit.size == sum(lengths) > 0
+        assert unit.size <= size or len(lengths) == 1
+        read += [(unit.operator, unit.source, unit.first + i) for i, group in enumerate(groups) if group is not None]
+    expected = [
+        (i, j, k)
+        for i in rekeyed(plan)
+        for j, source in enumerate(plan.operators[i].rekeying.sources)  # type: ignore[union-attr]
+        for k, group in enumerate(source.groups)
+        if group is not None
+    ]
+    assert read == expected, "in order, which is that of the records in the result"
+
+
+@settings(max_examples=20)
+@given(st.integers(1, 64))
+def test_how_many_cores_there_are_is_no_matter_of_the_plan(cores: int) -> None:
+    plan = plan_of_clicks()
+    groups = [(one.operator, g) for one in ranges_of(plan, cores) for g in range(one.first, one.last + 1)]
+    assert groups == [(one.operator, g) for one in ranges_of(plan, 1) for g in range(one.first, one.last + 1)]
+
+
+@cache
+def plan_of_clicks() -> Plan:
+    return plan_rescale(snapshots.directory("2-clicks"), str(Path("/nowhere")), ["3"], max_parallelism=["1000"])

@@ -1,0 +1,40 @@
+"""A cluster that gives no executors: what is waited for is said after a while, and seldom again."""
+
+from __future__ import annotations
+
+import threading
+from itertools import chain, repeat
+
+import pytest
+from pyspark import SparkConf
+
+from rescale.execution.spark.waiting import waited_for, watch
+
+
+def test_it_is_said_after_a_while_and_seldom_again(capsys: pytest.CaptureFixture[str]) -> None:
+    answers = chain(repeat(0, 12), repeat(1))
+    watch(lambda: next(answers), "a node", threading.Event(), first=0.025, again=0.04, poll=0.01)
+    assert [line for line in capsys.readouterr().err.splitlines() if "a node" in line] == [
+        "no executor has started for 0 s: a node",
+        "no executor has started for 0 s: a node",
+        "no executor has started for 0 s: a node",
+    ]
+
+
+def test_nothing_is_said_of_one_that_comes_or_of_a_step_that_ends(capsys: pytest.CaptureFixture[str]) -> None:
+    watch(lambda: 1, "a node", threading.Event())
+    over = threading.Event()
+    over.set()
+    watch(lambda: 0, "a node", over, first=0.0, poll=0.01)
+    assert capsys.readouterr().err == ""
+
+
+def test_on_kubernetes_it_is_a_pod_that_asks_for_so_much() -> None:
+    conf = SparkConf(loadDefaults=False).setMaster("k8s://https://api").set("spark.executor.memoryOverhead", "1024m")
+    conf.set("spark.executor.cores", "2").set("spark.kubernetes.namespace", "flink")
+    said = waited_for(conf, "spark-1")
+    assert "its pod asks for 2 cores and 1g and 1024m beside it" in said
+    assert said.endswith("kubectl -n flink describe pods -l spark-role=executor,spark-app-selector=spark-1")
+    assert waited_for(conf.setMaster("spark://host:7077"), "app") == (
+        "the cluster has to offer 2 cores and 1g and 1024m beside it"
+    )

@@ -1,0 +1,178 @@
+"""From ranges to the parts of a file: every byte once and in its place, whatever the sizes; and what a store wants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from unittest.mock import patch
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rescale.execution.writers.canonical.canonical_writer import merged
+from rescale.execution.writers.canonical.parts_layout import (
+    Merge,
+    PartsWork,
+    stream_parts,
+)
+from rescale.execution.writers.canonical.range_parts import RangeParts
+from rescale.execution.writers.parts import number_of_parts, part_size
+from rescale.execution.writers.protocol import WriteRange
+from rescale.planning.plan import Plan
+from rescale.storage.contract import PartLimits
+from rescale.target.places import places_of
+from support import snapshots
+from support.pipeline import plan_rescale
+
+TOKEN = "token"
+
+
+@cache
+def some_plan() -> Plan:
+    return plan_rescale(snapshots.directory("2-clicks"), "/nowhere/target", ["1"], max_parallelism=["1000"])
+
+
+def plan_with(part_size: int) -> Plan:
+    return replace(some_plan(), part_size=part_size)
+
+
+def operator_number(plan: Plan) -> int:
+    return next(i for i, of in enumerate(plan.operators) if of.rekeying is not None)
+
+
+def ranges(sizes: Sequence[int]) -> list[tuple[WriteRange, int]]:
+    number = operator_number(some_plan())
+    return [(WriteRange(number, 0, 10 * i, 10 * i + 9, i), size) for i, size in enumerate(sizes)]
+
+
+def merges(planned: Sequence[PartsWork]) -> list[Merge]:
+    return [work.merge for work in planned if work.merge is not None]
+
+
+@dataclass
+class Uploads:
+    """A store that takes parts in any order, and what is staged; (offset, bytes) by number."""
+
+    parts: dict[int, tuple[int, bytes]] = field(default_factory=dict)
+    staged: dict[str, bytes] = field(default_factory=dict)
+
+    def put(self, uri: str, data: bytes) -> None:
+        assert uri not in self.staged
+        self.staged[uri] = data
+
+    def read_all(self, uri: str, _: int) -> tuple[bytes, None]:
+        return self.staged[uri], None
+
+    def put_part(self, _: str, token: str, number: int, offset: int, data: bytes) -> str:
+        assert token == TOKEN
+        assert number not in self.parts
+        self.parts[number] = (offset, data)
+        return f"receipt {number}"
+
+
+def written(plan: Plan, planned: Sequence[PartsWork], content: bytes, chunk: int) -> Uploads:
+    """What becomes of the content if every range is written, in chunks of some size, and all is merged."""
+    store, at = Uploads(), 0
+    with (
+        patch("rescale.execution.writers.canonical.range_parts.open_store", lambda _: store),
+        patch("rescale.execution.writers.canonical.canonical_writer.open_store", lambda _: store),
+    ):
+        for work in planned:
+            sink = RangeParts("/nowhere/target/stream", work)
+            for i in range(at, at + work.size, chunk):
+                sink.write(content[i : min(i + chunk, at + work.size)])
+            assert sink.size == work.size
+            receipts = sink.close()
+            assert receipts == tuple((number, f"receipt {number}") for number, _ in receipts)
+            at += work.size
+        for merge in merges(planned):
+            assert merged(plan, merge) == (merge, f"receipt {merge.part}")
+    assert sorted(store.staged) == sorted(uri for merge in merges(planned) for uri in merge.staged)
+    return store
+
+
+def limits(smallest: int) -> PartLimits:
+    return PartLimits(smallest, 10_000)
+
+
+sizes = st.lists(st.one_of(st.integers(0, 60), st.integers(0, 3)), min_size=2, max_size=12).filter(any)
+
+
+@given(sizes, st.integers(1, 20), st.integers(1, 20), st.integers(1, 30))
+def test_every_byte_is_written_once_and_in_its_place(
+    sizes: list[int], part_size: int, smallest: int, chunk: int
+) -> None:
+    part_size = max(part_size, smallest)
+    plan = plan_with(part_size)
+    content = bytes(i % 251 for i in range(sum(sizes)))
+    planned = stream_parts(plan, 0, "stream", TOKEN, ranges(sizes), limits(smallest))
+    assert [work.size for work in planned] == [size for size in sizes if size], "nothing else is a range's work"
+    assert [work.first for work in planned] == [i == 0 for i in range(len(planned))]
+    parts = written(plan, planned, content, chunk).parts
+    assert sorted(parts) == list(range(1, len(parts) + 1))
+    at = 0
+    for number in sorted(parts):
+        offset, data = parts[number]
+        assert offset == at
+        assert data == content[at : at + len(data)]
+        assert number == len(parts) or len(data) >= smallest
+        assert 0 < len(data) < smallest + 3 * part_size, "which a task holds"
+        at += len(data)
+    assert at == len(content)
+
+
+def test_small_ranges_are_staged_and_large_ones_are_not() -> None:
+    planned = stream_parts(plan_with(10), 0, "stream", TOKEN, ranges([3, 3, 3, 50, 10, 4, 45, 2]), limits(10))
+    staging = places_of(plan_with(10)).staging
+    assert [work.staged for work in planned] == [3, 3, 3, 10, 0, 4, 10, 0]
+    assert [(merge.part, merge.offset, len(merge.staged)) for merge in merges(planned)] == [(1, 0, 4), (7, 69, 2)]
+    assert merges(planned)[1].staged == tuple(work.staging for work in planned[5:7])
+    assert all(work.staging.startswith(f"{staging}/stream-") for work in planned if work.staged)
+
+
+def test_two_runs_of_a_plan_stage_in_different_places() -> None:
+    """They may have cut the stream elsewhere."""
+    places = []
+    for token, sizes in (("one", [3, 20, 9, 9]), ("another", [4, 19, 9, 9])):
+        planned = stream_parts(plan_with(10), 0, "stream", token, ranges(sizes), limits(10))
+        places.append({uri for merge in merges(planned) for uri in merge.staged})
+    assert all(places)
+    assert not places[0] & places[1]
+
+
+def test_a_store_that_takes_parts_of_any_size_has_nothing_staged() -> None:
+    planned = stream_parts(plan_with(10), 0, "stream", TOKEN, ranges([3, 3, 0, 50, 1]), limits(1))
+    assert merges(planned) == []
+    assert [(work.part, work.offset, work.staged) for work in planned] == [
+        (1, 0, 0),
+        (2, 3, 0),
+        (3, 6, 0),
+        (8, 56, 0),
+    ]
+
+
+MIB = 1 << 20
+large = st.lists(st.integers(0, 1 << 36), min_size=2, max_size=20)
+
+
+@settings(max_examples=30)
+@given(large, st.integers(1, 1000), st.booleans())
+def test_s3_gets_no_more_parts_than_it_takes(sizes: list[int], times: int, shuffled: bool) -> None:
+    """Ranges of all sizes, tens of thousands of them."""
+    sizes = sizes * times if shuffled else sorted(sizes * times)
+    plan = plan_with(16 * MIB)
+    planned = stream_parts(plan, 0, "stream", TOKEN, ranges(sizes), limits(5 * MIB))
+    size = part_size(plan, sum(sizes))
+    last = max(
+        [merge.part for merge in merges(planned)]
+        + [work.part + number_of_parts(work.size - work.staged, size) - 1 for work in planned],
+        default=0,
+    )
+    assert last <= 10_000
+
+
+def test_parts_of_a_range_are_alike_but_for_the_last() -> None:
+    assert [number_of_parts(size, 10) for size in (0, 1, 9, 10, 19, 20, 29, 30)] == [0, 1, 1, 1, 1, 2, 2, 3]
+    assert part_size(plan_with(16 * MIB), 1 << 30) == 16 * MIB
+    assert part_size(plan_with(16 * MIB), 1 << 40) == -(-(1 << 40) // 5000)

@@ -1,0 +1,135 @@
+"""Kafka offsets in the bytes of each version of the connectors."""
+
+from __future__ import annotations
+
+import pytest
+
+from rescale.errors import SnapshotError
+from rescale.flink.kafka.consumer import read_consumer_element
+from rescale.flink.kafka.position import Position, StartAt, TopicPartition, owner
+from rescale.flink.kafka.source import Enumerator, UnknownVersionError, read_enumerator, read_reader_element, read_split
+from support.kafka_bytes import NO_STOP, consumer_element, enumerator, reader_element, split, versioned
+from support.snapshot_bytes import i32, utf
+
+ORDERS = [TopicPartition("orders", partition) for partition in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("topic", "parallelism", "owners"),
+    [
+        ("orders", 3, [0, 1, 2, 0, 1, 2]),
+        ("orders", 4, [3, 0, 1, 2, 3, 0]),
+        ("clicks", 4, [1, 2, 3, 0, 1, 2]),
+        ("events", 3, [2, 0, 1, 2, 0, 1]),
+    ],
+)
+def test_a_topic_begins_somewhere_and_goes_around(topic: str, parallelism: int, owners: list[int]) -> None:
+    assert [owner(topic, partition, parallelism) for partition in range(6)] == owners
+
+
+@pytest.mark.parametrize(
+    ("offset", "stop", "position"),
+    [
+        (41, NO_STOP, (41, None)),
+        (0, 90, (0, 90)),
+        (-1, NO_STOP, (StartAt.LATEST, None)),
+        (-2, -1, (StartAt.EARLIEST, StartAt.LATEST)),
+        (-3, NO_STOP, (StartAt.COMMITTED, None)),
+        (NO_STOP, NO_STOP, (StartAt.UNSET, None)),
+    ],
+)
+def test_a_split(offset: int, stop: int, position: tuple[int | StartAt, int | StartAt | None]) -> None:
+    element = reader_element("orders", 2, offset, stop)
+    assert read_split(read_reader_element(element)) == Position(ORDERS[2], *position)
+
+
+def test_an_enumerator_of_each_version() -> None:
+    splits = [split("orders", partition, 7 * partition) for partition in range(3)]
+    names = [utf("orders") + i32(partition) for partition in range(3)]
+    sized = [i32(len(one)) + one for one in splits]
+    by_subtask = i32(0, 2, 0, 2) + sized[0] + sized[2] + i32(1, 1) + sized[1]
+    whole = [
+        (by_subtask, Enumerator((ORDERS[0], ORDERS[2], ORDERS[1]), ())),
+        (i32(3) + b"".join(names), Enumerator(tuple(ORDERS), ())),
+        (
+            i32(3) + names[0] + i32(0) + names[1] + i32(1) + names[2] + i32(0) + b"\1",
+            Enumerator((ORDERS[0], ORDERS[2]), (Position(ORDERS[1], StartAt.UNSET),)),
+        ),
+        (
+            i32(3, 0) + sized[0] + i32(0) + sized[1] + i32(1) + sized[2] + i32(0) + b"\0",
+            Enumerator((ORDERS[0], ORDERS[2]), (Position(ORDERS[1], 7),)),
+        ),
+    ]
+    for version, (state, expected) in enumerate(whole):
+        found = read_enumerator(i32(1) + versioned(version, state))
+        assert found == expected
+        assert found.known == set(ORDERS)
+        for longer in (state + b"\0", state[:-1]):
+            with pytest.raises(SnapshotError):
+                read_enumerator(i32(1) + versioned(version, longer))
+
+
+def test_versions_that_are_not_known_are_said() -> None:
+    with pytest.raises(UnknownVersionError, match="version 4 of KafkaSourceEnumStateSerializer"):
+        read_enumerator(i32(1) + versioned(4, b""))
+    with pytest.raises(UnknownVersionError, match="version 0 of SourceCoordinatorSerdeUtils"):
+        read_enumerator(i32(0) + versioned(2, b""))
+    with pytest.raises(UnknownVersionError, match="version 1 of KafkaPartitionSplitSerializer"):
+        read_split(read_reader_element(reader_element("orders", 0, 5, version=1)))
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        enumerator([("orders", 0, 2)]),
+        enumerator([("orders", -1, 0)]),
+        enumerator([("or/ders", 0, 0)]),
+        enumerator([("o" * 250, 0, 0)]),
+        enumerator([("orders", 0, 0)]) + b"\0",
+        i32(1) + versioned(2, i32(2**31 - 1)),
+    ],
+)
+def test_what_no_enumerator_of_kafka_writes_is_not_one(damaged: bytes) -> None:
+    with pytest.raises(SnapshotError):
+        read_enumerator(damaged)
+
+
+def test_an_element_of_the_old_consumer() -> None:
+    written = bytes.fromhex("57 01 89 99 98 ff 08 00 01 6f 72 64 65 72 f3 00 00 00 00 07 5b cd 15")
+    assert written == consumer_element("orders", 0, 123456789)
+    assert read_consumer_element(written) == Position(ORDERS[0], 123456790)
+
+
+@pytest.mark.parametrize("topic", ["x", "ab", "a" * 62, "b" * 63, "c" * 64, "d" * 130, "e" * 249, "clicks.v2_eu-1"])
+@pytest.mark.parametrize("partition", [0, 1, 63, 64, 8191, 100_000])
+def test_topics_of_any_length(topic: str, partition: int) -> None:
+    position = read_consumer_element(consumer_element(topic, partition, 5))
+    assert position == Position(TopicPartition(topic, partition), 6)
+
+
+@pytest.mark.parametrize(
+    ("last", "following"),
+    [
+        (-1, 0),
+        (-915623761776, StartAt.UNSET),
+        (-915623761775, StartAt.EARLIEST),
+        (-915623761774, StartAt.LATEST),
+        (-915623761773, StartAt.COMMITTED),
+    ],
+)
+def test_the_old_consumer_keeps_the_last_offset_that_it_emitted(last: int, following: int | StartAt) -> None:
+    assert read_consumer_element(consumer_element("orders", 1, last)).next == following
+
+
+def test_damaged_elements_are_not_guessed() -> None:
+    for element, read in (
+        (reader_element("orders", 3, 700), lambda data: read_split(read_reader_element(data))),
+        (consumer_element("orders", 3, 700), read_consumer_element),
+    ):
+        for length in range(len(element)):
+            with pytest.raises(SnapshotError):
+                read(element[:length])
+        with pytest.raises(SnapshotError):
+            read(element + b"\0")
+    with pytest.raises(SnapshotError, match="its hash is wrong"):
+        read_consumer_element(consumer_element("orders", 3, 700).replace(b"rder", b"rdar"))

@@ -1,0 +1,59 @@
+"""Which new key group a record gets; and that a key in a foreign one is named."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rescale.errors import IntegrityError
+from rescale.flink.key_groups import key_group_of_hash
+from rescale.flink.keyed.composite_key import composite_keys
+from rescale.flink.keyed.header import read_keyed_header
+from rescale.flink.keyed.new_key_groups import NewKeyGroups
+from rescale.flink.serializers.formulas import KNOWN
+from support.canonical import Record
+from support.composite import in_a_buffer
+from support.java_values import long_code
+from support.snapshot_bytes import LONG, keyed_header, keyed_state
+
+LONGS = composite_keys(read_keyed_header(keyed_header(keyed_state("total"), key=LONG), ""), KNOWN)
+numbers = st.lists(st.integers(-(1 << 63), (1 << 63) - 1), min_size=1, max_size=20)
+
+
+def of_key(number: int) -> Record:
+    return Record(0, number.to_bytes(8, "big", signed=True) + b"\0", b"")
+
+
+@given(numbers, st.sampled_from([(128, 1000), (128, 64), (1000, 128), (10, 97), (4096, 32768), (1, 7), (7, 1)]))
+def test_records_go_where_flink_will_look_for_their_keys(keys: list[int], maxima: tuple[int, int]) -> None:
+    old, new = maxima
+    records = in_a_buffer(list(map(of_key, keys)), [key_group_of_hash(long_code(key), old) for key in keys])
+    groups, codes = NewKeyGroups(LONGS, old, new).of(records)
+    assert groups.dtype == np.int64
+    assert groups.tolist() == [key_group_of_hash(long_code(key), new) for key in keys]
+    assert codes is not None
+    assert codes.tolist() == list(map(long_code, keys))
+
+
+@pytest.mark.parametrize(("old", "new"), [(128, 1000), (128, 64)])
+def test_a_record_in_a_foreign_key_group_is_named(old: int, new: int) -> None:
+    groups = [key_group_of_hash(long_code(key), old) for key in range(5)]
+    groups[3] ^= 1
+    with pytest.raises(IntegrityError, match="does not give the key group") as caught:
+        NewKeyGroups(LONGS, old, new).of(in_a_buffer(list(map(of_key, range(5))), groups))
+    error = caught.value
+    assert (error.state, error.exit_code) == ("total", 4)
+    assert "key bytes 000000000000000300 in" in error.what
+    assert error.expected == f"key group {groups[3]} of {old}"
+    assert error.found == f"key group {groups[3] ^ 1}"
+    assert "--key-hash" in str(error.advice)
+
+
+def test_a_divisor_needs_no_hash_and_another_maximum_does() -> None:
+    records = in_a_buffer(list(map(of_key, range(4))), [0, 63, 64, 127])
+    groups, codes = NewKeyGroups(None, 128, 64).of(records)
+    assert (groups.tolist(), codes) == ([0, 63, 0, 63], None)
+    with pytest.raises(ValueError, match="1000 does not divide 128"):
+        NewKeyGroups(None, 128, 1000)

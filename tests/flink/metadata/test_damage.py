@@ -1,0 +1,159 @@
+"""A damaged `_metadata` is an error of ours, or a value that writes back the damaged bytes; never anything else."""
+
+from __future__ import annotations
+
+import struct
+import tracemalloc
+
+import pytest
+
+from rescale.errors import RescaleError, SnapshotError, UnsupportedError
+from rescale.flink.metadata.checkpoint_metadata import (
+    FIRST_VERSION_WITH_COORDINATORS,
+    FIRST_VERSION_WITH_MERGED_CHANNELS,
+    FIRST_VERSION_WITH_NAMES,
+    FIRST_VERSION_WITH_PROPERTIES,
+    RELEASES,
+    MasterState,
+    Metadata,
+    OperatorState,
+    Subtask,
+    SubtaskState,
+)
+from rescale.flink.metadata.handles import (
+    ChangelogHandle,
+    ChangelogStreamHandle,
+    DistributionMode,
+    EmptySegmentStream,
+    FileMerging,
+    FileStream,
+    HandleTag,
+    IncrementalHandle,
+    InlineStream,
+    InMemoryChangelogHandle,
+    KeyGroupsHandle,
+    KeyGroupsStream,
+    LocalFile,
+    MergedChannelHandle,
+    OperatorHandle,
+    OperatorStateOffsets,
+    RelativeFileStream,
+    SegmentStream,
+    SingleChannelHandle,
+    StateChange,
+)
+from rescale.flink.metadata.properties import savepoint_properties
+from rescale.flink.metadata.reader import read_metadata
+from rescale.flink.metadata.writer import write_metadata
+from support.slow import slow_but
+
+STATES = (
+    OperatorStateOffsets("list", DistributionMode.SPLIT_DISTRIBUTE, (21, 29)),
+    OperatorStateOffsets("union", DistributionMode.UNION, ()),
+)
+CHANGES = ChangelogStreamHandle(
+    HandleTag.CHANGELOG_STREAM_V2, 0, 2, ((1, FileStream("s3://b/d", 9)),), 9, 9, "id", "filesystem"
+)
+IN_MEMORY = InMemoryChangelogHandle(0, 2, 1, 2, (StateChange(-1, b"ab"), StateChange(1, b"")), "id")
+SEGMENT = SegmentStream("s3://b/s", 5, 8, 1, "file")
+KEYED = (
+    KeyGroupsHandle(7, 0, (0, 77), RelativeFileStream("chk", 99)),
+    KeyGroupsHandle(12, 2, (-1,), KeyGroupsStream(0, (3,), InlineStream("n", b"xyz")), "id"),
+    IncrementalHandle(11, 4, "uuid", 0, 2, 50, SEGMENT, (LocalFile("7.sst", FileStream("s3://b/7", 4)),), (), "id"),
+    ChangelogHandle(14, 0, 2, 50, (KeyGroupsHandle(3, 0, (7,), EmptySegmentStream()),), (CHANGES,), 1, 2, "i"),
+    ChangelogHandle(8, 0, 2, 50, (), (IN_MEMORY,), 1, None, "id"),
+)
+SINGLE = SingleChannelHandle(0, 1, 2, (4, 5), 10, RelativeFileStream("ch", 10))
+MERGED = MergedChannelHandle(0, 10, RelativeFileStream("ch", 10), b"packed")
+
+
+NEWEST = max(RELEASES)
+
+
+def sample(version: int) -> Metadata:
+    """A small file with one of everything that the version can say."""
+    since_v3 = version >= FIRST_VERSION_WITH_COORDINATORS
+    merged = (MERGED,) if version >= FIRST_VERSION_WITH_MERGED_CHANNELS else ()
+    channels = (SINGLE, *merged) if since_v3 else ()
+    names = ("map", "uid-é") if version >= FIRST_VERSION_WITH_NAMES else ("", "")
+    subtasks = [
+        Subtask(
+            index,
+            False,
+            SubtaskState(
+                managed_operator=OperatorHandle(STATES, InlineStream("h", b"state")) if index == 0 else None,
+                raw_operator=OperatorHandle((), SEGMENT, FileMerging("t", "s", False)) if index == 1 else None,
+                managed_keyed=handle,
+                input_channels=channels if index == 2 else (),
+                output_channels=channels if index == 3 else (),
+            ),
+        )
+        for index, handle in enumerate(KEYED)
+    ]
+    finished = (Subtask(7, True, None),) if since_v3 else ()
+    coordinator = InlineStream("c", b"enumerator") if since_v3 else None
+    operators = [
+        OperatorState("0f" * 16, *names, 8, 16, coordinator, (*subtasks, *finished)),
+        OperatorState("f0" * 16, "", "", 1, 1, None, (), fully_finished=since_v3),
+    ]
+    properties = savepoint_properties(canonical=True) if version >= FIRST_VERSION_WITH_PROPERTIES else b""
+    return Metadata(version, 12, (MasterState(1, "hook", b"payload"),), tuple(operators), properties)
+
+
+def read_or_error(data: bytes) -> Metadata | RescaleError:
+    try:
+        return read_metadata(data, "_metadata")
+    except (SnapshotError, UnsupportedError) as error:
+        return error
+
+
+def assert_refused_or_kept(data: bytes) -> None:
+    outcome = read_or_error(data)
+    if isinstance(outcome, Metadata):
+        assert write_metadata(outcome) == data
+    else:
+        assert outcome.path == "_metadata"
+        assert outcome.offset is not None
+        assert 0 <= outcome.offset <= len(data)
+
+
+@pytest.mark.parametrize("version", RELEASES)
+def test_the_sample_is_read(version: int) -> None:
+    assert read_metadata(write_metadata(sample(version)), "_metadata") == sample(version)
+
+
+@pytest.mark.parametrize("version", RELEASES)
+def test_cut_at_every_byte(version: int) -> None:
+    data = write_metadata(sample(version))
+    for end in range(len(data)):
+        with pytest.raises(SnapshotError):
+            read_metadata(data[:end], "_metadata")
+
+
+@pytest.mark.parametrize("version", slow_but(NEWEST.__eq__, RELEASES))
+def test_every_byte_flipped(version: int) -> None:
+    data = write_metadata(sample(version))
+    for at in range(len(data)):
+        for flip in (0x01, 0x80, 0xFF):
+            assert_refused_or_kept(data[:at] + bytes((data[at] ^ flip,)) + data[at + 1 :])
+
+
+@pytest.mark.parametrize("version", slow_but(NEWEST.__eq__, [2, 4, NEWEST]))
+@pytest.mark.parametrize("planted", [(1 << 31) - 1, -1, 1 << 24, -(1 << 31)])
+def test_lengths_planted_everywhere(version: int, planted: int) -> None:
+    data = write_metadata(sample(version))
+    tracemalloc.start()
+    try:
+        for at in range(len(data) - 3):
+            assert_refused_or_kept(data[:at] + struct.pack(">i", planted) + data[at + 4 :])
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("version", [2, 4, 6])
+def test_bytes_lost_or_doubled(version: int) -> None:
+    data = write_metadata(sample(version))
+    for at in range(len(data)):
+        assert_refused_or_kept(data[:at] + data[at + 1 :])
+        assert_refused_or_kept(data[: at + 1] + data[at:])

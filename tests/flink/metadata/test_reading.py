@@ -1,0 +1,312 @@
+"""`_metadata`: reading what was written, and what is refused."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.metadata.checkpoint_metadata import RELEASES, Metadata, Subtask, SubtaskState
+from rescale.flink.metadata.handles import (
+    EmptySegmentStream,
+    HandleTag,
+    InlineStream,
+    KeyGroupsHandle,
+    KeyGroupsStream,
+    MergedChannelHandle,
+    RelativeFileStream,
+    SegmentStream,
+    SingleChannelHandle,
+)
+from rescale.flink.metadata.properties import SnapshotType, savepoint_properties, snapshot_type
+from rescale.flink.metadata.reader import read_keyed_handle, read_metadata, read_operator_handle
+from rescale.flink.metadata.writer import write_keyed_handle, write_metadata, write_operator_handle
+from support import metadata_strategies as strategies
+from support.metadata_samples import OPERATOR_ID, file, operator
+
+
+@given(strategies.metadata())
+@settings(suppress_health_check=[HealthCheck.too_slow])
+def test_what_was_written_is_read(metadata: Metadata) -> None:
+    data = write_metadata(metadata)
+    assert read_metadata(data, "_metadata") == metadata
+    assert write_metadata(read_metadata(data, "_metadata")) == data
+
+
+@pytest.mark.parametrize("version", RELEASES)
+def test_every_version_has_a_round_trip(version: int) -> None:
+    """Hypothesis picks the version; this makes sure that none is left out."""
+    metadata = file(operator(subtasks=(Subtask(1, False, SubtaskState()),)), version=version)
+    assert read_metadata(write_metadata(metadata), "_metadata") == metadata
+
+
+@given(strategies.keyed_handles | st.none())
+def test_a_keyed_handle_stands_alone(handle: object) -> None:
+    assert read_keyed_handle(write_keyed_handle(handle)) == handle
+
+
+@given(strategies.operator_handles | st.none())
+def test_an_operator_handle_stands_alone(handle: object) -> None:
+    assert read_operator_handle(write_operator_handle(handle)) == handle
+
+
+def test_an_inline_stream_knows_where_its_bytes_are() -> None:
+    handle = KeyGroupsHandle(7, 0, (0,), InlineStream("name", b"some state"))
+    data = write_metadata(file(operator(subtasks=(Subtask(0, False, SubtaskState(managed_keyed=handle)),))))
+    read = read_metadata(data, "_metadata").operators[0].subtasks[0].state.managed_keyed.stream
+    assert data[read.position : read.position + len(read.data)] == b"some state"
+
+
+def test_order_is_kept() -> None:
+    ids = ["ff" * 16, "00" * 16, "aa" * 16]
+    subtasks = tuple(Subtask(index, True, None) for index in (3, 0, 2))
+    operators = tuple(operator(operator_id=name, parallelism=4, subtasks=subtasks) for name in ids)
+    read = read_metadata(write_metadata(file(*operators)), "_metadata")
+    assert [state.operator_id for state in read.operators] == ids
+    assert [subtask.index for subtask in read.operators[0].subtasks] == [3, 0, 2]
+
+
+def test_no_subtasks_is_not_fully_finished() -> None:
+    for fully_finished in (False, True):
+        metadata = file(operator(fully_finished=fully_finished))
+        assert read_metadata(write_metadata(metadata), "_metadata") == metadata
+
+
+def test_the_error_names_the_operator_and_the_byte() -> None:
+    data = write_metadata(file(operator(parallelism=129)))
+    with pytest.raises(SnapshotError) as raised:
+        read_metadata(data, "s3://b/_metadata")
+    at = data.index(bytes.fromhex("0000008100000080"))
+    assert (raised.value.path, raised.value.offset) == ("s3://b/_metadata", at)
+    assert raised.value.operator == OPERATOR_ID
+
+
+def metadata_with(old: str, new: str, metadata: Metadata) -> bytes:
+    """The file with the one place that holds the hex bytes `old` changed to `new`."""
+    data, old_bytes = write_metadata(metadata), bytes.fromhex(old)
+    assert data.count(old_bytes) == 1
+    return data.replace(old_bytes, bytes.fromhex(new))
+
+
+STATELESS = operator(subtasks=(Subtask(0, False, SubtaskState()),))
+INLINE = file(operator(coordinator=InlineStream("c", b"x")))
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (b"", "ends too early"),
+        (b"PK\x03\x04 and more", "not a metadata file"),
+        (bytes.fromhex("4960672d 00000000"), "not a metadata version"),
+        (bytes.fromhex("4960672d ffffffff"), "not a metadata version"),
+        (write_metadata(file(checkpoint_id=-1)), "negative checkpoint id"),
+        (bytes.fromhex("4960672d 00000003 0000000000000001 ffffffff"), "a count that cannot be"),
+        (bytes.fromhex("4960672d 00000003 0000000000000001 00000000 ffffffff"), "a count that cannot be"),
+        (write_metadata(file(operator(parallelism=0))), "a parallelism that cannot be"),
+        (write_metadata(file(operator(max_parallelism=1))), "a parallelism that cannot be"),
+        (write_metadata(file(operator(max_parallelism=1 << 16))), "a parallelism that cannot be"),
+        (write_metadata(file(operator(), operator())), "an operator is listed twice"),
+        (write_metadata(file(operator(subtasks=STATELESS.subtasks * 2))), "a subtask is listed twice"),
+        (write_metadata(file(operator(subtasks=(Subtask(2, True, None),)))), "a subtask index out of bounds"),
+        (write_metadata(file(operator(subtasks=(Subtask(2, False, SubtaskState()),)))), "out of bounds"),
+        (metadata_with("00000080 01 0001 63 00000001 78", "00000080 10", INLINE), "not inline"),
+        (write_metadata(file(operator(coordinator=InlineStream("c", b""), fully_finished=True))), "finished"),
+        (write_metadata(file(version=3)) + b"\0", "bytes behind the end"),
+        (write_metadata(file(version=4)) + b"\0", "bytes behind the end"),
+        (write_metadata(replace(file(), properties=b"\xac\xed\x00\x05p")), "not the properties"),
+        (metadata_with("0000000000000002020008", "0000000000000003020008", file()), "not the properties"),
+        (write_metadata(replace(file(), properties=b"\0\0\0\0")), "not a Java object stream"),
+    ],
+)
+def test_damage_is_named(data: bytes, what: str) -> None:
+    with pytest.raises(SnapshotError, match=what) as raised:
+        read_metadata(data, "_metadata")
+    assert raised.value.offset is not None
+
+
+MASTER = "4960672d 00000003 0000000000000001 00000001"
+
+
+@pytest.mark.parametrize(
+    ("master", "what"),
+    [
+        ("c96b1697 0000000b 00000001 0001 6d 00000000", "not a master state"),
+        ("c96b1696 00000000 00000001 0001 6d 00000000", "impossible size"),
+        ("c96b1696 ffffffff 00000001 0001 6d 00000000", "impossible size"),
+        ("c96b1696 0000000a 00000001 0001 6d 00000000", "ends too early"),
+        ("c96b1696 0000000c 00000001 0001 6d 00000000 ff", "bytes behind the end"),
+        ("c96b1696 0000000b 00000001 0001 6d ffffffff", "ends too early"),
+    ],
+)
+def test_a_master_state_is_exact(master: str, what: str) -> None:
+    with pytest.raises(SnapshotError, match=what):
+        read_metadata(bytes.fromhex(f"{MASTER} {master} 00000000"), "_metadata")
+
+
+@pytest.mark.parametrize(("version", "found"), [(1, "Flink 1.1"), (7, "not known"), (1 << 30, "not known")])
+def test_unknown_versions_say_what_is_known(version: int, found: str) -> None:
+    with pytest.raises(UnsupportedError, match=found) as raised:
+        read_metadata(bytes.fromhex("4960672d") + struct.pack(">i", version), "_metadata")
+    assert "1.16 to 1.20" in raised.value.expected
+    assert raised.value.advice
+
+
+@pytest.mark.parametrize(
+    ("handle", "what"),
+    [
+        ("02", "not a tag"),
+        ("0f", "not a tag"),
+        ("ff", "not a tag"),
+        ("07 00000000 00000000 00", "without a stream"),
+        ("07 00000000 00000000 04", "not a tag"),
+        ("07 ffffffff 00000001", "key group range"),
+        ("07 00000000 00008001", "key group range"),
+        ("07 7fffffff 00000001", "key group range"),
+        ("07 00000000 ffffffff", "key group range"),
+        ("07 00000000 00000001", "ends too early"),
+        ("07 00000000 00000000 02 fffffffffffffffe 0001 78", "file size"),
+        ("07 00000000 00000000 02 0000000000000001 0000", "empty path"),
+        ("07 00000000 00000000 06 0000", "empty path"),
+        ("07 00000000 00000000 01 0001 78 ffffffff", "ends too early"),
+        ("07 00000000 00000000 0f 0000000000000000 0000000000000001 00000002", "scope"),
+        ("07 00000000 00000000 0f ffffffffffffffff 0000000000000001 00000000", "segment"),
+        ("07 00000000 00000000 10 00", "behind the end"),
+        ("08 00000000 00000000 0000000000000000 00000001 00 00000000", "empty base"),
+        (
+            "08 00000000 00000000 0000000000000000 00000000 00000001 07 00000000 00000000 10",
+            "without changes",
+        ),
+        ("08 00000000 00000000 0000000000000000 00000000 00000001 00", "without changes"),
+        ("09 00000000 00000000 ffffffffffffffff 0000000000000000 00000000 0000", "sequence number"),
+        ("09 00000000 00000000 0000000000000000 0000000000000000 00000001 fffffffe 00000000", "key group"),
+    ],
+)
+def test_damaged_keyed_handles_are_named(handle: str, what: str) -> None:
+    with pytest.raises(SnapshotError, match=what):
+        read_keyed_handle(bytes.fromhex(handle), "handle")
+
+
+@pytest.mark.parametrize(
+    ("handle", "what"),
+    [
+        ("03", "not a tag"),
+        ("04 00000001 0001 61 03 00000000 10", "distribution mode"),
+        ("04 00000001 0001 61 ff 00000000 10", "distribution mode"),
+        ("04 00000002 0001 61 00 00000000 0001 61 01 00000000 10", "listed twice"),
+        ("04 00000000 00", "without a stream"),
+        ("11 00000000 0001 61 0001 62 02 10", "not a boolean"),
+        ("11 00000000 0001 61 0001 62 01 06 0001 63 0000000000000000", "not in a segment"),
+    ],
+)
+def test_damaged_operator_handles_are_named(handle: str, what: str) -> None:
+    with pytest.raises(SnapshotError, match=what):
+        read_operator_handle(bytes.fromhex(handle), "handle")
+
+
+def test_a_value_that_could_not_be_written_back_is_refused() -> None:
+    announced_twice = metadata_with("00000001 00000000 00000000", "00000001 00000000 00000002", file(STATELESS))
+    announced_null = metadata_with(
+        "00000001 00000000 00000000 00000000 00", "00000001 00000000 00000001 00 00000000 00", file(STATELESS)
+    )
+    minus_two_subtasks = metadata_with("00000080 00 00000000", "00000080 00 fffffffe", file(operator()))
+    for data in (announced_twice, announced_null, minus_two_subtasks):
+        with pytest.raises(SnapshotError):
+            read_metadata(data, "_metadata")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        ("00000080 00000001", "00000080 00000002", SnapshotError),
+        ("ffffffffffffffff 00000000", "0000000000000000 00000000", SnapshotError),
+        ("ffffffffffffffff 00000000", "ffffffffffffffff 00000001", UnsupportedError),
+        ("ffffffffffffffff 00000000", "ffffffffffffffff ffffffff", SnapshotError),
+        ("00000000 ffffffffffffffff", "ffffffff ffffffffffffffff", SnapshotError),
+    ],
+)
+def test_fields_of_version_2_have_their_constants(old: str, new: str, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        read_metadata(metadata_with(old, new, file(STATELESS, version=2)), "_metadata")
+
+
+def test_channel_state_of_the_other_direction_is_refused() -> None:
+    state = SubtaskState(input_channels=(SingleChannelHandle(0, 0, 0, (), 0, EmptySegmentStream()),))
+    metadata = file(operator(subtasks=(Subtask(0, False, state),)), version=6)
+    zeros = "00" * 24
+    data = metadata_with(f"00000001 01 {zeros} 10", f"00000001 02 {zeros} 10", metadata)
+    with pytest.raises(SnapshotError, match="of this direction"):
+        read_metadata(data, "_metadata")
+
+
+def nested_streams(levels: int) -> KeyGroupsHandle:
+    stream = RelativeFileStream("x", 1)
+    for _ in range(levels - 2):
+        stream = KeyGroupsStream(0, (), stream)
+    return KeyGroupsHandle(7, 0, (), stream)
+
+
+def test_nesting_has_a_limit() -> None:
+    handle = nested_streams(16)
+    assert read_keyed_handle(write_keyed_handle(handle)) == handle
+    with pytest.raises(SnapshotError, match="nested too deep"):
+        read_keyed_handle(write_keyed_handle(nested_streams(17)))
+    changelog = bytes.fromhex("0e 00000000 00000000 0000000000000000 00000001")
+    with pytest.raises(SnapshotError, match="nested too deep"):
+        read_keyed_handle(changelog * 100_000)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        file(operator(coordinator=InlineStream("c", b"")), version=2),
+        file(operator(fully_finished=True), version=2),
+        file(operator(subtasks=(Subtask(0, True, None),)), version=2),
+        file(operator(uid="u"), version=4),
+        file(operator(name="n"), version=3),
+        replace(file(version=3), properties=b"x"),
+        replace(file(version=4), properties=b""),
+        replace(file(), version=7),
+        file(
+            operator(
+                subtasks=(
+                    Subtask(
+                        0,
+                        False,
+                        SubtaskState(input_channels=(MergedChannelHandle(0, 0, InlineStream("", b""), b""),)),
+                    ),
+                )
+            ),
+            version=5,
+        ),
+    ],
+)
+def test_what_a_version_cannot_say_is_not_written(metadata: Metadata) -> None:
+    with pytest.raises(UnsupportedError):
+        write_metadata(metadata)
+
+
+def test_a_handle_has_the_fields_of_its_tag() -> None:
+    with pytest.raises(ValueError, match="tag 12"):
+        KeyGroupsHandle(HandleTag.KEY_GROUPS_V2, 0, (), SegmentStream("p", 0, 0, 0, ""))
+    with pytest.raises(ValueError, match="tag 7"):
+        KeyGroupsHandle(HandleTag.SAVEPOINT_KEY_GROUPS, 0, (), SegmentStream("p", 0, 0, 0, ""), "id")
+    with pytest.raises(ValueError, match="tag 5"):
+        KeyGroupsHandle(HandleTag.INCREMENTAL, 0, (), SegmentStream("p", 0, 0, 0, ""))
+
+
+def test_savepoint_properties_name_their_type() -> None:
+    assert snapshot_type(savepoint_properties(canonical=True)) is SnapshotType.CANONICAL_SAVEPOINT
+    assert snapshot_type(savepoint_properties(canonical=False)) is SnapshotType.NATIVE_SAVEPOINT
+    assert snapshot_type(b"") is SnapshotType.UNKNOWN
+    assert len(savepoint_properties(canonical=True)) - len(savepoint_properties(canonical=False)) == 3
+
+
+def test_an_unknown_snapshot_type_is_no_error() -> None:
+    canonical = savepoint_properties(canonical=True)
+    assert snapshot_type(canonical.replace(b"\x00\x09CANONICAL", b"\x00\x09SOMETHING")) is SnapshotType.UNKNOWN
+    other = canonical.replace(b"checkpoint.SavepointType\xa0", b"checkpoint.SomethingNew_\xa0")
+    assert snapshot_type(other) is SnapshotType.UNKNOWN

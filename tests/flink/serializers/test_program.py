@@ -1,0 +1,108 @@
+"""Serializer snapshots as programs: what can be measured, what can be hashed, and what `getLength` says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from rescale.errors import UnsupportedError
+from rescale.flink.serializers.program import compile_program
+from support.java_values import HASHABLE_LEAVES, ByteArray, Either, List, Nullable, Row, Tuple
+from support.snapshot_bytes import (
+    BASE,
+    CUSTOM,
+    INT,
+    LONG,
+    POJO,
+    RUNTIME,
+    STRING,
+    VOID_NAMESPACE,
+    composite,
+    i32,
+    list_of,
+    optional_map,
+    parsed,
+    pojo,
+    snapshot,
+    utf,
+)
+
+LONG_KEY, TEXT = HASHABLE_LEAVES["Long"], HASHABLE_LEAVES["String"]
+WINDOW = snapshot("org.apache.flink.streaming.api.windowing.windows.TimeWindow$Serializer$TimeWindowSerializerSnapshot")
+ENUM = snapshot(BASE + "EnumSerializer$EnumSerializerSnapshot", 3, utf("com.example.Colour") + i32(1) + utf("RED"))
+KRYO = snapshot(RUNTIME + "kryo.KryoSerializerSnapshot", 2, utf("com.example.Money") + optional_map({}) * 3)
+AVRO = snapshot(
+    "org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot", 2, utf("com.example.Money") + utf('"string"')
+)
+MAP = composite(BASE + "MapSerializerSnapshot", STRING, LONG)
+
+
+CASE_CLASS = composite(
+    "org.apache.flink.api.scala.typeutils.ScalaCaseClassSerializerSnapshot",
+    LONG,
+    INT,
+    outer=utf("com.example.Point"),
+    outer_version=2,
+)
+
+
+@pytest.mark.parametrize(
+    ("data", "length", "hashable"),
+    [
+        (LONG, 8, True),
+        (STRING, None, True),
+        (VOID_NAMESPACE, 0, False),
+        (WINDOW, 16, False),
+        (ENUM, 4, False),
+        (MAP, None, False),
+        (CASE_CLASS, 12, False),
+        (pojo({"number": INT}), None, False),
+        (ByteArray.snapshot, None, False),
+        (list_of(ByteArray.snapshot), None, False),
+        (Tuple([LONG_KEY, HASHABLE_LEAVES["Int"]]).snapshot, 12, True),
+        (Tuple([LONG_KEY, TEXT]).snapshot, None, True),
+        (Tuple([LONG_KEY, ByteArray()]).snapshot, None, False),
+        (Row([LONG_KEY]).snapshot, None, True),
+        (Row([ByteArray(), List(List(ByteArray()))]).snapshot, None, True),
+        (Row([Tuple([ByteArray()])]).snapshot, None, False),
+        (Row([Either(LONG_KEY, ByteArray())]).snapshot, None, False),
+        (Either(LONG_KEY, LONG_KEY).snapshot, None, True),
+        (Nullable(LONG_KEY, 8).snapshot, 9, True),
+        (Nullable(LONG_KEY, 0).snapshot, None, True),
+    ],
+)
+def test_length_and_hashability(data: bytes, length: int | None, hashable: bool) -> None:
+    program = compile_program(parsed(data))
+    assert (program.fixed_length, program.hashable) == (length, hashable)
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (KRYO, "KryoSerializerSnapshot"),
+        (AVRO, "AvroSerializerSnapshot"),
+        (Row([LONG_KEY]).snapshot.replace(LONG, KRYO), "KryoSerializerSnapshot"),
+        (pojo({"price": CUSTOM}), "com.example.Money"),
+        (pojo({"colour": snapshot(BASE + "EnumSerializer$EnumSerializerSnapshot", 99)}), "EnumSerializer"),
+        (pojo({"price": None, "number": INT}), "POJO com.example.Order"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_with_the_way_round(data: bytes, name: str) -> None:
+    with pytest.raises(UnsupportedError, match=name) as refused:
+        compile_program(parsed(data))
+    assert refused.value.advice == "a max parallelism that divides the old one needs no hash of keys"
+
+
+def test_fields_of_a_pojo_are_not_taken_for_its_subclasses() -> None:
+    assert parsed(pojo({"number": INT}, registered={"com.example.Sub": pojo({})})).class_name == POJO
+    one = compile_program(parsed(pojo({"number": INT}, registered={"com.example.Sub": STRING})))
+    other = compile_program(parsed(pojo({"number": INT})))
+    assert one.tree == other.tree
+
+
+def test_programs_need_no_numba() -> None:
+    """Whoever only reads headers does without the second that it takes."""
+    code = "import sys, rescale.flink.java_hash, rescale.flink.key_hash; sys.exit('numba' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -1,0 +1,109 @@
+"""Values in words: read to their last byte whatever they are, and as people write them."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rescale.errors import SnapshotError
+from rescale.flink.binary import ByteReader
+from rescale.flink.serializers.program import compile_program
+from rescale.flink.serializers.value_words import in_words
+from support.java_values import HASHABLE_LEAVES, ByteArray, Either, JavaType, List, Nullable, Pojo, Row, Tuple
+from support.snapshot_bytes import parsed
+
+INT, LONG, TEXT = HASHABLE_LEAVES["Int"], HASHABLE_LEAVES["Long"], HASHABLE_LEAVES["String"]
+ORDER = Pojo({"a": INT, "b": TEXT}, 0, 31, ["a", "b"])
+
+TYPES: dict[str, JavaType] = {
+    **HASHABLE_LEAVES,
+    "byte[]": ByteArray(),
+    "Tuple": Tuple([INT, TEXT]),
+    "Row": Row([TEXT, LONG, INT]),
+    "Row without kind": Row([TEXT, LONG, INT], has_kind=False),
+    "List": List(TEXT),
+    "Either": Either(INT, TEXT),
+    "Nullable": Nullable(LONG, 8),
+    "POJO": ORDER,
+}
+
+
+def words_of(java_type: JavaType, data: bytes) -> tuple[str, int]:
+    """The value in words, and how many bytes it took."""
+    reader = ByteReader(data)
+    return in_words(compile_program(parsed(java_type.snapshot)).tree, reader), reader.position
+
+
+@pytest.mark.parametrize("name", TYPES)
+@given(data=st.data())
+def test_a_value_is_read_to_its_last_byte(name: str, data: st.DataObject) -> None:
+    written = TYPES[name].write(data.draw(TYPES[name].values))
+    text, size = words_of(TYPES[name], written + b"behind")
+    assert size == len(written)
+    assert text.encode()
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize("name", TYPES)
+@given(data=st.data())
+def test_a_value_that_is_cut_is_damage(name: str, data: st.DataObject) -> None:
+    written = TYPES[name].write(data.draw(TYPES[name].values))
+    with pytest.raises(SnapshotError):
+        words_of(TYPES[name], written[: data.draw(st.integers(0, len(written) - 1))])
+
+
+@pytest.mark.parametrize("name", TYPES)
+@given(data=st.binary(max_size=40))
+def test_any_bytes_are_a_value_or_damage(name: str, data: bytes) -> None:
+    try:
+        _, size = words_of(TYPES[name], data)
+    except SnapshotError:
+        return
+    assert size <= len(data)
+
+
+def units(text: str) -> tuple[int, ...]:
+    encoded = text.encode("utf-16-be", "surrogatepass")
+    return tuple(int.from_bytes(encoded[i : i + 2], "big") for i in range(0, len(encoded), 2))
+
+
+@pytest.mark.parametrize(
+    ("java_type", "value", "text"),
+    [
+        (LONG, -5, "-5"),
+        (HASHABLE_LEAVES["Boolean"], True, "true"),
+        (HASHABLE_LEAVES["Char"], ord("ü"), '"ü"'),
+        (HASHABLE_LEAVES["Double"], 1.5, "1.5"),
+        (HASHABLE_LEAVES["Float"], -0.25, "-0.25"),
+        (TEXT, units('say "ü𝄞"'), '"say \\"ü𝄞\\""'),
+        (TEXT, units("half \ud834"), '"half \\ud834"'),
+        (TEXT, None, "null"),
+        (HASHABLE_LEAVES["BigInteger"], 10, "10"),
+        (HASHABLE_LEAVES["BigInteger"], -(1 << 70), str(-(1 << 70))),
+        (HASHABLE_LEAVES["BigDecimal"], (12345, 2), "12345E-2"),
+        (HASHABLE_LEAVES["BigDecimal"], (10, 0), "10"),
+        (HASHABLE_LEAVES["LocalDate"], (2024, 2, 29), "0x000007e8021d"),
+        (ByteArray(), b"\1\2", "0x0102"),
+        (TYPES["Tuple"], (7, units("a")), '(7, "a")'),
+        (TYPES["Row"], (1, (None, 2, 3)), "Row(null, 2, 3)"),
+        (TYPES["List"], [units("a"), units("b")], '["a", "b"]'),
+        (TYPES["Either"], (False, units("r")), '"r"'),
+        (TYPES["Nullable"], None, "null"),
+        (ORDER, (3, None), "{a: 3, b: null}"),
+        (ORDER, None, "null"),
+    ],
+)
+def test_a_value_reads_as_people_write_it(java_type: JavaType, value: object, text: str) -> None:
+    written = java_type.write(value)
+    assert words_of(java_type, written) == (text, len(written))
+    assert java_type.read(io.BytesIO(written)) == value
+
+
+def test_a_number_of_thousands_of_digits_is_shown_by_its_bytes() -> None:
+    written = HASHABLE_LEAVES["BigInteger"].write(1 << 20_000)
+    text, size = words_of(HASHABLE_LEAVES["BigInteger"], written)
+    assert size == len(written)
+    assert text.startswith("0x01000")

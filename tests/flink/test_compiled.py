@@ -1,0 +1,63 @@
+"""Machine code that is kept for other processes: by all that is compiled into it, wherever that stands."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import rescale
+from rescale.flink.compiled import content
+from rescale.flink.keyed import digest_loop, record_walk
+
+INNER = """
+from rescale.flink.compiled import compiled
+
+SUMMAND = {summand}
+
+@compiled
+def times(x):
+    return x * {factor}
+"""
+OUTER = """
+import sys
+from inner import SUMMAND, times
+from rescale.flink.compiled import compiled
+
+@compiled
+def both(x):
+    return times(x) + SUMMAND
+
+print(both(10), sum(both.stats.cache_hits.values()))
+"""
+
+
+def run(folder: Path, factor: int, summand: int) -> tuple[int, int]:
+    """What the outer loop gives in a process of its own, and how often it came from the cache."""
+    (folder / "inner.py").write_text(INNER.format(factor=factor, summand=summand))
+    (folder / "outer.py").write_text(OUTER)
+    environment = {
+        "PYTHONPATH": f"{folder}:{Path(rescale.__file__).parents[1]}",
+        "NUMBA_CACHE_DIR": str(folder / "cache"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PATH": "/usr/bin:/bin",
+    }
+    command = [sys.executable, "-c", "import outer"]
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    result, hits = map(int, done.stdout.split())
+    return result, hits
+
+
+def test_code_and_constants_of_other_modules_count(tmp_path: Path) -> None:
+    assert run(tmp_path, 2, 1) == (21, 0)
+    assert run(tmp_path, 2, 1) == (21, 1), "kept"
+    assert run(tmp_path, 3, 1) == (31, 0), "another loop is inside, in another file"
+    assert run(tmp_path, 3, 5) == (35, 0), "another constant"
+    assert run(tmp_path, 2, 1) == (21, 1), "as it was before"
+
+
+def test_a_loop_that_calls_others_has_their_content() -> None:
+    assert content(digest_loop.digest_records) == content(digest_loop.digest_records)
+    assert (
+        len({content(loop) for loop in (digest_loop.digest_records, record_walk.walk_records, record_walk.number)}) == 3
+    )

@@ -1,0 +1,38 @@
+"""The line that starts a job from a result is one that Flink accepts, in mixed shapes too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from oracle.harness import Flink, Job
+from support.pipeline import execute_without_spark, plan_rescale
+
+EVERYTHING = Job("everything", parallelism=4, parameters={"seed": 8})
+
+OPTION = "-Dpipeline.max-parallelism="
+
+
+@pytest.mark.parametrize(
+    ("before", "asked", "said"),
+    [
+        (128, ["256", "lists=200"], None),
+        (256, ["lists=200"], None),
+        (128, ["256"], "256"),
+        (128, ["128"], None),
+    ],
+)
+def test_a_job_that_configures_no_maximum_starts_by_the_line(
+    flink: Flink, tmp_path: Path, before: int, asked: list[str], said: str | None
+) -> None:
+    job = EVERYTHING.with_(max_parallelism=before)
+    source, target = str(flink.snapshot(job, tmp_path / "source")), str(tmp_path / "target")
+    plan = plan_rescale(source, target, max_parallelism=asked)
+    execute_without_spark(plan)
+    option = f" {OPTION}{said}" if said else ""
+    assert plan.start.command == f"flink run -s {target} -p 4{option} <your-job.jar>"
+    configuration = {"pipeline.max-parallelism": said} if said else {}
+    started = job.with_(max_parallelism=None, configuration=configuration)
+    verdict = flink.restore(target, job, started, per_subtask=True)
+    assert verdict.ok, verdict

@@ -1,0 +1,53 @@
+"""Lines arrive at the level that they deserve, and none runs out of the page."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from rescale.orchestration.telling import WIDTH, StepLog, tell
+
+_STEP = """
+WARNING: Using incubator modules: jdk.incubator.vector
+reshuffle keyed state: begun, 45 KB to go
+warning: something is odd
+/usr/lib/python3/a.py:7: DeprecationWarning: old
+Spark: WARN TaskSetManager: Lost task 0.0
+Spark: ERROR Executor: Exception in task
+Traceback (most recent call last):
+  File "a.py", line 1, in <module>
+ValueError: no
+reshuffle keyed state: 45 KB in 3.1 s
+error: it does not add up
+"""
+
+
+def test_lines_of_a_step_arrive_at_their_levels(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    step = StepLog()
+    for line in _STEP.splitlines():
+        step.say(line)
+    assert [(record.levelname, record.message.split(" ")[0]) for record in caplog.records] == [
+        ("INFO", "reshuffle"),
+        ("WARNING", "warning:"),
+        ("WARNING", "/usr/lib/python3/a.py:7:"),
+        ("WARNING", "Spark:"),
+        ("ERROR", "Spark:"),
+        ("ERROR", "Traceback"),
+        ("ERROR", ""),
+        ("ERROR", "ValueError:"),
+        ("INFO", "reshuffle"),
+        ("ERROR", "error:"),
+    ]
+
+
+def test_long_sentences_are_wrapped_and_tables_are_not(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    row = "operator   " + "column   " * 40
+    tell(f"warning: {'a long sentence ' * 30}\n{row}\nplain, with --format")
+    warned = [record.message for record in caplog.records if record.levelno == logging.WARNING]
+    assert len(warned) > 2
+    assert all(len(line) <= WIDTH for line in warned)
+    told = [record.message for record in caplog.records if record.levelno == logging.INFO]
+    assert told == [row, 'plain, with "Format of the result"']

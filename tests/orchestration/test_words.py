@@ -1,0 +1,70 @@
+"""No sentence that Airflow shows sends its reader to the command line."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rescale
+from rescale.errors import RequestError
+from rescale.orchestration.words import in_words_of_the_form, told_in_words_of_the_form
+
+_PACKAGE = Path(rescale.__file__).parent
+
+_ROOMS = ("flink", "storage", "rocksdb", "snapshot", "planning", "target", "insight", "report")
+"""What is said here may be shown in Airflow; the mains and the command line speak for themselves."""
+
+_OF_A_COMMAND_LINE = re.compile(
+    r"(?<![\\w-])--[a-z][a-z-]+|rescale (inspect|plan|run|validate|diff|discard|virtual)|AWS_"
+)
+
+_OF_FLINK = re.compile(r"flink savepoint --type canonical")
+
+
+def sentences() -> Iterator[tuple[str, str]]:
+    """(file, text) of all strings that are no docstrings and hold a word of a command line."""
+    for room in _ROOMS:
+        for path in sorted((_PACKAGE / room).rglob("*.py")):
+            tree = ast.parse(path.read_text())
+            docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+            parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+            for node in ast.walk(tree):
+                if isinstance(node, ast.JoinedStr):
+                    text = "".join(str(part.value) if isinstance(part, ast.Constant) else "0" for part in node.values)
+                elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs | parts:
+                    text = node.value
+                else:
+                    continue
+                if " " in text and _OF_A_COMMAND_LINE.search(text):
+                    yield f"{path.relative_to(_PACKAGE)}:{node.lineno}", text
+
+
+FOUND = dict(sentences())
+
+
+def test_there_are_sentences_to_translate() -> None:
+    assert len(FOUND) > 10
+
+
+@pytest.mark.parametrize("where", FOUND)
+def test_no_word_of_the_command_line_is_left(where: str) -> None:
+    told = _OF_FLINK.sub("", in_words_of_the_form(FOUND[where]))
+    assert not _OF_A_COMMAND_LINE.search(told), told
+
+
+def test_an_error_is_told_in_words_of_the_form() -> None:
+    error = RequestError(
+        "it is wrong", expected="no --format", advice="ask for --max-parallelism 256; rescale discard /x"
+    )
+    told_in_words_of_the_form(error)
+    assert error.expected == 'no "Format of the result"'
+    assert error.advice == 'ask for "Max parallelism" 256; run "Discard what an unpublished run left" for /x'
+
+
+def test_who_has_no_keys_is_told_of_the_connection() -> None:
+    advice = "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN (or AWS_PROFILE)"
+    assert in_words_of_the_form(advice).startswith('fill in "Connection"')

@@ -1,0 +1,168 @@
+"""The report as one small file: nothing comes from outside, nothing runs, and nothing that is said becomes markup."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import hashlib
+import json
+from collections import Counter
+from functools import cache
+from html.parser import HTMLParser
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from rescale.report.html_report import LIMIT, html_report
+from support.reports import plan_report, proven, snapshot_report
+
+EVIL = "</title></script><script>alert('1')</script><img src=x onerror=alert(2)>\"&lt;\x1b[31m\u202e"
+
+VOID = {"meta", "br", "link", "img", "input", "hr"}
+
+
+class Seen(HTMLParser):
+    """The elements of a page with their attributes, and the text in each."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, list[str]] = {}
+        self._open: list[str] = []
+        self.feed(page)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self.texts.setdefault(tag, []).append("")
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self._open:
+            self.texts[self._open[-1]][-1] += data
+
+    def of(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@cache
+def documents() -> dict[str, dict[str, Any]]:
+    planned = plan_report((4, 128), (6, 128))
+    error = {"error": "IntegrityError", "what": "key group 17 is not the source's", "advice": "discard", "exit_code": 4}
+    return {
+        "a snapshot": snapshot_report(4, 128),
+        "a plan": planned,
+        "a run": proven(planned),
+        "a refusal": {**planned, "error": error},
+        "two subtasks": plan_report((2, 128), (3, 128)),
+        "another maximum": proven(plan_report((4, 128), (6, 1000))),
+        "a divisor": plan_report((6, 128), (6, 64)),
+        "64 subtasks": plan_report((64, 256), (48, 256)),
+        "more": plan_report((200, 1024), (300, 1024), 2),
+        "hashed anew, all to all": plan_report((64, 128), (64, 1000), 2),
+    }
+
+
+@cache
+def page(name: str) -> Seen:
+    return Seen(html_report(documents()[name]).decode())
+
+
+NAMES = tuple(documents())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_comes_from_outside_and_nothing_runs(name: str) -> None:
+    seen = page(name)
+    for tag, attributes in seen.elements:
+        assert not [one for one in attributes if one.startswith("on") or one in ("style", "src", "action", "srcdoc")]
+        for place in ("href", "xlink:href"):
+            assert (attributes.get(place) or "#").startswith(("#", "data:image/png;base64,")), tag
+    assert [attributes["type"] for attributes in seen.of("script")] == ["application/json"]
+    (policy,) = [a["content"] for a in seen.of("meta") if a.get("http-equiv") == "Content-Security-Policy"]
+    digest = base64.b64encode(hashlib.sha256(seen.texts["style"][0].encode()).digest()).decode()
+    assert policy == (
+        f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    )
+    assert "url(" not in seen.texts["style"][0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_who_cannot_see_it_can_read_it(name: str) -> None:
+    seen = page(name)
+    assert seen.of("html")[0]["lang"] == "en"
+    assert all(a["aria-label"] for a in seen.of("svg") if a.get("role") == "img")
+    assert all(a.get("scope") for a in seen.of("th"))
+    levels = [int(tag[1]) for tag, _ in seen.elements if tag in ("h1", "h2", "h3", "h4", "h5", "h6")]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    assert len(seen.of("details")) >= len(seen.of("figure")) - 1  # numbers stand behind every picture
+    ids = Counter(a["id"] for _, a in seen.elements if "id" in a)
+    assert set(ids.values()) == {1}
+    assert {str(a["href"])[1:] for a in seen.of("a")} <= set(ids)
+    assert all(a.get("aria-labelledby", "") in ids for a in seen.of("section"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_says_how_far_it_has_come_and_holds_its_data(name: str) -> None:
+    seen, document = page(name), documents()[name]
+    said = {"a snapshot": "Snapshot", "a run": "Proven", "a refusal": "Refused", "another maximum": "Proven"}
+    assert said.get(name, "Planned") in seen.texts["strong"]
+    data = json.loads(seen.texts["script"][0])
+    assert data["report"] == 1
+    shown, source = (one["plan"] or one["snapshot"] for one in (data, document))
+    assert [one["label"] for one in shown["operators"]] == [one["label"] for one in source["operators"]]
+    assert shown["warnings"] == source["warnings"]
+
+
+def renamed(value: Any) -> Any:
+    """The document with a name that is markup wherever there is a text that may come from a snapshot."""
+    if isinstance(value, dict):
+        taken = ("label", "state", "operator", "topic", "source", "target", "start", "what", "advice", "key", "name")
+        return {k: EVIL if k in taken and isinstance(v, str) else renamed(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [EVIL if isinstance(one, str) else renamed(one) for one in value]
+    return value
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_are_data_and_never_markup(name: str) -> None:
+    document = renamed(copy.deepcopy(documents()[name]))
+    text = html_report(document).decode()
+    seen = Seen(text)
+    assert not seen.of("img")
+    assert len(seen.of("script")) == 1
+    assert "alert('1')" not in " ".join(seen.texts["title"][:1])
+    assert any("<script>alert('1')</script>" in cell for cell in seen.texts["td"])
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert json.loads(seen.texts["script"][0])["report"] == 1
+
+
+def test_it_stays_small() -> None:
+    """50 operators with 32,768 key groups each, at 96 subtasks and at 2,000; 500 operators with as many warnings."""
+    small = plan_report((64, 256), (96, 256), 2)
+    for parallelism, number, maximum in ((96, 50, 32768), (2000, 50, 32768), (96, 500, 256)):
+        large = copy.deepcopy(small)
+        plan = large["plan"]
+        template = next(one for one in plan["operators"] if one["keyed_bytes"])
+        groups, shape = plan["insight"]["key_groups"][0], plan["insight"]["shapes"][0]
+        plan["operators"], plan["insight"]["key_groups"], plan["insight"]["shapes"] = [], [], []
+        for i in range(number):
+            one = {"operator_id": f"{i:032x}", "label": f"an operator with quite a long name, number {i}"}
+            keys = {"new_parallelism": parallelism, "max_parallelism": maximum, "new_max_parallelism": maximum}
+            plan["operators"].append({**template, **one, **keys})
+            sizes = [1_000_000 + (i + 1) * 7919 * group % 999_983 for group in range(maximum)]
+            plan["insight"]["key_groups"].append({**groups, **one, "before": sizes, "after": sizes})
+            plan["insight"]["shapes"].append({**shape, **one})
+        plan["warnings"] = [f"{one['label']}: something to know" for one in plan["operators"]]
+        made = html_report(large)
+        assert len(made) < LIMIT == 300_000
+        assert "number 0" in made.decode()

@@ -1,0 +1,77 @@
+"""The report in a browser: at three widths, light and dark, printed, and with the keyboard alone."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+
+import pytest
+from selenium.webdriver import ActionChains, Chrome, Keys
+
+from rescale.report.html_report import html_report
+from support.browser import browser, shown_as
+from support.needs import need
+from support.reports import plan_report, proven
+
+DARK, LIGHT = "rgb(18, 22, 27)", "rgb(255, 255, 255)"
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[Chrome]:
+    need("chromium", "a report is looked at in a browser")
+    need("chromedriver", "a report is looked at in a browser")
+    with browser(1280, 1000) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> str:
+    file = tmp_path_factory.mktemp("report") / "report.html"
+    document = proven(plan_report((4, 128), (6, 1000)))
+    document["plan"]["operators"][1]["label"] = "<script>document.title = 'mine'</script>" + 100 * "long-"
+    file.write_bytes(html_report(document))
+    return file.as_uri()
+
+
+@pytest.mark.parametrize(("width", "theme"), [(1280, "light"), (820, "dark"), (360, "light"), (360, "dark")])
+def test_it_fits_and_follows_the_theme(driver: Chrome, report: str, width: int, theme: str) -> None:
+    shown_as(driver, width, theme)
+    driver.get(report)
+    assert driver.execute_script("return document.documentElement.scrollWidth") <= width
+    paper = driver.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert paper == (DARK if theme == "dark" else LIGHT)
+    # A picture that the policy keeps out has no size.
+    script = "return [...document.querySelectorAll('svg image')].every(i => i.getBoundingClientRect().width > 100)"
+    assert driver.execute_script(script)
+
+
+def test_nothing_runs_and_nothing_is_complained_of(driver: Chrome, report: str) -> None:
+    shown_as(driver, 1280, "light")
+    driver.get(report)
+    assert driver.title.startswith("Rescale of ")
+    assert driver.get_log("browser") == []  # type: ignore[no-untyped-call]
+
+
+def test_the_keyboard_is_enough(driver: Chrome, report: str) -> None:
+    shown_as(driver, 1280, "light")
+    driver.get(report)
+    keys = ActionChains(driver)
+    keys.send_keys(Keys.TAB).perform()
+    assert driver.switch_to.active_element.text == "To the content"
+    driver.execute_script("document.querySelector('summary').focus()")
+    keys.send_keys(Keys.ENTER).perform()
+    assert driver.execute_script("return document.querySelector('details').open")
+    keys.send_keys(Keys.TAB).perform()
+    assert driver.switch_to.active_element.get_attribute("role") == "region"  # the table, which can be scrolled
+
+
+def test_it_prints_with_its_numbers(driver: Chrome, report: str) -> None:
+    shown_as(driver, 1280, "dark")
+    driver.get(report)
+    pdf = base64.b64decode(driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": False})["data"])
+    assert pdf.startswith(b"%PDF")
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    assert driver.execute_script("return getComputedStyle(document.body).backgroundColor") == LIGHT
+    height = "return document.querySelector('details table').getBoundingClientRect().height"
+    assert driver.execute_script(height) > 20
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})

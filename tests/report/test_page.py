@@ -1,0 +1,82 @@
+"""Pages, and what renderers make of them: nothing that is said becomes markup, or obeyed by a terminal."""
+
+from __future__ import annotations
+
+import pytest
+
+from rescale.report.markdown import markdown_of
+from rescale.report.page import Code, Command, Listed, Page, Section, Strong, Warned, paragraph, table
+from rescale.report.text import text_of
+
+PAGE = Page(
+    (
+        Listed((Strong("2 files"), " of ", Code("/a_b")), ("one", "two")),
+        Section("Numbers", (table(("a", "b"), [(1, "x"), (22, "y")]),)),
+        paragraph("one line", "another"),
+        Warned("look out"),
+        Command("flink run"),
+    )
+)
+
+EVIL = "<script>alert(1)</script> **b** _i_ a_b `c` [d](e) |f| &lt; \x1b[31mred\n# g"
+
+
+def test_text() -> None:
+    assert text_of(PAGE) == (
+        "2 files of /a_b\n  one\n  two\n\n"
+        "Numbers\n\na    b\n---  ---\n1    x\n22   y\n\n"
+        "one line\nanother\n\n"
+        "warning: look out\n\n"
+        "  flink run"
+    )
+
+
+def test_markdown() -> None:
+    assert markdown_of(PAGE) == (
+        "**2 files** of `/a_b`\n\n* one\n* two\n\n"
+        "### Numbers\n\n| a   | b   |\n|-----|-----|\n| 1   | x   |\n| 22  | y   |\n\n"
+        "one line  \nanother\n\n"
+        "**warning:** look out\n\n"
+        "```\nflink run\n```\n"
+    )
+
+
+def everywhere(words: str) -> Page:
+    """A page that says the words in every place that there is."""
+    return Page(
+        (
+            paragraph(words, (Strong(words), Code(words))),
+            Listed(words, (words,)),
+            Section(words, (table((words,), [(words,)]),)),
+            Warned(words),
+            Command(words),
+        )
+    )
+
+
+def test_a_terminal_gets_nothing_to_obey() -> None:
+    text = text_of(everywhere(EVIL))
+    assert text.count("<script>alert(1)</script>") == 10
+    assert all(sign.isprintable() or sign == "\n" for sign in text)
+    assert text.count("\\x1b[31mred\\n# g") == 10
+
+
+def test_markdown_shows_what_was_said() -> None:
+    lines = markdown_of(everywhere(EVIL)).splitlines()
+    shown = [line for line in lines if "alert" in line]
+    assert len(shown) == 9
+    fenced = shown.pop()
+    assert fenced.startswith("<script>")
+    code = shown[1].index("`<script>")
+    assert all("<" not in line for line in (*shown[:1], shown[1][:code], *shown[2:]))
+    assert shown[0].startswith(r"&lt;script>alert(1)&lt;/script> \*\*b\*\* \_i\_ a_b \`c\` \[d\](e) \|f\| &amp;lt; ")
+    assert shown[1].endswith("``" + text_of(Page((paragraph(EVIL),))) + "``")
+
+
+@pytest.mark.parametrize(("words", "shown"), [("# a", r"\# a"), ("1. a", r"1\. a"), ("- a", r"\- a"), ("1 a", "1 a")])
+def test_a_line_begins_no_heading_and_no_list(words: str, shown: str) -> None:
+    assert markdown_of(Page((paragraph(words),))) == f"{shown}\n"
+
+
+def test_backticks_do_not_end_what_is_in_them() -> None:
+    assert markdown_of(Page((paragraph(Code("a```b`")), Command("```")))) == "```` a```b` ````\n\n````\n```\n````\n"

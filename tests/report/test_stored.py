@@ -1,0 +1,152 @@
+"""The report that lies beside a target: as far as a run has come, and never in its way."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from rescale.cli.main import main
+from rescale.errors import IntegrityError, RequestError, SnapshotError, StoreError
+from rescale.planning.plan import Plan
+from rescale.planning.prepare import prepare
+from rescale.planning.request import make_request
+from rescale.report.planned import plan_summary
+from rescale.report.stored import document_of, put_report, run_document
+from rescale.target.certificate import Certificate
+from rescale.target.claim import claim
+from rescale.target.places import places_of
+from rescale.target.removal import discard
+from support.snapshots import directory
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> str:
+    """A snapshot that can go away."""
+    return shutil.copytree(directory("2-clicks"), tmp_path / "source").as_posix()
+
+
+@pytest.fixture
+def plan(source: str, tmp_path: Path) -> Plan:
+    """It has claimed its target, and its report lies there."""
+    prepared = prepare(make_request(source, str(tmp_path / "target"), ["6"]))
+    claim(prepared.plan)
+    assert put_report(prepared.plan, plan_summary(*prepared)) == f"report: {places_of(prepared.plan).report}"
+    return prepared.plan
+
+
+def page_of(plan: Plan) -> str:
+    return Path(places_of(plan).report).read_text(encoding="utf-8")
+
+
+def test_a_plan_has_a_report_that_goes_with_the_rest(plan: Plan) -> None:
+    assert "Planned" in page_of(plan)
+    assert plan.start.command.replace("<", "&lt;").replace(">", "&gt;") in page_of(plan)
+    discarded = discard(plan.target)
+    assert places_of(plan).report in discarded.removed
+    assert discarded.left == ()
+    assert not Path(places_of(plan).report).exists()
+
+
+def test_what_came_of_the_steps_is_told(plan: Plan) -> None:
+    put = Path(places_of(plan).result("reshuffle_keyed_state"))
+    put.write_text(json.dumps({"status": "done", "seconds": 7.5}))
+    put_report(plan)
+    assert run_document(plan)["took"] == {"reshuffle": 7.5}
+    assert "reshuffle: took" in page_of(plan)
+    error = {"error": "IntegrityError", "what": "it does not add up", "exit_code": 4}
+    put.write_text(json.dumps({"status": "failed", **error}))
+    put_report(plan)
+    assert run_document(plan)["error"]["what"] == error["what"]
+    assert "Refused" in page_of(plan)
+
+
+def test_a_certificate_is_shown_if_it_is_as_it_was(plan: Plan) -> None:
+    places = places_of(plan)
+    words = ("complete", "everything", None, "murmur3", plan.source, "a", plan.target, "b", plan.digest)
+    certificate = Certificate(*words, (), 5, (), plan.start.command)
+    Path(places.candidate).write_bytes(b"to be _metadata")
+    Path(places.certificate).write_text(json.dumps(certificate.document()))
+    put_report(plan)
+    assert "Proven" in page_of(plan)
+    assert "nothing is published yet" in page_of(plan)
+    Path(plan.target).mkdir()
+    Path(places.metadata).write_bytes(b"to be _metadata")
+    assert document_of(plan.target)["published"]
+    Path(places.certificate).write_text(json.dumps({**certificate.document(), "proves": "even more"}))
+    assert "the certificate is not what was written" in put_report(plan)
+    with pytest.raises(IntegrityError):
+        document_of(plan.target)
+
+
+def test_a_report_of_a_target_its_plan_and_its_source(plan: Plan, source: str) -> None:
+    of_target, of_plan, of_source = (document_of(uri) for uri in (plan.target, places_of(plan).plan, source))
+    assert of_target == of_plan
+    assert of_target["plan"]["plan"] == plan.digest
+    assert of_source["snapshot"]["snapshot"] == source
+    assert of_source["plan"] is None
+
+
+def test_without_what_was_stored_it_is_made_from_the_source(plan: Plan, source: str) -> None:
+    stored = document_of(plan.target)
+    Path(places_of(plan).report_data).unlink()
+    assert document_of(plan.target) == stored
+    shutil.copy(Path(directory("2-lazy"), "_metadata"), Path(source, "_metadata"))
+    with pytest.raises(SnapshotError, match="another snapshot"):
+        document_of(plan.target)
+
+
+def test_a_source_that_is_gone_is_not_needed(plan: Plan, source: str) -> None:
+    shutil.rmtree(source)
+    assert document_of(plan.target)["plan"]["plan"] == plan.digest
+
+
+def test_nothing_fails_for_want_of_a_report(plan: Plan) -> None:
+    broken = StoreError("the disk is full")
+    with patch("rescale.report.stored.html_report", side_effect=broken):
+        assert put_report(plan) == "the report could not be written: the disk is full"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("plan.json", b"{", "not a plan"),
+        ("plan.json", b"[1]", "not a plan"),
+        ("plan.json", b'{"format": 1}', "a plan of another version"),
+        ("plan.json", os.urandom(100), "not a plan"),
+        ("letter.txt", b"Dear all", "there is no snapshot"),
+    ],
+)
+def test_what_is_not_ours_is_refused_in_a_sentence(
+    capsys: Captured, tmp_path: Path, name: str, content: bytes, said: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    out = tmp_path / "report.html"
+    assert main(["report", str(tmp_path / name), "-o", str(out), "--output", "json"]) in (2, 3)
+    document = json.loads(capsys.readouterr().out)
+    assert said in document["what"]
+    assert not out.exists()
+
+
+def test_somebody_elses_documents_beside_a_target(plan: Plan) -> None:
+    Path(places_of(plan).report_data).write_text("[]")
+    with pytest.raises(RequestError, match="not a document of ours"):
+        document_of(plan.target)
+
+
+def test_the_command(capsys: Captured, tmp_path: Path, source: str) -> None:
+    names = tmp_path / "uids"
+    names.write_text("<script>alert(1)</script>\nrevenue\n")
+    out = tmp_path / "page.html"
+    assert main(["report", source, "-o", str(out), "--output", "json", "--uids", str(names)]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document == {"report": str(out), "bytes": out.stat().st_size}
+    page = out.read_text(encoding="utf-8")
+    assert page.count("<script") == 1
+    assert "Snapshot source" in page

@@ -1,0 +1,170 @@
+"""The parts of real databases agree; each of them, changed, is noticed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from rescale.errors import SnapshotError, UnsupportedError
+from rescale.rocksdb.consistency import checked_manifest
+from rescale.rocksdb.log_framing import read_log
+from rescale.rocksdb.manifest import LARGEST_MANIFEST
+from rescale.rocksdb.stored_files import StoredFile
+from support.databases import Stored, databases, read_file
+from support.manifests import log, number
+from support.snapshots import FIXTURES
+
+NAMES = sorted(path.parent.name for path in FIXTURES.glob("*rocksdb-*/expected.json"))
+
+
+@pytest.fixture(params=["1.20-rocksdb-changing", "2-rocksdb-changing"])
+def stored(request: pytest.FixtureRequest) -> Stored:
+    return databases(request.param)[0]
+
+
+def changed(name: str, change: Callable[[bytes], bytes]) -> Callable[[StoredFile], bytes]:
+    """The files' contents, of which one is another."""
+
+    def content(file: StoredFile) -> bytes:
+        data = read_file(file)
+        return change(data) if file.name.startswith(name) else data
+
+    return content
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_real_databases_agree(name: str) -> None:
+    for stored in databases(name):
+        manifest = checked_manifest(stored.files, read_file, stored.states)
+        assert [family.name for family in manifest.column_families] == ["default", *stored.states]
+        assert manifest.files
+
+
+@pytest.mark.parametrize("missing", ["CURRENT", "MANIFEST"])
+def test_a_database_without_its_description(stored: Stored, missing: str) -> None:
+    files = [file for file in stored.files if not file.name.startswith(missing)]
+    with pytest.raises(SnapshotError, match="one CURRENT and one MANIFEST"):
+        checked_manifest(files, read_file, stored.states)
+
+
+def test_two_manifests(stored: Stored) -> None:
+    second = StoredFile("MANIFEST-999999", "elsewhere", 0, data=b"")
+    with pytest.raises(SnapshotError, match="one CURRENT and one MANIFEST"):
+        checked_manifest([*stored.files, second], read_file, stored.states)
+
+
+def test_current_names_another_manifest(stored: Stored) -> None:
+    with pytest.raises(SnapshotError, match="names another MANIFEST") as caught:
+        checked_manifest(stored.files, changed("CURRENT", lambda _: b"MANIFEST-999999\n"), stored.states)
+    assert caught.value.found == "MANIFEST-999999"
+
+
+def test_sst_files_that_are_missing_or_too_many(stored: Stored) -> None:
+    table = next(file for file in stored.files if file.name.endswith(".sst"))
+    for files in ([file for file in stored.files if file != table], [*stored.files, replace(table, name="000999.sst")]):
+        with pytest.raises(SnapshotError, match="not name the same SST files") as caught:
+            checked_manifest(files, read_file, stored.states)
+        assert "sst" in f"{caught.value.expected} {caught.value.found}"
+
+
+def test_an_sst_file_of_another_size(stored: Stored) -> None:
+    files = [replace(file, length=file.length + 1) if file.name.endswith(".sst") else file for file in stored.files]
+    with pytest.raises(SnapshotError, match="not the size") as caught:
+        checked_manifest(files, read_file, stored.states)
+    assert caught.value.path in {file.uri for file in files if file.name.endswith(".sst")}
+
+
+def test_states_and_column_families(stored: Stored) -> None:
+    for states in (stored.states[1:], [*stored.states, "more"]):
+        with pytest.raises(SnapshotError, match="not the same states"):
+            checked_manifest(stored.files, read_file, states)
+
+
+def test_a_manifest_that_says_less_is_noticed_at_every_cut(stored: Stored) -> None:
+    """Cut between two records it would still be one; of a change of files, the handle knows."""
+    (file,) = (file for file in stored.files if file.name.startswith("MANIFEST"))
+    size = len(read_file(file))
+    good = []
+    for end in range(size + 1):
+        try:
+            checked_manifest(stored.files, changed("MANIFEST", lambda data, end=end: data[:end]), stored.states)
+        except SnapshotError:
+            continue
+        good.append(end)
+    assert good[-1] == size
+    assert len(good) <= 2, "the last record may say nothing of files"
+
+
+def test_a_flipped_bit_of_the_manifest_is_noticed(stored: Stored) -> None:
+    (file,) = (file for file in stored.files if file.name.startswith("MANIFEST"))
+    for bit in range(0, 8 * file.length, 23):
+
+        def flipped(data: bytes, bit: int = bit) -> bytes:
+            return data[: bit // 8] + bytes([data[bit // 8] ^ 1 << bit % 8]) + data[bit // 8 + 1 :]
+
+        with pytest.raises((SnapshotError, UnsupportedError)):
+            checked_manifest(stored.files, changed("MANIFEST", flipped), stored.states)
+
+
+def test_rows_that_belong_to_no_state(stored: Stored) -> None:
+    """Files of `default`: the last record is told to speak of it."""
+
+    def of_default(data: bytes) -> bytes:
+        payloads = [record.payload for record in read_log(data, "")]
+        return log(
+            *(payload.replace(number(200, 1), b"") if b"Unknown" in payload else payload for payload in payloads)
+        )
+
+    with pytest.raises(SnapshotError, match="belong to no state"):
+        checked_manifest(stored.files, changed("MANIFEST", of_default), stored.states)
+
+
+def test_a_manifest_too_large_is_not_read(stored: Stored) -> None:
+    files = [
+        replace(file, length=LARGEST_MANIFEST + 1) if file.name.startswith("MANIFEST") else file
+        for file in stored.files
+    ]
+
+    def content(file: StoredFile) -> bytes:
+        assert file.name == "CURRENT"
+        return read_file(file)
+
+    with pytest.raises(UnsupportedError, match="larger than is read"):
+        checked_manifest(files, content, stored.states)
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ("merge_operator={id=StringAppendTESTOperator;delimiter=\\;}", "merge operator"),
+        ("merge_operator=UInt64AddOperator", "merge operator"),
+        ("comparator=rocksdb.ReverseBytewiseComparator", "comparator"),
+        ("table_factory=PlainTable", "another format"),
+    ],
+)
+def test_foreign_options_are_refused(stored: Stored, found: str, said: str) -> None:
+    option = found.partition("=")[0]
+
+    def foreign(data: bytes) -> bytes:
+        lines = data.decode().splitlines()
+        last = max(i for i, line in enumerate(lines) if line.strip().startswith(f"{option}="))
+        return "\n".join([*lines[:last], f"  {found}", *lines[last + 1 :]]).encode()
+
+    with pytest.raises(UnsupportedError, match=said) as caught:
+        checked_manifest(stored.files, changed("OPTIONS", foreign), stored.states)
+    assert caught.value.found == found.partition("=")[2]
+    assert caught.value.state == stored.states[-1]
+
+
+@pytest.mark.parametrize("damaged", [b"\xff\xfe", b"no section", b'[CFOptions "x"]\n  no option'])
+def test_options_that_cannot_be_read(stored: Stored, damaged: bytes) -> None:
+    with pytest.raises(SnapshotError, match="OPTIONS cannot be read"):
+        checked_manifest(stored.files, changed("OPTIONS", lambda _: damaged), stored.states)
+
+
+def test_options_are_not_needed(stored: Stored) -> None:
+    """Flink does not look at them either."""
+    files = [file for file in stored.files if not file.name.startswith("OPTIONS")]
+    checked_manifest(files, read_file, stored.states)

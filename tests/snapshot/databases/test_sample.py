@@ -1,0 +1,99 @@
+"""The sample of keys in RocksDB directories: right keys, from all over them, and never more than a few MiB read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rescale.errors import SnapshotError
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.flink.keyed.composite_key import key_leads
+from rescale.snapshot import snapshot_files
+from rescale.snapshot.databases.live_tables import with_tables
+from rescale.snapshot.key_sample import SAMPLE_SIZE, KeySample, sample_keys
+from rescale.snapshot.model import Operator, Snapshot
+from support import snapshots
+from support.composite import keyed, timer, timers
+from support.databases import canonical_rows, with_canonical
+from support.rocksdb_writer import MERGE, written
+from support.snapshot_bytes import LONG, VOID_NAMESPACE, keyed_header
+from support.tables import Reads, snapshot_of
+
+ALL = KeyGroupRange(0, 127)
+
+
+def keys(found: KeySample) -> set[tuple[int, bytes]]:
+    places = zip(found.starts.tolist(), found.limits.tolist(), found.groups.tolist(), strict=True)
+    return {(group, found.data[start:limit].tobytes()) for start, limit, group in places}
+
+
+def the_operator(snapshot: Snapshot) -> Operator:
+    (operator,) = (operator for operator in snapshot.operators if operator.databases)
+    return operator
+
+
+@pytest.mark.parametrize("name", [name for name in with_canonical() if "to" in name.partition("rocksdb-")[2][:3]])
+def test_keys_are_those_of_the_records(name: str) -> None:
+    snapshot = with_tables(snapshots.opened(name))
+    operator = the_operator(snapshot)
+    header = operator.databases[0].parsed
+    assert header is not None
+    leads = {state.name: lead for state, lead in zip(header.states, key_leads(header).tolist(), strict=True)}
+    expected = {(group, key[leads[state] :]) for state, group, key in canonical_rows(name)}
+    found = keys(sample_keys(operator, snapshot.contents))
+    assert found >= expected, "all of so little; and what was deleted"
+    assert {group for group, _ in found} == {group for group, _ in expected}
+
+
+@pytest.mark.parametrize(
+    ("files", "rows", "value_size"), [(1, 60_000, 100), (1, 300, 40_000), (100, 300, 10), (20, 20, 40_000)]
+)
+def test_little_is_read_of_much(
+    files: int, rows: int, value_size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = Reads()
+    options = f"{MERGE};compression=kNoCompression;write_buffer_size=1G;block_based_table_factory={{format_version=5}}"
+    with written(tmp_path / "db", ["value"], options) as writer:
+        for file in range(files):
+            for i in range(rows):
+                group = i * 128 // rows
+                key = bytes([group]) + (file * rows + i).to_bytes(8, "big") + b"\0"
+                writer.put("value", key, bytes(value_size))
+            writer.flush()
+        listed = writer.checkpoint(tmp_path / "checkpoint")
+    snapshot = snapshot_of(listed, keyed_header(keyed("value", VOID_NAMESPACE), key=LONG), ALL)
+    monkeypatch.setattr(snapshot_files, "open_store", reads.open)
+    found = sample_keys(the_operator(snapshot), snapshot.contents)
+    assert sum(reads.lengths) <= SAMPLE_SIZE
+    assert 8 <= len(found.starts) <= 10_000 + 64 * 8
+    assert set((found.limits - found.starts).tolist()) == {9}, "eight bytes of key, one of namespace"
+    assert found.groups.max() - found.groups.min() > 100
+
+
+def test_states_have_leads_of_their_own(tmp_path: Path) -> None:
+    """What stands in front of a timer's key is a time; and a deleted row tells as much as any."""
+    key, name = bytes(range(8)) + b"\0", "_timer_state/event_user-timers"
+    with written(tmp_path / "db", ["value", name], f"{MERGE};block_based_table_factory={{format_version=5}}") as writer:
+        writer.put("value", b"\5" + key, b"v")
+        writer.put(name, b"\6" + timer(7, key, b""), b"")
+        writer.delete("value", b"\7" + key)
+        files = writer.checkpoint(tmp_path / "checkpoint")
+    header = keyed_header(keyed("value", VOID_NAMESPACE), timers(name, LONG, VOID_NAMESPACE), key=LONG)
+    snapshot = snapshot_of(files, header, ALL)
+    assert keys(sample_keys(the_operator(snapshot), snapshot.contents)) == {(5, key), (6, key), (7, key)}
+
+
+def test_files_that_are_not_read_are_left_out_and_damaged_ones_named(tmp_path: Path) -> None:
+    header = keyed_header(keyed("value", VOID_NAMESPACE), key=LONG)
+    with written(tmp_path / "db", ["value"], f"{MERGE};block_based_table_factory={{format_version=6}}") as writer:
+        writer.put("value", b"\5" + bytes(9), b"v")
+        files = writer.checkpoint(tmp_path / "checkpoint")
+    snapshot = snapshot_of(files, header, ALL)
+    assert keys(sample_keys(the_operator(snapshot), snapshot.contents)) == set()
+    (table,) = tmp_path.glob("checkpoint/*.sst")
+    table.write_bytes(bytes(table.stat().st_size))
+    snapshot = snapshot_of(files, header, ALL)
+    with pytest.raises(SnapshotError, match="not an SST file") as caught:
+        sample_keys(the_operator(snapshot), snapshot.contents)
+    assert caught.value.path == str(table)

@@ -1,0 +1,147 @@
+"""Bytes by key group of RocksDB directories: right where indexes tell, even where they do not, and little is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rescale.errors import SnapshotError
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.snapshot import snapshot_files
+from rescale.snapshot.databases import table_sizes
+from rescale.snapshot.databases.live_tables import with_tables
+from rescale.snapshot.databases.table_sizes import with_key_group_sizes
+from rescale.snapshot.model import Snapshot
+from rescale.snapshot.opening import open_snapshot
+from support import snapshots
+from support.composite import keyed
+from support.pipeline import plan_rescale
+from support.rocksdb_writer import MERGE, Writer, written
+from support.snapshot_bytes import LONG, VOID_NAMESPACE, keyed_header
+from support.tables import Reads, snapshot_of
+
+HEADER = keyed_header(keyed("value", VOID_NAMESPACE), key=LONG)
+PLAIN = f"{MERGE};compression=kNoCompression;block_based_table_factory={{format_version=5;block_size=512}}"
+ROW = 8 + 1 + 100
+"""Bytes of a row without its key group."""
+
+
+def fill(writer: Writer, rows: Callable[[int], int], prefix: int = 1, groups: range = range(128)) -> None:
+    for key_group in groups:
+        for i in range(rows(key_group)):
+            writer.put("value", key_group.to_bytes(prefix, "big") + i.to_bytes(8, "big") + b"\0", bytes(100))
+    writer.flush()
+
+
+def measured(snapshot: Snapshot) -> tuple[int, ...]:
+    (database,) = with_key_group_sizes(snapshot).operators[0].databases
+    return database.measured
+
+
+@pytest.mark.parametrize(("maximum", "prefix"), [(128, 1), (1000, 2)])
+def test_skewed_state_is_seen(maximum: int, prefix: int, tmp_path: Path) -> None:
+    """Some key groups have nothing, one has a lot; and what lies outside the declared range does not count."""
+
+    def rows(key_group: int) -> int:
+        return 2000 if key_group == 40 else 30 * (key_group % 3)
+
+    with written(tmp_path / "db", ["value"], PLAIN) as writer:
+        fill(writer, rows, prefix)
+        files = writer.checkpoint(tmp_path / "checkpoint")
+    own = KeyGroupRange(10, 99)
+    sizes = measured(snapshot_of(files, HEADER, own, maximum))
+    assert len(sizes) == len(own)
+    whole = sum(file.length for file in files if file.name.endswith(".sst"))
+    rows_in_all = sum(map(rows, range(128)))
+    assert sum(sizes) == pytest.approx(whole * sum(map(rows, range(10, 100))) / rows_in_all, rel=0.01)
+    for key_group, size in zip(range(10, 100), sizes, strict=True):
+        assert size == pytest.approx(whole * rows(key_group) / rows_in_all, abs=2 * 600)
+
+
+def test_files_of_one_key_group_are_not_looked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = Reads()
+    with written(tmp_path / "db", ["value"], PLAIN) as writer:
+        for key_group in (3, 5, 6):
+            fill(writer, lambda key_group: 10 * key_group, groups=range(key_group, key_group + 1))
+        files = writer.checkpoint(tmp_path / "checkpoint")
+    snapshot = snapshot_of(files, HEADER, KeyGroupRange(0, 9))
+    monkeypatch.setattr(snapshot_files, "open_store", reads.open)
+    three, five, six = sorted(file.length for file in files if file.name.endswith(".sst"))
+    assert measured(snapshot) == (0, 0, 0, three, 0, five, six, 0, 0, 0)
+    assert reads.lengths == []
+
+
+@pytest.mark.parametrize(
+    ("most", "largest", "options"),
+    [
+        (0, 1 << 20, PLAIN),
+        (32, 10, PLAIN),
+        (32, 1 << 20, f"{MERGE};block_based_table_factory={{format_version=6}}"),
+    ],
+    ids=["too many files", "too large an index", "a format that RocksDB alone reads"],
+)
+def test_otherwise_a_file_is_spread_over_its_key_groups(
+    most: int, largest: int, options: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_sizes, "MOST_INDEXES", most)
+    monkeypatch.setattr(table_sizes, "LARGEST_INDEX", largest)
+    with written(tmp_path / "db", ["value"], options) as writer:
+        fill(writer, lambda key_group: key_group, groups=range(20, 40))
+        files = writer.checkpoint(tmp_path / "checkpoint")
+    (size,) = (file.length for file in files if file.name.endswith(".sst"))
+    sizes = measured(snapshot_of(files, HEADER, KeyGroupRange(0, 127)))
+    assert sizes == (0,) * 20 + (size // 20,) * 20 + (0,) * 88
+
+
+def test_little_is_read_of_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = Reads()
+    with written(tmp_path / "db", ["value"], PLAIN) as writer:
+        for i in range(40):
+            fill(writer, lambda key_group, i=i: 1 + key_group % (i + 2))  # type: ignore[misc]
+        files = writer.checkpoint(tmp_path / "checkpoint")
+    snapshot = snapshot_of(files, HEADER, KeyGroupRange(0, 127))
+    monkeypatch.setattr(snapshot_files, "open_store", reads.open)
+    first = measured(snapshot)
+    whole = sum(file.length for file in files if file.name.endswith(".sst"))
+    assert sum(first) == pytest.approx(whole, rel=0.02)
+    assert len(reads.lengths) <= 2 * 32
+    assert sum(reads.lengths) < whole / 4
+    assert measured(snapshot) == first
+
+
+@pytest.mark.parametrize("name", ["1.20-rocksdb-2to3", "2-rocksdb-2to3", "2-rocksdb-imported", "1.20-rocksdb-3to2"])
+def test_what_flink_wrote_is_measured(name: str) -> None:
+    snapshot = with_key_group_sizes(with_tables(snapshots.opened(name)))
+    databases = [database for operator in snapshot.operators for database in operator.databases]
+    assert databases
+    for database in databases:
+        assert len(database.tables) == sum(file.name.endswith(".sst") for file in database.files)
+        assert 0 < sum(database.measured) <= sum(table.extent.length for table in database.tables)
+        assert len(database.measured) == len(database.key_groups)
+
+
+def test_a_plan_tells_of_it(tmp_path: Path) -> None:
+    source = snapshots.directory("2-rocksdb-2to3")
+    plan, same = (plan_rescale(source, str(tmp_path / "target"), format="canonical") for _ in range(2))
+    planned = [
+        database.key_group_sizes for one in plan.operators if one.rekeying for database in one.rekeying.databases
+    ]
+    snapshot = with_key_group_sizes(with_tables(open_snapshot(source)))
+    assert planned == [database.measured for operator in snapshot.operators for database in operator.databases]
+    assert any("is estimated" in warning for warning in plan.warnings)
+    assert plan.digest == same.digest
+
+
+def test_a_damaged_index_is_named(tmp_path: Path) -> None:
+    with written(tmp_path / "db", ["value"], PLAIN) as writer:
+        fill(writer, lambda _: 10)
+        files = writer.checkpoint(tmp_path / "checkpoint")
+    (table,) = tmp_path.glob("checkpoint/*.sst")
+    data = bytearray(table.read_bytes())
+    data[-1000] ^= 1
+    table.write_bytes(data)
+    with pytest.raises(SnapshotError, match="checksum of a block is wrong") as caught:
+        measured(snapshot_of(files, HEADER, KeyGroupRange(0, 127)))
+    assert (caught.value.path, caught.value.operator) == (str(table), "of mine")

@@ -1,0 +1,93 @@
+"""Kafka offsets in savepoints of real jobs, against what Kafka knew."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fixtures.table import KAFKA_FIXTURES, KafkaFixture
+from rescale.flink.kafka.position import owner
+from rescale.planning.planner import make_plan
+from rescale.planning.request import make_request
+from rescale.snapshot.findings import findings
+from rescale.snapshot.kafka.audit import audit
+from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets, missing_offsets
+from rescale.snapshot.model import Snapshot
+from rescale.snapshot.opening import open_snapshot
+
+FOLDER = Path(__file__).parents[2] / "fixtures" / "kafka"
+STOPPED = next(fixture for fixture in KAFKA_FIXTURES if fixture.kinds == ("stop",))
+READ = [fixture for fixture in KAFKA_FIXTURES if fixture is not STOPPED]
+
+
+def opened(fixture: KafkaFixture) -> Snapshot:
+    return open_snapshot(str(FOLDER / fixture.name / "snapshot"))
+
+
+def only(fixture: KafkaFixture) -> KafkaOffsets:
+    (offsets,) = kafka_offsets(opened(fixture))
+    return offsets
+
+
+def expected(fixture: KafkaFixture) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((FOLDER / fixture.name / "expected.json").read_text(encoding="utf-8"))
+    return document
+
+
+def test_the_table_is_what_is_committed() -> None:
+    assert {path.parent.name for path in FOLDER.glob("*/expected.json")} == {one.name for one in KAFKA_FIXTURES}
+    for fixture in KAFKA_FIXTURES:
+        document = expected(fixture)
+        assert (document["version"], document["connector"]) == (fixture.version, fixture.connector)
+
+
+@pytest.mark.parametrize("fixture", READ, ids=lambda fixture: fixture.name)
+def test_the_next_record_of_every_partition(fixture: KafkaFixture) -> None:
+    offsets = only(fixture)
+    assert {str(position.partition): position.next for position in offsets.held} == expected(fixture)["next"]
+    assert offsets.kind.value in fixture.about
+    assert list(audit([offsets])) == []
+
+
+@pytest.mark.parametrize("fixture", KAFKA_FIXTURES, ids=lambda fixture: fixture.name)
+def test_a_stopped_consumers_offsets_are_those_of_the_last_checkpoint(fixture: KafkaFixture) -> None:
+    stale = any("[kafka-offsets-stale]" in one for one in findings(opened(fixture)))
+    assert stale == (fixture.kinds == ("checkpoint", "stop"))
+
+
+@pytest.mark.parametrize("fixture", READ, ids=lambda fixture: fixture.name)
+def test_the_first_readers_are_those_that_the_connector_chose(fixture: KafkaFixture) -> None:
+    offsets = only(fixture)
+    assert offsets.stored_by == tuple(owner(*position.partition, 2) for position in offsets.held)
+    assert offsets.stored_by == offsets.holders(2)
+    assert set(offsets.stored_by) == {0, 1}
+
+
+@pytest.mark.parametrize("fixture", READ, ids=lambda fixture: fixture.name)
+def test_the_enumerator_knows_what_the_readers_hold(fixture: KafkaFixture) -> None:
+    offsets = only(fixture)
+    if offsets.kind is KafkaKind.CONSUMER:
+        assert offsets.enumerator is None
+        return
+    assert offsets.enumerator is not None
+    assert set(offsets.enumerator.assigned) == {position.partition for position in offsets.held}
+    assert offsets.enumerator.unassigned == ()
+
+
+def test_every_version_of_the_enumerator_but_the_oldest_is_there() -> None:
+    coordinators = [operator.entry.coordinator for fixture in READ for operator in opened(fixture).operators]
+    versions = {int.from_bytes(one.data[4:8], "big") for one in coordinators if one is not None}
+    assert versions == {1, 2, 3}
+
+
+def test_an_old_consumer_that_was_stopped_with_a_savepoint() -> None:
+    snapshot = opened(STOPPED)
+    (label,) = missing_offsets(snapshot)
+    assert only(STOPPED).held == ()
+    assert any(one.startswith(label) and "[kafka-offsets-missing]" in one for one in findings(snapshot))
+    warnings = make_plan(snapshot, make_request(snapshot.directory, "/target", ["3"])).warnings
+    assert any("[kafka-offsets-missing]" in one for one in warnings)
+    assert all(missing_offsets(opened(fixture)) == () for fixture in READ)

@@ -1,0 +1,284 @@
+"""Who holds which Kafka partition before and after, and what is said about it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from unittest.mock import patch
+
+import cramjam
+import pytest
+
+from rescale.flink.kafka.position import StartAt, owner
+from rescale.flink.metadata.handles import DistributionMode, InlineStream
+from rescale.planning.planner import make_plan
+from rescale.planning.request import make_request
+from rescale.report.inspection import inspection, inspection_text
+from rescale.report.kafka import kafka_line
+from rescale.report.plan_markdown import plan_markdown
+from rescale.report.planned import plan_summary, plan_text
+from rescale.snapshot.findings import findings
+from rescale.snapshot.kafka.audit import audit, spread
+from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets, missing_offsets
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import ElementState, ElementStream, Snapshot
+from support.kafka_bytes import (
+    NO_STOP,
+    consumer_element,
+    dynamic_element,
+    dynamic_enumerator,
+    enumerator,
+    reader_element,
+    split,
+    versioned,
+)
+from support.snapshot_bytes import i32, operator_header, operator_list
+from support.synthetic import operator, snapshot
+
+SPLIT, UNION = DistributionMode.SPLIT_DISTRIBUTE, DistributionMode.UNION
+
+
+def source(readers: Sequence[Sequence[bytes]], coordinator: bytes | None, *, compressed: bool = False) -> Snapshot:
+    """A snapshot of one FLIP-27 source."""
+    return holding("SourceReaderState", SPLIT, readers, coordinator, compressed=compressed)
+
+
+def consumer(*subtasks: Sequence[bytes]) -> Snapshot:
+    return holding("topic-partition-offset-states", UNION, subtasks)
+
+
+def holding(
+    state: str,
+    mode: DistributionMode,
+    subtasks: Sequence[Sequence[bytes]],
+    coordinator: bytes | None = None,
+    *,
+    compressed: bool = False,
+) -> Snapshot:
+    """All elements lie inside `_metadata`, as small state does."""
+    header = operator_header((operator_list(state, mode=mode.name),), compressed=compressed)
+    data, streams = bytearray(), []
+    for subtask, elements in enumerate(subtasks):
+        start = len(data)
+        data += header
+        extents = []
+        for element in elements:
+            extents.append(Extent(0, len(data), len(element)))
+            data += element
+        states = (ElementState(state, mode, tuple(extents)),)
+        streams.append(ElementStream(subtask, Extent(0, start, len(data) - start), states, header, None))
+    one = operator("orders", len(subtasks), elements=tuple(streams))
+    if coordinator is not None:
+        one = replace(one, entry=replace(one.entry, coordinator=InlineStream("coordinator", coordinator)))
+    return replace(snapshot(one), data=bytes(data))
+
+
+def only(of: Snapshot) -> KafkaOffsets:
+    (offsets,) = kafka_offsets(of)
+    return offsets
+
+
+def names(of: Snapshot) -> list[str]:
+    return [finding.name for finding in audit(kafka_offsets(of))]
+
+
+def placed(topic: str, partitions: int, parallelism: int) -> list[list[bytes]]:
+    """As an enumerator first assigns them; the next record of each is ten times its number."""
+    readers: list[list[bytes]] = [[] for _ in range(parallelism)]
+    for partition in range(partitions):
+        readers[owner(topic, partition, parallelism)].append(reader_element(topic, partition, 10 * partition))
+    return readers
+
+
+def assigned(topic: str, partitions: int) -> bytes:
+    return enumerator((topic, partition, 0) for partition in range(partitions))
+
+
+def test_partitions_of_a_source_are_dealt_in_turn() -> None:
+    offsets = only(source(placed("orders", 5, 2), assigned("orders", 5)))
+    assert offsets.kind is KafkaKind.SOURCE
+    assert [(position.partition.partition, position.next) for position in offsets.held] == [
+        (1, 10), (3, 30), (0, 0), (2, 20), (4, 40)
+    ]  # fmt: skip
+    assert offsets.holders(2) == (0, 0, 1, 1, 1)
+    assert offsets.holders(3) == (0, 0, 1, 1, 2)
+    assert offsets.holders(1) == (0, 0, 0, 0, 0)
+    assert list(audit([offsets])) == []
+
+
+def test_partitions_of_the_old_consumer_go_by_name() -> None:
+    offsets = only(consumer(*[[consumer_element("orders", i, 99 + i) for i in range(s, 5, 2)] for s in range(2)]))
+    assert offsets.kind is KafkaKind.CONSUMER
+    assert {str(position.partition): position.next for position in offsets.held}["orders-3"] == 103
+    for parallelism in (1, 2, 3, 7):
+        expected = tuple(owner("orders", position.partition.partition, parallelism) for position in offsets.held)
+        assert offsets.holders(parallelism) == expected
+
+
+def test_compressed_elements_are_read() -> None:
+    def chunk(element: bytes) -> bytes:
+        return bytes(cramjam.snappy.compress(element))[10:]
+
+    readers = [[chunk(element) for element in elements] for elements in placed("orders", 5, 2)]
+    offsets = only(source(readers, assigned("orders", 5), compressed=True))
+    assert [position.next for position in offsets.held] == [10, 30, 0, 20, 40]
+
+
+@pytest.mark.parametrize(
+    ("readers", "entries", "found"),
+    [
+        ([["orders-0"], []], [("orders", 0, 0), ("orders", 1, 0)], "kafka-partition-unread"),
+        ([["orders-0"], ["orders-0"]], [("orders", 0, 0)], "kafka-partition-twice"),
+        ([["orders-0"], ["orders-1"]], [("orders", 0, 0)], "kafka-partition-unknown"),
+        ([["orders-0"], ["orders-1"]], [("orders", 0, 0), ("orders", 1, 1)], "kafka-partition-unknown"),
+    ],
+)
+def test_readers_and_enumerator_disagree(
+    readers: list[list[str]], entries: list[tuple[str, int, int]], found: str
+) -> None:
+    elements = [[reader_element("orders", int(name[-1]), 5) for name in held] for held in readers]
+    of = source(elements, enumerator(entries))
+    assert names(of) == [found]
+    assert any(f"[{found}]" in sentence for sentence in findings(of, kafka_offsets(of)))
+
+
+def test_offsets_that_contradict_each_other() -> None:
+    of = source([[reader_element("orders", 0, 5)], [reader_element("orders", 0, 7)]], assigned("orders", 1))
+    assert names(of) == ["kafka-partition-twice", "kafka-offsets-contradict"]
+    (finding,) = audit(kafka_offsets(consumer([consumer_element("orders", 0, 4), consumer_element("orders", 0, 6)])))
+    assert finding.name == "kafka-offsets-contradict"
+    assert "5 and 7" in finding.sentence
+    assert names(consumer([consumer_element("orders", 0, 4)], [consumer_element("orders", 0, 4)])) == []
+
+
+def test_a_partition_without_offset_in_the_old_consumers_union() -> None:
+    (finding,) = audit(kafka_offsets(consumer([consumer_element("orders", i, 4) for i in (0, 2, 3)], [])))
+    assert finding.name == "kafka-partition-missing"
+    assert "orders-1: read from the earliest record" in finding.sentence
+
+
+def test_an_old_consumer_without_any_offset() -> None:
+    of = consumer([], [])
+    assert missing_offsets(of) == ("orders",)
+    assert any("[kafka-offsets-missing]" in sentence for sentence in findings(of))
+    (warning, *_) = make_plan(of, make_request("/source", "/target", ["3"])).warnings
+    assert "[kafka-offsets-missing]" in warning
+    assert missing_offsets(consumer([], [consumer_element("orders", 0, 1)])) == ()
+
+
+def test_how_the_subtasks_share_them() -> None:
+    offsets = only(source([[reader_element("orders", i, 5) for i in range(4)], []], assigned("orders", 4)))
+    assert [finding.name for finding in spread(offsets, 2)] == ["kafka-readers-idle", "kafka-uneven"]
+    assert "1 have no Kafka partition" in next(spread(offsets, 2)).sentence
+    assert list(spread(offsets, 4)) == []
+    assert [finding.name for finding in spread(offsets, 5)] == ["kafka-readers-idle"]
+
+
+@pytest.mark.parametrize(
+    ("readers", "coordinator"),
+    [
+        ([[reader_element("orders", 0, 5)]], i32(1) + versioned(2, b"something else")),
+        ([[i32(27) + versioned(1, bytes(19))]], i32(1) + versioned(1, i32(0))),
+        ([[i32(27) + versioned(1, bytes(19))]], i32(1) + versioned(9, b"")),
+        ([[i32(27) + versioned(1, bytes(19))]], None),
+        ([[]], i32(1) + versioned(1, i32(0))),
+    ],
+)
+def test_sources_of_other_systems_are_left_alone(readers: list[list[bytes]], coordinator: bytes | None) -> None:
+    assert kafka_offsets(source(readers, coordinator)) == ()
+
+
+@pytest.mark.parametrize(
+    ("readers", "coordinator"),
+    [
+        ([[]], dynamic_enumerator("east", "orders")),
+        ([[]], dynamic_enumerator("east", "orders", version=2)),
+        ([[dynamic_element("east", "orders", 0, 5)]], dynamic_enumerator("east", "orders")),
+        ([[], [dynamic_element("east", "orders", 0, 5)]], i32(1) + versioned(3, b"of a later release")),
+    ],
+)
+def test_a_source_of_several_clusters_is_said_not_to_be_read(readers: list[list[bytes]], coordinator: bytes) -> None:
+    of = source(readers, coordinator)
+    kafka = kafka_offsets(of)
+    assert [one.kind for one in kafka] == [KafkaKind.DYNAMIC]
+    assert names(of) == ["kafka-not-read"]
+    assert any("DynamicKafkaSource" in warning for warning in inspection(of, kafka)["warnings"])
+    plan = make_plan(of, make_request("/source", "/target", ["3"]), kafka=kafka)
+    assert "orders (DynamicKafkaSource)" in plan_text(plan_summary(plan, of, kafka))
+
+
+@pytest.mark.parametrize(
+    ("readers", "coordinator"),
+    [
+        ([[]], dynamic_enumerator("east", "orders", streams=0)),
+        ([[]], dynamic_enumerator("east", "orders", version=2)[:-1]),
+        ([[dynamic_element("east", "orders", 0, 5, version=2)]], i32(1) + versioned(3, b"of another system")),
+        ([[dynamic_element("east", "no name of a topic", 0, 5)]], i32(1) + versioned(3, b"of another system")),
+    ],
+)
+def test_what_looks_a_little_like_one_is_left_alone(readers: list[list[bytes]], coordinator: bytes) -> None:
+    assert kafka_offsets(source(readers, coordinator)) == ()
+
+
+def test_what_is_not_read_is_said() -> None:
+    unknown_split = source([[reader_element("orders", 0, 5, version=3)]], assigned("orders", 1))
+    assert "version 3 of KafkaPartitionSplitSerializer" in (only(unknown_split).unread or "")
+    unknown_enumerator = source(placed("orders", 2, 2), i32(1) + versioned(4, b"new"))
+    assert len(only(unknown_enumerator).held) == 2
+    assert names(unknown_enumerator) == ["kafka-not-read"]
+    damaged = source([[reader_element("orders", 0, 5), b"damaged"]], assigned("orders", 1))
+    assert names(damaged) == ["kafka-not-read"]
+    with patch("rescale.snapshot.kafka.offsets.STATE_LIMIT", 20):
+        assert "no more than 20 are read" in (only(consumer([consumer_element("orders", 0, 5)])).unread or "")
+    assert inspection(damaged, kafka_offsets(damaged))["kafka"][0]["not_read"]
+
+
+def test_a_source_that_starts_without_an_offset() -> None:
+    of = source([[reader_element("orders", 0, -2), reader_element("orders", 1, -3, 90)]], assigned("orders", 2))
+    assert [(p.next, p.stop) for p in only(of).held] == [(StartAt.EARLIEST, None), (StartAt.COMMITTED, 90)]
+    waiting = i32(1) + versioned(
+        3, i32(1, 0) + i32(len(split("orders", 0, 8))) + split("orders", 0, 8) + i32(1) + b"\1"
+    )
+    document = inspection(source([[]], waiting), kafka_offsets(source([[]], waiting)))["kafka"][0]
+    assert document["unassigned"] == ["orders-0"]
+    assert NO_STOP not in document.values()
+
+
+def test_what_a_person_sees() -> None:
+    of = source(placed("orders", 5, 2), assigned("orders", 5))
+    kafka = kafka_offsets(of)
+    document = inspection(of, kafka)
+    assert json.loads(json.dumps(document)) == document
+    text = inspection_text(document)
+    assert "orders (KafkaSource)" in text
+    assert "0 to 40" in text
+    assert "2, 3" in text
+    (line,) = map(kafka_line, document["kafka"])
+    assert line == "orders (KafkaSource): 5 partitions of orders, next 0 to 40; by subtask 2, 3"
+    plan = make_plan(of, make_request("/source", "/target", ["3"]), kafka=kafka)
+    summary = plan_summary(plan, of, kafka)
+    assert json.loads(json.dumps(summary)) == summary
+    (shown,) = summary["kafka"]
+    assert shown["partitions"][2] == {
+        "topic": "orders", "partition": 0, "next": 0, "stop": None, "subtask": 1, "new_subtask": 1
+    }  # fmt: skip
+    assert shown["new_per_subtask"] == [2, 2, 1]
+    assert "2, 3 → 2, 2, 1" in plan_text(summary)
+    assert f"* {line} → 2, 2, 1" in plan_markdown(summary)
+    assert any("[kafka-discovery]" in warning for warning in plan.warnings)
+    assert make_plan(of, make_request("/source", "/target", ["3"]), kafka=kafka).digest == plan.digest
+
+
+@pytest.mark.parametrize("bits", [0x01, 0x80, 0xFF])
+def test_a_damaged_byte_is_no_error_for_the_rescale(bits: int) -> None:
+    element, coordinator = reader_element("orders", 0, 5), assigned("orders", 1)
+    old = consumer_element("orders", 0, 5)
+    for at in range(max(len(element), len(coordinator), len(old))):
+        damaged = [
+            bytes(b ^ bits if i == at else b for i, b in enumerate(data)) for data in (element, coordinator, old)
+        ]
+        for of in (source([[damaged[0]]], coordinator), source([[element]], damaged[1]), consumer([damaged[2]])):
+            kafka = kafka_offsets(of)
+            assert inspection_text(inspection(of, kafka))
+            assert make_plan(of, make_request("/source", "/target", ["3"]), kafka=kafka).operators

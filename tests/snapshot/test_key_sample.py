@@ -1,0 +1,140 @@
+"""The sample of an operator's keys: right keys, from all over its key groups, and never more than a few MiB read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from big_savepoint import write_savepoint
+from rescale.errors import SnapshotError
+from rescale.flink.keyed.composite_key import key_leads
+from rescale.flink.keyed.header import read_keyed_header
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.snappy import FramedDecompressor, plain_stream
+from rescale.snapshot import snapshot_files
+from rescale.snapshot.key_sample import SAMPLE_SIZE, KeySample, sample_keys
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import KeyedStream, Operator, Snapshot
+from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.storage.store import Pin
+from support.canonical import Record, read_group, write_group
+from support.composite import keyed, timer, timers
+from support.snapshot_bytes import LONG, VOID_NAMESPACE, keyed_header
+from support.snapshots import content, opened
+from support.synthetic import CANONICAL_TAG, operator
+from support.tables import Reads
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
+    counted = Reads()
+    monkeypatch.setattr(snapshot_files, "open_store", counted.open)
+    return counted
+
+
+def sample(snapshot: Snapshot, of: Operator) -> KeySample:
+    return sample_keys(of, snapshot.contents)
+
+
+def keys(found: KeySample) -> list[tuple[int, bytes]]:
+    places = zip(found.starts.tolist(), found.limits.tolist(), found.groups.tolist(), strict=True)
+    return [(group, found.data[start:limit].tobytes()) for start, limit, group in places]
+
+
+@pytest.mark.parametrize(("size", "value_size"), [(100_000, 1000), (12 << 20, 1000), (3 << 20, 10), (9 << 20, 1 << 17)])
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_little_is_read_of_much(size: int, value_size: int, parallelism: int, tmp_path: Path, reads: Reads) -> None:
+    write_savepoint(tmp_path / "source", size, value_size=value_size, parallelism=parallelism)
+    snapshot = open_snapshot(str(tmp_path / "source"))
+    reads.lengths.clear()  # of headers
+    found = sample(snapshot, snapshot.operators[0])
+    assert sum(reads.lengths) <= SAMPLE_SIZE
+    assert len(reads.lengths) <= 64
+    assert len(found.starts) <= 10_000 + 64
+    assert set((found.limits - found.starts).tolist()) <= {9}, "eight bytes of key, one of namespace"
+    if value_size < 1 << 16:
+        assert len(set(found.groups.tolist())) == len(reads.lengths), "from every group that was read"
+        assert found.groups.max() - found.groups.min() > 100
+
+
+CANONICAL = [
+    (name, of)
+    for name in ("2-clicks", "2-lazy", "2-canonical-compressed", "1.20-windows", "2-sql")
+    for of in opened(name).operators
+    if of.keyed and of.keyed[0].parsed
+]
+
+
+@pytest.mark.parametrize(("name", "of"), CANONICAL, ids=[f"{name} {of.label}" for name, of in CANONICAL])
+def test_keys_are_those_of_the_records(name: str, of: Operator) -> None:
+    snapshot = opened(name)
+    expected = set()
+    for stream in of.keyed:
+        assert stream.parsed is not None
+        leads = key_leads(stream.parsed)
+        for extent in filter(None, stream.groups):
+            data = content(snapshot, extent)
+            data = FramedDecompressor().feed(data) if stream.parsed.compressed else data
+            expected |= {(g, r.key[leads[r.state] :]) for g, r in read_group(data, of.entry.max_parallelism)}
+    found = set(keys(sample(snapshot, of)))
+    assert found
+    assert found <= expected
+    if sum(extent is not None for stream in of.keyed for extent in stream.groups) <= 64:
+        assert found == expected
+
+
+VALUE = keyed("value", VOID_NAMESPACE)
+TIMERS = timers("_timer_state/event_user-timers", LONG, VOID_NAMESPACE)
+
+
+def operator_with(tmp_path: Path, *streams: tuple[bytes, bytes, bool]) -> tuple[Operator, SnapshotFiles]:
+    """An operator with a stream of one key group, 5 and up, for each (states, content of the group, compressed)."""
+    files, found = [], []
+    for i, (states, group, compressed) in enumerate(streams):
+        path = tmp_path / f"{i}"
+        header = keyed_header(states, key=LONG, compressed=compressed)
+        path.write_bytes(header + group)
+        extent = Extent(i, len(header), len(group))
+        files.append((str(path), Pin(path.stat().st_size, mtime_ns=path.stat().st_mtime_ns)))
+        parsed = read_keyed_header(header, str(path))
+        whole = Extent(i, 0, extent.start + extent.length)
+        found.append(KeyedStream(i, CANONICAL_TAG, whole, Framing.CANONICAL, 5 + i, (extent,), header, parsed))
+    return operator("of mine", len(streams), keyed=tuple(found)), SnapshotFiles(tuple(files))
+
+
+def test_streams_have_ids_of_their_own(tmp_path: Path) -> None:
+    """What is a timer in one of them is a value in another; and one knows fewer states."""
+    key = bytes(range(8)) + b"\0"
+    plain, timed = Record(0, key, b"v"), Record(0, timer(7, key, b""), b"")
+    of, files = operator_with(
+        tmp_path,
+        (VALUE, write_group(5, [plain], 128), False),
+        (TIMERS, write_group(6, [timed], 128), False),
+    )
+    assert keys(sample_keys(of, files)) == [(5, key), (6, key)]
+
+
+def test_no_key_at_all_is_no_sample() -> None:
+    assert keys(sample_keys(operator("of mine", 2), SnapshotFiles(()))) == []
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_broken_framing_names_the_file(compressed: bool, tmp_path: Path) -> None:
+    group = write_group(5, [Record(0, bytes(9), b""), Record(1, bytes(9), b"")], 128)
+    data = plain_stream(group) if compressed else group
+    of, files = operator_with(tmp_path, (VALUE, data, compressed))
+    with pytest.raises(SnapshotError, match="a state id that the header does not know") as caught:
+        sample_keys(of, files)
+    assert caught.value.path == files.versions[0][0]
+    at = of.keyed[0].groups[0]
+    assert at is not None
+    assert caught.value.offset == (None if compressed else at.start + group.index(b"\0\1\0"))
+
+
+def test_a_damaged_compressed_group_names_the_file(tmp_path: Path) -> None:
+    of, files = operator_with(tmp_path, (VALUE, plain_stream(bytes(50))[:-1] + b"\1", True))
+    with pytest.raises(SnapshotError, match="checksum") as caught:
+        sample_keys(of, files)
+    assert caught.value.path == files.versions[0][0]

@@ -1,0 +1,48 @@
+"""From `_metadata` to a snapshot."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+from rescale.flink.metadata.checkpoint_metadata import OperatorState, SubtaskState
+from rescale.flink.metadata.handles import ChangelogDelta, ChangelogHandle, InMemoryChangelogHandle, KeyGroupsHandle
+from rescale.flink.metadata.reader import read_metadata
+from rescale.flink.metadata.writer import write_metadata
+from rescale.snapshot.opening import open_snapshot
+from support import snapshots
+
+HEAP = "2-heap-native"
+
+
+def in_changelog(operator: OperatorState, delta: tuple[ChangelogDelta, ...]) -> OperatorState:
+    """The operator as a changelog backend describes it: its state materialised, and the changes since."""
+
+    def wrapped(state: SubtaskState | None) -> SubtaskState | None:
+        if state is None or not isinstance(state.managed_keyed, KeyGroupsHandle):
+            return state
+        base = state.managed_keyed
+        groups = (base.first_key_group, len(base.offsets))
+        handle = ChangelogHandle(14, *groups, 0, (base,), delta, 0, 1, "00000000-0000-0000-0000-000000000000")
+        return replace(state, managed_keyed=handle)
+
+    return replace(operator, subtasks=tuple(replace(one, state=wrapped(one.state)) for one in operator.subtasks))
+
+
+def opened_in_changelog(folder: Path, delta: tuple[ChangelogDelta, ...]) -> tuple[int, int]:
+    """How many keyed streams there are that can be read, and others."""
+    shutil.copytree(snapshots.directory(HEAP), folder)
+    metadata = read_metadata((folder / "_metadata").read_bytes(), "")
+    operators = tuple(in_changelog(operator, delta) for operator in metadata.operators)
+    (folder / "_metadata").write_bytes(write_metadata(replace(metadata, operators=operators)))
+    found = open_snapshot(str(folder)).operators
+    return sum(len(one.keyed) for one in found), sum(len(one.other_keyed) for one in found)
+
+
+def test_a_changelog_without_changes_is_what_it_stands_on(tmp_path: Path) -> None:
+    streams = sum(len(operator.keyed) for operator in snapshots.opened(HEAP).operators)
+    assert streams > 0
+    assert opened_in_changelog(tmp_path / "none", ()) == (streams, 0)
+    change = InMemoryChangelogHandle(0, 128, 0, 1, (), "00000000-0000-0000-0000-000000000001")
+    assert opened_in_changelog(tmp_path / "some", (change,)) == (0, streams)

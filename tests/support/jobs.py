@@ -1,0 +1,90 @@
+"""Jobs that nobody ran, with state as large and as uneven as somebody may have: to look at, never to be moved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from random import Random
+
+from rescale.flink.kafka.position import Position, TopicPartition
+from rescale.flink.kafka.source import READER_STATE
+from rescale.flink.key_groups import key_group_range
+from rescale.flink.keyed.header import read_keyed_header
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets
+from rescale.snapshot.model import ElementStream, KeyedStream, Operator, Snapshot
+from rescale.storage.store import Pin
+from support import synthetic
+from support.snapshot_bytes import keyed_header, keyed_state
+
+HEADER = read_keyed_header(keyed_header(keyed_state("sum")), "")
+
+SOURCE = "/state/savepoint-1a2b"
+
+Sizes = Callable[[Random, int], int]
+"""The bytes of a key group by its number."""
+
+
+def uneven(random: Random, _: int) -> int:
+    return int(random.lognormvariate(14, 0.6))
+
+
+def with_hot_ones(random: Random, key_group: int) -> int:
+    return uneven(random, key_group) * (60 if key_group in (17, 90) else 1)
+
+
+def keyed(parallelism: int, maximum: int, sizes: Sequence[int]) -> tuple[KeyedStream, ...]:
+    streams = []
+    for subtask in range(parallelism):
+        own = key_group_range(maximum, parallelism, subtask)
+        groups = {group: sizes[group] for group in range(own.first, own.last + 1)}
+        streams.append(
+            synthetic.keyed_stream(subtask, groups, Framing.CANONICAL, HEADER, first=own.first, last=own.last)
+        )
+    return tuple(streams)
+
+
+def dealt(
+    parallelism: int, states: dict[str, tuple[DistributionMode, Callable[[int], int]]]
+) -> tuple[ElementStream, ...]:
+    return tuple(
+        synthetic.element_stream(i, {name: (mode, number(i)) for name, (mode, number) in states.items()})
+        for i in range(parallelism)
+    )
+
+
+def job(parallelism: int, maximum: int, operators: int = 3, seed: int = 7) -> tuple[Snapshot, tuple[KafkaOffsets, ...]]:
+    """A Kafka source, `operators` with keyed state (the first with hot key groups), one on RocksDB, and lists."""
+    random = Random(seed)
+    names = ["visits", "revenue", "sessions", "carts", "profiles", "alerts"]
+    found: list[Operator] = []
+    partitions = max(8, 3 * parallelism // 2)
+    splits = {READER_STATE: (DistributionMode.SPLIT_DISTRIBUTE, lambda i: len(range(i, partitions, parallelism)))}
+    source = synthetic.operator("clicks", parallelism, maximum, elements=dealt(parallelism, splits))
+    found.append(source)
+    for number in range(operators):
+        sizes = [(with_hot_ones if number == 0 else uneven)(random, group) >> number for group in range(maximum)]
+        label = names[number] if number < len(names) else f"{names[number % len(names)]}-{number}"
+        found.append(synthetic.operator(label, parallelism, maximum, keyed=keyed(parallelism, maximum, sizes)))
+    databases = tuple(
+        synthetic.database(i, parallelism, maximum, int(random.gauss(4e7, 6e6))) for i in range(parallelism)
+    )
+    found.append(synthetic.operator("history", parallelism, maximum, databases=databases))
+    lists = {
+        "pending": (DistributionMode.SPLIT_DISTRIBUTE, lambda i: 3 + i % 5),
+        "offsets": (DistributionMode.UNION, lambda i: 1 + i % 2),
+        "rules": (DistributionMode.BROADCAST, lambda _: 1),
+    }
+    found.append(synthetic.operator("sink", parallelism, maximum, elements=dealt(parallelism, lists)))
+    positions = [
+        Position(TopicPartition("clicks", partition), 1000 * partition, None)
+        for reader in range(parallelism)
+        for partition in range(reader, partitions, parallelism)
+    ]
+    stored_by = tuple(reader for reader in range(parallelism) for _ in range(reader, partitions, parallelism))
+    kafka = KafkaOffsets(source, KafkaKind.SOURCE, tuple(positions), stored_by)
+    files = [(f"{SOURCE}/_metadata", Pin(9))]
+    files += [(f"{SOURCE}/{number}", Pin(1 << 30)) for number in range(1, parallelism + 1)]
+    taken = replace(synthetic.snapshot(*found), files=tuple(files), directory=SOURCE)
+    return taken, (kafka,)

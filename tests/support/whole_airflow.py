@@ -1,0 +1,104 @@
+"""A whole Airflow for tests: its components as processes, a store for its connection, windows, policies."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rescale.demo.airflow_home import CONNECTION_ID, USER, AirflowHome
+from rescale.demo.ui import components
+from support import airflow_policies
+from support.airflow_server import AirflowServer
+from support.needs import need
+from support.s3 import S3Server
+from support.watching import Watch
+
+_OPTIONS = {
+    # A killed worker is noticed sooner than after five minutes.
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "20",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
+}
+
+WINDOWS = """
+early:
+  schedule: "0 5 1 1 *"
+  timezone: Europe/Berlin
+  closes: "04:59"
+  source: {folder}/savepoints
+  target: {folder}/rescaled/{{window}}-{{date}}
+  parallelism: 3
+broken:
+  schedule: "0 5 1 1 *"
+  timezone: Europe/Berlin
+  closes: "04:59"
+  source: {folder}/savepoints
+  target: {folder}/rescaled/{{window}}-{{date}}
+  parallelism: 0
+clicks-out: &out
+  schedule: "0 5 1 1 *"
+  timezone: Europe/Berlin
+  closes: "04:59"
+  flink: session
+  job: clicks
+  savepoints: s3://windows/savepoints
+  taking: stop
+  target: s3://windows/rescaled/{{window}}-{{date}}-{{time}}
+  parallelism: 2
+  connection: {connection}
+  hand_over: jar
+  jar: counts.jar
+  entry_class: Counts
+  arguments: ["0", clicks]
+clicks-back:
+  <<: *out
+  parallelism: 1
+"""
+
+
+@contextmanager
+def airflow_server(
+    s3: S3Server, users: dict[str, str] | None = None, settings: str | None = None
+) -> Iterator[AirflowServer]:
+    """`users` are roles by name, beside the administrator; `settings` those of the platform, `{folder}` its folder."""
+    need("java", "Spark runs on a JVM (17 or newer)")
+    secret = f"planted-{secrets.token_hex(16)}"
+    connection = {
+        "conn_type": "aws",
+        "login": "somebody",
+        "password": secret,
+        "extra": {"endpoint_url": s3.endpoint, "region_name": s3.environment["AWS_DEFAULT_REGION"]},
+    }
+    with tempfile.TemporaryDirectory(prefix="airflow-") as folder, Watch() as watch:
+        windows = Path(folder) / "windows.yaml"
+        windows.write_text(WINDOWS.format(folder=folder, connection=CONNECTION_ID))
+        options = {
+            **_OPTIONS,
+            **watch.environment,
+            "AIRFLOW_CONN_BROKEN": broken(connection),
+            "RESCALE_WINDOWS": str(windows),
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        }
+        if settings is not None:
+            platform = Path(folder) / "settings.yaml"
+            platform.write_text(settings.format(folder=folder))
+            options["RESCALE_SETTINGS"] = str(platform)
+        everybody = {USER: "admin", **(users or {})}
+        home = AirflowHome(Path(folder) / "home", json.dumps(connection), options, users=everybody)
+        home.migrate()
+        policies = home.folder / "config" / "airflow_local_settings.py"
+        policies.parent.mkdir(exist_ok=True)
+        shutil.copyfile(airflow_policies.__file__, policies)
+        with components(home):
+            yield AirflowServer(home, watch, secret)
+
+
+def broken(connection: dict[str, object]) -> str:
+    """The connection to a server that is not there."""
+    return json.dumps({**connection, "extra": {"endpoint_url": "http://127.0.0.1:9", "region_name": "us-east-1"}})

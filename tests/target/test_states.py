@@ -1,0 +1,87 @@
+"""The table of states holds for the functions that move a target: each does what the table says, or refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rescale.errors import RequestError
+from rescale.execution.loop import Loop
+from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
+from rescale.planning.plan import Plan
+from rescale.storage.store import open_store
+from rescale.target.claim import claim
+from rescale.target.places import places_of
+from rescale.target.publication import is_published, publish
+from rescale.target.removal import discard
+from rescale.target.states import MOVES, Move, State, state_of
+from support import snapshots
+from support.pipeline import plan_rescale
+
+SOURCE = snapshots.directory("2-finished")
+
+
+def move(plan: Plan) -> None:
+    for step in (reshuffle_keyed_state, redistribute_operator_state):
+        step(plan, Loop())
+
+
+DONE_BY: dict[Move, Callable[[Plan], object]] = {
+    Move.CLAIM: claim,
+    Move.MOVE: move,
+    Move.CERTIFY: lambda plan: validate_coverage(plan, Loop()),
+    Move.PUBLISH: publish,
+    Move.DISCARD: lambda plan: discard(plan.target),
+}
+WAY = (Move.CLAIM, Move.MOVE, Move.CERTIFY, Move.PUBLISH)
+"""From a free target to a published one."""
+ON_THE_WAY = (State.FREE, State.CLAIMED, State.MOVED, State.CERTIFIED, State.PUBLISHED)
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    return plan_rescale(SOURCE, str(tmp_path / "target"), ["3"])
+
+
+def bring(plan: Plan, state: State) -> None:
+    if state is State.TAKEN:
+        claim(plan_rescale(SOURCE, plan.target, ["2"]))
+    elif state is State.OCCUPIED:
+        open_store(plan.target).put(places_of(plan).metadata, b"somebody's")
+    else:
+        for done in WAY[: ON_THE_WAY.index(state)]:
+            DONE_BY[done](plan)
+
+
+@pytest.mark.parametrize("move", Move)
+@pytest.mark.parametrize("state", State)
+def test_every_move_leads_where_the_table_says_or_is_refused(state: State, move: Move, plan: Plan) -> None:
+    bring(plan, state)
+    assert state_of(plan.target, plan.digest) is state
+    if move in MOVES[state]:
+        DONE_BY[move](plan)
+        assert state_of(plan.target, plan.digest) is MOVES[state][move]
+        return
+    before = open_store(plan.target).list(str(Path(plan.target).parent))
+    with pytest.raises(RequestError) as refused:
+        DONE_BY[move](plan)
+    assert refused.value.path == plan.target
+    assert refused.value.advice
+    assert open_store(plan.target).list(str(Path(plan.target).parent)) == before
+    assert state_of(plan.target, plan.digest) is state
+
+
+def test_a_moving_step_alone_is_not_the_whole_move(plan: Plan) -> None:
+    claim(plan)
+    reshuffle_keyed_state(plan, Loop())
+    assert state_of(plan.target, plan.digest) is State.CLAIMED
+
+
+def test_another_metadata_under_our_claim_is_not_our_result(plan: Plan) -> None:
+    bring(plan, State.CERTIFIED)
+    open_store(plan.target).put(places_of(plan).metadata, b"somebody's")
+    assert not is_published(plan)
+    with pytest.raises(RequestError, match="another published result"):
+        publish(plan)
