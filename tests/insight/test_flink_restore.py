@@ -10,6 +10,7 @@ from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.insight.flink_restore import OperatorRestore, best_base, flink_restore
 from rescale.insight.key_group_sizes import key_group_sizes
+from rescale.rocksdb.edit_reader import InternalKey
 from rescale.rocksdb.version_edit import LiveFile
 from rescale.snapshot.model import LiveTable
 from support.snapshots import names, opened
@@ -60,7 +61,8 @@ def test_half_opens_one_and_copies_the_other_whole() -> None:
 def test_rows_outside_its_key_groups_keep_a_database_from_being_ingested(
     smallest: int, largest: int, foreign: tuple[int, ...]
 ) -> None:
-    file = LiveFile(6, 9, SST, bytes((smallest, 1)), bytes((largest,)), False, 0, 0)
+    keys = InternalKey(bytes((smallest, 1)), 0, 1), InternalKey(bytes((largest,)), 0, 1)
+    file = LiveFile(6, 9, SST, *keys, 0, 0)
     databases = [database(i, 4, 128, SST) for i in range(4)]
     databases[0] = replace(databases[0], tables=(LiveTable(0, file, databases[0].files[0].extent),))
     restore = flink_restore(operator("counts", 4, databases=tuple(databases)), 2)

@@ -9,9 +9,14 @@ import pytest
 
 from rescale.errors import SnapshotError, StoreError, UnsupportedError
 from rescale.flink.key_groups import KeyGroupRange
+from rescale.rocksdb.assembled_database import SourceDatabase
+from rescale.rocksdb.compaction import StoredDatabase, compacted_database
+from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.directory import DatabaseDirectory, fetched_database
 from rescale.rocksdb.log_framing import read_log
 from rescale.rocksdb.open_database import error_of_message, opened_database
+from rescale.rocksdb.sst.block_writer import write_handle
+from rescale.rocksdb.sst.footer import FOOTER_SIZE, read_footer
 from rescale.rocksdb.stored_files import StoredFile
 from support.databases import Rows, Stored, databases, read_file, read_rows
 from support.manifests import log, text
@@ -43,11 +48,38 @@ def test_a_damaged_sst_file_never_gives_other_rows(name: str, tmp_path: Path) ->
         except SnapshotError as error:
             errors.append(error)
     assert len(errors) > 10
-    for error in errors:
+    said = [error for error in errors if error.what == "the database is damaged"]
+    assert len(said) >= len(errors) - 4, "the others lie in the footer"
+    for error in said:
         assert "RocksDB says: Corruption" in (error.found or ""), error
         assert table.name in (error.found or ""), error
+    for error in errors:
         assert str(tmp_path) not in str(error)
     assert {error.path for error in errors} == {f"s3://bucket/{table.name}"}
+
+
+@pytest.mark.parametrize("number", [1 << 20, 1 << 40, 1 << 47, 1 << 62, (1 << 63) - 1, (1 << 64) - 6])
+@pytest.mark.parametrize("which", ["metaindex", "index"])
+def test_a_damaged_length_does_not_end_the_process(which: str, number: int, tmp_path: Path) -> None:
+    """RocksDB would ask for as much memory, and be ended by an exception that nobody catches."""
+    stored = databases("1.20-rocksdb-changing")[0]
+    table = next(file for file in stored.files if file.name.endswith(".sst"))
+    data = read_file(table)
+    footer = read_footer(data[-FOOTER_SIZE:], len(data), "", 0)
+    handles = {"metaindex": footer.metaindex, "index": footer.index}
+    handles[which] = handles[which]._replace(size=number)
+    stated = b"".join(map(write_handle, handles.values())).ljust(40, b"\0")
+    damaged = with_damage(stored, table.name, data[:-52] + stated + data[-12:])
+    with pytest.raises(SnapshotError, match="outside its file") as caught:
+        rows_of(stored, damaged, tmp_path)
+    assert caught.value.path == f"s3://bucket/{table.name}"
+    manifest = checked_manifest(damaged, read_file, stored.states)
+    source = StoredDatabase(SourceDatabase("", manifest, stored.key_groups), {file.name: file for file in damaged})
+    with (
+        pytest.raises(SnapshotError, match="outside its file"),
+        compacted_database([source], KeyGroupRange(5, 9), 128, tmp_path, "place"),
+    ):
+        pass
 
 
 def test_what_is_wrong_with_a_row_shows_where_it_is_read(tmp_path: Path) -> None:

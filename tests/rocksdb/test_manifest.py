@@ -7,8 +7,9 @@ from contextlib import suppress
 import pytest
 
 from rescale.errors import RescaleError, SnapshotError, UnsupportedError
+from rescale.rocksdb.edit_reader import InternalKey
 from rescale.rocksdb.manifest import Manifest, read_current, read_manifest
-from rescale.rocksdb.version_edit import LiveFile
+from rescale.rocksdb.version_edit import FileTag, LiveFile
 from support.manifests import (
     ADD_STATE,
     COMPARATOR,
@@ -34,6 +35,9 @@ FLINK_1_20 = bytes.fromhex(
     "1127076b65792d3830000108000000000000 010f 0505dfad82d806 0605dfad82d806 0700 0807556e6b6e6f776e 01 c80101"
 )
 """Records of a MANIFEST of Flink 1.20.5 whose job has one state."""
+
+FIELDS = ((5, bytes.fromhex("dfad82d806")), (6, bytes.fromhex("dfad82d806")), (7, b""), (8, b"Unknown"))
+"""Of its only file: times, and a checksum that Flink does not have made."""
 
 FLINK_2_3 = (
     bytes.fromhex("052b284300000135403f88200001 011a6c6576656c64622e4279746577697365436f6d70617261746f72 89400101"),
@@ -64,8 +68,8 @@ def families(manifest: Manifest) -> dict[str, tuple[LiveFile, ...]]:
 
 def test_a_database_of_flink_1_20() -> None:
     manifest = read(FLINK_1_20)
-    first, last = b"\x01\x07key-41\x00", b"\x27\x07key-80\x00"
-    assert families(manifest) == {"default": (), "cnt": (LiveFile(0, 10, 1226, first, last, False, 1, 15),)}
+    first, last = InternalKey(b"\x01\x07key-41\x00", 2, 1), InternalKey(b"\x27\x07key-80\x00", 8, 1)
+    assert families(manifest) == {"default": (), "cnt": (LiveFile(0, 10, 1226, first, last, 1, 15, FIELDS),)}
     assert (manifest.next_file_number, manifest.last_sequence) == (11, 31)
     assert list(manifest.files) == ["000010.sst"]
 
@@ -79,7 +83,10 @@ def test_a_database_of_flink_2() -> None:
 
 def test_a_deleted_range_ends_before_its_largest_key() -> None:
     manifest = read(log(START, number(200, 7) + text(201, b"timers")) + TOMBSTONE)
-    assert families(manifest)["timers"] == (LiveFile(0, 88, 1081, b"\x2b", b"\x40", True, 3768, 3768),)
+    (file,) = families(manifest)["timers"]
+    assert (file.number, file.smallest, file.largest, file.exclusive) == (88, b"\x2b", b"\x40", True)
+    assert (file.smallest_key.sequence, file.smallest_sequence, file.largest_sequence) == (3768, 3768, 3768)
+    assert (file.number_in(FileTag.EPOCH_NUMBER), file.number_in(FileTag.TEMPERATURE)) == (2, None)
 
 
 def test_a_range_that_ends_at_a_key_is_no_exclusive_end() -> None:

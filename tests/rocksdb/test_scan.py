@@ -118,7 +118,7 @@ def test_key_groups_of_two_bytes_to_the_last(tmp_path: Path) -> None:
 
 
 def test_more_levels_than_usual(tmp_path: Path) -> None:
-    with written(tmp_path / "db", ["state"], f"{MERGE};num_levels=9") as writer:
+    with written(tmp_path / "db", ["state"], f"{MERGE};num_levels=9;level_compaction_dynamic_level_bytes=1") as writer:
         writer.put("state", b"\1key", b"value")
         writer.compact("state")
         files = writer.checkpoint(tmp_path / "checkpoint")

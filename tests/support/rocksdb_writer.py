@@ -1,4 +1,4 @@
-"""Databases of our own, written through the C interface of the library that reads them.
+"""Databases of our own, written through the C interface of the library that reads them, or of another release's.
 
 A model beside the database says what it must hold. Rows are written without a write-ahead log, as Flink does, and what
 is read is a checkpoint, as Flink takes it.
@@ -15,12 +15,15 @@ from typing import Any
 from rescale.rocksdb.library import load_library
 from rescale.rocksdb.stored_files import StoredFile
 
-OPTIONS = "create_if_missing=1;create_missing_column_families=1;disable_auto_compactions=1;stats_dump_period_sec=0;"
+OPTIONS = (
+    "create_if_missing=1;create_missing_column_families=1;disable_auto_compactions=1;stats_dump_period_sec=0;"
+    "level_compaction_dynamic_level_bytes=0;"
+)
 MERGE = "merge_operator={id=StringAppendTESTOperator;delimiter=,}"
 
 _POINTERS = (
-    *("options_create", "writeoptions_create", "flushoptions_create", "open_column_families"),
-    "checkpoint_object_create",
+    *("options_create", "writeoptions_create", "flushoptions_create", "readoptions_create", "open_column_families"),
+    *("checkpoint_object_create", "mergeoperator_create", "create_iterator_cf", "iter_key", "iter_value"),
 )
 _SIZED = (ctypes.c_char_p, ctypes.c_size_t)
 _P = ctypes.c_void_p
@@ -29,13 +32,15 @@ _P = ctypes.c_void_p
 class Writer:
     """An open database and its model: value by state and key."""
 
-    def __init__(self, path: Path, states: Sequence[str], options: str) -> None:
-        self._library = load_library()
+    def __init__(self, path: Path, states: Sequence[str], options: str, library: ctypes.CDLL | None = None) -> None:
+        self._library = library or load_library()
         for name in _POINTERS:
             getattr(self._library, f"rocksdb_{name}").restype = _P
         self.model: dict[str, dict[bytes, bytes]] = {state: {} for state in states}
         made, chosen = _P(self._call("options_create")), _P(self._call("options_create"))
         self._checked("get_options_from_string", made, (OPTIONS + options).encode(), chosen)
+        if library is not None:
+            self._call("options_set_merge_operator", chosen, _P(self._call("mergeoperator_create", *_merge_operator())))
         names = ["default", *states]
         handles = (_P * len(names))()
         encoded = (ctypes.c_char_p * len(names))(*(name.encode() for name in names))
@@ -77,6 +82,22 @@ class Writer:
         none = (ctypes.c_char_p(None), nothing[1])
         self._call("compact_range_cf", self._database, self._families[state], *none, *none)
 
+    def rows(self, state: str) -> dict[bytes, bytes]:
+        """What the database says that it holds."""
+        options = _P(self._call("readoptions_create"))
+        iterator = _P(self._call("create_iterator_cf", self._database, options, self._families[state]))
+        self._call("iter_seek_to_first", iterator)
+        rows = {}
+        size = ctypes.c_size_t()
+        while self._call("iter_valid", iterator) & 1:
+            key = ctypes.string_at(self._call("iter_key", iterator, ctypes.byref(size)), size.value)
+            rows[key] = ctypes.string_at(self._call("iter_value", iterator, ctypes.byref(size)), size.value)
+            self._call("iter_next", iterator)
+        self._checked("iter_get_error", iterator)
+        self._call("iter_destroy", iterator)
+        self._call("readoptions_destroy", options)
+        return rows
+
     def checkpoint(self, path: Path) -> list[StoredFile]:
         made = _P(self._checked("checkpoint_object_create", self._database))
         self._checked("checkpoint_create", made, str(path).encode(), ctypes.c_uint64(0))
@@ -99,6 +120,61 @@ class Writer:
         result = self._call(function, *arguments, ctypes.byref(error))
         assert error.value is None, error.value
         return result
+
+
+_Full = ctypes.CFUNCTYPE(
+    _P, _P, _P, ctypes.c_size_t, _P, ctypes.c_size_t, _P, _P, ctypes.c_int, ctypes.POINTER(ctypes.c_ubyte), _P
+)
+_Partial = ctypes.CFUNCTYPE(
+    _P, _P, _P, ctypes.c_size_t, _P, _P, ctypes.c_int, ctypes.POINTER(ctypes.c_ubyte), ctypes.POINTER(ctypes.c_size_t)
+)
+_Nothing, _Name = ctypes.CFUNCTYPE(None, _P), ctypes.CFUNCTYPE(_P, _P)
+
+
+def _joined(operands: int, sizes: int, number: int, before: list[bytes], size: int) -> int:
+    """`StringAppendTESTOperator`: everything there is, with commas in between; in memory that RocksDB frees."""
+    places = (_P * number).from_address(operands) if number else ()
+    lengths = (ctypes.c_size_t * number).from_address(sizes) if number else ()
+    parts = [ctypes.string_at(place or 0, length) for place, length in zip(places, lengths, strict=True)]
+    joined = b",".join([*before, *parts])
+    ctypes.c_size_t.from_address(size).value = len(joined)
+    _LIBC.malloc.restype = _P
+    memory = int(_LIBC.malloc(ctypes.c_size_t(max(len(joined), 1))))
+    ctypes.memmove(memory, joined, len(joined))
+    return memory
+
+
+_LIBC = ctypes.CDLL(None)
+_NAME = ctypes.create_string_buffer(b"StringAppendTESTOperator")
+
+
+@_Full
+def _full_merge(
+    _: int, __: int, ___: int, value: int, length: int, operands: int, sizes: int, number: int, done: Any, size: int
+) -> int:
+    done[0] = 1
+    return _joined(operands, sizes, number, [] if value is None else [ctypes.string_at(value, length)], size)
+
+
+@_Partial
+def _partial_merge(_: int, __: int, ___: int, operands: int, sizes: int, number: int, done: Any, size: Any) -> int:
+    done[0] = 1
+    return _joined(operands, sizes, number, [], ctypes.addressof(size.contents))
+
+
+@_Nothing
+def _forget(_: int) -> None:
+    pass
+
+
+@_Name
+def _name(_: int) -> int:
+    return ctypes.addressof(_NAME)
+
+
+def _merge_operator() -> tuple[Any, ...]:
+    """The arguments of `rocksdb_mergeoperator_create`: a merge operator that old releases do not know by its name."""
+    return None, _forget, _full_merge, _partial_merge, None, _name
 
 
 def _sized(data: bytes) -> tuple[Any, Any]:

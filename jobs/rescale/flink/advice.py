@@ -2,6 +2,7 @@
 
 ANOTHER = "take another snapshot"
 CANONICAL = "take a canonical savepoint (flink savepoint --type canonical) and rescale that"
+CANONICAL_RESULT = "ask for a canonical result (--format canonical)"
 
 WRONG_OFFSETS = (
     "Flink 1.18.0 and 1.18.1 wrote wrong offsets for compressed list state (FLINK-34063): restore the savepoint at its "

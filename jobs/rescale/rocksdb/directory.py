@@ -23,7 +23,7 @@ from rescale.storage.store import open_store, read_in_chunks
 
 _CHUNK_BYTES = 8 * 1024 * 1024
 _AT_ONCE = 4
-_ROOM = (
+ROOM = (
     "name a directory with more room in SPARK_LOCAL_DIRS (with executors of their own: spark.local.dir, or a larger "
     "volume): as many databases as tasks lie there at once"
 )
@@ -79,7 +79,7 @@ def _translated(scratch: Path) -> Iterator[None]:
         yield
     except OSError as error:
         path, full = error.filename or str(scratch), error.errno == errno.ENOSPC
-        raise StoreError(f"the file system says: {error.strerror}", path=path, advice=_ROOM if full else None) from None
+        raise StoreError(f"the file system says: {error.strerror}", path=path, advice=ROOM if full else None) from None
 
 
 def _is_whole_local_file(file: StoredFile) -> bool:
@@ -98,7 +98,7 @@ def _check_space(scratch: Path, needed: int) -> None:
             path=str(scratch),
             expected=f"{needed} bytes for the files of one subtask's RocksDB directory",
             found=f"{free} bytes are free",
-            advice=_ROOM,
+            advice=ROOM,
         )
 
 

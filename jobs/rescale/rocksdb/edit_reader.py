@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.flink.binary import ByteReader
 
-_TRAILER_SIZE = 8
+TRAILER_SIZE = 8
 """Of an internal key: `sequence << 8 | type`, little-endian."""
+
+
+class InternalKey(NamedTuple):
+    """A user key, the number of the change that it belongs to, and what that did with it (`ValueType`)."""
+
+    user_key: bytes
+    sequence: int
+    kind: int
+
+    @property
+    def order(self) -> tuple[bytes, int]:
+        """What keys are sorted by: of one user key the newest comes first (`InternalKeyComparator`)."""
+        return self.user_key, -(self.sequence << 8 | self.kind)
 
 
 class EditReader(ByteReader):
@@ -59,10 +74,9 @@ class EditReader(ByteReader):
         except UnicodeDecodeError:
             raise self.error("a name that is not UTF-8", at=at, found=data) from None
 
-    def internal_key(self) -> tuple[bytes, int, int]:
-        """User key, sequence number and type."""
+    def internal_key(self) -> InternalKey:
         at, data = self.position, self.slice()
-        if len(data) < _TRAILER_SIZE:
+        if len(data) < TRAILER_SIZE:
             raise self.error("a key without a sequence number", at=at, found=data.hex())
-        trailer = int.from_bytes(data[-_TRAILER_SIZE:], "little")
-        return data[:-_TRAILER_SIZE], trailer >> 8, trailer & 0xFF
+        trailer = int.from_bytes(data[-TRAILER_SIZE:], "little")
+        return InternalKey(data[:-TRAILER_SIZE], trailer >> 8, trailer & 0xFF)

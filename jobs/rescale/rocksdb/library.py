@@ -44,6 +44,10 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
         *(_POINTER, _POINTER, _TEXT, _INT),
         *(_POINTER, _POINTER, _POINTER, _BYTE, _POINTER),
     ),
+    "open_column_families": (
+        *(_POINTER, _POINTER, _TEXT, _INT),
+        *(_POINTER, _POINTER, _POINTER, _POINTER),
+    ),
     "column_family_handle_destroy": (None, _POINTER),
     "readoptions_create": (_POINTER,),
     "readoptions_destroy": (None, _POINTER),
@@ -55,10 +59,28 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "iter_destroy": (None, _POINTER),
     "iter_seek": (None, _POINTER, _TEXT, _SIZE),
     "iter_get_error": (None, _POINTER, _POINTER),
+    "compactoptions_create": (_POINTER,),
+    "compactoptions_destroy": (None, _POINTER),
+    "compactoptions_set_bottommost_level_compaction": (None, _POINTER, _BYTE),
+    "compactoptions_set_exclusive_manual_compaction": (None, _POINTER, _BYTE),
+    "compact_range_cf_opt": (None, _POINTER, _POINTER, _POINTER, _TEXT, _SIZE, _TEXT, _SIZE),
+    "wait_for_compact_options_create": (_POINTER,),
+    "wait_for_compact_options_destroy": (None, _POINTER),
+    "wait_for_compact": (None, _POINTER, _POINTER, _POINTER),
+    "envoptions_create": (_POINTER,),
+    "envoptions_destroy": (None, _POINTER),
+    "sstfilewriter_create": (_POINTER, _POINTER, _POINTER),
+    "sstfilewriter_open": (None, _POINTER, _TEXT, _POINTER),
+    "sstfilewriter_finish": (None, _POINTER, _POINTER),
+    "sstfilewriter_file_size": (None, _POINTER, _POINTER),
+    "sstfilewriter_destroy": (None, _POINTER),
 }
 """Result and arguments of the functions of `rocksdb/c.h` that are called from here, without their prefix."""
 
-CALLED_BY_LOOPS = ("rocksdb_iter_valid", "rocksdb_iter_next", "rocksdb_iter_key", "rocksdb_iter_value")
+CALLED_BY_LOOPS = (
+    *("rocksdb_iter_valid", "rocksdb_iter_next", "rocksdb_iter_key", "rocksdb_iter_value"),
+    "rocksdb_sstfilewriter_put",
+)
 
 
 class Library:

@@ -1,4 +1,4 @@
-"""The framing of RocksDB's MANIFEST (`log::Reader`): records in blocks of 32 KiB, each piece with a checksum.
+"""The framing of RocksDB's MANIFEST (`log::Reader`, `log::Writer`): records in blocks of 32 KiB, with checksums.
 
     crc:u32  length:u16  type:u8  payload[length]            little-endian
 
@@ -9,7 +9,7 @@ are zeros. RocksDB drops a torn record at the end without a word, and with it a 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -30,6 +30,15 @@ class _Type(IntEnum):
     FIRST = 2
     MIDDLE = 3
     LAST = 4
+
+
+_KINDS = {
+    (True, True): _Type.FULL,
+    (True, False): _Type.FIRST,
+    (False, False): _Type.MIDDLE,
+    (False, True): _Type.LAST,
+}
+"""Of a piece that is or is not the first of its record, and the last."""
 
 
 class LogRecord(NamedTuple):
@@ -86,6 +95,25 @@ def read_log(data: bytes, path: str) -> Iterator[LogRecord]:
             pieces = []
     if pieces:
         raise _torn(path, start)
+
+
+def write_log(payloads: Iterable[bytes]) -> bytes:
+    """A file of these records: the mirror of `read_log`."""
+    out = bytearray()
+    for payload in payloads:
+        begin, is_first, is_last = 0, True, False
+        while not is_last:
+            left = BLOCK_SIZE - len(out) % BLOCK_SIZE
+            if left < _HEADER.size:
+                out += bytes(left)
+                left = BLOCK_SIZE
+            end = min(begin + left - _HEADER.size, len(payload))
+            is_last = end == len(payload)
+            kind = _KINDS[is_first, is_last]
+            crc = masked_crc32c(bytes((kind,)) + payload[begin:end])
+            out += _HEADER.pack(crc, end - begin, kind) + payload[begin:end]
+            begin, is_first = end, False
+    return bytes(out)
 
 
 def _torn(path: str, at: int) -> RescaleError:

@@ -7,7 +7,6 @@ elements that were added to a list one by one; without it RocksDB shows such a l
 
 from __future__ import annotations
 
-import ctypes
 import os
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -19,9 +18,11 @@ from rescale.errors import RescaleError, SnapshotError, StoreError, UnsupportedE
 from rescale.flink.advice import ANOTHER, CANONICAL
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.directory import DatabaseDirectory
-from rescale.rocksdb.library import Library, RocksdbError, library
+from rescale.rocksdb.library import RocksdbError, library
 from rescale.rocksdb.manifest import DEFAULT_COLUMN_FAMILY, Manifest
+from rescale.rocksdb.opened_directory import open_directory
 from rescale.rocksdb.options_file import MERGE_OPERATOR
+from rescale.rocksdb.sst.footer import FOOTER_SIZE, check_blocks_of_footer
 from rescale.rocksdb.sst.table import SstTable
 from rescale.rocksdb.stored_files import CURRENT
 
@@ -101,29 +102,29 @@ def opened_database(directory: DatabaseDirectory, states: Collection[str]) -> It
     `SnapshotError` if it is damaged, or its parts contradict each other; `UnsupportedError` if it is not Flink's.
     """
     manifest = checked_manifest(directory.files, directory.content, states)
-    names = [DEFAULT_COLUMN_FAMILY, *states]
-    rocksdb = library()
+    levels = 1 + max((file.level for file in manifest.files.values()), default=0)
+    check_tables(directory)
+    options = f"{_OPTIONS};num_levels={max(levels, _USUAL_LEVELS)}"
     with ExitStack() as stack:
-        handles = (ctypes.c_void_p * len(names))()
         try:
-            options = _options(rocksdb, manifest, stack)
-            address = rocksdb.checked(
-                "open_for_read_only_column_families",
-                options,
-                os.fsencode(directory.path),
-                len(names),
-                (ctypes.c_char_p * len(names))(*(name.encode() for name in names)),
-                (ctypes.c_void_p * len(names))(*[options] * len(names)),
-                handles,
-                0,
+            address, families = open_directory(
+                directory.path, [DEFAULT_COLUMN_FAMILY, *states], options, stack, read_only=True
             )
         except RocksdbError as error:
             raise error_of_message(_WRONGLY_BLAMED.sub("", str(error)), directory, _damaged_tables(directory)) from None
-        stack.callback(rocksdb.call, "close", address)
-        for handle in handles:
-            stack.callback(rocksdb.call, "column_family_handle_destroy", handle)
-        families = {name: int(handle or 0) for name, handle in zip(names, handles, strict=True)}
         yield OpenDatabase(directory, manifest, address, families)
+
+
+def check_tables(directory: DatabaseDirectory) -> None:
+    """`SnapshotError` for a damaged SST file that RocksDB would not survive."""
+    for file in directory.files:
+        if file.name.endswith(".sst"):
+            try:
+                with (directory.path / file.name).open("rb") as opened:
+                    data = _read_at(opened.fileno(), max(0, file.length - FOOTER_SIZE), FOOTER_SIZE)
+            except FileNotFoundError:
+                continue  # RocksDB says so
+            check_blocks_of_footer(data, file.length, file.uri, file.start)
 
 
 def _damaged_tables(directory: DatabaseDirectory) -> list[str]:
@@ -143,16 +144,6 @@ def _damaged_tables(directory: DatabaseDirectory) -> list[str]:
 
 def _read_at(descriptor: int, start: int, size: int) -> bytes:
     return os.pread(descriptor, size, start)
-
-
-def _options(rocksdb: Library, manifest: Manifest, stack: ExitStack) -> int:
-    base, options = (int(rocksdb.call("options_create")) for _ in range(2))
-    stack.callback(rocksdb.call, "options_destroy", base)
-    stack.callback(rocksdb.call, "options_destroy", options)
-    levels = 1 + max((file.level for file in manifest.files.values()), default=0)
-    text = f"{_OPTIONS};num_levels={max(levels, _USUAL_LEVELS)}"
-    rocksdb.checked("get_options_from_string", base, text.encode(), options)
-    return options
 
 
 def error_of_message(message: str, directory: DatabaseDirectory, read: Sequence[str] = ()) -> RescaleError:

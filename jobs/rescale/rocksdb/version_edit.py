@@ -9,16 +9,19 @@ rows mean, as files of blobs or keys with timestamps would.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
-from rescale.rocksdb.edit_reader import EditReader
+from rescale.rocksdb.edit_reader import EditReader, InternalKey
 
 BYTEWISE = "leveldb.BytewiseComparator"
 
-_RANGE_DELETION = 15
-_LARGEST_SEQUENCE = (1 << 56) - 1
+VALUE, RANGE_DELETION = 1, 15
+"""`ValueType`s: of a value that was put, and of a deleted range."""
+
+LARGEST_SEQUENCE = (1 << 56) - 1
 
 
 class Tag(IntEnum):
@@ -95,19 +98,39 @@ _BLOB_TAGS = (
 
 @dataclass(frozen=True)
 class LiveFile:
-    """An SST file of `size` bytes whose user keys go from `smallest` to `largest`.
+    """An SST file of `size` bytes, from its smallest key to its largest one.
 
-    `exclusive`: no row has the key `largest`, it is the end of a range that was deleted.
+    `fields` are what else is said of it, as (`FileTag`, value).
     """
 
     level: int
     number: int
     size: int
-    smallest: bytes
-    largest: bytes
-    exclusive: bool
+    smallest_key: InternalKey
+    largest_key: InternalKey
     smallest_sequence: int
     largest_sequence: int
+    fields: tuple[tuple[int, bytes], ...] = ()
+
+    @property
+    def smallest(self) -> bytes:
+        """The user key."""
+        return self.smallest_key.user_key
+
+    @property
+    def largest(self) -> bytes:
+        """The user key."""
+        return self.largest_key.user_key
+
+    @property
+    def exclusive(self) -> bool:
+        """No row has the key `largest`, it is the end of a range that was deleted."""
+        return self.largest_key[1:] == (LARGEST_SEQUENCE, RANGE_DELETION)
+
+    def number_in(self, tag: FileTag) -> int | None:
+        """The number in one of the fields; None if it is not there."""
+        value = dict(self.fields).get(tag)
+        return None if value is None else EditReader(value, self.name, 0).varint()
 
     @property
     def name(self) -> str:
@@ -195,18 +218,15 @@ def _read_file(reader: EditReader, tag: int) -> LiveFile:
         raise reader.refusal(_OTHER_DIRECTORIES)
     size = reader.varint()
     at = reader.position
-    smallest, _, _ = reader.internal_key()
-    largest, sequence, kind = reader.internal_key()
-    if smallest > largest:
+    smallest, largest = reader.internal_key(), reader.internal_key()
+    if smallest.user_key > largest.user_key:
         raise reader.error("a file whose smallest key is above its largest", at=at, found=f"file {number}")
     smallest_sequence, largest_sequence = reader.varint(), reader.varint()
-    if tag == Tag.NEW_FILE_4:
-        _skip_custom_fields(reader)
-    exclusive = kind == _RANGE_DELETION and sequence == _LARGEST_SEQUENCE
-    return LiveFile(level, number, size, smallest, largest, exclusive, smallest_sequence, largest_sequence)
+    fields = tuple(_file_fields(reader)) if tag == Tag.NEW_FILE_4 else ()
+    return LiveFile(level, number, size, smallest, largest, smallest_sequence, largest_sequence, fields)
 
 
-def _skip_custom_fields(reader: EditReader) -> None:
+def _file_fields(reader: EditReader) -> Iterator[tuple[int, bytes]]:
     while (tag := reader.varint32()) != FileTag.TERMINATE:
         value = reader.slice()
         if tag == FileTag.OLDEST_BLOB_FILE:
@@ -219,3 +239,4 @@ def _skip_custom_fields(reader: EditReader) -> None:
             raise reader.refusal(_OTHER_DIRECTORIES)
         if tag not in FileTag._value2member_map_:
             raise reader.refusal("something in its MANIFEST that is not known", found=f"tag {tag} of a file")
+        yield tag, value

@@ -105,6 +105,12 @@ def test_files_of_flink_hold_what_rocksdb_reads(name: str, tmp_path: Path) -> No
         assert clipped or found.keys() == expected.keys()
 
 
+@pytest.mark.parametrize("name", FLINK)
+def test_which_releases_read_a_file(name: str) -> None:
+    tables = [file for database in databases(name) for file in database.files if file.name.endswith(".sst")]
+    assert {opened(read_file(file)).needs_flink_2 for file in tables} == {name.startswith("2")}
+
+
 def fill(writer: Writer) -> None:
     for i in range(3000):
         key = bytes([i * 128 // 3000]) + b"key-%05d" % i

@@ -16,7 +16,7 @@ from rescale.rocksdb.edit_reader import EditReader
 from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, BlockHandle, ChecksumType, read_handle
 
 FOOTER_SIZE = 53
-_MAGIC = 0x88E241B785F4CFF7
+MAGIC = 0x88E241B785F4CFF7
 """`kBlockBasedTableMagicNumber`."""
 
 _VERSIONS = range(2, 6)
@@ -32,7 +32,7 @@ class Footer:
 def read_footer(data: bytes, size: int, path: str, start: int) -> Footer:
     """That of `size` bytes of a file, from `start` on, which end in `data`; `UnsupportedError` for unknown formats."""
     begin = start + size - FOOTER_SIZE
-    if size < FOOTER_SIZE or int.from_bytes(data[-8:], "little") != _MAGIC:
+    if size < FOOTER_SIZE or int.from_bytes(data[-8:], "little") != MAGIC:
         raise SnapshotError(
             "not an SST file",
             path=path,
@@ -49,11 +49,28 @@ def read_footer(data: bytes, size: int, path: str, start: int) -> Footer:
             found=f"version {version}, checksum type {kind}",
             advice=CANONICAL,
         )
-    reader = EditReader(data[-FOOTER_SIZE + 1 : -12], path, begin + 1)
-    footer = Footer(ChecksumType(kind), read_handle(reader), read_handle(reader))
-    for handle in (footer.metaindex, footer.index):
+    metaindex, index = _handles(data, size, path, start)
+    return Footer(ChecksumType(kind), metaindex, index)
+
+
+def check_blocks_of_footer(data: bytes, size: int, path: str, start: int) -> None:
+    """`SnapshotError` if the footer tells of blocks that lie outside of the file.
+
+    It has no checksum, and RocksDB asks for as much memory as it says, or ends the process. What is no footer, or one
+    of a version that has a checksum, it notices itself.
+    """
+    version = int.from_bytes(data[-12:-8], "little")
+    if size >= FOOTER_SIZE and int.from_bytes(data[-8:], "little") == MAGIC and version in _VERSIONS:
+        _handles(data, size, path, start)
+
+
+def _handles(data: bytes, size: int, path: str, start: int) -> tuple[BlockHandle, BlockHandle]:
+    """Of the metaindex and the index."""
+    reader = EditReader(data[-FOOTER_SIZE + 1 : -12], path, start + size - FOOTER_SIZE + 1)
+    metaindex, index = read_handle(reader), read_handle(reader)
+    for handle in (metaindex, index):
         check_handle(handle, size, path)
-    return footer
+    return metaindex, index
 
 
 def check_handle(handle: BlockHandle, size: int, path: str) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from typing import NamedTuple
 
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.rocksdb.edit_reader import EditReader
 from rescale.rocksdb.sst.footer import FOOTER_SIZE, check_handle, read_footer
-from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, BlockHandle, read_handle, unpacked
+from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, BlockHandle, ChecksumType, read_handle, unpacked
 from rescale.rocksdb.sst.table_entries import IndexEntry, TableRow, entries, index_entries, rows
-from rescale.rocksdb.sst.table_properties import TableProperties, read_properties
+from rescale.rocksdb.sst.table_properties import RANGE_DELETIONS, TableProperties, read_properties
 
 TAIL_SIZE = 4096
 """Bytes that are read first: all but the index of a usual file, and all of a small one."""
@@ -20,6 +21,14 @@ _PROPERTIES, _DICTIONARY = b"rocksdb.properties", b"rocksdb.compression_dict"
 
 Read = Callable[[int, int], bytes]
 """(first byte, number of bytes) of a file → as many bytes."""
+
+
+class DeletedRange(NamedTuple):
+    """The user keys in [begin, end), of which only rows count that are newer than `sequence`."""
+
+    begin: bytes
+    end: bytes
+    sequence: int
 
 
 class SstTable:
@@ -43,6 +52,11 @@ class SstTable:
             )
 
     @property
+    def needs_flink_2(self) -> bool:
+        """RocksDB 6, which is that of Flink 1, does not know the checksum that RocksDB 8 writes by itself."""
+        return self._footer.checksum == ChecksumType.XXH3
+
+    @property
     def index_size(self) -> int:
         """Bytes that are read for the index, at most."""
         if self.properties.partitioned_index:
@@ -50,10 +64,14 @@ class SstTable:
         return self._footer.index.size + TRAILER_SIZE
 
     @cached_property
-    def properties(self) -> TableProperties:
+    def properties_handle(self) -> BlockHandle:
         if _PROPERTIES not in self._parts:
             raise SnapshotError("an SST file without properties", path=self._path)
-        handle = read_handle(EditReader(self._parts[_PROPERTIES], self._path, self._place(self._footer.metaindex)))
+        return read_handle(EditReader(self._parts[_PROPERTIES], self._path, self._place(self._footer.metaindex)))
+
+    @cached_property
+    def properties(self) -> TableProperties:
+        handle = self.properties_handle
         found = dict(entries(self._block(handle), self._path, self._place(handle)))
         return read_properties(found, self._path, self._place(handle))
 
@@ -69,6 +87,14 @@ class SstTable:
     def rows(self, block: BlockHandle) -> Iterator[TableRow]:
         """What a data block says, by key and then the newest first; without ranges that were deleted."""
         return rows(self._block(block), self._path, self._place(block))
+
+    def deleted_ranges(self) -> Iterator[DeletedRange]:
+        """In the order of their beginnings."""
+        if RANGE_DELETIONS in self._parts:
+            place = self._place(self._footer.metaindex)
+            handle = read_handle(EditReader(self._parts[RANGE_DELETIONS], self._path, place))
+            for row in self.rows(handle):
+                yield DeletedRange(row.key, row.value, row.sequence)
 
     def _index_block(self, handle: BlockHandle) -> Iterator[IndexEntry]:
         return index_entries(self._block(handle), self.properties.index_format, self._path, self._place(handle))

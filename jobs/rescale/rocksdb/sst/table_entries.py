@@ -46,11 +46,19 @@ class IndexFormat(NamedTuple):
 
 def entries(block: bytes, path: str, offset: int) -> Iterator[tuple[bytes, bytes]]:
     """(key, value) of every entry of a block that lies at `offset` of the file; `SnapshotError` for damage."""
+    for key, value in value_places(block, path, offset):
+        yield key, block[value]
+
+
+def value_places(block: bytes, path: str, offset: int) -> Iterator[tuple[bytes, slice]]:
+    """The key of every entry, and where in the block its value is; as `entries`."""
     reader, key = _open(block, path, offset), b""
     while reader.remaining:
         shared, unshared, size = reader.varint32(), reader.varint32(), reader.varint32()
         key = _key(reader, key, shared, unshared)
-        yield key, reader.raw(size)
+        begin = reader.position
+        reader.raw(size)
+        yield key, slice(begin, reader.position)
 
 
 def rows(block: bytes, path: str, offset: int) -> Iterator[TableRow]:

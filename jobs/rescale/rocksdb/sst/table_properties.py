@@ -10,7 +10,12 @@ from rescale.flink.advice import CANONICAL
 from rescale.rocksdb.edit_reader import EditReader
 from rescale.rocksdb.sst.table_entries import IndexFormat
 
-_PREFIX = "rocksdb."
+PREFIX = "rocksdb."
+RANGE_DELETIONS = b"rocksdb.range_del"
+"""In the metaindex: the block of deleted ranges."""
+
+_GLOBAL_SEQUENCE = b"rocksdb.external_sst_file.global_seqno"
+
 _BINARY, _HASH, _PARTITIONED, _WITH_FIRST_KEYS = range(4)
 """`BlockBasedTableOptions::IndexType`; that with a hash has it beside the usual one."""
 
@@ -20,6 +25,7 @@ class TableProperties:
     """`data_size` counts the bytes of data blocks as they are stored, `entries` rows and deleted ranges.
 
     Keys and values are counted as they are before compression, keys with sequence number and type; so is the index.
+    `global_sequence` is the number of all rows in a file that was ingested, unless it is 0 (`SstFileWriter`).
     """
 
     column_family: str
@@ -31,13 +37,14 @@ class TableProperties:
     index_size: int
     partitioned_index: bool
     index_format: IndexFormat
+    global_sequence: int
 
 
 def read_properties(found: Mapping[bytes, bytes], path: str, offset: int) -> TableProperties:
     """From the entries of the block at `offset`; `SnapshotError` where one is missing."""
 
     def content(name: str) -> EditReader:
-        data = found.get(f"{_PREFIX}{name}".encode())
+        data = found.get(f"{PREFIX}{name}".encode())
         if data is None:
             raise EditReader(b"", path, offset).error(f"an SST file does not tell its {name}")
         return EditReader(data, path, offset)
@@ -51,7 +58,7 @@ def read_properties(found: Mapping[bytes, bytes], path: str, offset: int) -> Tab
             "an SST file with an index that is not read", path=path, found=f"index type {kind}", advice=CANONICAL
         )
     return TableProperties(
-        column_family=found.get(f"{_PREFIX}column.family.name".encode(), b"").decode(errors="replace"),
+        column_family=found.get(f"{PREFIX}column.family.name".encode(), b"").decode(errors="replace"),
         data_size=number("data.size"),
         entries=number("num.entries"),
         range_deletions=number("num.range-deletions"),
@@ -64,4 +71,5 @@ def read_properties(found: Mapping[bytes, bytes], path: str, offset: int) -> Tab
             by_difference=number("index.value.is.delta.encoded") != 0,
             first_keys=kind == _WITH_FIRST_KEYS,
         ),
+        global_sequence=int.from_bytes(found.get(_GLOBAL_SEQUENCE, b""), "little"),
     )

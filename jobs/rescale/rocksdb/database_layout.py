@@ -1,0 +1,22 @@
+"""What all databases that are written here have in common: names, numbers, levels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rescale.rocksdb.version_edit import FileTag, LiveFile
+
+MANIFEST_NAME, OPTIONS_NAME = "MANIFEST-000004", "OPTIONS-000007"
+FIRST_TABLE = 10
+NUMBERS_LEFT = 10
+"""Between the highest number of a file and the next one that RocksDB takes."""
+
+LEVELS = 7
+"""That Flink opens a database with (`num_levels`)."""
+
+UNKNOWN_CHECKSUM = ((FileTag.CHECKSUM, b""), (FileTag.CHECKSUM_FUNCTION, b"Unknown"))
+
+
+def newest_creation(files: Iterable[LiveFile]) -> int:
+    """When the newest of the files was written, in seconds since 1970; RocksDB takes 0 for "unknown", so never that."""
+    return max((file.number_in(FileTag.CREATION_TIME) or 1 for file in files), default=1)

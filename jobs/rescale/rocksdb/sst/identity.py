@@ -1,0 +1,68 @@
+"""What an SST file says of where and when it was written, made to say what was planned instead.
+
+RocksDB stores times, the machine, and a random name of its process in every file (`TableProperties`), so the same rows
+would never give the same bytes. They are replaced where they stand, in as many bytes. That name must differ from file
+to file: with the number that a file had when it was written, caches tell blocks apart by it (`GetSstInternalUniqueId`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from rescale.errors import SnapshotError
+from rescale.rocksdb.log_framing import masked_crc32c
+from rescale.rocksdb.sst.table import SstTable
+from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE
+from rescale.rocksdb.sst.table_entries import value_places
+from rescale.rocksdb.sst.table_properties import PREFIX
+
+HOST = "rescale"
+"""In place of the machine's name (`db_host_id`)."""
+
+_TIMES = ("creation.time", "oldest.key.time", "newest.key.time", "file.creation.time")
+_SESSION = "creating.session.identity"
+_BASE_36 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def settle_identity(path: Path, name: str, created: int) -> None:
+    """Of the file at `path`, which is called `name` wherever it may come to lie; `created` in seconds since 1970."""
+    with path.open("r+b") as file:
+
+        def read(start: int, size: int) -> bytes:
+            file.seek(start)
+            return file.read(size)
+
+        handle = SstTable(read, path.stat().st_size, str(path)).properties_handle
+        block = bytearray(read(handle.offset, handle.size + TRAILER_SIZE))
+        if block[handle.size]:
+            raise SnapshotError("the properties of an SST file are compressed", path=str(path))
+        for key, place in value_places(bytes(block[: handle.size]), str(path), handle.offset):
+            block[place] = _settled(key, bytes(block[place]), name, created)
+        block[-4:] = masked_crc32c(bytes(block[:-4])).to_bytes(4, "little")
+        file.seek(handle.offset)
+        file.write(block)
+
+
+def _settled(key: bytes, value: bytes, name: str, created: int) -> bytes:
+    """What the property is to be, which was `value`; a time that is not known stays so."""
+    what = key.decode(errors="replace").removeprefix(PREFIX)
+    if what in _TIMES and any(value):
+        return _varint_of(created, len(value))
+    return _session(name, len(value)) if what == _SESSION else value
+
+
+def _varint_of(value: int, size: int) -> bytes:
+    """A varint of exactly so many bytes; one that is longer than it must be reads as well."""
+    parts = [value >> 7 * i & 0x7F | (0x80 if i < size - 1 else 0) for i in range(size)]
+    return bytes(parts)
+
+
+def _session(name: str, size: int) -> bytes:
+    """A number in base 36 (`EncodeSessionId`) that nobody else has."""
+    number = int.from_bytes(hashlib.sha256(name.encode()).digest(), "big")
+    digits = []
+    for _ in range(size):
+        number, digit = divmod(number, len(_BASE_36))
+        digits.append(_BASE_36[digit])
+    return "".join(digits).encode()

@@ -1,0 +1,119 @@
+"""The RocksDB libraries inside Flink's jars, each in a process of its own: what they make of a database is what counts.
+
+Two of them in one process would mix up their symbols, and one that crashes must not take the tests along.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pickle
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from oracle.distribution import cache, flink_home
+from support.rocksdb_writer import Writer
+
+_LIBRARY = "librocksdbjni-linux64.so"
+_TESTS = Path(__file__).parents[1]
+
+
+class RocksdbSaysNoError(Exception):
+    """What the library said."""
+
+
+class FlinksRocksdb:
+    """The library of a Flink release; opens one database at a time, and writes to it where it lies."""
+
+    def __init__(self, version: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "support.flinks_rocksdb", str(_library(version))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(_TESTS)},
+        )
+
+    @contextmanager
+    def opened(self, path: Path, states: Sequence[str], options: str = "") -> Iterator[FlinksRocksdb]:
+        self._ask("open", path, list(states), options)
+        try:
+            yield self
+        finally:
+            self._ask("close")
+
+    def rows(self, state: str) -> dict[bytes, bytes]:
+        found: dict[bytes, bytes] = self._ask("rows", state)
+        return found
+
+    def write(self, steps: Sequence[tuple[Any, ...]]) -> None:
+        """Each step is the name of a method of `Writer`, and its arguments."""
+        self._ask("write", list(steps))
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(60)
+        self._process.stdout.close()
+
+    def _ask(self, *request: Any) -> Any:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        pickle.dump(request, self._process.stdin)
+        self._process.stdin.flush()
+        try:
+            said, answer = pickle.load(self._process.stdout)
+        except EOFError:
+            raise AssertionError(f"RocksDB crashed: exit code {self._process.wait(60)}") from None
+        if said == "failed":
+            raise RocksdbSaysNoError(answer)
+        return answer
+
+
+def _library(version: str) -> Path:
+    """The library of Flink `version` on this kind of machine, out of its jar."""
+    folder = cache() / "rocksdb" / version
+    path = folder / _LIBRARY
+    if not path.is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        (jar,) = (jar for jar in flink_home(version) if jar.name.startswith("flink-dist-"))
+        part = folder / f"{_LIBRARY}.{os.getpid()}"
+        with zipfile.ZipFile(jar) as archive:
+            part.write_bytes(archive.read(_LIBRARY))
+        part.rename(path)
+    return path
+
+
+def _serve(library: ctypes.CDLL) -> None:
+    writer: Any = None
+    while True:
+        try:
+            verb, *arguments = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        said, answer = "done", None
+        try:
+            if verb == "open":
+                writer = Writer(*arguments, library)
+            elif verb == "close":
+                if writer is not None:
+                    writer.close()
+                writer = None
+            elif verb == "rows":
+                answer = writer.rows(*arguments)
+            else:
+                for name, *rest in arguments[0]:
+                    getattr(writer, name)(*rest)
+        except AssertionError as error:
+            said, answer = "failed", str(error)
+        pickle.dump((said, answer), sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    _serve(ctypes.CDLL(sys.argv[1]))
