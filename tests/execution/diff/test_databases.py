@@ -69,7 +69,7 @@ def test_what_differs_is_named(few: int, tmp_path: Path) -> None:
 
     (history, *_) = edit_records(result, "history", changed)
     (lost, *_) = edit_records(result, "sum", lambda records: records[1:])
-    with patch("rescale.execution.diff.records._FEW", few):
+    with patch("rescale.execution.diff.record_search._FEW", few):
         one, other = sorted(unlike(diff(snapshots.opened(CHURN), result.opened())), key=lambda state: state.state)
     assert (one.state, one.differing, [d.found for d in one.differences]) == ("history", 1, ["other value"])
     assert one.differences[0].a == f"{len(history.value)} bytes 0x{history.value[:32].hex()}" + "…" * (

@@ -52,7 +52,7 @@ def read_units(text: bytes, units: int) -> str:
 def test_a_changed_value_is_named(state: str, few: int, result_of: Callable[[str], Result]) -> None:
     result = result_of(CANONICAL)
     (record, *_) = edit_records(result, state, first(with_other_value))
-    with patch("rescale.execution.diff.records._FEW", few):
+    with patch("rescale.execution.diff.record_search._FEW", few):
         found = the_only(against_source(result, CANONICAL))
     (difference,) = found.differences
     assert (found.state, found.counted, found.differing) == (state, "records", 1)
@@ -81,7 +81,7 @@ def test_a_lost_record_and_a_doubled_one_are_named(few: int, result_of: Callable
     result = result_of(CANONICAL)
     (lost, *_) = edit_records(result, "last", first(lambda _: []))
     (doubled, *_) = edit_records(result, "sum", first(lambda record: [record, record]))
-    with patch("rescale.execution.diff.records._FEW", few):
+    with patch("rescale.execution.diff.record_search._FEW", few):
         one, other = unlike(against_source(result, CANONICAL))
     size = f"8 bytes 0x{lost.value.hex()}"
     assert one.differences == (Difference("only in A", in_words("last", lost), size, None),)
@@ -114,7 +114,7 @@ def test_of_many_differences_some_are_named_and_all_are_counted(few: int, result
 
     records = edit_records(result, "by-parity", all_changed, everywhere=True)
     assert len(records) > 10
-    with patch("rescale.execution.diff.records._FEW", few):
+    with patch("rescale.execution.diff.record_search._FEW", few):
         found = the_only(against_source(result, CANONICAL))
     assert len(found.differences) == 10
     assert found.a.count == len(records)
