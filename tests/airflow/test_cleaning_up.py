@@ -24,6 +24,7 @@ def test_a_plan_alone_writes_nothing(airflow: AirflowServer, tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_what_a_run_left_is_removed_once_it_has_ended(airflow: AirflowServer, tmp_path: Path) -> None:
     target = tmp_path / "rescaled"
     conf = request(directory("2-clicks"), str(target), parallelism=3)

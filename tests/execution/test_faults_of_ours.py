@@ -81,6 +81,7 @@ def test_a_fault_in_a_task_is_in_the_document_of_its_process(tmp_path: Path) -> 
     assert "piece_chunks" in str(document["traceback"]), "where it was"
 
 
+@pytest.mark.slow
 def test_a_fault_of_the_driver_is_in_the_document_of_its_process(tmp_path: Path) -> None:
     plan = replace(planned(tmp_path / "target"), files=())
     claim(plan)

@@ -8,6 +8,7 @@ import pytest
 
 from oracle.harness import Flink, Job
 from support.pipeline import execute_without_spark, plan_rescale
+from support.slow import slow
 
 EVERYTHING = Job("everything", parallelism=4, parameters={"seed": 8})
 
@@ -18,9 +19,9 @@ OPTION = "-Dpipeline.max-parallelism="
     ("before", "asked", "said"),
     [
         (128, ["256", "lists=200"], None),
-        (256, ["lists=200"], None),
+        slow(256, ["lists=200"], None),
         (128, ["256"], "256"),
-        (128, ["128"], None),
+        slow(128, ["128"], None),
     ],
 )
 def test_a_job_that_configures_no_maximum_starts_by_the_line(
