@@ -10,8 +10,8 @@ from __future__ import annotations
 from airflow.sdk import dag
 
 from rescale.orchestration.form import discard_form
+from rescale.orchestration.savepoint_tasks import discard_left
 from rescale.orchestration.settings import dag_arguments
-from rescale.orchestration.tasks import discard_left
 
 
 @dag(

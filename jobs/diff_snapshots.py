@@ -7,7 +7,7 @@ from typing import Any
 
 from rescale.execution.diff.snapshots import diff_snapshots
 from rescale.execution.job import job_parser, run_job
-from rescale.execution.spark.tasks import spark_tasks
+from rescale.execution.spark.spark_tasks import spark_tasks
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.locations import normalise
 

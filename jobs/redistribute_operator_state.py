@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from rescale.execution.job import add_plan, job_parser, run_job
-from rescale.execution.spark.tasks import spark_tasks
+from rescale.execution.spark.spark_tasks import spark_tasks
 from rescale.execution.steps import OPERATOR_SLOTS, redistribute_operator_state
 from rescale.storage.locations import normalise
 from rescale.target.documents import load_plan

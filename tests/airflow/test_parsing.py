@@ -71,5 +71,5 @@ def test_parsing_brings_nothing_heavy_that_airflow_does_not_bring_itself(ours: d
     empty = parsed(dags, tmp_path / "home")
     assert empty["dags"] == ["empty"]
     brought = set(ours["modules"]) - set(empty["modules"])
-    assert "rescale.orchestration.tasks" in brought
+    assert "rescale.orchestration.savepoint_tasks" in brought
     assert brought.isdisjoint(_HEAVY)

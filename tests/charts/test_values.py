@@ -14,7 +14,7 @@ import yaml
 
 from rescale.cli.main import parser
 from rescale.orchestration.form import rescale_form
-from rescale.orchestration.job.form import job_form
+from rescale.orchestration.job.job_form import job_form
 from support.helm import CHART, rendered, template
 from support.needs import need
 

@@ -77,7 +77,7 @@ def test_a_fault_in_a_task_is_in_the_document_of_its_process(tmp_path: Path) -> 
     plan = copying_nowhere(planned(tmp_path / "target"))
     claim(plan)
     error, document = result_of(plan, Step.REDISTRIBUTE)
-    assert document == {"status": "failed", **error.to_json()}
+    assert document == {"status": "failed", **error.to_json(), "seconds": document["seconds"]}
     assert "piece_chunks" in str(document["traceback"]), "where it was"
 
 
@@ -86,7 +86,7 @@ def test_a_fault_of_the_driver_is_in_the_document_of_its_process(tmp_path: Path)
     plan = replace(planned(tmp_path / "target"), files=())
     claim(plan)
     error, document = result_of(plan, Step.VALIDATE)
-    assert document == {"status": "failed", **error.to_json()}
+    assert document == {"status": "failed", **error.to_json(), "seconds": document["seconds"]}
     assert "open_pinned" in str(document["traceback"])
 
 

@@ -13,7 +13,7 @@ from fixtures.table import KAFKA_FIXTURES
 from rescale.errors import UnsupportedError
 from rescale.orchestration.attempts import TaskEnded
 from rescale.orchestration.form import rescale_form
-from rescale.orchestration.tasks import inspect
+from rescale.orchestration.savepoint_tasks import inspect
 from rescale.snapshot.kafka.offsets import missing_offsets
 from rescale.snapshot.opening import open_snapshot
 
@@ -24,7 +24,7 @@ SOURCE = next(str(_FOLDER / one.name / "snapshot") for one in KAFKA_FIXTURES if 
 def inspected(**values: Any) -> Any:
     """What the first task gives."""
     params = ParamsDict(rescale_form())
-    params.update({"source": SOURCE, "target": "/rescaled", **values})
+    params.update({"source": SOURCE, "target": "/rescaled", "same_shape": True, **values})
     filled = dict(params.validate())
     return inspect.function(None, params=filled, dag=SimpleNamespace(params=filled))
 

@@ -7,24 +7,24 @@ from math import gcd
 import pytest
 
 from rescale.flink.key_groups import key_group_range, subtask_of_key_group
-from rescale.report.flows import Shape, flow_matrix, flows, loads
+from rescale.report.flows import KeyedShape, flow_matrix, flows, loads
 
 SHAPES = [
-    (Shape(4, 128), Shape(6, 128)),
-    (Shape(6, 128), Shape(4, 128)),
-    (Shape(3, 10), Shape(3, 10)),
-    (Shape(6, 128), Shape(5, 64)),
-    (Shape(5, 12), Shape(7, 9)),
-    (Shape(4, 128), Shape(6, 1000)),
-    (Shape(1, 2), Shape(1, 2)),
+    (KeyedShape(4, 128), KeyedShape(6, 128)),
+    (KeyedShape(6, 128), KeyedShape(4, 128)),
+    (KeyedShape(3, 10), KeyedShape(3, 10)),
+    (KeyedShape(6, 128), KeyedShape(5, 64)),
+    (KeyedShape(5, 12), KeyedShape(7, 9)),
+    (KeyedShape(4, 128), KeyedShape(6, 1000)),
+    (KeyedShape(1, 2), KeyedShape(1, 2)),
 ]
 
 
-def sizes_of(shape: Shape) -> list[int]:
+def sizes_of(shape: KeyedShape) -> list[int]:
     return [1 + (7 * group) % 11 for group in range(shape.max_parallelism)]
 
 
-def counted(old: Shape, new: Shape) -> list[list[float]]:
+def counted(old: KeyedShape, new: KeyedShape) -> list[list[float]]:
     """A key group goes, in equal parts, to all new ones that leave the same remainder."""
     classes = gcd(old.max_parallelism, new.max_parallelism)
     matrix = [[0.0] * new.parallelism for _ in range(old.parallelism)]
@@ -37,14 +37,14 @@ def counted(old: Shape, new: Shape) -> list[list[float]]:
 
 
 @pytest.mark.parametrize(("old", "new"), SHAPES)
-def test_the_matrix_has_all_bytes_where_they_go(old: Shape, new: Shape) -> None:
+def test_the_matrix_has_all_bytes_where_they_go(old: KeyedShape, new: KeyedShape) -> None:
     matrix = flow_matrix(sizes_of(old), old, new, 64)
     for found, expected in zip(matrix, counted(old, new), strict=True):
         assert list(found) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("old", "new"), SHAPES)
-def test_neighbours_share_a_line_where_there_are_many(old: Shape, new: Shape) -> None:
+def test_neighbours_share_a_line_where_there_are_many(old: KeyedShape, new: KeyedShape) -> None:
     matrix = flow_matrix(sizes_of(old), old, new, 2)
     assert matrix.shape == (min(2, old.parallelism), min(2, new.parallelism))
     assert matrix.sum() == pytest.approx(sum(sizes_of(old)))
@@ -53,7 +53,7 @@ def test_neighbours_share_a_line_where_there_are_many(old: Shape, new: Shape) ->
 @pytest.mark.parametrize(
     ("old", "new"), [pair for pair in SHAPES if pair[0].max_parallelism % pair[1].max_parallelism == 0]
 )
-def test_runs_of_key_groups_stay_together(old: Shape, new: Shape) -> None:
+def test_runs_of_key_groups_stay_together(old: KeyedShape, new: KeyedShape) -> None:
     found = list(flows(old, new))
     moved = [
         (group, flow.new_first + group - flow.first, flow.subtask, flow.new_subtask)
@@ -67,10 +67,10 @@ def test_runs_of_key_groups_stay_together(old: Shape, new: Shape) -> None:
 
 
 def test_keys_that_are_hashed_anew_do_not_stay_together() -> None:
-    assert list(flows(Shape(4, 128), Shape(6, 1000))) == []
+    assert list(flows(KeyedShape(4, 128), KeyedShape(6, 1000))) == []
 
 
 def test_loads() -> None:
-    sizes = sizes_of(Shape(3, 10))
+    sizes = sizes_of(KeyedShape(3, 10))
     ranges = [key_group_range(10, 3, subtask) for subtask in range(3)]
     assert loads(sizes, 3) == [sum(sizes[own.first : own.last + 1]) for own in ranges]

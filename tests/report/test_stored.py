@@ -69,7 +69,7 @@ def test_what_came_of_the_steps_is_told(plan: Plan) -> None:
 def test_a_certificate_is_shown_if_it_is_as_it_was(plan: Plan) -> None:
     places = places_of(plan)
     words = ("complete", "everything", None, "murmur3", plan.source, "a", plan.target, "b", plan.digest)
-    certificate = Certificate(*words, (), 5, (), plan.start.command)
+    certificate = Certificate(*words, (), 5, (), (), plan.start.command)
     Path(places.candidate).write_bytes(b"to be _metadata")
     Path(places.certificate).write_text(json.dumps(certificate.document()))
     put_report(plan)

@@ -8,7 +8,7 @@ from functools import cache
 from random import Random
 
 from rescale.execution.loop import Loop
-from rescale.execution.spark.tasks import SparkTasks, spark_tasks
+from rescale.execution.spark.spark_tasks import SparkTasks, spark_tasks
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.execution.tasks import Tasks
 from rescale.planning.plan import Plan

@@ -20,8 +20,8 @@ import httpx
 from oracle.distribution import flink_home, logging_configuration, s3_file_system
 from oracle.harness import jvm_options
 from rescale.flink.start import Start
-from rescale.orchestration.flink.job import Job
 from rescale.orchestration.flink.rest import Flink
+from rescale.orchestration.flink.running_job import Job
 from support.s3 import S3Server, free_port
 
 _JOB = Path(__file__).parent / "Counts.java"

@@ -15,7 +15,7 @@ from typing import Any
 from rescale.errors import RequestError, RescaleError
 from rescale.orchestration.approval import APPROVED, ASK
 from rescale.orchestration.rescale_task import NOTHING_TO_DO, Summary, rescale_task, skip_task
-from rescale.orchestration.tasks import PLAN, PUBLISH
+from rescale.orchestration.savepoint_tasks import PLAN, PUBLISH
 from rescale.storage.store import open_store
 from rescale.target.documents import load_plan
 from rescale.target.publication import is_published

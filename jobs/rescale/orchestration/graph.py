@@ -8,7 +8,7 @@ from airflow.sdk import TaskGroup, chain
 
 from rescale.orchestration.approval import ASK, PlanApproval
 from rescale.orchestration.ending import end_task
-from rescale.orchestration.tasks import (
+from rescale.orchestration.savepoint_tasks import (
     ANNOUNCE,
     announce,
     inspect,

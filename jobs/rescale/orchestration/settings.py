@@ -55,7 +55,7 @@ class Approval(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     four_eyes: bool = False
 
 
-class Tasks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TaskSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """For every task; None: as Airflow has it."""
 
     owner: str | None = None
@@ -68,7 +68,7 @@ class Tasks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`form` holds defaults of fields by their names; `runs_at_once` is for each DAG that is no window."""
 
-    tasks: Tasks = Tasks()
+    tasks: TaskSettings = TaskSettings()
     tags: tuple[str, ...] = ()
     runs_at_once: int | None = None
     form: dict[str, Any] = {}
@@ -133,7 +133,7 @@ def with_defaults(form: Form, defaults: Mapping[str, Any]) -> Form:
     return form
 
 
-def _default_args(tasks: Tasks) -> dict[str, Any]:
+def _default_args(tasks: TaskSettings) -> dict[str, Any]:
     named = {name: getattr(tasks, name) for name in ("owner", "pool", "queue", "priority_weight")}
     timeout = None if tasks.timeout_minutes is None else timedelta(minutes=tasks.timeout_minutes)
     return {name: value for name, value in {**named, "execution_timeout": timeout}.items() if value is not None}

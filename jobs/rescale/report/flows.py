@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-class Shape(NamedTuple):
+class KeyedShape(NamedTuple):
     parallelism: int
     max_parallelism: int
 
@@ -46,10 +46,10 @@ class Flow(NamedTuple):
 def loads(sizes: Sequence[int], parallelism: int) -> list[int]:
     """Bytes of every subtask."""
     ends = list(accumulate(sizes, initial=0))
-    return [ends[end] - ends[first] for first, end in pairwise(Shape(parallelism, len(sizes)).starts)]
+    return [ends[end] - ends[first] for first, end in pairwise(KeyedShape(parallelism, len(sizes)).starts)]
 
 
-def flows(old: Shape, new: Shape) -> Iterator[Flow]:
+def flows(old: KeyedShape, new: KeyedShape) -> Iterator[Flow]:
     """Runs of key groups that stay together; none where keys are hashed anew."""
     if old.max_parallelism % new.max_parallelism:
         return
@@ -60,11 +60,11 @@ def flows(old: Shape, new: Shape) -> Iterator[Flow]:
         yield Flow(old.owner(first), new.owner(new_first), first, end - 1, new_first)
 
 
-def flow_matrix(sizes: Sequence[int], old: Shape, new: Shape, most: int) -> npt.NDArray[np.float64]:
+def flow_matrix(sizes: Sequence[int], old: KeyedShape, new: KeyedShape, most: int) -> npt.NDArray[np.float64]:
     """Bytes from old subtasks (rows) to new ones (columns); of more than `most` several neighbours share a row."""
     import numpy as np  # which few pages need
 
-    def places(shape: Shape) -> npt.NDArray[np.int64]:
+    def places(shape: KeyedShape) -> npt.NDArray[np.int64]:
         """The row or column of every key group."""
         owners = np.arange(shape.max_parallelism) * shape.parallelism // shape.max_parallelism
         return owners * min(most, shape.parallelism) // shape.parallelism

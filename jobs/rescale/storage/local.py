@@ -261,7 +261,11 @@ def _make_directory(folder: Path) -> None:
     """The directory and those above it, durably."""
     if not folder.is_dir():
         _make_directory(folder.parent)
-        folder.mkdir(exist_ok=True)
+        try:
+            folder.mkdir()
+        except FileExistsError:  # made by somebody else, and perhaps taken away again, which is for who writes to tell
+            if folder.exists() and not folder.is_dir():
+                raise
         _sync(folder.parent)
 
 

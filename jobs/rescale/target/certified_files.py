@@ -54,7 +54,7 @@ def check_files(target: str, files: Sequence[CertifiedFile], *, published: bool)
     what, advice = (
         (
             "a file of the published result is gone, or is not the one that was certified",
-            "rescale validate tells what is lost of it; the source can be rescaled again, to another target",
+            "compare it with its source: rescale validate; or rescale the source again, to another target",
         )
         if published
         else (

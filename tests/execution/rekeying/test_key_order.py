@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from unittest.mock import patch
 
 import numpy as np
@@ -30,7 +30,16 @@ records = st.builds(
         Record, st.integers(0, STATES - 1), st.binary(max_size=2) | st.binary(max_size=40), st.binary(max_size=30)
     ),
 )
-batches = st.lists(st.lists(records, min_size=1, max_size=20), min_size=1, max_size=6)
+batches = st.builds(
+    lambda found, size: list(batched(found, size)),
+    st.lists(records, min_size=1, max_size=60, unique_by=lambda one: (one.key_group, one.record.state, one.record.key)),
+    st.integers(1, 20),
+)
+"""A state holds a key once."""
+
+
+def batched(found: list[Moving], size: int) -> Iterator[list[Moving]]:
+    return (found[start : start + size] for start in range(0, len(found), size))
 
 
 def rows_of(batches: Sequence[Sequence[Moving]]) -> list[bytes]:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rescale.errors import RequestError, StoreError
-from rescale.orchestration.flink.access import open_flink
+from rescale.orchestration.flink.flink_access import open_flink
 from rescale.orchestration.flink.kinds import PatchDeployment, Print, RunJar, hand_over_of
 
 

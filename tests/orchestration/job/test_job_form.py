@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import ParamValidationError
 from rescale.errors import RequestError
 from rescale.orchestration.flink.kinds import PatchDeployment, Print, RunJar
 from rescale.orchestration.flink.rest import Taking
-from rescale.orchestration.job.form import hand_over_of, job_form, taking_of
+from rescale.orchestration.job.job_form import hand_over_of, job_form, taking_of
 
 _NEEDED = {
     "flink": "http://jobmanager:8081",

@@ -16,7 +16,7 @@ from rescale.execution.progress import Progress
 from rescale.execution.side_by_side import side_by_side
 from rescale.execution.tasks import Tasks
 from rescale.execution.writers.files import begun_in_parts, stream_uri
-from rescale.execution.writers.handles import WrittenStream, written_database, written_handle
+from rescale.execution.writers.new_handles import WrittenStream, written_database, written_handle
 from rescale.execution.writers.parts import part_size
 from rescale.execution.writers.stream_units import StreamUnit, UnitResult, UnitWriter
 from rescale.execution.writers.stream_writer import stream_writer

@@ -119,7 +119,7 @@ _COMPOSITE = {
 _COMPOSITE_WITH_OUTER_BODY = {
     _BASE + "GenericArraySerializerSnapshot": ("Array", outer_fields("class:utf")),
     _JAVA + "TupleSerializerSnapshot": ("{class}", outer_fields("class:utf")),
-    _JAVA + "RowSerializer$RowSerializerSnapshot": ("Known", outer_fields("supportsRowKind:flag", since=4)),
+    _JAVA + "RowSerializer$RowSerializerSnapshot": ("Row", outer_fields("supportsRowKind:flag", since=4)),
     _JAVA + "NullableSerializer$NullableSerializerSnapshot": ("Nullable", outer_fields("padding:i32")),
     **{
         f"{_SINK}{legacy}TwoPhaseCommitSinkFunction$StateSerializerSnapshot": (

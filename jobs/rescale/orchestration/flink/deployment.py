@@ -17,7 +17,7 @@ import msgspec
 
 from rescale.errors import RequestError, RescaleError, StoreError
 from rescale.flink.start import MAX_PARALLELISM_OPTION
-from rescale.orchestration.flink.access import open_kubernetes
+from rescale.orchestration.flink.flink_access import open_kubernetes
 from rescale.orchestration.flink.kinds import PatchDeployment
 
 _KIND = ("flink.apache.org", "v1beta1")

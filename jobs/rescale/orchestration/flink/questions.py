@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from rescale.errors import RescaleError, StoreError
-from rescale.orchestration.flink.access import open_flink
 from rescale.orchestration.flink.deployment import is_redeployed
+from rescale.orchestration.flink.flink_access import open_flink
 from rescale.orchestration.flink.kinds import PatchDeployment
 from rescale.orchestration.flink.rest import Flink, Taking
 from rescale.storage.locations import contains, normalise

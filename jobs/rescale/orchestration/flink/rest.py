@@ -17,7 +17,7 @@ import httpx
 
 from rescale.errors import RequestError, StoreError
 from rescale.flink.start import MAX_PARALLELISM_OPTION, Start
-from rescale.orchestration.flink.job import Job, JobLine
+from rescale.orchestration.flink.running_job import Job, JobLine
 
 _TIMEOUT_SECONDS = 60
 """For one request; to run a jar takes longest, because its `main` runs meanwhile."""

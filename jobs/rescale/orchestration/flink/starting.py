@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rescale.errors import RequestError, RescaleError
 from rescale.flink.start import MAX_PARALLELISM_OPTION, Start
-from rescale.orchestration.flink.access import open_flink
 from rescale.orchestration.flink.deployment import Wanted, read_deployment, redeploy
+from rescale.orchestration.flink.flink_access import open_flink
 from rescale.orchestration.flink.ids import ids
 from rescale.orchestration.flink.kinds import HandOver, PatchDeployment, Print, RunJar
 from rescale.orchestration.flink.questions import Answer, DeploymentRuns, JobEnded, JobRuns, Question

@@ -15,13 +15,13 @@ import msgspec
 
 from rescale.errors import RequestError, RescaleError, StoreError
 from rescale.flink.start import Start
-from rescale.orchestration.flink.access import open_flink
 from rescale.orchestration.flink.deployment import Wanted, read_deployment, redeploy
+from rescale.orchestration.flink.flink_access import open_flink
 from rescale.orchestration.flink.ids import ids
-from rescale.orchestration.flink.job import JobLine
 from rescale.orchestration.flink.kinds import HandOver, PatchDeployment, Print
 from rescale.orchestration.flink.questions import Answer, DeploymentRuns, Question, SavepointTaken, savepoint_below
 from rescale.orchestration.flink.rest import Flink, Taking
+from rescale.orchestration.flink.running_job import JobLine
 from rescale.orchestration.flink.starting import check_hand_over, running_job, start_job, withdraw_job
 from rescale.storage.locations import join, normalise
 

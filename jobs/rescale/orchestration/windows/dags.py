@@ -6,12 +6,12 @@ from airflow.sdk import DAG, chain
 
 from rescale.orchestration.ending import end_task
 from rescale.orchestration.graph import rescale_graph
-from rescale.orchestration.job.graph import job_graph
-from rescale.orchestration.job.tasks import LOOK, job_end_task
+from rescale.orchestration.job.job_graph import job_graph
+from rescale.orchestration.job.job_tasks import LOOK, job_end_task
+from rescale.orchestration.savepoint_tasks import ANNOUNCE, PLAN
 from rescale.orchestration.settings import dag_arguments
-from rescale.orchestration.tasks import ANNOUNCE, PLAN
-from rescale.orchestration.windows.tasks import CLOSE, OPEN, close_window, open_window, window_asset
 from rescale.orchestration.windows.window import Window
+from rescale.orchestration.windows.window_tasks import CLOSE, OPEN, close_window, open_window, window_asset
 
 
 def window_dag(window: Window) -> DAG:

@@ -18,7 +18,7 @@ from airflow.sdk.exceptions import ParamValidationError
 
 from rescale.errors import RequestError
 from rescale.orchestration.form import Form, refuse_silent_copy, rescale_form
-from rescale.orchestration.job.form import job_form
+from rescale.orchestration.job.job_form import job_form
 from rescale.orchestration.settings import settings, with_defaults
 from rescale.orchestration.windows.targets import Fault, pattern_fault, targets_fault
 

@@ -10,7 +10,7 @@ from htpy import Element, Node
 
 from rescale.report.figures import BarCharts, Curve, Drawing, KeyGroupMap, Matrix, Sparks, StackedBars
 from rescale.report.html.charts import bar_charts, curve, sparks, stacked_bars
-from rescale.report.html.key_groups import key_group_map, matrix
+from rescale.report.html.key_group_map import key_group_map, matrix
 from rescale.report.page import (
     Block,
     Code,

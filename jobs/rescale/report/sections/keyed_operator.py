@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rescale.report.flows import Shape
+from rescale.report.flows import KeyedShape
 
 
 @dataclass(frozen=True)
-class Side:
+class KeyedSide:
     """The bytes of every key group in one shape; `exact` is false where they are to be expected and not known."""
 
     name: str
-    shape: Shape
+    shape: KeyedShape
     sizes: Sequence[int]
     exact: bool
 
@@ -28,12 +28,12 @@ class KeyedOperator:
     """`new` is None for a snapshot that nobody asked anything of. `hot` are key groups as insight has them."""
 
     label: str
-    old: Side
-    new: Side | None
+    old: KeyedSide
+    new: KeyedSide | None
     hot: Sequence[dict[str, Any]]
 
     @property
-    def sides(self) -> list[Side]:
+    def sides(self) -> list[KeyedSide]:
         return [self.old, *([self.new] if self.new is not None else [])]
 
 
@@ -50,13 +50,13 @@ def keyed_operators(operators: Sequence[dict[str, Any]], insight: dict[str, Any]
 
 def _keyed(operator: dict[str, Any], groups: dict[str, Any], hot: Sequence[dict[str, Any]]) -> KeyedOperator:
     planned = groups["after"] is not None
-    old = Side(
+    old = KeyedSide(
         "before" if planned else "now",
-        Shape(operator["parallelism"], operator["max_parallelism"]),
+        KeyedShape(operator["parallelism"], operator["max_parallelism"]),
         groups["before"],
         groups["exact"],
     )
     if not planned:
         return KeyedOperator(operator["label"], old, None, hot)
-    shape = Shape(operator["new_parallelism"], operator["new_max_parallelism"])
-    return KeyedOperator(operator["label"], old, Side("after", shape, groups["after"], groups["after_exact"]), hot)
+    shape = KeyedShape(operator["new_parallelism"], operator["new_max_parallelism"])
+    return KeyedOperator(operator["label"], old, KeyedSide("after", shape, groups["after"], groups["after_exact"]), hot)

@@ -8,9 +8,9 @@ from math import log
 
 from rescale.report.detail import Detail
 from rescale.report.figures import BarCharts, Bars, Curve, Point, Tick
-from rescale.report.flows import Shape, loads
+from rescale.report.flows import KeyedShape, loads
 from rescale.report.page import Figure, table
-from rescale.report.sections.keyed_operator import KeyedOperator, Side
+from rescale.report.sections.keyed_operator import KeyedOperator, KeyedSide
 from rescale.report.units import counted, human_bytes
 
 MOST_TOLD_APART = 64
@@ -57,7 +57,7 @@ def _bars(label: str, sizes: Sequence[int], most: int) -> Bars:
     return Bars(label, tuple(size / most for _, size in ranked), mean / most, words, caption)
 
 
-def evenness_curve(side: Side, detail: Detail) -> Figure:
+def evenness_curve(side: KeyedSide, detail: Detail) -> Figure:
     """Worst ÷ mean over parallelisms up to four times that of `side`, which is marked, as are even ones."""
     asked, maximum = side.shape.parallelism, side.shape.max_parallelism
     ends = list(accumulate(side.sizes, initial=0))
@@ -106,7 +106,7 @@ def _parallelisms(maximum: int, last: int, asked: int) -> list[int]:
 
 
 def _evenness(ends: Sequence[int], parallelism: int) -> float:
-    starts = Shape(parallelism, len(ends) - 1).starts
+    starts = KeyedShape(parallelism, len(ends) - 1).starts
     total = ends[-1]
     return max(ends[end] - ends[first] for first, end in pairwise(starts)) * parallelism / total if total else 1.0
 

@@ -22,7 +22,7 @@ from rescale.execution.writers.canonical.converted import convert_databases
 from rescale.execution.writers.canonical.parts_layout import Merge, PartsWork, stream_parts
 from rescale.execution.writers.canonical.range_parts import RangeParts, WrittenParts
 from rescale.execution.writers.files import begun_in_parts, stream_uri
-from rescale.execution.writers.handles import WrittenStream, written_handle
+from rescale.execution.writers.new_handles import WrittenStream, written_handle
 from rescale.execution.writers.parts import part_limits, part_size
 from rescale.execution.writers.protocol import Blocks, RecordOrder, StreamToWrite
 from rescale.execution.writers.sink import StreamSink

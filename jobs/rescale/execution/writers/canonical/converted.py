@@ -19,7 +19,7 @@ from rescale.execution.sources.database_records import database_of_snapshot
 from rescale.execution.sources.planned_records import planned_operator, read_header
 from rescale.execution.tasks import Tasks
 from rescale.execution.writers.files import stream_uri
-from rescale.execution.writers.handles import WrittenStream, written_handle
+from rescale.execution.writers.new_handles import WrittenStream, written_handle
 from rescale.execution.writers.parts import part_size
 from rescale.execution.writers.sink import Sink, StreamSink
 from rescale.flink.key_groups import KeyGroupRange

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from rescale.errors import RequestError, UnsupportedError
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
-from rescale.orchestration.flink.job import Job, Vertex
+from rescale.orchestration.flink.running_job import Job, Vertex
 from rescale.planning.operator_shapes import Shape
 from rescale.planning.request import Request
 

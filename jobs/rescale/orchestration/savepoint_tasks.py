@@ -51,8 +51,11 @@ from rescale.target.publication import is_published, publish
 from rescale.target.removal import discard
 from rescale.target.states import claimed_by
 
-RESCALED_SAVEPOINT = Asset(name="rescaled_savepoint", uri="rescale://published", group="rescale")
-"""Gets an event with every publication; its extra says where the result and its certificate lie, and its shape."""
+RESCALED_SAVEPOINT = Asset(name="rescaled_savepoint", uri="x-rescale://published", group="rescale")
+"""Gets an event with every publication; its extra says where the result and its certificate lie, and its shape.
+
+`x-` is for schemes that no provider knows: for another one Airflow imports every provider that brings schemes.
+"""
 
 PLAN, PUBLISH, ANNOUNCE = "plan", "publish", "announce"
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from rescale.report.detail import Detail
 from rescale.report.figures import KeyGroupMap, Mark, Matrix, Ribbon, Share, Strip
-from rescale.report.flows import Shape, flow_matrix, flows, loads
+from rescale.report.flows import KeyedShape, flow_matrix, flows, loads
 from rescale.report.page import Figure, Table, table
-from rescale.report.sections.keyed_operator import KeyedOperator, Side
+from rescale.report.sections.keyed_operator import KeyedOperator, KeyedSide
 from rescale.report.sections.loads import MOST_TOLD_APART, fullest
 from rescale.report.units import counted, human_bytes
 
@@ -44,7 +44,7 @@ def key_group_map(operator: KeyedOperator, detail: Detail) -> Figure:
     return Figure(title, f"{'. '.join(sentences)}.", drawn, _subtasks_table(operator, detail), "subtasks")
 
 
-def needs_matrix(old: Side, new: Side, detail: Detail) -> bool:
+def needs_matrix(old: KeyedSide, new: KeyedSide, detail: Detail) -> bool:
     """Whether ribbons would be too many to follow."""
     if max(old.shape.parallelism, new.shape.parallelism) > MOST_TOLD_APART:
         return True
@@ -53,7 +53,7 @@ def needs_matrix(old: Side, new: Side, detail: Detail) -> bool:
     return sum(1 for _ in flows(old.shape, new.shape)) > detail.ribbons
 
 
-def moves_matrix(old: Side, new: Side, detail: Detail) -> Figure:
+def moves_matrix(old: KeyedSide, new: KeyedSide, detail: Detail) -> Figure:
     """What moves where, as a square for each pair of subtasks, or of neighbours among them."""
     matrix = flow_matrix(old.sizes, old.shape, new.shape, _MATRIX)
     most = float(matrix.max()) or 1.0
@@ -71,13 +71,13 @@ def moves_matrix(old: Side, new: Side, detail: Detail) -> Figure:
     return Figure("What moves where", words, drawn, numbers, "the largest moves")
 
 
-def _line_words(which: str, shape: Shape) -> str:
+def _line_words(which: str, shape: KeyedShape) -> str:
     """What stands along a side of a matrix."""
     each = -(-shape.parallelism // _MATRIX)
     return f"{which}: {counted(shape.parallelism, 'subtask')}{f', up to {each} a line' if each > 1 else ''}"
 
 
-def _strip(side: Side, detail: Detail, hot: dict[int, str]) -> Strip:
+def _strip(side: KeyedSide, detail: Detail, hot: dict[int, str]) -> Strip:
     number = len(side.sizes)
     cells = _resampled(side.sizes, min(number, _CELLS))
     mean = sum(cells) / len(cells) or 1.0
@@ -90,7 +90,7 @@ def _strip(side: Side, detail: Detail, hot: dict[int, str]) -> Strip:
     )
 
 
-def _owners(side: Side) -> Iterator[Share]:
+def _owners(side: KeyedSide) -> Iterator[Share]:
     sizes, ends = side.sizes, list(accumulate(side.sizes, initial=0))
     for subtask, (first, end) in enumerate(pairwise(side.shape.starts)):
         words = f"subtask {subtask}: key groups {_range(first, end)}, {human_bytes(ends[end] - ends[first])}"
@@ -131,7 +131,7 @@ def _shade(part: float) -> int:
     return 255 * max(1, round(min(part, 1.0) * _SHADES)) // _SHADES
 
 
-def _ribbons(old: Side, new: Side) -> Iterator[Ribbon]:
+def _ribbons(old: KeyedSide, new: KeyedSide) -> Iterator[Ribbon]:
     """None where there are too many subtasks to be told apart."""
     if max(old.shape.parallelism, new.shape.parallelism) > MOST_TOLD_APART:
         return
@@ -153,7 +153,7 @@ def _ribbons(old: Side, new: Side) -> Iterator[Ribbon]:
         )
 
 
-def _hashed_ribbons(sizes: Sequence[int], old: Shape, new: Shape) -> Iterator[Ribbon]:
+def _hashed_ribbons(sizes: Sequence[int], old: KeyedShape, new: KeyedShape) -> Iterator[Ribbon]:
     """Every old subtask's part of the line, cut in the proportion of what goes to each new one; and so below."""
     matrix = flow_matrix(sizes, old, new, MOST_TOLD_APART)
     tops, bottoms = old.starts, new.starts
@@ -176,7 +176,7 @@ def _flow_words(subtask: int, new_subtask: int, what: str, size: float) -> str:
     return f"subtask {subtask} to {new_subtask}: {what}{', ' if what else ''}{human_bytes(size)}"
 
 
-def _moves(old: Side, new: Side) -> str:
+def _moves(old: KeyedSide, new: KeyedSide) -> str:
     """How much goes to a subtask of another number."""
     if old.shape == new.shape:
         return "Every key group stays with its subtask"
@@ -184,7 +184,7 @@ def _moves(old: Side, new: Side) -> str:
     return f"{human_bytes(moving)} of {human_bytes(old.total)} go to a subtask of another number"
 
 
-def _staying(old: Side, new: Side) -> float:
+def _staying(old: KeyedSide, new: KeyedSide) -> float:
     if old.shape.max_parallelism % new.shape.max_parallelism == 0:
         ends = list(accumulate(old.sizes, initial=0))
         staying = (flow for flow in flows(old.shape, new.shape) if flow.subtask == flow.new_subtask)
@@ -210,7 +210,7 @@ def _chosen(held: Sequence[int], most: int) -> list[int]:
     return sorted(subtask for subtask, _ in fullest(held, most))
 
 
-def _shape_words(shape: Shape) -> str:
+def _shape_words(shape: KeyedShape) -> str:
     least, most = shape.max_parallelism // shape.parallelism, -(-shape.max_parallelism // shape.parallelism)
     each = f"{least}" if least == most else f"{least} or {most}"
     return f"{counted(shape.parallelism, 'subtask')} of {each} key groups, {shape.max_parallelism:,} in all"
@@ -227,11 +227,11 @@ def _hot_summary(hot: Sequence[dict[str, Any]]) -> list[str]:
     return [f"Hot, and marked: {named}{' and more' if len(hot) > 5 else ''}"]
 
 
-def _about(side: Side) -> str:
+def _about(side: KeyedSide) -> str:
     return "" if side.exact else ", bytes as to be expected"
 
 
-def _subtasks(line: int, shape: Shape, lines: int) -> str:
+def _subtasks(line: int, shape: KeyedShape, lines: int) -> str:
     """Which subtasks share a line of a matrix."""
     first, end = -(-line * shape.parallelism // lines), -(-(line + 1) * shape.parallelism // lines)
     return _range(first, end)

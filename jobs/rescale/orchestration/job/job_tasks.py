@@ -10,16 +10,16 @@ from airflow.sdk import Context
 
 from rescale.errors import RequestError
 from rescale.orchestration.ending import end_task
-from rescale.orchestration.flink.access import open_flink
+from rescale.orchestration.flink.flink_access import open_flink
 from rescale.orchestration.flink.operators import GoBack
 from rescale.orchestration.flink.questions import Answer
 from rescale.orchestration.flink.rest import Taking
 from rescale.orchestration.flink.stopping import look_at_job
 from rescale.orchestration.form import refuse_silent_copy, refuse_unknown_fields, request_of
-from rescale.orchestration.job.form import hand_over_of, taking_of
-from rescale.orchestration.job.shape import check_shape, has_shape
+from rescale.orchestration.job.job_form import hand_over_of, taking_of
+from rescale.orchestration.job.job_shape import check_shape, has_shape
 from rescale.orchestration.rescale_task import Summary, rescale_task, skip_task
-from rescale.orchestration.tasks import ANNOUNCE, PLAN
+from rescale.orchestration.savepoint_tasks import ANNOUNCE, PLAN
 from rescale.planning.request import Request
 from rescale.storage.locations import join, normalise
 from rescale.storage.store import open_store

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from airflow.sdk import Asset
 
 from rescale.orchestration.rescale_task import Summary, rescale_task, skip_task
-from rescale.orchestration.tasks import PLAN, asset_extra, events_of
+from rescale.orchestration.savepoint_tasks import PLAN, asset_extra, events_of
 from rescale.orchestration.windows.closing import closing
 from rescale.orchestration.windows.newest import newest_savepoint
 from rescale.orchestration.windows.targets import target_of
@@ -32,7 +32,7 @@ _LAST = "last"
 
 def window_asset(window: Window) -> Asset:
     """Gets an event with every run of the window that went through."""
-    return Asset(name=window.dag_id, uri=f"rescale://windows/{window.name}", group="rescale")
+    return Asset(name=window.dag_id, uri=f"x-rescale://windows/{window.name}", group="rescale")
 
 
 def open_window(window: Window, asset: Asset) -> Any:

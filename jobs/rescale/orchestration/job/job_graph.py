@@ -12,7 +12,7 @@ from airflow.sdk import TaskGroup, chain
 
 from rescale.orchestration.flink.operators import HandOverJob, TakeSavepoint
 from rescale.orchestration.graph import Way, rescale_graph
-from rescale.orchestration.job.tasks import GO_BACK, HAND_OVER, LOOK, TAKE, GoBackIfNeeded, job_end_task, look
+from rescale.orchestration.job.job_tasks import GO_BACK, HAND_OVER, LOOK, TAKE, GoBackIfNeeded, job_end_task, look
 from rescale.orchestration.settings import settings
 
 _RETRIES_TO_GO_BACK = 14
