@@ -30,7 +30,7 @@ class Case:
     """The last snapshot of `kinds` that `job` takes gets another shape in the format `wanted`.
 
     `job` goes on from a native snapshot of itself at parallelism `before`, if that is set: then Flink has rescaled it.
-    Those that are `quick` stand for the others where there is little time.
+    `files` are copied or referred to. Those that are `quick` stand for the others where there is little time.
     """
 
     what: str
@@ -42,6 +42,7 @@ class Case:
     wanted: str = "keep"
     backend: str = "rocksdb"
     before: int | None = None
+    files: str = "copy"
     quick: bool = False
 
     @property
@@ -51,7 +52,7 @@ class Case:
     @property
     def name(self) -> str:
         maxima = f"{self.job.max_parallelism}to{self.maximum or self.job.max_parallelism}"
-        return f"{self.what}-{self.job.parallelism}to{self.parallelism}-{maxima}-{self.wanted}"
+        return f"{self.what}-{self.job.parallelism}to{self.parallelism}-{maxima}-{self.wanted}-{self.files}"
 
 
 CASES = (
@@ -64,6 +65,9 @@ CASES = (
     Case("third incremental checkpoint", graph("churn", 2, waves=2), INCREMENTAL, CHANGING, 3),
     Case("rescaled", graph("windows", 3), INCREMENTAL, ("native",), 2, before=2),
     Case("rescaled", graph("windows", 2), INCREMENTAL, ("native",), 5, before=3),
+    Case("native", everything(4), {}, ("native",), 3, files="refer", quick=True),
+    Case("third incremental checkpoint", graph("churn", 2, waves=2), INCREMENTAL, CHANGING, 5, files="refer"),
+    Case("rescaled", graph("windows", 2), INCREMENTAL, ("native",), 5, before=3, files="refer"),
     Case("inline", everything(2), INLINE, ("checkpoint",), 3),
     Case("merged files", everything(3), MERGING, ("checkpoint",), 5),
     Case("native", everything(4), {}, ("native",), 3, 256, quick=True),
@@ -90,12 +94,15 @@ def test_flink_opens_rocksdb_as_it_is(flink: Flink, tmp_path: Path, case: Case) 
         [str(tmp_path / "first")],
         max_parallelism=[str(case.maximum)] if case.maximum else [],
         format=case.wanted,
+        files=case.files,
     )
     execute(plan)
     seen = validate_published(str(source), str(target), [str(tmp_path / "first")], [], Loop())
     assert seen["verdict"] == "complete"
-    shutil.rmtree(tmp_path / "source")
-    shutil.rmtree(tmp_path / "first", ignore_errors=True)
+    assert plan.refers is (case.files == "refer")
+    if not plan.refers:
+        shutil.rmtree(tmp_path / "source")
+        shutil.rmtree(tmp_path / "first", ignore_errors=True)
     job = case.job.with_(
         **ROCKSDB,
         parallelism=case.parallelism,

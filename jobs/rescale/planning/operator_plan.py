@@ -8,7 +8,14 @@ from functools import cached_property
 
 from rescale.flink.key_groups import subtask_of_key_group
 from rescale.flink.slot import Slot
-from rescale.planning.new_streams import CompactedRows, NewDatabase, NewStream, PlannedStream, RekeyedStream
+from rescale.planning.new_streams import (
+    CompactedRows,
+    NewDatabase,
+    NewStream,
+    PlannedStream,
+    RekeyedRows,
+    RekeyedStream,
+)
 from rescale.planning.rekeying import Rekeying
 from rescale.planning.work_class import WorkClass
 
@@ -53,6 +60,12 @@ class OperatorPlan:
         for key_group, size in enumerate(self.expected_key_groups):
             per_subtask[subtask_of_key_group(self.new_max_parallelism, self.new_parallelism, key_group)] += size
         return tuple(per_subtask)
+
+    @property
+    def in_rocksdb(self) -> bool:
+        """Whether its keyed state will be RocksDB directories."""
+        made = any(isinstance(stream, RekeyedRows) for stream in self.rekeyed)
+        return made or bool(self.databases or self.compacted)
 
     @property
     def is_compressed(self) -> bool:
