@@ -169,10 +169,3 @@ def test_timers_that_are_there_twice_must_be_the_same(tmp_path: Path) -> None:
 def test_heap_state_does_not_become_canonical(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="cannot become canonical"):
         plan_rescale(snapshots.directory("2-heap-native"), str(tmp_path / "target"), format="canonical")
-
-
-@pytest.mark.parametrize("name", DATABASES[:1])
-def test_another_shape_of_a_database_asks_for_the_format(name: str, tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedError) as caught:
-        plan_rescale(snapshots.directory(name), str(tmp_path / "target"), ["5"])
-    assert "--format canonical" in str(caught.value.advice)

@@ -231,3 +231,7 @@ class NewDatabase(NamedTuple):
     first_key_group: int
     key_groups: int
     referred: tuple[tuple[str, Piece], ...] = ()
+
+    @property
+    def covers(self) -> KeyGroupRange:
+        return KeyGroupRange(self.first_key_group, self.first_key_group + self.key_groups - 1)

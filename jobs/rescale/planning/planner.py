@@ -150,8 +150,9 @@ def _plan_operator(
 
 
 def _keeps_raw(operator: Operator, shape: Shape, in_databases: bool) -> bool:
-    """Whether all of its raw keyed state moves by key groups, timers on the heap among it: RocksDB has them there."""
-    return in_databases and shape.max_parallelism == operator.entry.max_parallelism
+    """Whether all of its raw keyed state moves by key groups: timers that are on the heap stay there beside RocksDB."""
+    same = shape.max_parallelism == operator.entry.max_parallelism
+    return in_databases and same and not operator.doubled_timers
 
 
 def _created(snapshot: Snapshot) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rescale.flink.key_groups import key_group_range
 from rescale.planning.operator_shapes import Shape
-from rescale.planning.request import Request
+from rescale.planning.request import Files, Request
 from rescale.snapshot.discovery import METADATA
 from rescale.snapshot.kafka.audit import discovery, spread
 from rescale.snapshot.kafka.offsets import KafkaOffsets
@@ -34,9 +34,10 @@ def remarks(
     if maxima:
         yield from _of_maximum(maxima, shapes, request)
     elif changed and all(_aligned(operator) for operator in changed):
+        copy = "" if request.files is Files.REFER else "a self-contained copy, "
         yield (
             "only the parallelism changes: Flink can do that itself at restore. What this run adds: a certificate, "
-            "a self-contained copy, and no redistribution left to do when the job starts"
+            f"{copy}and no redistribution left to do when the job starts"
         )
     for offsets in kafka:
         parallelism = shapes[offsets.operator.entry.operator_id].parallelism

@@ -111,7 +111,7 @@ def work_lines(summary: dict[str, Any]) -> list[str]:
 
 
 _WORK = {
-    WorkClass.RELOCATE: "the max parallelism stays, so key groups are copied as they are, or read out of RocksDB",
+    WorkClass.RELOCATE: "the max parallelism stays, so key groups, and RocksDB's files, are copied as they are",
     WorkClass.REGROUP: "the new max parallelism divides the old one, so a record's new key group follows from its old "
     "one; how much each subtask gets is as sure as how much lies in each old key group",
     WorkClass.REHASH: "every key is hashed anew, and must hash to the key group that it lies in; how much each subtask "
@@ -151,9 +151,9 @@ def _operator(operator: OperatorPlan, old: Operator, shape: ShapeAdvice | None) 
 
 
 def _subtasks(operator: OperatorPlan) -> list[dict[str, Any]]:
-    """For each new subtask that gets state: its key groups and the bytes of all its streams."""
+    """For each new subtask that gets state: its key groups and the bytes of all that it gets."""
     sizes: dict[int, int] = {}
-    key_groups: dict[int, str] = {}
+    key_groups = {database.subtask: str(database.covers) for database in operator.databases}
     for subtask, size in enumerate(operator.new_keyed_bytes):
         if size:
             sizes[subtask] = size

@@ -47,7 +47,7 @@ def rekeyed(plan: Plan) -> list[int]:
 
 
 def ranges_of(plan: Plan, cores: int) -> list[WriteRange]:
-    return plan_write_ranges(plan, rekeyed(plan), CanonicalWriter(plan).may_cut, cores)
+    return plan_write_ranges(plan, rekeyed(plan), CanonicalWriter(plan).range_size, cores)
 
 
 @pytest.mark.parametrize("name", SOURCES)

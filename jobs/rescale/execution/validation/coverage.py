@@ -164,7 +164,7 @@ def goes_by_record(old: Operator, new: Operator) -> bool:
     """Whether keyed state is compared record by record: key groups changed, or the kind, or directories were cut."""
     if old.entry.max_parallelism != new.entry.max_parallelism or old.kinds != new.kinds:
         return True
-    if old.heap_timers and not new.heap_timers:
+    if old.raw_timers and not new.raw_timers:
         return True
     return bool(old.databases) and _directories(old) != _directories(new)
 

@@ -87,8 +87,7 @@ def written_database(
     by_name = {local_name: _at(plan, operator, written) for local_name, written in files.items()}
     for local_name, piece in database.referred:
         by_name[local_name] = FileStream(_as_flink_spells(plan.contents.uri(extent_of(piece))), piece.length)
-    covers = KeyGroupRange(database.first_key_group, database.first_key_group + database.key_groups - 1)
-    return _database_handle(plan, operator, database.subtask, covers, by_name)
+    return _database_handle(plan, operator, database.subtask, database.covers, by_name)
 
 
 def directory_handle(
