@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,9 +23,10 @@ SETTINGS = """
 tasks: {{owner: platform, priority_weight: 7, timeout_minutes: 60}}
 tags: [team]
 form: {{require_approval: true}}
-approval: {{users: [ada, grace], four_eyes: true}}
+approval: {{users: [ada, grace], four_eyes: true, remind_minutes: 9.5}}
 notify:
   waiting: [{{notifier: support.told.Told, arguments: {{what: waiting, path: "{folder}/told"}}}}]
+  expiring: [{{notifier: support.told.Told, arguments: {{what: expiring, path: "{folder}/told"}}}}]
   failed: [{{notifier: support.told.Told, arguments: {{what: failed, path: "{folder}/told"}}}}]
 """
 
@@ -35,9 +37,9 @@ def platform(s3: S3Server) -> Iterator[AirflowServer]:
         yield server
 
 
-def asked(platform: AirflowServer, target: Path) -> Run:
+def asked(platform: AirflowServer, target: Path, **more: Any) -> Run:
     """A run of ada's, whose steps work without Spark, that waits for an answer: the settings have it ask."""
-    conf = request(directory("2-clicks"), str(target), parallelism=3)
+    conf = request(directory("2-clicks"), str(target), parallelism=3, **more)
     run = platform.as_user("ada").trigger_dag(DAG_ID, conf, dag_run_id=f"fails-nothing-{uuid.uuid4()}")
     run.question()
     return run
@@ -86,3 +88,18 @@ def test_who_asked_to_be_told_hears_of_a_run_that_went_red(platform: AirflowServ
     assert run.end() == "failed"
     assert "rejected by grace" in run.told("rejected")
     wait_for(lambda: f"failed {run.run_id}" in told(platform), "the notifier", 60)
+
+
+def test_before_its_time_is_over_a_plan_that_nobody_answered_is_called_to_mind_once(
+    platform: AirflowServer, tmp_path: Path
+) -> None:
+    run = asked(platform, tmp_path / "rescaled", approval_minutes=10)
+    wait_for(lambda: f"expiring {run.run_id}" in told(platform), "the notifier", 120)
+    question = run.question()
+    assert "Without an answer until" in question["body"]
+    run.by("grace").answer("Approve")
+    assert run.end() == "success", run.states()
+    assert "nobody has answered yet" in run.told("approve")
+    assert "approved by grace" in run.told("approve")
+    words = [line.split()[0] for line in told(platform) if run.run_id in line]
+    assert words == ["waiting", "expiring"]
