@@ -27,7 +27,9 @@ tags: [team]
 form: {{require_approval: true}}
 approval: {{users: [ada, grace], four_eyes: true, remind_minutes: 9.5}}
 notify:
-  waiting: [{{notifier: support.told.Told, arguments: {{what: waiting, path: "{folder}/told"}}}}]
+  waiting:
+    - {{notifier: support.told.Told, arguments: {{what: nobody, path: "{folder}/nothing/there"}}}}
+    - {{notifier: support.told.Told, arguments: {{what: waiting, path: "{folder}/told"}}}}
   expiring: [{{notifier: support.told.Told, arguments: {{what: expiring, path: "{folder}/told"}}}}]
   failed: [{{notifier: support.told.Told, arguments: {{what: failed, path: "{folder}/told"}}}}]
 """
@@ -45,6 +47,17 @@ def asked(platform: AirflowServer, target: Path, **more: Any) -> Run:
     run = platform.as_user("ada").trigger_dag(DAG_ID, conf, dag_run_id=f"fails-nothing-{uuid.uuid4()}")
     run.question()
     return run
+
+
+@pytest.fixture
+def anybody_answers(platform: AirflowServer) -> Iterator[None]:
+    """The settings name no users while this lasts; every task reads them anew."""
+    file = platform.home.folder.parent / "settings.yaml"
+    text = file.read_text()
+    assert "users: [ada, grace], " in text
+    file.write_text(text.replace("users: [ada, grace], ", ""))
+    yield
+    file.write_text(text)
 
 
 def told(platform: AirflowServer) -> list[str]:
@@ -97,6 +110,19 @@ def test_who_triggered_a_run_does_not_approve_it(platform: AirflowServer, tmp_pa
     assert run.end() == "success", run.states()
     assert "approved by grace" in run.told("approve")
     assert f"failed {run.run_id}" not in told(platform)
+    assert "nobody was told by Told: [Errno 2] No such file or directory" in run.told("approve")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("anybody_answers")
+def test_where_anybody_may_answer_who_triggered_the_run_is_not_heard(platform: AirflowServer, tmp_path: Path) -> None:
+    run = asked(platform, tmp_path / "rescaled")
+    run.by("ada").answer("Approve")
+    wait_for(lambda: "may not approve its plan: it is asked again" in run.told("approve"), "the second question")
+    run.question()
+    run.by("olga").answer("Approve")
+    assert run.end() == "success", run.states()
+    assert "approved by olga" in run.told("approve")
 
 
 def test_who_asked_to_be_told_hears_of_a_run_that_went_red(platform: AirflowServer, tmp_path: Path) -> None:
@@ -107,6 +133,7 @@ def test_who_asked_to_be_told_hears_of_a_run_that_went_red(platform: AirflowServ
     wait_for(lambda: f"failed {run.run_id}" in told(platform), "the notifier", 60)
 
 
+@pytest.mark.slow
 def test_before_its_time_is_over_a_plan_that_nobody_answered_is_called_to_mind_once(
     platform: AirflowServer, tmp_path: Path
 ) -> None:
