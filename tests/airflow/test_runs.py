@@ -137,7 +137,10 @@ def test_everything_listens_on_this_machine_alone(succeeded: tuple[Run, str]) ->
         ),
         ({"parallelism": "7e2"}, "Invalid input for param parallelism: '7e2' does not match"),
         ({"operators": {"visits": 3}}, "Invalid input for param operators: 3 is not of type 'object'"),
-        ({"format": "native"}, "Invalid input for param format: 'native' is not one of ['keep', 'canonical']"),
+        (
+            {"format": "native"},
+            "Invalid input for param format: 'native' is not one of ['keep', 'canonical', 'rocksdb']",
+        ),
     ],
 )
 def test_a_wrong_value_is_refused_by_the_api(airflow: AirflowServer, wrong: dict[str, Any], sentence: str) -> None:

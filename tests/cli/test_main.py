@@ -158,7 +158,6 @@ def test_damage_is_told_with_its_place(capsys: Captured, tmp_path: Path) -> None
         (["plan", SOURCE, "--target", "/t", "--parallelism", "129"], 2, "RequestError"),
         (["plan", SOURCE, "--target", "/t", "--parallelism", "nobody=2"], 2, "RequestError"),
         (["plan", SOURCE, "--target", "/t", "--parallelism", "many"], 2, "RequestError"),
-        (["plan", directory("1.20-rocksdb-native"), "--target", "/t", "--parallelism", "5"], 3, "UnsupportedError"),
         (["plan", directory("1.20-unaligned"), "--target", "/t"], 3, "UnsupportedError"),
     ],
 )

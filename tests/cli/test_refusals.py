@@ -301,11 +301,3 @@ def test_heap_state_as_canonical(capsys: Captured, tmp_path: Path) -> None:
     assert "cannot become canonical" in error["what"]
     assert CANONICAL in error["advice"]
     assert "leave --format out" in error["advice"]
-
-
-@pytest.mark.parametrize("shape", [("--parallelism", "3"), ("--max-parallelism", "64")])
-def test_another_shape_of_rocksdb_directories(
-    capsys: Captured, source: Path, shape: tuple[str, ...], tmp_path: Path
-) -> None:
-    error = refusal(capsys, source, tmp_path / "target", *shape)
-    assert error["advice"] == "ask for --format canonical, which every state backend but ForSt restores"

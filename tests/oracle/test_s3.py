@@ -15,7 +15,7 @@ from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from support.edited import edit, repointed
 from support.needs import need
-from support.pipeline import rescale_snapshot
+from support.pipeline import execute, plan_rescale, rescale_snapshot
 from support.s3 import S3Server
 from support.slow import slow, slow_but
 
@@ -69,4 +69,25 @@ def test_flink_restores_a_copy_of_rocksdb_directories_from_s3(
     rescale_snapshot(str(checkpoint).replace(str(tmp_path), home), target)
     store.delete([entry.uri for entry in store.list(home)])
     verdict = flink_with_s3.restore(target, job, job.with_(parallelism=2), again="checkpoint")
+    assert verdict.ok, verdict
+
+
+@pytest.mark.parametrize("flink_with_s3", [LINES["2"]], indirect=True)
+@pytest.mark.parametrize("files", [slow("copy"), "refer"])
+def test_flink_opens_rocksdb_directories_in_another_shape_from_s3(
+    flink_with_s3: Flink, s3: S3Server, tmp_path: Path, files: str
+) -> None:
+    """With what is referred to lying elsewhere in S3."""
+    job = Job("everything", parallelism=4, parameters={"seed": 8}, max_parallelism=128, backend="rocksdb")
+    savepoint = flink_with_s3.snapshot(job, tmp_path, "native")
+    bucket = f"flink-{uuid.uuid4().hex[:12]}"
+    s3.create_bucket(bucket)
+    source, target = f"s3://{bucket}/savepoint", f"s3://{bucket}/rescaled"
+    for file in savepoint.iterdir():
+        open_store(source).put(join(source, file.name), file.read_bytes())
+    plan = plan_rescale(source, target, ["3"], files=files)
+    execute(plan)
+    assert plan.refers is (files == "refer")
+    restored = job.with_(parallelism=3, configuration=INCREMENTAL)
+    verdict = flink_with_s3.restore(target, job, restored, again="checkpoint")
     assert verdict.ok, verdict

@@ -18,6 +18,7 @@ from rescale.planning.new_streams import META_STREAM, CopiedFile, TranslatedKeyG
 from rescale.planning.pieces import Piece
 from rescale.planning.plan import FORMAT, Plan, plan_from_json, plan_to_json
 from rescale.planning.planner import make_plan
+from rescale.planning.prepare import prepare
 from rescale.planning.request import make_request
 from rescale.snapshot.opening import open_snapshot
 from support.snapshot_bytes import keyed_header, keyed_state
@@ -90,11 +91,12 @@ COPIED = set(with_databases())
 
 @pytest.mark.parametrize(("name", "parallelism"), [(name, words) for name in names() for words in ((), ("5",))])
 def test_what_is_refused_is_refused_with_the_way_round(name: str, parallelism: tuple[str, ...]) -> None:
-    if name not in IN_FLIGHT and not (name in COPIED and parallelism) and not (parallelism and "partially" in name):
-        assert plan_of(name, *parallelism).operators
+    request = make_request(directory(name), "/target", parallelism)
+    if name not in IN_FLIGHT and not (parallelism and "partially" in name):
+        assert prepare(request).plan.operators
         return
     with pytest.raises(UnsupportedError) as caught:
-        plan_of(name, *parallelism)
+        prepare(request)
     assert caught.value.operator
     assert any(way in str(caught.value.advice) for way in ("savepoint", "--format canonical"))
 

@@ -13,7 +13,7 @@ from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed
 from rescale.execution.tasks import Tasks
 from rescale.planning.plan import Plan
 from rescale.planning.prepare import prepare
-from rescale.planning.request import Format, make_request
+from rescale.planning.request import Files, Format, make_request
 from rescale.target.claim import claim
 from rescale.target.publication import Published, publish
 from support.needs import need
@@ -37,8 +37,11 @@ def plan_rescale(
     max_parallelism: Sequence[str] = (),
     key_hash: Sequence[str] = (),
     format: str = "keep",  # noqa: A002
+    files: str = "copy",
 ) -> Plan:
-    request = make_request(source, target, parallelism, allow_prefixes, (), max_parallelism, key_hash, Format(format))
+    request = make_request(
+        source, target, parallelism, allow_prefixes, (), max_parallelism, key_hash, Format(format), Files(files)
+    )
     return prepare(request).plan
 
 

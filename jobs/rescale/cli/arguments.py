@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from rescale.errors import RequestError
 from rescale.planning.prepare import Prepared, prepare
-from rescale.planning.request import Format, Request, make_request, parse_uids
+from rescale.planning.request import Files, Format, Request, make_request, parse_uids
 from rescale.storage.locations import normalise
 
 
@@ -82,8 +82,16 @@ def add_shape(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=[one.value for one in Format],
         default=Format.KEEP.value,
-        help="the kind of keyed state in the result: the source's, or canonical, which every state backend but ForSt "
-        "restores (default: %(default)s; RocksDB's own kind can be kept in its own shape only)",
+        help="the kind of keyed state in the result: the source's; canonical, which every state backend but ForSt "
+        "restores, record by record; or RocksDB's own, which RocksDB opens as it is (default: %(default)s)",
+    )
+    shape.add_argument(
+        "--files",
+        choices=[one.value for one in Files],
+        default=Files.COPY.value,
+        help="what becomes of the files of RocksDB that the result takes as they are: they are copied, or referred to "
+        "where they are, so that the source must stay until the job has made a checkpoint of its own (default: "
+        "%(default)s)",
     )
     add_key_hash(parser)
 
@@ -116,6 +124,7 @@ def request_of(arguments: argparse.Namespace) -> Request:
         arguments.max_parallelism,
         arguments.key_hash,
         Format(arguments.format),
+        Files(arguments.files),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from rescale.errors import IntegrityError, SnapshotError
 from rescale.execution.moving_step import move_streams
 from rescale.execution.tasks import Tasks
-from rescale.execution.validation.coverage import check_certified
+from rescale.execution.validation.coverage import check_certified, goes_by_record
 from rescale.execution.validation.validation import open_result, validate_result
 from rescale.execution.validation.verdict import certificate_of
 from rescale.flink.slot import Slot
@@ -54,7 +54,7 @@ def validate_coverage(plan: Plan, tasks: Tasks) -> dict[str, Any]:
     """Puts the candidate, compares it with the source, writes the certificate; returns the certificate."""
     source = open_pinned(plan)
     candidate = put_candidate(plan, source.metadata)
-    result = open_result(candidate, plan.target)
+    result = open_result(candidate, plan.target, source if plan.refers else None)
     proofs = validate_result(source, result, plan.key_hashes, tasks)
     certificate = certificate_of(source, result, proofs, plan, bound=True)
     write_certificate(plan, certificate)
@@ -70,13 +70,15 @@ def validate_published(
     """
     source = open_snapshot(source_uri, allow_prefixes)
     metadata_uri = join(target, "_metadata")
-    result = open_result(metadata_uri, target)
+    result = open_result(metadata_uri, target, source)
     certified = certificate_beside(target)
     if certified is not None:
         check_certified(result, certified)
-    if not any(operator.databases for operator in result.operators):
+    pairs = list(zip(source.operators, result.operators, strict=False))
+    by_record = [new for old, new in pairs if goes_by_record(old, new)]
+    if any(old.databases for old, new in pairs if goes_by_record(old, new)):
         source = with_tables(source)
-    maxima = {operator.entry.operator_id: operator.entry.max_parallelism for operator in result.operators}
+    maxima = {operator.entry.operator_id: operator.entry.max_parallelism for operator in by_record}
     key_hashes = choose_key_hashes(source, maxima, parse_key_hashes(key_hash))
     proofs = validate_result(source, result, key_hashes, tasks)
     return certificate_of(source, result, proofs, None, bound=certified is not None).document()

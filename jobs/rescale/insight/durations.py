@@ -145,7 +145,7 @@ def restore_seconds(restores: Iterable[OperatorRestore], *, on_s3: bool) -> floa
 
 def _restore_result(plan: Plan) -> float:
     """Every subtask finds just its own: databases to open, or records to put."""
-    return _slowest(plan, [not operator.databases for operator in plan.operators])
+    return _slowest(plan, [not operator.in_rocksdb for operator in plan.operators])
 
 
 def _formats(plan: Plan) -> Iterator[FormatRestore]:
@@ -154,7 +154,7 @@ def _formats(plan: Plan) -> Iterator[FormatRestore]:
     if not keyed:
         return
     size = sum(sum(operator.new_keyed_bytes) for operator in keyed)
-    by_record = any(not operator.databases for operator in keyed)
+    by_record = any(not operator.in_rocksdb for operator in keyed)
     for name, records in (("records", True), ("RocksDB's own files", False)):
         seconds = _slowest(plan, [records] * len(plan.operators))
         yield FormatRestore(name, size, size if records else 0, seconds, chosen=records is by_record)

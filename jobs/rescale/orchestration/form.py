@@ -14,7 +14,7 @@ from airflow.sdk import Param
 from rescale.errors import RequestError
 from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.orchestration.key_functions import check_key_functions
-from rescale.planning.request import Format, Request, make_request, parse_uids
+from rescale.planning.request import Files, Format, Request, make_request, parse_uids
 
 # An answer to a wrong value shows the pattern: they are as plain as they can be. Spaces around a value do no harm.
 PLACE = "^ *(/|file:/|s3://|s3a://|s3p://)"
@@ -148,10 +148,25 @@ def _result_fields() -> Form:
             values_display={
                 Format.KEEP.value: "keep: as in the source",
                 Format.CANONICAL.value: "canonical: restored by every state backend but ForSt",
+                Format.ROCKSDB.value: "rocksdb: opened by RocksDB as it is",
             },
             title="Format of the result",
             section=_RESULT,
-            description_md="RocksDB's own kind can be kept only where no parallelism changes.",
+            description_md="Canonical state is put into a backend record by record when the job starts; RocksDB's own "
+            "files are only opened.",
+        ),
+        "files": Param(
+            Files.COPY.value,
+            type="string",
+            enum=[one.value for one in Files],
+            values_display={
+                Files.COPY.value: "copy: the result stands alone",
+                Files.REFER.value: "refer: files of RocksDB stay where they are",
+            },
+            title="Files of RocksDB",
+            section=_RESULT,
+            description_md="Those that the result takes as they are. If it refers to them, the source must stay until "
+            "the job has made a full checkpoint of its own, and the job must not be started in `CLAIM` mode.",
         ),
     }
 
@@ -266,6 +281,7 @@ def request_of(params: Mapping[str, Any], known: Mapping[str, Any] | None = None
         _numbers(params, "max_parallelism"),
         key_hashes,
         Format(params["format"]),
+        Files(params["files"]),
     )
 
 
@@ -279,7 +295,8 @@ def asked(request: Request) -> str:
     numbers = (("parallelism", request.parallelism), ("max parallelism", request.max_parallelism))
     said = [f"{what} {of['']}" if "" in of else f"{what} as it is" for what, of in numbers]
     said += [f"{what} {number} for {uid}" for what, of in numbers for uid, number in of.items() if uid]
-    return f"{', '.join(said)}; format {request.format.value}"
+    files = "; RocksDB's files are referred to" if request.files is Files.REFER else ""
+    return f"{', '.join(said)}; format {request.format.value}{files}"
 
 
 def _numbers(params: Mapping[str, Any], name: str) -> list[str]:

@@ -16,6 +16,7 @@ _FIELD_OF_OPTION = {
     "--parallelism": "parallelism",
     "--max-parallelism": "max_parallelism",
     "--format": "format",
+    "--files": "files",
     "--key-hash": "key_hashes",
     "--uids": "operator_names",
     "--allow-prefix": "allowed_prefixes",

@@ -1,44 +1,173 @@
-"""RocksDB directories, copied file by file: a snapshot in its own shape, in another place.
+"""RocksDB directories at the max parallelism that they have: made of the source's files, none of which is read.
 
-Whatever the handles of the source say, those of the copy are relative, so that it can be moved again, and private, so
-that no checkpoint of the restored job refers to them (`IncrementalRemoteKeyedStateHandle`).
+A new subtask gets the files with rows of its key groups, and a MANIFEST that says so (`rocksdb.assembly`). Only where
+databases were left dirty by Flink before they are joined, or where much would be fetched by two subtasks, RocksDB
+rewrites some of the files.
+
+Whatever the handles of the source say, those of the result are private, so that no checkpoint of the restored job
+refers to its files (`IncrementalRemoteKeyedStateHandle`), and relative, so that it can be moved again; but where the
+source's files are referred to, these are named by where they are.
 """
 
 from __future__ import annotations
 
-from rescale.errors import UnsupportedError
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from rescale.flink.key_groups import KeyGroupRange, key_group_range
+from rescale.planning.database_remarks import of_operator
 from rescale.planning.inline import InlineBudget
-from rescale.planning.new_streams import META_STREAM, CopiedFile, NewDatabase
+from rescale.planning.key_group_owners import owners_of
+from rescale.planning.keyed_headers import HeaderPlanner
+from rescale.planning.new_streams import META_STREAM, CompactedRows, CopiedFile, NewDatabase, SourceFiles
 from rescale.planning.operator_shapes import Shape
-from rescale.planning.pieces import piece_of
+from rescale.planning.pieces import Literals, Piece, piece_of
+from rescale.rocksdb.assembled_database import AssembledDatabase
+from rescale.rocksdb.assembly import assemble, is_clean
+from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Database, Operator
 
+FOREIGN_SHARE = 0.05
+"""Of a subtask's bytes: where more lies in files that a neighbour fetches too, RocksDB rewrites these files."""
 
-def copied_databases(
-    operator: Operator, shape: Shape, inline: InlineBudget
-) -> tuple[tuple[NewDatabase, ...], list[CopiedFile]]:
-    """The same databases in the same subtasks; `UnsupportedError` for a new shape."""
-    entry = operator.entry
-    if operator.databases and shape != Shape(entry.parallelism, entry.max_parallelism):
-        raise UnsupportedError(
-            "RocksDB directories are copied as they are, and not given another shape",
-            operator=operator.label,
-            expected=f"parallelism {entry.parallelism} and max parallelism {entry.max_parallelism}",
-            found=f"parallelism {shape.parallelism} and max parallelism {shape.max_parallelism}",
-            advice="ask for --format canonical, which every state backend but ForSt restores",
+
+class PlannedDatabases(NamedTuple):
+    """Those of an operator: assembled from whole files, with the files that are copied, or to be compacted."""
+
+    databases: tuple[NewDatabase, ...]
+    files: list[CopiedFile]
+    compacted: tuple[CompactedRows, ...]
+
+
+class DatabasePlanner:
+    """Plans the RocksDB directories of one operator, which were looked through if it gets a new shape.
+
+    What the user should know is added to `notes`.
+
+    `referring` has the size of every file of the source by its number, where files are to be referred to: only whole
+    ones can be.
+    """
+
+    def __init__(
+        self,
+        operator: Operator,
+        shape: Shape,
+        headers: HeaderPlanner,
+        literals: Literals,
+        inline: InlineBudget,
+        notes: list[str],
+        referring: Mapping[int, int] | None,
+    ) -> None:
+        self._operator = operator
+        self._shape = shape
+        self._headers = headers
+        self._literals = literals
+        self._inline = inline
+        self._notes = notes
+        self._referring = referring
+        self._level_0_files = 0
+
+    def plan(self) -> PlannedDatabases:
+        entry = self._operator.entry
+        if self._shape == Shape(entry.parallelism, entry.max_parallelism):
+            return self._copies()
+        return self._assembled()
+
+    def _copies(self) -> PlannedDatabases:
+        """The same databases in the same subtasks."""
+        planned = PlannedDatabases((), [], ())
+        for database in self._operator.databases:
+            files = {file.name: piece_of(file.extent) for file in database.files}
+            header = piece_of(database.header_extent)
+            planned = self._with_files(planned, database.subtask, database.key_groups, files, header)
+        return planned
+
+    def _assembled(self) -> PlannedDatabases:
+        databases = self._operator.databases
+        owners_of(self._operator, databases)
+        planned = PlannedDatabases((), [], ())
+        for subtask in range(self._shape.parallelism):
+            wanted = key_group_range(self._shape.max_parallelism, self._shape.parallelism, subtask)
+            givers = [one for one in databases if len(one.key_groups.intersection(wanted))]
+            if givers:
+                planned = self._with_subtask(planned, subtask, wanted, givers)
+        self._notes += of_operator(self._operator.label, planned.databases, planned.compacted, self._level_0_files)
+        return planned
+
+    def _with_subtask(
+        self, planned: PlannedDatabases, subtask: int, wanted: KeyGroupRange, givers: Sequence[Database]
+    ) -> PlannedDatabases:
+        maximum = self._shape.max_parallelism
+        header = self._headers.plan(givers).piece
+        sources = [giver.source for giver in givers if giver.source is not None]
+        if len(sources) == 1 or all(is_clean(source, wanted, maximum) for source in sources):
+            assembled = assemble(sources, wanted, maximum)
+            self._level_0_files = max(self._level_0_files, assembled.level_0_files)
+            if self._referring is not None or not _is_shared(assembled):
+                return self._with_files(planned, subtask, wanted, self._files(assembled, givers), header)
+        size = sum(
+            sum(giver.key_group_sizes[g - giver.key_groups.first] for g in _groups(giver, wanted)) for giver in givers
         )
-    databases = tuple(NewDatabase(d.subtask, d.key_groups.first, len(d.key_groups)) for d in operator.databases)
-    return databases, [stream for database in operator.databases for stream in _streams(database, inline)]
-
-
-def _streams(database: Database, inline: InlineBudget) -> list[CopiedFile]:
-    files = [(META_STREAM, database.header_extent), *database.files]
-    return [
-        CopiedFile(
-            subtask=database.subtask,
-            pieces=(piece_of(extent),) if extent.length else (),
-            inline=inline.takes(extent.length),
-            local_name=name,
+        compacted = CompactedRows(
+            subtask=subtask,
+            header=header,
+            first_key_group=wanted.first,
+            key_groups=len(wanted),
+            sources=tuple(
+                SourceFiles(
+                    (giver.key_groups.first, giver.key_groups.last),
+                    piece_of(giver.header_extent),
+                    tuple((file.name, piece_of(file.extent)) for file in giver.files),
+                )
+                for giver in givers
+            ),
+            size=size,
+            inline=self._inline.takes(size),
         )
-        for name, extent in files
-    ]
+        return planned._replace(compacted=(*planned.compacted, compacted))
+
+    def _files(self, assembled: AssembledDatabase, givers: Sequence[Database]) -> dict[str, Piece]:
+        extents = [{file.name: file.extent for file in giver.files} for giver in givers]
+        taken = {one.name: piece_of(extents[one.source][one.source_name]) for one in assembled.taken}
+        return taken | {one.name: self._literals.piece(one.data) for one in assembled.made}
+
+    def _with_files(
+        self,
+        planned: PlannedDatabases,
+        subtask: int,
+        key_groups: KeyGroupRange,
+        files: Mapping[str, Piece],
+        header: Piece,
+    ) -> PlannedDatabases:
+        referred = tuple((name, piece) for name, piece in files.items() if self._may_refer(name, piece))
+        copied = {META_STREAM: header} | {name: piece for name, piece in files.items() if (name, piece) not in referred}
+        streams = [
+            CopiedFile(
+                subtask=subtask,
+                pieces=(piece,) if piece.length else (),
+                inline=self._inline.takes(piece.length),
+                local_name=name,
+            )
+            for name, piece in copied.items()
+        ]
+        database = NewDatabase(subtask, key_groups.first, len(key_groups), referred)
+        return planned._replace(
+            databases=(*planned.databases, database),
+            files=[*planned.files, *streams],
+        )
+
+    def _may_refer(self, name: str, piece: Piece) -> bool:
+        if self._referring is None or not piece.file or not name.endswith(".sst"):
+            return False
+        return Extent(piece.file, 0, self._referring[piece.file]) == Extent(piece.file, piece.start, piece.length)
+
+
+def _groups(database: Database, wanted: KeyGroupRange) -> range:
+    shared = database.key_groups.intersection(wanted)
+    return range(shared.first, shared.last + 1)
+
+
+def _is_shared(assembled: AssembledDatabase) -> bool:
+    """Whether so much of it reaches out that a neighbour's fetching it too counts."""
+    total = sum(file.size for file in assembled.manifest.files.values())
+    return assembled.foreign_bytes > FOREIGN_SHARE * total

@@ -21,16 +21,16 @@ from rescale.snapshot.model import Operator, Snapshot
 def choose_key_hashes(snapshot: Snapshot, maxima: Mapping[str, int], wanted: Mapping[str, str]) -> dict[str, str]:
     """The name of the rule by operator id, where one is known; `UnsupportedError` where none is and one is needed.
 
-    `maxima` are the new max parallelisms by operator id; `wanted` is what the request says of operators, and under ""
-    of all others whose hash is not known.
+    `maxima` are the new max parallelisms, by the ids of the operators whose records are read; `wanted` is what the
+    request says of operators, and under "" of all others whose hash is not known.
     """
     named = by_operator(snapshot.operators, wanted)
     chosen = {}
     for operator in snapshot.operators:
         operator_id = operator.entry.operator_id
-        work = work_class(operator.entry.max_parallelism, maxima.get(operator_id, operator.entry.max_parallelism))
-        if not operator.keyed_headers or (work is WorkClass.RELOCATE and not operator.becomes_canonical):
+        if not operator.keyed_headers or operator_id not in maxima:
             continue
+        work = work_class(operator.entry.max_parallelism, maxima[operator_id])
         try:
             name = _choose(snapshot, operator, work, named.get(operator_id), wanted.get(""))
         except RescaleError as error:

@@ -5,6 +5,8 @@
     copied elements         of operator state: may be cut anywhere
     checked elements        compressed ones, which are looked into on the way
     rekeyed key groups      its header; what follows is known when every record has been looked at
+    rekeyed rows            the same as a RocksDB directory, whose files are known when they are written
+    compacted rows          a RocksDB directory of the files of others, of which RocksDB rewrites some
     copied file             one of a RocksDB directory: may be cut anywhere
 
 Sizes are in bytes; those of translated streams are of the source that they are made from. All sorts have a `slot`, a
@@ -156,18 +158,76 @@ class RekeyedKeyGroups(msgspec.Struct, frozen=True, kw_only=True, tag="rekeyed k
         return KeyGroupRange(self.first_key_group, self.first_key_group + self.key_groups - 1)
 
 
+class _Directory(msgspec.Struct, frozen=True, kw_only=True):
+    """A RocksDB directory for `key_groups` key groups from `first_key_group` on; `header` says which states it has."""
+
+    subtask: int
+    header: Piece
+    first_key_group: int
+    key_groups: int
+
+    slot: ClassVar[Slot] = Slot.KEYED
+    is_canonical: ClassVar[bool] = False
+    local_name: ClassVar[str] = ""
+
+    @property
+    def covers(self) -> KeyGroupRange:
+        return KeyGroupRange(self.first_key_group, self.first_key_group + self.key_groups - 1)
+
+
+class RekeyedRows(_Directory, frozen=True, kw_only=True, tag="rekeyed rows"):
+    """Records that lie anywhere in the source, in new files, which say when they were `created` (seconds since 1970).
+
+    RocksDB compacts files anew when they are old.
+    """
+
+    created: int
+
+    inline: ClassVar[bool] = False
+    """Its files may be, but that is decided when their sizes are known."""
+
+    @property
+    def size(self) -> int:
+        """Of what is known of it."""
+        return self.header.length
+
+
+class SourceFiles(NamedTuple):
+    """A RocksDB directory of the source, which speaks for the key groups from first to last: header, files by name."""
+
+    key_groups: tuple[int, int]
+    header: Piece
+    files: tuple[tuple[str, Piece], ...]
+
+    @property
+    def size(self) -> int:
+        return sum(piece.length for _, piece in self.files)
+
+
+class CompactedRows(_Directory, frozen=True, kw_only=True, tag="compacted rows"):
+    """The files of `sources`, of which RocksDB rewrites those with rows of other key groups; about `size` bytes."""
+
+    sources: tuple[SourceFiles, ...]
+    size: int
+    inline: bool
+
+
 PlannedStream = CopiedKeyGroups | TranslatedKeyGroups | CopiedElements | CheckedElements | CopiedFile
 """Of these is known beforehand where in the source every byte lies."""
 
-RekeyedStream = RekeyedKeyGroups
+RekeyedStream = RekeyedKeyGroups | RekeyedRows
 """Of these is known which records of the source they may hold."""
 
-NewStream = PlannedStream | RekeyedStream
+NewStream = PlannedStream | RekeyedStream | CompactedRows
 
 
 class NewDatabase(NamedTuple):
-    """The RocksDB directory of a new subtask, which is made of all its copied files."""
+    """The RocksDB directory of a new subtask: its copied files, and whole files of the source that it refers to.
+
+    `referred` has these by their names in the directory; they stay where they are.
+    """
 
     subtask: int
     first_key_group: int
     key_groups: int
+    referred: tuple[tuple[str, Piece], ...] = ()

@@ -8,7 +8,14 @@ from functools import cached_property
 
 from rescale.flink.key_groups import subtask_of_key_group
 from rescale.flink.slot import Slot
-from rescale.planning.new_streams import NewDatabase, NewStream, PlannedStream, RekeyedStream
+from rescale.planning.new_streams import (
+    CompactedRows,
+    NewDatabase,
+    NewStream,
+    PlannedStream,
+    RekeyedRows,
+    RekeyedStream,
+)
 from rescale.planning.rekeying import Rekeying
 from rescale.planning.work_class import WorkClass
 
@@ -34,11 +41,12 @@ class OperatorPlan:
     rekeying: Rekeying | None = None
     rekeyed: tuple[RekeyedStream, ...] = ()
     databases: tuple[NewDatabase, ...] = ()
+    compacted: tuple[CompactedRows, ...] = ()
 
     @property
     def new_streams(self) -> tuple[NewStream, ...]:
         """All of them."""
-        return (*self.rekeyed, *self.streams)
+        return (*self.rekeyed, *self.compacted, *self.streams)
 
     @property
     def new_keyed_bytes(self) -> tuple[int, ...]:
@@ -47,9 +55,22 @@ class OperatorPlan:
         for stream in self.new_streams:
             if stream.slot.is_keyed:
                 per_subtask[stream.subtask] += stream.size
+        for database in self.databases:
+            per_subtask[database.subtask] += sum(piece.length for _, piece in database.referred)
         for key_group, size in enumerate(self.expected_key_groups):
             per_subtask[subtask_of_key_group(self.new_max_parallelism, self.new_parallelism, key_group)] += size
         return tuple(per_subtask)
+
+    @property
+    def in_rocksdb(self) -> bool:
+        """Whether its keyed state will be RocksDB directories."""
+        made = any(isinstance(stream, RekeyedRows) for stream in self.rekeyed)
+        return made or bool(self.databases or self.compacted)
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether the key groups are compressed whose records are read."""
+        return self.rekeying is not None and self.rekeying.compressed
 
     @cached_property
     def expected_key_groups(self) -> tuple[int, ...]:
@@ -67,5 +88,6 @@ class OperatorPlan:
         return tuple(classes[key_group % len(classes)] // each for key_group in range(self.new_max_parallelism))
 
     def bytes_of(self, *slots: Slot) -> int:
+        """Bytes of new streams in `slots`; what is referred to is not among them."""
         rekeyed = self.rekeying.bytes if self.rekeying is not None and Slot.KEYED in slots else 0
         return rekeyed + sum(stream.size for stream in self.new_streams if stream.slot in slots)

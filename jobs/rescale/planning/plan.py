@@ -21,7 +21,7 @@ from rescale.planning.operator_plan import OperatorPlan
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.contract import Pin
 
-FORMAT = 5
+FORMAT = 6
 
 
 class SourceFile(NamedTuple):
@@ -70,6 +70,11 @@ class Plan:
             [(operator.parallelism, operator.max_parallelism) for operator in self.operators],
             [(operator.new_parallelism, operator.new_max_parallelism) for operator in self.operators],
         )
+
+    @property
+    def refers(self) -> bool:
+        """Whether the result refers to files of the source."""
+        return any(database.referred for operator in self.operators for database in operator.databases)
 
     @cached_property
     def contents(self) -> SnapshotFiles:

@@ -9,12 +9,13 @@ from rescale.errors import UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.state_meta_info import StateKind
-from rescale.planning.database_streams import copied_databases
+from rescale.planning.database_remarks import of_references
+from rescale.planning.database_streams import DatabasePlanner, PlannedDatabases
 from rescale.planning.element_streams import plan_elements
 from rescale.planning.inline import InlineBudget
 from rescale.planning.key_group_streams import KeyGroupPlanner
 from rescale.planning.keyed_headers import HeaderPlanner
-from rescale.planning.new_streams import NewDatabase, PlannedStream, RekeyedStream
+from rescale.planning.new_streams import PlannedStream, RekeyedStream
 from rescale.planning.operator_plan import OperatorPlan
 from rescale.planning.operator_shapes import Shape, new_shapes
 from rescale.planning.pieces import Literals
@@ -22,8 +23,9 @@ from rescale.planning.plan import FORMAT, Plan, SourceFile
 from rescale.planning.rekeyed_streams import plan_rekeyed
 from rescale.planning.rekeying import Rekeying
 from rescale.planning.remarks import remarks
-from rescale.planning.request import Format, Request
-from rescale.planning.work_class import WorkClass, work_class
+from rescale.planning.request import Files, Format, Request
+from rescale.planning.result_kind import becomes_databases, goes_by_record
+from rescale.planning.work_class import work_class
 from rescale.snapshot.findings import findings
 from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.snapshot.model import Operator, Snapshot
@@ -33,6 +35,8 @@ CHUNK_SIZE = 4 * 1024 * 1024
 
 _NOT_READ = (StateKind.KEY_VALUE_V2,)
 """`RegisteredKeyValueStateBackendMetaInfo` of `runtime.state.v2`, which only `ForStKeyedStateBackend` writes."""
+
+_NAMES = {Format.CANONICAL: "canonical", Format.ROCKSDB: "RocksDB's"}
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 
@@ -51,14 +55,17 @@ def make_plan(
     snapshot.check_complete()
     shapes = new_shapes(snapshot.operators, request)
     literals, inline = Literals(), InlineBudget()
+    notes: list[str] = []
     operators = tuple(
         _plan_operator(
+            snapshot,
             operator,
             shapes[operator.entry.operator_id],
-            request.format,
+            request,
             key_hashes.get(operator.entry.operator_id),
             literals,
             inline,
+            notes,
         )
         for operator in snapshot.operators
     )
@@ -74,35 +81,46 @@ def make_plan(
         part_size=PART_SIZE,
         chunk_size=CHUNK_SIZE,
         operators=operators,
-        warnings=(*findings(snapshot, kafka), *remarks(snapshot, shapes, request, kafka)),
+        warnings=(
+            *findings(snapshot, kafka),
+            *remarks(snapshot, shapes, request, kafka),
+            *notes,
+            *of_references(snapshot.directory, operators),
+        ),
     )
 
 
 def _plan_operator(
+    snapshot: Snapshot,
     operator: Operator,
     shape: Shape,
-    wanted: Format,
+    request: Request,
     key_hash: str | None,
     literals: Literals,
     inline: InlineBudget,
+    notes: list[str],
 ) -> OperatorPlan:
-    work = work_class(operator.entry.max_parallelism, shape.max_parallelism)
-    by_record = work is not WorkClass.RELOCATE or (wanted is Format.CANONICAL and operator.becomes_canonical)
+    wanted = request.format
+    by_record = goes_by_record(operator, shape, wanted)
     _refuse_unsupported(operator, shape, by_record=by_record)
-    if wanted is Format.CANONICAL:
-        _refuse_heap(operator)
+    if wanted is not Format.KEEP:
+        _refuse_heap(operator, wanted)
     headers = HeaderPlanner(operator.label, literals)
     keyed = KeyGroupPlanner(operator, shape, headers, literals, inline)
     rekeying: Rekeying | None = None
     rekeyed: list[RekeyedStream] = []
-    databases: tuple[NewDatabase, ...] = ()
+    databases = PlannedDatabases((), [], ())
     streams: list[PlannedStream] = []
-    if operator.databases and wanted is Format.KEEP:
-        databases, files = copied_databases(operator, shape, inline)
-        streams += [*files, *keyed.raw_streams()]
-    elif by_record:
-        rekeying, rekeyed = plan_rekeyed(operator, shape, headers, literals, key_hash)
-        streams += keyed.own_raw_streams()
+    in_databases = becomes_databases(operator, wanted)
+    if by_record:
+        created = _created(snapshot) if in_databases else None
+        rekeying, rekeyed = plan_rekeyed(operator, shape, headers, literals, key_hash, created=created)
+        streams += keyed.raw_streams() if _keeps_raw(operator, shape, in_databases) else keyed.own_raw_streams()
+    elif in_databases:
+        sizes = {number: pin.size for number, (_, pin) in enumerate(snapshot.files)}
+        referring = sizes if request.files is Files.REFER else None
+        databases = DatabasePlanner(operator, shape, headers, literals, inline, notes, referring).plan()
+        streams += [*databases.files, *keyed.raw_streams()]
     else:
         streams += keyed.streams()
     streams += plan_elements(operator, shape.parallelism, literals, inline)
@@ -119,21 +137,32 @@ def _plan_operator(
         new_parallelism=shape.parallelism,
         max_parallelism=operator.entry.max_parallelism,
         new_max_parallelism=shape.max_parallelism,
-        work=work,
+        work=work_class(operator.entry.max_parallelism, shape.max_parallelism),
         states=tuple(dict.fromkeys(f"{s.name} ({s.state_type})" for header in known for s in header.states)),
         id_tables=tuple(headers.id_tables),
         streams=tuple(streams),
         old_keyed_bytes=tuple(old_bytes),
         rekeying=rekeying,
         rekeyed=tuple(rekeyed),
-        databases=databases,
+        databases=databases.databases,
+        compacted=databases.compacted,
     )
 
 
-def _refuse_heap(operator: Operator) -> None:
+def _keeps_raw(operator: Operator, shape: Shape, in_databases: bool) -> bool:
+    """Whether all of its raw keyed state moves by key groups, timers on the heap among it: RocksDB has them there."""
+    return in_databases and shape.max_parallelism == operator.entry.max_parallelism
+
+
+def _created(snapshot: Snapshot) -> int:
+    """When the snapshot was taken, in seconds since 1970; RocksDB takes 0 for "unknown"."""
+    return max(int(snapshot.taken.timestamp()), 1) if snapshot.taken else 1
+
+
+def _refuse_heap(operator: Operator, wanted: Format) -> None:
     if any(stream.framing is not Framing.CANONICAL for stream in operator.keyed):
         raise UnsupportedError(
-            "heap framing does not tell where a record ends, so it cannot become canonical",
+            f"heap framing does not tell where a record ends, so it cannot become {_NAMES[wanted]}",
             operator=operator.label,
             advice=f"leave --format out, or {CANONICAL}",
         )

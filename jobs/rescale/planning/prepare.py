@@ -10,10 +10,11 @@ from typing import NamedTuple
 from rescale.planning.operator_shapes import new_shapes
 from rescale.planning.plan import Plan
 from rescale.planning.planner import make_plan
-from rescale.planning.request import Format, Request
+from rescale.planning.request import Request
+from rescale.planning.result_kind import goes_by_record, joins_databases
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.kafka.offsets import KafkaOffsets, kafka_offsets
-from rescale.snapshot.model import Snapshot
+from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.opening import open_snapshot
 
 
@@ -30,16 +31,23 @@ def prepare(request: Request) -> Prepared:
     snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids)
     shapes = new_shapes(snapshot.operators, request)
     key_hashes: dict[str, str] = {}
-    by_record = request.format is Format.CANONICAL
-    if by_record and any(operator.databases for operator in snapshot.operators):
+
+    def by_record(operator: Operator) -> bool:
+        return goes_by_record(operator, shapes[operator.entry.operator_id], request.format)
+
+    def joined(operator: Operator) -> bool:
+        return joins_databases(operator, shapes[operator.entry.operator_id], request.format)
+
+    if any(operator.databases and (by_record(operator) or joined(operator)) for operator in snapshot.operators):
+        from rescale.snapshot.databases.ingested import with_ingested
         from rescale.snapshot.databases.table_sizes import with_key_group_sizes  # brings numpy, which few requests need
 
-        snapshot = with_key_group_sizes(with_tables(snapshot))
-    rekeyed = any(shapes[o.entry.operator_id].max_parallelism != o.entry.max_parallelism for o in snapshot.operators)
-    if rekeyed or by_record:
+        snapshot = with_ingested(with_key_group_sizes(with_tables(snapshot)), joined)
+    rekeyed = {o.entry.operator_id: shapes[o.entry.operator_id] for o in snapshot.operators if by_record(o)}
+    if rekeyed:
         from rescale.planning.key_hashes import choose_key_hashes  # as above
 
-        maxima = {operator_id: shape.max_parallelism for operator_id, shape in shapes.items()}
+        maxima = {operator_id: shape.max_parallelism for operator_id, shape in rekeyed.items()}
         key_hashes = choose_key_hashes(snapshot, maxima, request.key_hash)
     kafka = kafka_offsets(snapshot)
     return Prepared(make_plan(snapshot, request, key_hashes, kafka), snapshot, kafka)

@@ -5,39 +5,54 @@ At another max parallelism, or in another format, every record may go elsewhere.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rescale.errors import UnsupportedError
-from rescale.flink.advice import CANONICAL
+from rescale.flink.advice import CANONICAL, CANONICAL_RESULT
 from rescale.flink.key_groups import key_group_range
-from rescale.flink.keyed.header import is_compressed, write_keyed_header
+from rescale.flink.keyed.header import KeyedHeader, is_compressed, understood, write_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.planning.key_group_owners import owners_of
 from rescale.planning.keyed_headers import HeaderPlanner
-from rescale.planning.new_streams import RekeyedKeyGroups, RekeyedStream
+from rescale.planning.new_streams import RekeyedKeyGroups, RekeyedRows, RekeyedStream
 from rescale.planning.operator_shapes import Shape
-from rescale.planning.pieces import Literals, piece_of
+from rescale.planning.pieces import Literals, Piece, piece_of
 from rescale.planning.rekeying import RekeyedDatabase, RekeyedSource, Rekeying
 from rescale.snapshot.model import Database, KeyedStream, Operator
 
 
 def plan_rekeyed(
-    operator: Operator, shape: Shape, headers: HeaderPlanner, literals: Literals, key_hash: str | None
+    operator: Operator,
+    shape: Shape,
+    headers: HeaderPlanner,
+    literals: Literals,
+    key_hash: str | None,
+    *,
+    created: int | None,
 ) -> tuple[Rekeying | None, list[RekeyedStream]]:
-    """Which records are read, and the streams that they come to; None where there is no keyed state."""
+    """Which records are read, and the streams that they come to; None where there is no keyed state.
+
+    `created` is there if they come to RocksDB directories: what these say of their age, in seconds since 1970.
+    """
     givers: tuple[KeyedStream | Database, ...] = (*operator.keyed, *operator.databases)
-    timers = operator.heap_timers
+    timers = operator.heap_timers if created is None else ()
     _refuse_to_rekey(operator, shape.max_parallelism)
+    if created is not None:
+        _refuse_heap_timers(operator, shape.max_parallelism)
     if not givers and not timers:
         return None, []
     owners_of(operator, givers)
     owners_of(operator, timers)
     header = headers.plan(givers, timers)
+    compressed = bool(givers) and is_compressed(givers[0].header)
+    piece = header.piece if created is None or not compressed else _uncompressed(operator, header.parsed, literals)
     tables = header.id_tables
     sources = [_rekeyed_source(source, tables.get(source.subtask)) for source in operator.keyed]
     sources += [_rekeyed_timers(one, header.timer_id_tables.get(one.subtask), literals) for one in timers]
     rekeying = Rekeying(
         sources=tuple(sources),
-        header=header.piece,
-        compressed=bool(givers) and is_compressed(givers[0].header),
+        header=piece,
+        compressed=compressed,
         key_hash=key_hash,
         databases=tuple(_rekeyed_database(one, tables.get(one.subtask)) for one in operator.databases),
     )
@@ -46,14 +61,33 @@ def plan_rekeyed(
         own = key_group_range(shape.max_parallelism, shape.parallelism, subtask)
         streams.append(
             RekeyedKeyGroups(
-                subtask=subtask,
-                header=header.piece,
-                first_key_group=own.first,
-                key_groups=len(own),
-                compressed=rekeying.compressed,
+                subtask=subtask, header=piece, first_key_group=own.first, key_groups=len(own), compressed=compressed
+            )
+            if created is None
+            else RekeyedRows(
+                subtask=subtask, header=piece, first_key_group=own.first, key_groups=len(own), created=created
             )
         )
     return rekeying, streams
+
+
+def _uncompressed(operator: Operator, header: KeyedHeader | None, literals: Literals) -> Piece:
+    """The header for RocksDB, which compresses blocks of its own."""
+    try:
+        return literals.piece(write_keyed_header(replace(understood(header), compressed=False)))
+    except UnsupportedError as error:
+        raise error.located(operator=operator.label) from None
+
+
+def _refuse_heap_timers(operator: Operator, new_max_parallelism: int) -> None:
+    if operator.heap_timers and new_max_parallelism != operator.entry.max_parallelism:
+        raise UnsupportedError(
+            "timers that are kept on the heap beside RocksDB get no new key groups there",
+            operator=operator.label,
+            expected=f"max parallelism {operator.entry.max_parallelism}, to keep RocksDB's format",
+            found=f"max parallelism {new_max_parallelism}",
+            advice=CANONICAL_RESULT,
+        )
 
 
 def _rekeyed_timers(timers: KeyedStream, ids: int | None, literals: Literals) -> RekeyedSource:

@@ -10,7 +10,7 @@ from rescale.errors import RequestError
 from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
 from rescale.flink.serializers.formulas import KNOWN, parse_formula
-from rescale.storage.locations import contains, normalise, parent, real
+from rescale.storage.locations import contains, is_s3, normalise, parent, real
 
 
 class Format(StrEnum):
@@ -21,6 +21,19 @@ class Format(StrEnum):
 
     CANONICAL = "canonical"
     """The one that every state backend but ForSt restores."""
+
+    ROCKSDB = "rocksdb"
+    """RocksDB's own, which the RocksDB state backend opens as it is."""
+
+
+class Files(StrEnum):
+    """What becomes of the files of RocksDB directories that the result needs as they are."""
+
+    COPY = "copy"
+    """They are copied: the result stands alone."""
+
+    REFER = "refer"
+    """They stay where they are, and the result refers to them: the source must stay, too."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +52,7 @@ class Request:
     max_parallelism: dict[str, int] = field(default_factory=dict)
     key_hash: dict[str, str] = field(default_factory=dict)
     format: Format = Format.KEEP
+    files: Files = Files.COPY
 
 
 def make_request(
@@ -50,6 +64,7 @@ def make_request(
     max_parallelism: Iterable[str] = (),
     key_hash: Iterable[str] = (),
     format: Format = Format.KEEP,  # noqa: A002
+    files: Files = Files.COPY,
 ) -> Request:
     """The request that the words of a command line or of a form stand for; `RequestError` names the wrong one."""
     source, target = normalise(source), normalise(target)
@@ -69,6 +84,14 @@ def make_request(
             expected=f"{target} and {beside(target)} apart from {snapshot}",
             advice="name another target directory",
         )
+    if files is Files.REFER and is_s3(target) and not is_s3(source):
+        raise RequestError(
+            "a result in S3 cannot refer to local files",
+            path=target,
+            expected="source and target in the same file system, to refer to files",
+            found=source,
+            advice="leave --files out: files are copied then",
+        )
     return Request(
         source,
         target,
@@ -78,6 +101,7 @@ def make_request(
         parse_numbers(max_parallelism, "max parallelism"),
         parse_key_hashes(key_hash),
         format,
+        files,
     )
 
 

@@ -22,6 +22,7 @@ from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState
 from rescale.flink.metadata.handles import DistributionMode, KeyedHandle
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.operator_state import OperatorStateHeader
+from rescale.rocksdb.assembled_database import SourceDatabase
 from rescale.rocksdb.version_edit import LiveFile
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.snapshot_files import SnapshotFiles
@@ -114,7 +115,8 @@ class Database:
     """The keyed state of one subtask as a RocksDB directory, which speaks for `key_groups` and no others.
 
     `header_extent` is the stream that describes its states, with the bytes `header`; `parsed` as for `KeyedStream`.
-    `tables` are there if the directory was looked through, and `measured`, bytes by key group, if they were.
+    `tables` and `source`, what other databases can be made of, are there if the directory was looked through, and
+    `measured`, bytes by key group, if they were.
     """
 
     subtask: int
@@ -124,6 +126,7 @@ class Database:
     parsed: KeyedHeader | None
     files: tuple[DatabaseFile, ...]
     tables: tuple[LiveTable, ...] = ()
+    source: SourceDatabase | None = None
     measured: tuple[int, ...] = ()
 
     framing = Framing.CANONICAL

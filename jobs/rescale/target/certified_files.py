@@ -10,13 +10,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rescale.errors import IntegrityError, StoreError
-from rescale.storage.locations import join, name
+from rescale.storage.locations import contains, join, name, parent
 from rescale.storage.store import Pin, open_store
 
 
 @dataclass(frozen=True)
 class CertifiedFile:
-    """A file by its name in the target: its size in bytes, and its ETag (S3) or modification time (local)."""
+    """A file by its name in the target: its size in bytes, and its ETag (S3) or modification time (local).
+
+    One that the result refers to elsewhere, in the source, goes by its URI.
+    """
 
     name: str
     size: int
@@ -27,17 +30,25 @@ class CertifiedFile:
     def pin(self) -> Pin:
         return Pin(self.size, self.etag, self.mtime_ns)
 
+    @property
+    def is_elsewhere(self) -> bool:
+        return "/" in self.name
+
+    def uri(self, target: str) -> str:
+        return self.name if self.is_elsewhere else join(target, self.name)
+
 
 def certified_files(target: str, seen: Iterable[tuple[str, Pin]]) -> tuple[CertifiedFile, ...]:
     """Those that were `seen` before their content was compared, by URI, if they still are what they were.
 
     `StoreError` if one is not: nobody knows then which of its versions was compared.
     """
-    files = tuple(sorted((CertifiedFile(name(uri), *_version(pin)) for uri, pin in seen), key=lambda file: file.name))
+    named = ((name(uri) if contains(target, uri) else uri, pin) for uri, pin in seen)
+    files = tuple(sorted((CertifiedFile(called, *_version(pin)) for called, pin in named), key=lambda file: file.name))
     for file, found in _changed(target, files):
         raise StoreError(
             "a file of the result changed while it was compared",
-            path=join(target, file.name),
+            path=file.uri(target),
             expected=file.pin,
             found=found or "no file",
             advice="another run of this plan may be at work: run the same command again when it has ended",
@@ -53,6 +64,11 @@ def check_files(target: str, files: Sequence[CertifiedFile], *, published: bool)
     file, found = changed[0]
     what, advice = (
         (
+            "a file of the source that the result refers to is gone, or is not the one that was certified",
+            "put it back: without it the result cannot be restored; or rescale another snapshot",
+        )
+        if file.is_elsewhere
+        else (
             "a file of the published result is gone, or is not the one that was certified",
             "compare it with its source: rescale validate; or rescale the source again, to another target",
         )
@@ -65,7 +81,7 @@ def check_files(target: str, files: Sequence[CertifiedFile], *, published: bool)
     more = f" ({len(changed)} such files)" if len(changed) > 1 else ""
     raise IntegrityError(
         what,
-        path=join(target, file.name),
+        path=file.uri(target),
         expected=file.pin,
         found=f"{found or 'no file'}{more}",
         advice=advice,
@@ -74,11 +90,12 @@ def check_files(target: str, files: Sequence[CertifiedFile], *, published: bool)
 
 def _changed(target: str, files: Sequence[CertifiedFile]) -> Iterator[tuple[CertifiedFile, Pin | None]]:
     """Each file that is another one now, and what is there. A listing may be behind: who is missed is asked for."""
-    store = open_store(target)
-    there = {name(entry.uri): entry.pin for entry in store.list(target)}
+    directories = {parent(file.uri(target)) for file in files}
+    there = {entry.uri: entry.pin for place in directories for entry in open_store(place).list(place)}
     for file in files:
-        if not file.pin.is_of(there.get(file.name)):
-            found = store.stat(join(target, file.name))
+        uri = file.uri(target)
+        if not file.pin.is_of(there.get(uri)):
+            found = open_store(uri).stat(uri)
             if not file.pin.is_of(found):
                 yield file, found
 

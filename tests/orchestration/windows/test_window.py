@@ -125,7 +125,7 @@ def test_a_job_has_no_source() -> None:
         ("parallelism", None, "the form asks for no change"),
         ("same_shape", True, "the form asks for the same shape and for another one"),
         ("operators", {"visits": 3}, "3 is not of type 'object'"),
-        ("format", "native", "'native' is not one of ['keep', 'canonical']"),
+        ("format", "native", "'native' is not one of ['keep', 'canonical', 'rocksdb']"),
         ("paralelism", 8, "paralelism"),
     ],
 )

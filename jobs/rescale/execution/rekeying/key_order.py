@@ -43,16 +43,17 @@ def _runs(slot: SortedBlocks) -> SortedBlocks:
 
 def _sorted(slot: SortedBlocks) -> SortedBlocks:
     from rescale.execution.rekeying import key_order_loop as loop
+    from rescale.flink.keyed.block_loop import count_records, find_records
 
     if len(slot) < 2:
         return slot
     data, begins = slot.load(0, len(slot))
     blocks = list(zip(begins.tolist(), (begins + slot.sizes).tolist(), strict=True))
-    count = sum(loop.count_records(data, begin, end) for begin, end in blocks)
+    count = sum(count_records(data, begin, end) for begin, end in blocks)
     starts, limits, ends, order, spare = (np.empty(count, np.int64) for _ in range(5))
     at = 0
     for begin, end in blocks:
-        at = loop.find_records(data, begin, end, at, starts, limits, ends)
+        at = find_records(data, begin, end, at, starts, limits, ends)
     loop.order_by_key(data, starts, limits, order, spare)
     out = np.empty(int(slot.sizes.sum()), np.uint8)
     last = loop.put_records(data, starts, ends, order, out)

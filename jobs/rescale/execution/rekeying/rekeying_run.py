@@ -28,14 +28,17 @@ from rescale.target.written_handles import WrittenHandle
 def rekey_streams(
     plan: Plan, writer: KeyedWriter[Work, Result], tasks: Tasks, there: Mapping[str, int]
 ) -> list[WrittenHandle]:
-    """Writes them all; returns their handles. `there` has the files of the target by name, with their sizes."""
-    rekeyed = [i for i, operator in enumerate(plan.operators) if operator.rekeying is not None]
+    """Writes those of the writer's kind; returns their handles.
+
+    `there` has the files of the target by name, with their sizes.
+    """
+    rekeyed = [i for i, operator in enumerate(plan.operators) if writer.writes(operator)]
     straight = [i for i in rekeyed if writer.converts(plan.operators[i])]
     handles = writer.convert(tasks, straight, there) if straight else []
     numbers = [i for i in rekeyed if i not in straight]
     if not numbers:
         return handles
-    ranges = plan_write_ranges(plan, numbers, writer.may_cut, tasks.cores)
+    ranges = plan_write_ranges(plan, numbers, writer.range_size, tasks.cores)
     units = read_units(plan, numbers)
     receipts = ranges[-1].partition + 1
     progress = Progress("read and check every record", sum(unit.size for unit in units))

@@ -20,7 +20,7 @@ _TASKS_PER_CORE = 2
 
 
 def plan_write_ranges(
-    plan: Plan, operators: Sequence[int], may_cut: Callable[[OperatorPlan], bool], cores: int
+    plan: Plan, operators: Sequence[int], range_size: Callable[[OperatorPlan, int], int | None], cores: int
 ) -> list[WriteRange]:
     """The ranges of all streams of these operators, in order of operator and key group."""
     rekeyings = [plan.operators[number].rekeying for number in operators]
@@ -30,7 +30,7 @@ def plan_write_ranges(
     partition, filled = 0, 0
     for number in operators:
         operator = plan.operators[number]
-        limit = size if may_cut(operator) else None
+        limit = range_size(operator, size)
         for subtask in range(operator.new_parallelism):
             for first, last, expected in _cuts(operator, subtask, limit):
                 if filled and filled + expected > size:

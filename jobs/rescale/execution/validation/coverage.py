@@ -8,6 +8,7 @@ elements agree; nothing refers outside the target; what is not moved is the same
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from rescale.errors import IntegrityError, RescaleError
@@ -22,7 +23,7 @@ from rescale.flink.operator_state import merge_operator_state_headers
 from rescale.flink.slot import Slot
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Database, ElementStream, KeyedStream, Operator, Snapshot
-from rescale.storage.locations import join
+from rescale.storage.locations import contains, join
 from rescale.target.certificate import Certificate
 
 
@@ -99,6 +100,19 @@ def check_certified(result: Snapshot, certificate: Certificate) -> None:
         )
 
 
+def check_references(source: Snapshot, result: Snapshot) -> None:
+    """Whatever lies outside of the target is a file of the source, in the version that was seen there."""
+    known = dict(source.files)
+    for uri, pin in result.files[1:]:
+        if not contains(result.directory, uri) and known.get(uri) != pin:
+            raise IntegrityError(
+                "the result refers to a file that is none of the source's",
+                path=uri,
+                expected=known.get(uri) or f"a file in {result.directory}",
+                found=pin,
+            )
+
+
 def check_directory(result: Snapshot, there: Sequence[str]) -> None:
     """`there` is all that the target holds: Flink removes a claimed savepoint's directory only if it is empty then."""
     ours = {join(result.directory, "_metadata"), *(uri for uri, _ in result.files)}
@@ -146,20 +160,34 @@ def pair_key_groups(old: Operator, new: Operator, slot: Slot) -> list[GroupPair]
     return list(pairs.values())
 
 
+def goes_by_record(old: Operator, new: Operator) -> bool:
+    """Whether keyed state is compared record by record: key groups changed, or the kind, or directories were cut."""
+    if old.entry.max_parallelism != new.entry.max_parallelism or old.kinds != new.kinds:
+        return True
+    if old.heap_timers and not new.heap_timers:
+        return True
+    return bool(old.databases) and _directories(old) != _directories(new)
+
+
 def check_rekeyed(old: Operator, new: Operator) -> None:
-    """The streams of an operator whose records got new key groups; whose records are where is compared by digest."""
+    """The keyed state of an operator whose records moved one by one; whose records are where is compared by digest."""
     entry = new.entry
-    givers: list[KeyedStream | Database] = [*old.keyed, *old.databases]
-    subtasks = list(range(entry.parallelism)) if givers or old.heap_timers else []
-    _equal("subtasks with keyed state", subtasks, [stream.subtask for stream in new.keyed], old.label)
+    givers, takers = old.managed_keyed, new.managed_keyed
+    timers = () if new.databases else old.heap_timers
+    subtasks = list(range(entry.parallelism)) if givers or timers else []
+    if old.databases and new.databases and old.entry.max_parallelism == entry.max_parallelism:
+        ranges = [(i, key_group_range(entry.max_parallelism, entry.parallelism, i)) for i in subtasks]
+        subtasks = [i for i, own in ranges if any(len(one.key_groups.intersection(own)) for one in givers)]
+    _equal("subtasks with keyed state", subtasks, [stream.subtask for stream in takers], old.label)
     if old.entry.max_parallelism != entry.max_parallelism:
         raw_keyed = (*old.own_raw_keyed, *new.raw_keyed)
         _equal("subtasks with raw keyed state", [], [stream.subtask for stream in raw_keyed], old.label)
-    for stream in new.keyed:
+    for stream in takers:
         own = key_group_range(entry.max_parallelism, entry.parallelism, stream.subtask)
         _equal(f"key groups of subtask {stream.subtask}", own, stream.key_groups, old.label)
         _equal(f"framing of subtask {stream.subtask}", Framing.CANONICAL, stream.framing, old.label)
-        _keyed_tables(old.label, givers, stream, old.heap_timers)
+        own_givers = [giver for giver in givers if len(giver.key_groups.intersection(own))] if new.databases else givers
+        _keyed_tables(old.label, own_givers, stream, timers)
 
 
 class FilePair(NamedTuple):
@@ -170,13 +198,13 @@ class FilePair(NamedTuple):
     result: Extent
 
 
+def _directories(operator: Operator) -> list[tuple[object, ...]]:
+    return [(d.subtask, d.key_groups, [file.name for file in d.files]) for d in operator.databases]
+
+
 def pair_database_files(old: Operator, new: Operator) -> list[FilePair]:
     """Every file of the operator's databases, and the streams that describe their states."""
-    before, after = (
-        [(d.subtask, d.key_groups, [file.name for file in d.files]) for d in operator.databases]
-        for operator in (old, new)
-    )
-    _equal("RocksDB directories", before, after, old.label)
+    _equal("RocksDB directories", _directories(old), _directories(new), old.label)
     return [
         FilePair(name, source, result)
         for theirs, ours in zip(old.databases, new.databases, strict=True)
@@ -231,13 +259,15 @@ def _modes(streams: Sequence[ElementStream]) -> list[tuple[str, str]]:
 def _keyed_tables(
     label: str,
     givers: Sequence[KeyedStream | Database],
-    stream: KeyedStream,
+    stream: KeyedStream | Database,
     timers: Sequence[KeyedStream] = (),
 ) -> dict[int, tuple[int, ...]]:
     """By source subtask the translation of its state ids, where it is one. `timers` are raw keyed ones."""
     if not timers and all(giver.header == stream.header for giver in givers):
         return {}
     headers = [s.parsed for s in (stream, *givers) if s.parsed is not None]
+    if isinstance(stream, Database):  # RocksDB compresses blocks of its own
+        headers = [replace(header, compressed=False) for header in headers]
     try:
         if len(headers) <= len(givers):
             raise IntegrityError("a header of the result is not the source's")

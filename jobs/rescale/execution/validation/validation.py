@@ -20,7 +20,9 @@ from rescale.execution.validation.coverage import (
     check_directory,
     check_elements,
     check_metadata,
+    check_references,
     check_rekeyed,
+    goes_by_record,
     pair_database_files,
     pair_key_groups,
 )
@@ -30,6 +32,7 @@ from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.slot import Slot
 from rescale.snapshot.model import ElementStream, Operator, Snapshot
 from rescale.snapshot.opening import open_candidate
+from rescale.storage.locations import parent
 from rescale.storage.store import open_store
 
 
@@ -48,10 +51,14 @@ class OperatorProof(NamedTuple):
     records: RecordProof | None
 
 
-def open_result(candidate_uri: str, target: str) -> Snapshot:
-    """The snapshot that the metadata at `candidate_uri` would make of `target`; `IntegrityError` if it is none."""
+def open_result(candidate_uri: str, target: str, source: Snapshot | None = None) -> Snapshot:
+    """The snapshot that the metadata at `candidate_uri` would make of `target`; `IntegrityError` if it is none.
+
+    It may refer to files of the `source`, if that is given.
+    """
+    places = {parent(uri) for uri, _ in source.files[1:]} if source is not None else set()
     try:
-        return open_candidate(candidate_uri, target)
+        return open_candidate(candidate_uri, target, sorted(places))
     except (SnapshotError, UnsupportedError) as error:
         raise IntegrityError(
             f"the result does not read as a snapshot: {error.what}",
@@ -67,17 +74,17 @@ def validate_result(
     `key_hashes` names, by operator id, how the keys of those operators hash whose records got new key groups.
     """
     check_metadata(source, result)
+    check_references(source, result)
     check_directory(result, [entry.uri for entry in open_store(result.directory).list(result.directory)])
     checks: list[GroupCheck | ElementCheck | FileCheck] = []
     operators = list(zip(source.operators, result.operators, strict=True))
     record_checks: list[RecordCheck] = []
     for i, (old, new) in enumerate(operators):
-        became_canonical = old.becomes_canonical and not new.becomes_canonical
-        if became_canonical or old.entry.max_parallelism != new.entry.max_parallelism:
+        if goes_by_record(old, new):
             check_rekeyed(old, new)
-            kept = replace(old, raw_keyed=old.own_raw_keyed)
             if old.entry.max_parallelism == new.entry.max_parallelism:
-                checks += _group_checks(i, old, pair_key_groups(kept, new, Slot.RAW_KEYED), Slot.RAW_KEYED)
+                raw = pair_key_groups(_without_timers(old), _without_timers(new), Slot.RAW_KEYED)
+                checks += _group_checks(i, old, raw, Slot.RAW_KEYED)
             record_checks += _record_checks(i, old, new, key_hashes.get(old.entry.operator_id))
         else:
             for slot in (Slot.KEYED, Slot.RAW_KEYED):
@@ -100,6 +107,11 @@ def validate_result(
         else:
             tallies[tally.operator].append(tally)
     return [_proof(old, new, tallies[i], record_tallies[i], key_hashes) for i, (old, new) in enumerate(operators)]
+
+
+def _without_timers(operator: Operator) -> Operator:
+    """Timers are compared with the records of other states."""
+    return replace(operator, raw_keyed=operator.own_raw_keyed)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from rescale.flink.serializers.formulas import KNOWN
 from rescale.flink.start import start_of
 from rescale.planning.plan import Plan
 from rescale.snapshot.model import Snapshot
+from rescale.storage.locations import contains
 from rescale.target.certificate import COMPLETE, Certificate, CertifiedOperator, CertifiedRecords, CertifiedState
 from rescale.target.certified_files import certified_files
 
@@ -31,6 +32,11 @@ _UNBOUND = (
     "the shape of operators without state, the names of state that lies inline"
 )
 
+_OF_REFERENCES = (
+    "the result refers to files of the source, and is as good as these are: the source must stay as it is until the "
+    "job has made a full checkpoint of its own"
+)
+
 _CLAIM = (
     "every key group, list element, union element and broadcast copy of the source was read from storage and is in "
     "the result, with the subtask that Flink will give it to"
@@ -48,6 +54,7 @@ def certificate_of(
     rekeyed = any(proof.records for proof in proofs)
     local = any(pin.mtime_ns is not None for _, pin in source.files)
     limits = [(_OF_RULES, rekeyed), (_OF_LOCAL_FILES, local), (_UNBOUND, not bound)]
+    limits.append((_OF_REFERENCES, any(not contains(result.directory, uri) for uri, _ in result.files[1:])))
     return Certificate(
         verdict=COMPLETE,
         proves="; ".join([_CLAIM, _CLAIM_OF_RECORDS] if rekeyed else [_CLAIM]),

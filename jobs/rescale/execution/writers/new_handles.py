@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, assert_never
 
+from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.metadata.handles import (
+    FileStream,
     HandleTag,
     IncrementalHandle,
     InlineStream,
@@ -22,16 +24,20 @@ from rescale.flink.slot import Slot
 from rescale.planning.new_streams import (
     META_STREAM,
     CheckedElements,
+    CompactedRows,
     CopiedElements,
     CopiedFile,
     CopiedKeyGroups,
     NewDatabase,
     NewStream,
     RekeyedKeyGroups,
+    RekeyedRows,
     TranslatedKeyGroups,
 )
 from rescale.planning.operator_plan import OperatorPlan
+from rescale.planning.pieces import extent_of
 from rescale.planning.plan import Plan
+from rescale.storage.locations import is_s3
 from rescale.target.written_handles import WrittenHandle
 
 _PLACE_NAMESPACE = uuid.UUID("f7d7a0f4-5a86-5a6f-9c1e-0d1f0c3c8b52")
@@ -47,39 +53,74 @@ class WrittenStream(NamedTuple):
 
 
 def written_handle(plan: Plan, operator: OperatorPlan, written: WrittenStream) -> WrittenHandle:
-    """The handle of a stream; a file of a directory has none of its own."""
+    """The handle of a stream that is one file; a file of a directory has none of its own."""
     stream, at = written.stream, _at(plan, operator, written)
     match stream:
         case CopiedKeyGroups() | TranslatedKeyGroups() | RekeyedKeyGroups():
             handle = write_keyed_handle(_keyed_handle(plan, operator, stream, written.key_groups, at))
         case CopiedElements() | CheckedElements():
             handle = write_operator_handle(_operator_handle(stream, at))
-        case CopiedFile():
-            raise ValueError(f"{stream.local_name} is a file of a directory")
+        case CopiedFile() | RekeyedRows() | CompactedRows():
+            raise ValueError("a RocksDB directory has a handle of all its files")
         case _:
             assert_never(stream)
     return WrittenHandle(operator.operator_id, stream.slot, stream.subtask, handle)
 
 
+class DirectoryFile(NamedTuple):
+    """A file of a RocksDB directory as it was written: `stored` is its name in the target."""
+
+    local_name: str
+    stored: str
+    size: int
+    data: bytes | None
+
+    @property
+    def stream(self) -> Stream:
+        return RelativeFileStream(self.stored, self.size) if self.data is None else InlineStream(self.stored, self.data)
+
+
 def written_database(
     plan: Plan, operator: OperatorPlan, database: NewDatabase, files: Mapping[str, WrittenStream]
 ) -> WrittenHandle:
-    """The handle of a RocksDB directory of `files`, by their names there; all are private to it."""
+    """The handle of a RocksDB directory of `files`, by their names there, and of those that it refers to."""
     by_name = {local_name: _at(plan, operator, written) for local_name, written in files.items()}
-    meta = by_name.pop(META_STREAM)
+    for local_name, piece in database.referred:
+        by_name[local_name] = FileStream(_as_flink_spells(plan.contents.uri(extent_of(piece))), piece.length)
+    covers = KeyGroupRange(database.first_key_group, database.first_key_group + database.key_groups - 1)
+    return _database_handle(plan, operator, database.subtask, covers, by_name)
+
+
+def directory_handle(
+    plan: Plan, operator: OperatorPlan, stream: RekeyedRows | CompactedRows, files: Iterable[DirectoryFile]
+) -> WrittenHandle:
+    """The handle of a RocksDB directory whose files are known now."""
+    by_name = {file.local_name: file.stream for file in files}
+    return _database_handle(plan, operator, stream.subtask, stream.covers, by_name)
+
+
+def _database_handle(
+    plan: Plan, operator: OperatorPlan, subtask: int, covers: KeyGroupRange, files: Mapping[str, Stream]
+) -> WrittenHandle:
+    """All files are private to the directory, so that no later checkpoint refers to them."""
     handle = IncrementalHandle(
         tag=HandleTag.INCREMENTAL_V2,
         checkpoint_id=plan.checkpoint_id,
-        backend_id=_id_of_place(plan, operator, Slot.KEYED, database.subtask, "backend"),
-        first_key_group=database.first_key_group,
-        key_groups=database.key_groups,
+        backend_id=_id_of_place(plan, operator, Slot.KEYED, subtask, "backend"),
+        first_key_group=covers.first,
+        key_groups=len(covers),
         checkpointed_size=0,
-        meta=meta,
+        meta=files[META_STREAM],
         shared=(),
-        private=tuple(LocalFile(name, at) for name, at in by_name.items()),
-        handle_id=_id_of_place(plan, operator, Slot.KEYED, database.subtask),
+        private=tuple(LocalFile(name, at) for name, at in files.items() if name != META_STREAM),
+        handle_id=_id_of_place(plan, operator, Slot.KEYED, subtask),
     )
-    return WrittenHandle(operator.operator_id, Slot.KEYED, database.subtask, write_keyed_handle(handle))
+    return WrittenHandle(operator.operator_id, Slot.KEYED, subtask, write_keyed_handle(handle))
+
+
+def _as_flink_spells(uri: str) -> str:
+    """A local path has a scheme: without one it would be one of Flink's default file system."""
+    return uri if is_s3(uri) else f"file:{uri}"
 
 
 def _at(plan: Plan, operator: OperatorPlan, written: WrittenStream) -> Stream:

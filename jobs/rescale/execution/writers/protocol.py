@@ -2,16 +2,16 @@
 
 Records that get new key groups are sorted into blocks. A writer makes new streams of them, by four verbs:
 
-    may_cut      may a stream be written by several tasks, each a range of it?
+    range_size   how much of a stream should a task write, if it may be cut at all?
     lay_out      what has every write range to do? Nothing, for a stream that an earlier try has completed
     write        in a task: the sorted blocks of a range are written, and it is said what was
     finish       what the ranges have written becomes files, and these handles
 
 A *write range* is a run of key groups of one new stream that one task writes. How a stream is cut into ranges must not
-be seen in what is written. A range may become parts of a file, whose sizes are then laid out beforehand, or whole
-files, of whatever sizes: what a work and its result are is the writer's own business. It also says in which `order` it
-wants the records of a key group and state. Where its new streams need no sorting, because they can be made of what
-lies in order, it has a shortcut: it says which operators it `converts`, and does.
+be seen in what is written, or depend on the plan alone. A range may become parts of a file, whose sizes are then laid
+out beforehand, or whole files, of whatever sizes: what a work and its result are is the writer's own business. It also
+says in which `order` it wants the records of a key group and state. Where its new streams need no sorting, because
+they can be made of what lies in order, it has a shortcut: it says which operators it `converts`, and does.
 
 A writer travels to the tasks as it is, so it holds the plan and nothing that is open.
 """
@@ -120,14 +120,20 @@ class KeyedWriter(Protocol[Work, Result]):
     @property
     def order(self) -> RecordOrder: ...
 
+    def writes(self, operator: OperatorPlan) -> bool:
+        """Whether the operator's rekeyed streams are of this kind."""
+
     def converts(self, operator: OperatorPlan) -> bool:
         """Whether the streams of an operator are made straight from what it has, without any sorting."""
 
     def convert(self, tasks: Tasks, operators: Sequence[int], there: Mapping[str, int]) -> list[WrittenHandle]:
         """Does so; on the driver. `there` as for `lay_out`."""
 
-    def may_cut(self, operator: OperatorPlan) -> bool:
-        """Whether several tasks may write a stream of the operator, each a range of its own."""
+    def range_size(self, operator: OperatorPlan, good: int) -> int | None:
+        """Bytes that a write range of the operator's streams should have; None if each is to be one range.
+
+        `good` would be good for the number of tasks that there are.
+        """
 
     def lay_out(self, streams: Sequence[StreamToWrite], there: Mapping[str, int]) -> list[Work]:
         """What there is to do for the ranges of the streams. `there` are the target's files by name, with their sizes.

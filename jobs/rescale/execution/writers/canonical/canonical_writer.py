@@ -29,6 +29,7 @@ from rescale.execution.writers.sink import StreamSink
 from rescale.flink.arrays import Longs
 from rescale.flink.snappy import compressed
 from rescale.planning.inline import InlineBudget
+from rescale.planning.new_streams import RekeyedKeyGroups
 from rescale.planning.operator_plan import OperatorPlan
 from rescale.planning.piece_bytes import piece_chunks
 from rescale.planning.plan import Plan
@@ -55,9 +56,12 @@ class CanonicalWriter:
     def convert(self, tasks: Tasks, operators: Sequence[int], there: Mapping[str, int]) -> list[WrittenHandle]:
         return convert_databases(self.plan, tasks, operators, there)
 
-    def may_cut(self, operator: OperatorPlan) -> bool:
+    def writes(self, operator: OperatorPlan) -> bool:
+        return any(isinstance(stream, RekeyedKeyGroups) for stream in operator.rekeyed)
+
+    def range_size(self, operator: OperatorPlan, good: int) -> int | None:
         """Where a part begins is known beforehand, unless all before it has to be compressed first."""
-        return operator.rekeying is not None and not operator.rekeying.compressed
+        return None if operator.is_compressed else good
 
     def lay_out(self, streams: Sequence[StreamToWrite], there: Mapping[str, int]) -> list[PartsWork]:
         planned = (stream for operator in self.plan.operators for stream in operator.streams if stream.inline)
@@ -67,8 +71,8 @@ class CanonicalWriter:
         for stream in streams:
             lengths = framed_lengths(stream.blocks)
             size = stream.stream.size + int(lengths.sum())
-            is_inline = not stream.stream.compressed and inline.takes(size)
-            if not stream.stream.compressed and there.get(name(self._uri(stream))) == size:
+            is_inline = not self.plan.operators[stream.operator].is_compressed and inline.takes(size)
+            if not self.plan.operators[stream.operator].is_compressed and there.get(name(self._uri(stream))) == size:
                 continue
             sizes = _range_sizes(stream, lengths)
             if is_inline or len(sizes) == 1:
@@ -102,7 +106,7 @@ class CanonicalWriter:
             for chunk in piece_chunks(self.plan, [stream.header]):
                 sink.write(chunk)
         lengths = [0] * stream.key_groups
-        if stream.compressed:
+        if operator.is_compressed:
             for key_group, part in by_key_group(blocks):
                 before = sink.size
                 for chunk in compressed(bytes(window) for window in framed(part)):
@@ -121,7 +125,8 @@ class CanonicalWriter:
         if isinstance(sink, RangeParts):
             return WrittenParts(*where, receipts=sink.close())
         data = sink.close()
-        return WrittenParts(*where, size=sink.size, data=data, key_groups=tuple(lengths) if stream.compressed else ())
+        found = tuple(lengths) if operator.is_compressed else ()
+        return WrittenParts(*where, size=sink.size, data=data, key_groups=found)
 
     def finish(
         self,

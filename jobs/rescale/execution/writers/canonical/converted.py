@@ -111,7 +111,7 @@ class _Conversion:
         for key_group, pieces in groupby(self._pieces(), key=itemgetter(0)):
             before = sink.size
             framed = (piece for _, piece in pieces)
-            chunks: Iterator[Chunk] = compressed(map(bytes, framed)) if self.stream.compressed else framed
+            chunks: Iterator[Chunk] = compressed(map(bytes, framed)) if self.operator.is_compressed else framed
             for part in chunks:
                 sink.write(part)
             lengths[key_group - self.stream.first_key_group] = sink.size - before

@@ -1,0 +1,1 @@
+"""RocksDB directories, written file by file."""

@@ -1,0 +1,94 @@
+"""RocksDB directories of the files of others, of which RocksDB rewrites some: one task for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from rescale.errors import RescaleError
+from rescale.execution.progress import Progress
+from rescale.execution.sources.planned_records import read_header
+from rescale.execution.spark.scratch import scratch_directory
+from rescale.execution.tasks import Tasks
+from rescale.execution.writers.new_handles import DirectoryFile, directory_handle
+from rescale.execution.writers.rocksdb.directory_files import put_directory_file
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.flink.keyed.header import understood
+from rescale.planning.new_streams import META_STREAM, CompactedRows, SourceFiles
+from rescale.planning.operator_plan import OperatorPlan
+from rescale.planning.piece_bytes import read_piece
+from rescale.planning.pieces import extent_of
+from rescale.planning.plan import Plan
+from rescale.rocksdb.assembled_database import SourceDatabase
+from rescale.rocksdb.compaction import StoredDatabase, compacted_database
+from rescale.rocksdb.consistency import checked_manifest
+from rescale.rocksdb.stored_files import StoredFile, needed_files, newest
+from rescale.snapshot.databases.listed_files import listed_files
+from rescale.storage.store import open_store, read_in_chunks
+from rescale.target.written_handles import WrittenHandle
+
+
+def compact_databases(plan: Plan, tasks: Tasks) -> list[WrittenHandle]:
+    """Writes all of a plan; returns their handles."""
+    units = [
+        (stream.size, (i, j))
+        for i, operator in enumerate(plan.operators)
+        for j, stream in enumerate(operator.compacted)
+    ]
+    if not units:
+        return []
+    return tasks.run(partial(_compacted, plan), units, Progress("have RocksDB rewrite files", sum(w for w, _ in units)))
+
+
+def _compacted(plan: Plan, unit: tuple[int, int]) -> WrittenHandle:
+    operator = plan.operators[unit[0]]
+    stream = operator.compacted[unit[1]]
+    try:
+        return directory_handle(plan, operator, stream, _files(plan, operator, stream))
+    except RescaleError as error:
+        raise error.located(operator=operator.label) from None
+
+
+def _files(plan: Plan, operator: OperatorPlan, stream: CompactedRows) -> Iterator[DirectoryFile]:
+    own = plan.file_name(operator, stream)
+
+    def put(local_name: str, size: int, chunks: Iterator[bytes]) -> DirectoryFile:
+        return put_directory_file(plan, f"{own}-{local_name}", local_name, size, chunks, inline=stream.inline)
+
+    header = read_piece(plan, stream.header)[1]
+    sources = [_stored(plan, one) for one in stream.sources]
+    yield put(META_STREAM, len(header), iter([header]))
+    with compacted_database(
+        sources, stream.covers, operator.new_max_parallelism, Path(scratch_directory()), own
+    ) as database:
+        for name, file in sorted(database.files.items()):
+            yield put(name, file.length, _chunks(plan, file))
+
+
+def _chunks(plan: Plan, file: StoredFile) -> Iterator[bytes]:
+    if file.data is not None:
+        yield file.data
+    else:
+        yield from read_in_chunks(file.uri, file.start, file.length, file.pin, plan.chunk_size)
+
+
+def _stored(plan: Plan, source: SourceFiles) -> StoredDatabase:
+    states = [state.name for state in understood(read_header(plan, source.header)).states]
+    files = listed_files(plan.contents, [(name, extent_of(piece)) for name, piece in source.files])
+
+    def content(file: StoredFile) -> bytes:
+        if file.data is not None:
+            return file.data
+        return open_store(file.uri).read(file.uri, file.start, file.length, file.pin)
+
+    needed = needed_files(files)
+    manifest = checked_manifest(needed, content, states)
+    options = newest(needed, "OPTIONS")
+    database = SourceDatabase(
+        uri=next(file.uri for file in needed if file.name.startswith("MANIFEST-")),
+        manifest=manifest,
+        key_groups=KeyGroupRange(*source.key_groups),
+        options=options.name if options else None,
+    )
+    return StoredDatabase(database, {file.name: file for file in needed})

@@ -1,0 +1,203 @@
+"""The writer of RocksDB directories whose records may come from anywhere: new SST files, and a MANIFEST over them.
+
+The task of a range writes files of its own, in the order of their keys, so those of all ranges lie end to end. Ranges
+are as large as the files should be, whatever tasks there are: how a directory is cut into files depends on the plan
+alone.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from rescale.execution.side_by_side import side_by_side
+from rescale.execution.sources.planned_records import read_header
+from rescale.execution.spark.scratch import scratch_directory
+from rescale.execution.tasks import Tasks
+from rescale.execution.writers.new_handles import DirectoryFile, directory_handle
+from rescale.execution.writers.protocol import Blocks, RecordOrder, StreamToWrite, WriteRange
+from rescale.execution.writers.rocksdb.directory_files import put_directory_file
+from rescale.execution.writers.rocksdb.rows_of_blocks import rows_of_blocks
+from rescale.flink.keyed.header import understood
+from rescale.planning.inline import InlineBudget
+from rescale.planning.new_streams import META_STREAM, RekeyedRows
+from rescale.planning.operator_plan import OperatorPlan
+from rescale.planning.piece_bytes import read_piece
+from rescale.planning.plan import Plan
+from rescale.rocksdb.database_layout import MANIFEST_NAME
+from rescale.rocksdb.manifest_writer import write_current, write_manifest
+from rescale.rocksdb.new_database import NewTable, manifest_of
+from rescale.rocksdb.scratch_folder import scratch_folder
+from rescale.rocksdb.stored_files import CURRENT
+from rescale.rocksdb.table_writer import TABLE_BYTES, TableWriter, WrittenTable
+from rescale.target.written_handles import WrittenHandle
+
+_TABLE_OVERHEAD = 2048
+"""Bytes of a small SST file beside its rows, about."""
+
+
+class RowsWork(NamedTuple):
+    """The rows of a range, `size` bytes of them; the files are handed back if they are to lie `inline`."""
+
+    range: WriteRange
+    stream: int
+    size: int
+    inline: bool
+
+
+class StateTable(NamedTuple):
+    """An SST file of the state with that id, which is called `stored` in the target."""
+
+    state: int
+    stored: str
+    table: NewTable
+    data: bytes | None
+
+
+class WrittenRows(NamedTuple):
+    """What came of a range: files of each state, in the order of their keys."""
+
+    operator: int
+    stream: int
+    first_key_group: int
+    tables: tuple[StateTable, ...]
+
+
+@dataclass(frozen=True)
+class RowsWriter:
+    plan: Plan
+
+    order = RecordOrder.KEY
+
+    def writes(self, operator: OperatorPlan) -> bool:
+        return any(isinstance(stream, RekeyedRows) for stream in operator.rekeyed)
+
+    def converts(self, operator: OperatorPlan) -> bool:  # noqa: ARG002
+        return False
+
+    def convert(self, tasks: Tasks, operators: Sequence[int], there: Mapping[str, int]) -> list[WrittenHandle]:
+        raise NotImplementedError("nothing is converted")
+
+    def range_size(self, operator: OperatorPlan, good: int) -> int:  # noqa: ARG002
+        return TABLE_BYTES
+
+    def lay_out(self, streams: Sequence[StreamToWrite], there: Mapping[str, int]) -> list[RowsWork]:  # noqa: ARG002
+        inline = self._inline(streams)
+        works = []
+        for stream in streams:
+            sizes = stream.blocks.sum(axis=1)
+            first = stream.stream.covers.first
+            for one in stream.ranges:
+                size = int(sizes[one.first - first : one.last + 1 - first].sum())
+                works.append(RowsWork(one, stream.number, size, (stream.operator, stream.number) in inline))
+        return works
+
+    def write(self, work: RowsWork, blocks: Blocks) -> WrittenRows:
+        operator, stream, states = self._stream(work.range.operator, work.stream)
+        own = f"{self.plan.file_name(operator, stream)}-{work.range.first}"
+        tables: list[StateTable] = []
+
+        def take(state: int, written: Iterator[WrittenTable]) -> None:
+            for one in written:
+                tables.append(self._put(f"{own}-{state}-{one.path.name}", state, one, inline=work.inline))
+                one.path.unlink()
+
+        with scratch_folder(Path(scratch_directory())) as scratch, ExitStack() as stack:
+            writers: dict[int, TableWriter] = {}
+            for state, rows in rows_of_blocks(blocks):
+                if state not in writers:
+                    folder = scratch / str(state)
+                    folder.mkdir()
+                    writers[state] = stack.enter_context(
+                        TableWriter(
+                            folder,
+                            f"{own}-{state}",
+                            created=stream.created,
+                            path=self.plan.source,
+                            state=states[state],
+                        )
+                    )
+                take(state, writers[state].write(rows, np.arange(len(rows.key_begins))))
+            for state, writer in writers.items():
+                take(state, writer.finish())
+        return WrittenRows(work.range.operator, work.stream, work.range.first, tuple(tables))
+
+    def finish(
+        self,
+        tasks: Tasks,  # noqa: ARG002
+        streams: Sequence[StreamToWrite],
+        works: Sequence[RowsWork],  # noqa: ARG002
+        results: Sequence[WrittenRows],
+    ) -> list[WrittenHandle]:
+        written: dict[tuple[int, int], list[WrittenRows]] = defaultdict(list)
+        for result in results:
+            written[result.operator, result.stream].append(result)
+        inline = self._inline(streams)
+
+        def finished(one: StreamToWrite) -> WrittenHandle:
+            place = one.operator, one.number
+            ranges = sorted(written[place], key=lambda result: result.first_key_group)
+            return self._handle(*place, [table for result in ranges for table in result.tables], place in inline)
+
+        return side_by_side(finished, streams)
+
+    def _handle(
+        self,
+        operator_number: int,
+        number: int,
+        found: Sequence[StateTable],
+        inline: bool,
+    ) -> WrittenHandle:
+        """Of a directory whose SST files are there: the others are put, too."""
+        operator, stream, states = self._stream(operator_number, number)
+        by_state = {state: [one for one in found if one.state == i] for i, state in enumerate(states)}
+        manifest = manifest_of({state: [one.table for one in some] for state, some in by_state.items()}, stream.created)
+        tables = [one for some in by_state.values() for one in some]
+        small = {
+            META_STREAM: read_piece(self.plan, stream.header)[1],
+            CURRENT: write_current(MANIFEST_NAME),
+            MANIFEST_NAME: write_manifest(manifest, MANIFEST_NAME),
+        }
+        own = self.plan.file_name(operator, stream)
+        files = [
+            DirectoryFile(local_name, one.stored, one.table.size, one.data)
+            for local_name, one in zip(manifest.files, tables, strict=True)
+        ]
+        files += (
+            put_directory_file(self.plan, f"{own}-{local_name}", local_name, len(data), [data], inline=inline)
+            for local_name, data in small.items()
+        )
+        return directory_handle(self.plan, operator, stream, files)
+
+    def _put(self, stored: str, state: int, written: WrittenTable, *, inline: bool) -> StateTable:
+        with written.path.open("rb") as file:
+            chunks = iter(lambda: file.read(self.plan.chunk_size), b"")
+            put = put_directory_file(self.plan, stored, "", written.size, chunks, inline=inline)
+        return StateTable(state, stored, NewTable(written.size, written.smallest, written.largest), put.data)
+
+    def _stream(self, operator_number: int, number: int) -> tuple[OperatorPlan, RekeyedRows, list[str]]:
+        """With the names of its states."""
+        operator = self.plan.operators[operator_number]
+        stream = operator.rekeyed[number]
+        if not isinstance(stream, RekeyedRows):
+            raise TypeError(f"not for RocksDB: {stream}")
+        header = understood(read_header(self.plan, stream.header))
+        return operator, stream, [state.name for state in header.states]
+
+    def _inline(self, streams: Sequence[StreamToWrite]) -> set[tuple[int, int]]:
+        """(operator, number) of the streams whose files all lie in `_metadata`: small ones, while there is room."""
+        planned = (stream for operator in self.plan.operators for stream in operator.streams if stream.inline)
+        budget = InlineBudget(spent=sum(stream.size for stream in planned))
+        return {(one.operator, one.number) for one in streams if budget.takes(_expected_size(one))}
+
+
+def _expected_size(stream: StreamToWrite) -> int:
+    """Bytes of the files of a small stream."""
+    tables = int(np.count_nonzero(stream.blocks.any(axis=0)))
+    return stream.stream.header.length + int(stream.blocks.sum()) + tables * _TABLE_OVERHEAD

@@ -1,0 +1,119 @@
+"""RocksDB directories in another shape: real Flink opens them as they are, and goes on with incremental checkpoints.
+
+Its log tells the way: one handle of the subtask's own range is opened, nothing is clipped, merged or ingested.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from oracle.cases import ROCKSDB, everything, graph
+from oracle.harness import Flink, Job
+from oracle.key_types import FOLDED_KEYS, keyed
+from oracle.test_canonical import CHANGING, INLINE
+from oracle.test_copies import INCREMENTAL, MERGING
+from rescale.execution.loop import Loop
+from rescale.execution.steps import validate_published
+from support.pipeline import execute, plan_rescale
+from support.slow import slow_but
+
+OPENED = "Restored previous incremental files status in backend with range"
+REBUILT = ("Completed restoring backend with range", "Transferring remote state", "import", "clip")
+
+
+@dataclass(frozen=True)
+class Case:
+    """The last snapshot of `kinds` that `job` takes gets another shape in the format `wanted`.
+
+    `job` goes on from a native snapshot of itself at parallelism `before`, if that is set: then Flink has rescaled it.
+    `files` are copied or referred to. Those that are `quick` stand for the others where there is little time.
+    """
+
+    what: str
+    job: Job
+    options: dict[str, str]
+    kinds: tuple[str, ...]
+    parallelism: int
+    maximum: int | None = None
+    wanted: str = "keep"
+    backend: str = "rocksdb"
+    before: int | None = None
+    files: str = "copy"
+    quick: bool = False
+
+    @property
+    def source(self) -> Job:
+        return self.job.with_(backend=self.backend, configuration=self.options)
+
+    @property
+    def name(self) -> str:
+        maxima = f"{self.job.max_parallelism}to{self.maximum or self.job.max_parallelism}"
+        return f"{self.what}-{self.job.parallelism}to{self.parallelism}-{maxima}-{self.wanted}-{self.files}"
+
+
+CASES = (
+    Case("native", everything(4), {}, ("native",), 3, quick=True),
+    Case("native", everything(4), {}, ("native",), 8),
+    Case("native", everything(3, 1000, keys=40), {}, ("native",), 1),
+    Case("native of POJOs", keyed(3, 128, *FOLDED_KEYS), {}, ("native",), 5),
+    Case("incremental checkpoint", everything(4, 129, lazy=1), INCREMENTAL, ("checkpoint",), 2),
+    Case("incremental checkpoint", graph("windows", 3), INCREMENTAL, ("checkpoint",), 8),
+    Case("third incremental checkpoint", graph("churn", 2, waves=2), INCREMENTAL, CHANGING, 3),
+    Case("rescaled", graph("windows", 3), INCREMENTAL, ("native",), 2, before=2),
+    Case("rescaled", graph("windows", 2), INCREMENTAL, ("native",), 5, before=3),
+    Case("native", everything(4), {}, ("native",), 3, files="refer", quick=True),
+    Case("third incremental checkpoint", graph("churn", 2, waves=2), INCREMENTAL, CHANGING, 5, files="refer"),
+    Case("rescaled", graph("windows", 2), INCREMENTAL, ("native",), 5, before=3, files="refer"),
+    Case("inline", everything(2), INLINE, ("checkpoint",), 3),
+    Case("merged files", everything(3), MERGING, ("checkpoint",), 5),
+    Case("native", everything(4), {}, ("native",), 3, 256, quick=True),
+    Case("native incremental", everything(3, 1000, keys=40), INCREMENTAL, ("native",), 5, 64),
+    Case("incremental checkpoint", graph("windows", 3), INCREMENTAL, ("checkpoint",), 8, 1000),
+    Case("third incremental checkpoint", graph("churn", 2, waves=2), INCREMENTAL, CHANGING, 3, 1000),
+    Case("canonical", everything(4), {}, ("canonical",), 5, wanted="rocksdb"),
+    Case("canonical of the heap", everything(3), {}, ("canonical",), 2, 1000, "rocksdb", "hashmap", quick=True),
+    Case("canonical of the heap", graph("windows", 2), {}, ("canonical",), 8, 64, "rocksdb", "hashmap"),
+)
+
+
+@pytest.mark.parametrize("case", slow_but(lambda case: case.quick, CASES), ids=lambda case: case.name)
+def test_flink_opens_rocksdb_as_it_is(flink: Flink, tmp_path: Path, case: Case) -> None:
+    first = None
+    if case.before:
+        first = flink.snapshot(case.source.with_(parallelism=case.before), tmp_path / "first", "native")
+    source = flink.snapshots(case.source, tmp_path / "source", *case.kinds, restored=first)[-1]
+    target = tmp_path / "target"
+    plan = plan_rescale(
+        str(source),
+        str(target),
+        [str(case.parallelism)],
+        [str(tmp_path / "first")],
+        max_parallelism=[str(case.maximum)] if case.maximum else [],
+        format=case.wanted,
+        files=case.files,
+    )
+    execute(plan)
+    seen = validate_published(str(source), str(target), [str(tmp_path / "first")], [], Loop())
+    assert seen["verdict"] == "complete"
+    assert plan.refers is (case.files == "refer")
+    if not plan.refers:
+        shutil.rmtree(tmp_path / "source")
+        shutil.rmtree(tmp_path / "first", ignore_errors=True)
+    job = case.job.with_(
+        **ROCKSDB,
+        parallelism=case.parallelism,
+        max_parallelism=case.maximum or case.job.max_parallelism,
+        configuration=INCREMENTAL,
+    )
+    before = flink.log.stat().st_size
+    verdict = flink.restore(target, case.job, job, again="checkpoint", keep=tmp_path / "again")
+    assert verdict.ok, verdict
+    assert verdict.compared["results"] > 0 or case.job.scenario == "churn", verdict
+    told = flink.log.read_bytes()[before:].decode(errors="replace")
+    directories = sum(len(o.databases) + len(o.compacted) + len(o.rekeyed) for o in plan.operators)
+    assert told.count(OPENED) >= directories > 0
+    assert not [line for line in told.splitlines() if any(word in line for word in REBUILT)]
