@@ -56,7 +56,7 @@ def test_a_wrong_value_is_refused_with_a_sentence_and_put_right(
     pages.trigger()
     wait_for(lambda: "parallelism" in pages.refusal(), "the next sentence", 30)
     sentence = pages.refusal().splitlines()[1]
-    assert sentence == "Invalid input for param parallelism: 0 is less than or equal to the minimum of 0"
+    assert sentence == "Invalid input for param parallelism: '0' does not match '^ *([1-9][0-9]{0,4})? *$'"
     for text in ("abc", "7e2"):
         pages.fill(parallelism=text)
         pages.trigger()

@@ -64,14 +64,14 @@ def connection(airflow: AirflowServer, cluster: SessionCluster) -> str:
 def begin(
     airflow: AirflowServer, cluster: SessionCluster, s3: S3Server, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[..., Story]:
-    """Begins a run with a job of its own. `fails-T-` makes the task T fail."""
+    """Begins a run with a job of its own. The policy `fails-T` makes the task T fail, `waits-T` has it wait."""
     s3.create_bucket("going-back")
     places = {
         "here": {"savepoints": str(cluster.folder / "savepoints"), "target": str(tmp_path_factory.mktemp("targets"))},
         "s3": {"savepoints": "s3://going-back/savepoints", "target": "s3://going-back", "connection": CONNECTION_ID},
     }
 
-    def story(name: str, where: str = "here", **conf: Any) -> Story:
+    def story(name: str, where: str = "here", policy: str = "", **conf: Any) -> Story:
         job_id = cluster.run(1)
         places_of_it = places[where]
         form = {
@@ -85,7 +85,7 @@ def begin(
             "jar": cluster.jar,
             "entry_class": "Counts",
         }
-        run = airflow.trigger_dag(DAG_ID, {**form, **conf}, dag_run_id=f"fails-{name}-{job_id}")
+        run = airflow.trigger_dag(DAG_ID, {**form, **conf}, dag_run_id=f"{policy or f'fails-{name}'}-{job_id}")
         return Story(run, job_id, places_of_it["savepoints"])
 
     return story
@@ -179,3 +179,17 @@ def test_nothing_is_stopped_that_could_not_be_started_again(stories: Stories, cl
 @pytest.mark.slow
 def test_of_every_job_one_runs(stories: Stories, cluster: SessionCluster) -> None:
     assert len(cluster.alive()) == len(stories)
+
+
+@pytest.mark.slow
+def test_a_job_that_was_not_stopped_yet_runs_on_and_nothing_goes_back(
+    begin: Callable[..., Story], cluster: SessionCluster
+) -> None:
+    run, job_id, _ = begin("early", policy="waits-take_savepoint")
+    run.wait_for_task("take_savepoint", "running")
+    run.cancel()
+    assert run.end(_PATIENCE_SECONDS) == "failed"
+    assert (run.states()["go_back"], run.states()["end"]) == ("skipped", "failed")
+    assert "the job was not stopped, and runs on" in run.told("go_back")
+    assert "; the job 'counts' runs on" in run.told("end")
+    assert cluster.job(job_id).runs

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -22,9 +25,12 @@ SETTINGS = """
 tasks: {{owner: platform, priority_weight: 7, timeout_minutes: 60}}
 tags: [team]
 form: {{require_approval: true}}
-approval: {{users: [ada, grace], four_eyes: true}}
+approval: {{users: [ada, grace], four_eyes: true, remind_minutes: 9.5}}
 notify:
-  waiting: [{{notifier: support.told.Told, arguments: {{what: waiting, path: "{folder}/told"}}}}]
+  waiting:
+    - {{notifier: support.told.Told, arguments: {{what: nobody, path: "{folder}/nothing/there"}}}}
+    - {{notifier: support.told.Told, arguments: {{what: waiting, path: "{folder}/told"}}}}
+  expiring: [{{notifier: support.told.Told, arguments: {{what: expiring, path: "{folder}/told"}}}}]
   failed: [{{notifier: support.told.Told, arguments: {{what: failed, path: "{folder}/told"}}}}]
 """
 
@@ -35,35 +41,61 @@ def platform(s3: S3Server) -> Iterator[AirflowServer]:
         yield server
 
 
-def asked(platform: AirflowServer, target: Path) -> Run:
+def asked(platform: AirflowServer, target: Path, **more: Any) -> Run:
     """A run of ada's, whose steps work without Spark, that waits for an answer: the settings have it ask."""
-    conf = request(directory("2-clicks"), str(target), parallelism=3)
+    conf = request(directory("2-clicks"), str(target), parallelism=3, **more)
     run = platform.as_user("ada").trigger_dag(DAG_ID, conf, dag_run_id=f"fails-nothing-{uuid.uuid4()}")
     run.question()
     return run
+
+
+@pytest.fixture
+def anybody_answers(platform: AirflowServer) -> Iterator[None]:
+    """The settings name no users while this lasts; every task reads them anew."""
+    file = platform.home.folder.parent / "settings.yaml"
+    text = file.read_text()
+    assert "users: [ada, grace], " in text
+    file.write_text(text.replace("users: [ada, grace], ", ""))
+    yield
+    file.write_text(text)
 
 
 def told(platform: AirflowServer) -> list[str]:
     return (platform.home.folder.parent / "told").read_text().splitlines()
 
 
+_DAG = f"/dags/{DAG_ID}"
+_CONF = request("/nothing/there", "/rescaled", parallelism=2)
+_ANSWER = {"chosen_options": ["Approve"], "params_input": {}}
+
+ASKS: dict[str, tuple[str, str, Any]] = {
+    "see": ("GET", f"{_DAG}/dagRuns", None),
+    "trigger": ("POST", f"{_DAG}/dagRuns", {"logical_date": None, "conf": _CONF}),
+    "cancel": ("PATCH", f"{_DAG}/dagRuns/{{run}}", {"state": "failed"}),
+    "clear": ("POST", f"{_DAG}/dagRuns/{{run}}/clear", {"dry_run": True}),
+    "answer": ("PATCH", f"{_DAG}/dagRuns/{{run}}/taskInstances/approve/-1/hitlDetails", _ANSWER),
+    "pause": ("PATCH", _DAG, {"is_paused": False}),
+    "see connections": ("GET", "/connections", None),
+    "make connections": ("POST", "/connections", {"connection_id": "of_{user}", "conn_type": "aws"}),
+    "make pools": ("POST", "/pools", {"name": "of_{user}", "slots": 1}),
+}
+"""What the pages ask for when somebody does it: method, path, document."""
+
+
 def test_what_each_role_may_do(platform: AirflowServer) -> None:
-    may: dict[str, tuple[bool, ...]] = {}
-    conf = request("/nothing/there", "/rescaled", parallelism=2)
-    for name in USERS:
-        server = platform.as_user(name)
-        asks = (
-            server.api("GET", f"/dags/{DAG_ID}")[0],
-            server.try_to_trigger(**conf)[0],
-            server.api("GET", "/connections")[0],
-            server.api("POST", "/connections", {"connection_id": f"of_{name}", "conn_type": "aws"})[0],
-        )
-        may[name] = tuple(status < 300 for status in asks)
-    assert may == {
-        "vera": (True, False, False, False),  # sees
-        "ada": (True, True, False, False),  # triggers, cancels, clears, answers
-        "grace": (True, True, False, False),
-        "olga": (True, True, True, True),  # and keeps connections
+    run = platform.trigger(**_CONF)
+
+    def may(user: str, method: str, path: str, document: Any) -> bool:
+        said = json.loads(json.dumps(document).replace("{user}", user))
+        status, _ = platform.as_user(user).api(method, path.replace("{run}", quote(run.run_id)), said)
+        return status != 403
+
+    works = {"see", "trigger", "cancel", "clear", "answer", "pause"}
+    assert {user: {what for what, ask in ASKS.items() if may(user, *ask)} for user in USERS} == {
+        "vera": {"see"},
+        "ada": works,
+        "grace": works,
+        "olga": {*ASKS},
     }
 
 
@@ -78,6 +110,19 @@ def test_who_triggered_a_run_does_not_approve_it(platform: AirflowServer, tmp_pa
     assert run.end() == "success", run.states()
     assert "approved by grace" in run.told("approve")
     assert f"failed {run.run_id}" not in told(platform)
+    assert "nobody was told by Told: [Errno 2] No such file or directory" in run.told("approve")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("anybody_answers")
+def test_where_anybody_may_answer_who_triggered_the_run_is_not_heard(platform: AirflowServer, tmp_path: Path) -> None:
+    run = asked(platform, tmp_path / "rescaled")
+    run.by("ada").answer("Approve")
+    wait_for(lambda: "may not approve its plan: it is asked again" in run.told("approve"), "the second question")
+    run.question()
+    run.by("olga").answer("Approve")
+    assert run.end() == "success", run.states()
+    assert "approved by olga" in run.told("approve")
 
 
 def test_who_asked_to_be_told_hears_of_a_run_that_went_red(platform: AirflowServer, tmp_path: Path) -> None:
@@ -86,3 +131,19 @@ def test_who_asked_to_be_told_hears_of_a_run_that_went_red(platform: AirflowServ
     assert run.end() == "failed"
     assert "rejected by grace" in run.told("rejected")
     wait_for(lambda: f"failed {run.run_id}" in told(platform), "the notifier", 60)
+
+
+@pytest.mark.slow
+def test_before_its_time_is_over_a_plan_that_nobody_answered_is_called_to_mind_once(
+    platform: AirflowServer, tmp_path: Path
+) -> None:
+    run = asked(platform, tmp_path / "rescaled", approval_minutes=10)
+    wait_for(lambda: f"expiring {run.run_id}" in told(platform), "the notifier", 120)
+    question = run.question()
+    assert "Without an answer until" in question["body"]
+    run.by("grace").answer("Approve")
+    assert run.end() == "success", run.states()
+    assert "nobody has answered yet" in run.told("approve")
+    assert "approved by grace" in run.told("approve")
+    words = [line.split()[0] for line in told(platform) if run.run_id in line]
+    assert words == ["waiting", "expiring"]

@@ -40,7 +40,8 @@ def runs(airflow: AirflowServer, late: Run) -> dict[str, Run]:
 def test_a_bad_entry_is_an_import_error_that_names_the_field_and_the_others_are_in_service(
     airflow: AirflowServer,
 ) -> None:
-    errors = wait_for(lambda: airflow.api("GET", "/importErrors")[1]["import_errors"], "the import error", 60)
+    errors = wait_for(lambda: airflow.api("GET", "/importErrors")[1]["import_errors"], "the import error", 120)
+    wait_for(lambda: airflow.api("GET", f"/dags/{DAG_ID}")[0] == 200, "the window", 120)
     (error,) = errors
     assert error["filename"] == "rescale_windows_refused.py"
     assert "the window 'broken' makes no sense: parallelism" in error["stack_trace"]

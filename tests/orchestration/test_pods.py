@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import io
 import json
+import logging
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
-from kubernetes.client import V1ContainerState, V1ContainerStateTerminated, V1ContainerStatus, V1Pod, V1PodStatus
+from kubernetes.client import (
+    V1ContainerState,
+    V1ContainerStateTerminated,
+    V1ContainerStatus,
+    V1ObjectMeta,
+    V1Pod,
+    V1PodStatus,
+)
 
 from rescale.demo.airflow_home import DAG_ID, dag_folder
 from rescale.errors import IntegrityError, RescaleError, StoreError
-from rescale.orchestration.pods import error_of, exit_code
+from rescale.orchestration.pods import StepPod, error_of, exit_code
 from rescale.process import Step
 
 STEPS = {"reshuffle_keyed_state", "redistribute_operator_state", "validate"}
@@ -100,3 +111,20 @@ def test_a_pod_that_was_lost_is_worth_another_try(
     found = told(tmp_path, document, code)
     assert isinstance(found, StoreError)
     assert (found.final, found.found) == (False, seen)
+
+
+def test_the_driver_s_lines_arrive_at_their_levels(caplog: pytest.LogCaptureFixture) -> None:
+    lines = ("validate: 45 KB to read", "warning: something is odd", "ERROR Spark: Executor: lost", "error: it is torn")
+    api = Mock()
+    api.read_namespaced_pod_log.return_value = io.BytesIO("\n".join(lines).encode())
+    template, answer = "/driver.yaml", lambda _, document: document
+    step = StepPod(task_id="validate", step=Step.VALIDATE, planned={}, template=template, answer=answer)
+    step.client = api
+    caplog.set_level(logging.DEBUG)
+    started = datetime.now(UTC) - timedelta(seconds=90)
+    step._write_logs(V1Pod(metadata=V1ObjectMeta(name="driver-1", namespace="here")), since_time=started)
+    levels = ("INFO", "WARNING", "ERROR", "ERROR")
+    assert [(one.levelname, one.message) for one in caplog.records] == list(zip(levels, lines, strict=True))
+    asked = api.read_namespaced_pod_log.call_args.kwargs
+    assert (asked["name"], asked["container"]) == ("driver-1", "driver")
+    assert 90 <= asked["since_seconds"] <= 95

@@ -94,3 +94,4 @@ def test_a_file_that_is_named_must_be_there(monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_example_is_sound() -> None:
     ours = read_settings(dag_folder() / "rescale_settings.example.yaml")
     assert (ours.tasks.pool, ours.approval.four_eyes, len(ours.notify.failed)) == ("rescale", True, 1)
+    assert (ours.approval.remind_minutes, len(ours.notify.expiring)) == (30, 1)

@@ -13,8 +13,8 @@ WARNING: Using incubator modules: jdk.incubator.vector
 reshuffle keyed state: begun, 45 KB to go
 warning: something is odd
 /usr/lib/python3/a.py:7: DeprecationWarning: old
-Spark: WARN TaskSetManager: Lost task 0.0
-Spark: ERROR Executor: Exception in task
+WARN Spark: TaskSetManager: Lost task 0.0
+ERROR Spark: Executor: Exception in task
 Traceback (most recent call last):
   File "a.py", line 1, in <module>
 ValueError: no
@@ -32,8 +32,8 @@ def test_lines_of_a_step_arrive_at_their_levels(caplog: pytest.LogCaptureFixture
         ("INFO", "reshuffle"),
         ("WARNING", "warning:"),
         ("WARNING", "/usr/lib/python3/a.py:7:"),
-        ("WARNING", "Spark:"),
-        ("ERROR", "Spark:"),
+        ("WARNING", "WARN"),
+        ("ERROR", "ERROR"),
         ("ERROR", "Traceback"),
         ("ERROR", ""),
         ("ERROR", "ValueError:"),

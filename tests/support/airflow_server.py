@@ -80,10 +80,10 @@ class AirflowServer:
 
         def accepted() -> Any:
             status, document = self.api("POST", f"/dags/{dag_id}/dagRuns", request)
-            assert status in (200, 500), document  # 500: SQLite is locked
+            assert status in (200, 404, 500), document  # 404: not parsed yet; 500: SQLite is locked
             return document if status == 200 else None
 
-        return Run(self, wait_for(accepted, "the database")["dag_run_id"], dag_id)
+        return Run(self, wait_for(accepted, f"a run of {dag_id}")["dag_run_id"], dag_id)
 
     def run_to(self, target: str) -> Run:
         """The run that was started for a target, by whomever."""

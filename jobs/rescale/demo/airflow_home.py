@@ -16,6 +16,10 @@ DAG_ID = "rescale_savepoint"
 CONNECTION_ID = "rescale_demo"
 USER = "admin"
 
+_LOCKED_SECONDS = 60
+"""How long a component waits for another one to be done with the database. After the usual five it would end, and on a
+busy machine that is soon."""
+
 _DAG_FOLDERS = (Path(__file__).parents[3] / "dags", Path(sys.prefix) / "share" / "rescale" / "dags")
 """Where the DAGs lie in a checkout, and where an installed package puts them."""
 
@@ -53,6 +57,7 @@ class AirflowHome:
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
             "AIRFLOW__CORE__PARALLELISM": "4",
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.folder / 'airflow.db'}?timeout={_LOCKED_SECONDS}",
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:{role}" for name, role in self.users.items()),
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self._passwords),

@@ -9,11 +9,12 @@ that is lost takes its answer along: the next one asks again. Where nobody is as
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator, HITLOperator
-from airflow.sdk import Context
+from airflow.sdk import BaseNotifier, Context
 from airflow.sdk.execution_time.hitl import HITLUser
 
 from rescale.errors import RequestError
@@ -33,12 +34,19 @@ ASK = "approve"
 APPROVED = "approved"
 """The key of the XCom that holds the answer: whether the plan is `approved`, and in `words` by whom."""
 
+_ASKED = "asked"
+"""The key of the XCom that holds `until` when an answer counts, and whether to `remind` somebody before."""
+
+_SHORTEST = timedelta(seconds=1)
+"""What Airflow waits at least: nothing at all would be without an end."""
+
 
 class PlanApproval(ApprovalOperator):
     """Shows the plan of the task `plan` and waits for an answer, if the form asks for one.
 
     What comes next is the task `on_reject`, or all others that are directly downstream. `closes` is an instant in ISO
-    format; after it nobody has to answer any more.
+    format; after it nobody has to answer any more. Airflow wakes the task at one time only, with the default for an
+    answer: where somebody is to be reminded that is before the end, and the task is parked once more.
     """
 
     template_fields = ("closes",)
@@ -47,7 +55,6 @@ class PlanApproval(ApprovalOperator):
         super().__init__(
             subject="May this rescale be carried out?",
             defaults=self.REJECT,
-            notifiers=[one.made() for one in settings().notify.waiting],
             execution_timeout=None,  # else it would be the time to answer in
             **ATTEMPTS,
             **arguments,
@@ -55,26 +62,29 @@ class PlanApproval(ApprovalOperator):
         self.plan = plan
         self.on_reject = on_reject
         self.closes = closes
+        self.waiting = [one.made() for one in settings().notify.waiting]
+        self.expiring = [one.made() for one in settings().notify.expiring]
 
     def execute(self, context: Context) -> Any:
         params, planned = stripped(context["params"]), context["ti"].xcom_pull(task_ids=self.plan)
         if not params["require_approval"] or planned["published"]:
             reason = "it was carried out already" if planned["published"] else "the form does not ask for it"
             skip_task(f"nobody has to approve the plan: {reason}")
-        self.response_timeout = self._patience(params["approval_minutes"])
-        self.subject = f"{planned['source']} → {planned['target']}: {planned['asked']}"
-        with ended_by_our_errors(), storage_access(params["connection"]):
-            self.assigned_users = _users(_triggered_by(context))
-            self.body = _question(places_of(load_plan(planned["plan"])), datetime.now(UTC) + self.response_timeout)
-        return super().execute(context)
+        until = datetime.now(UTC) + self._patience(params["approval_minutes"])
+        self._ask(context, until, self.waiting, remind=bool(self.expiring))
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         answer = HITLOperator.execute_complete(self, context, event)
+        asked = context["ti"].xcom_pull(task_ids=self.task_id, key=_ASKED)
+        until, user = datetime.fromisoformat(asked["until"]), answer["responded_by_user"]
+        if event.get("timedout") and asked["remind"]:
+            log.warning("nobody has answered yet: the plan counts as rejected at %s", _shown(until))
+            self._ask(context, until, self.expiring, remind=False)
         approved = answer["chosen_options"] == [self.APPROVE]
-        if approved and settings().approval.four_eyes and _is(answer["responded_by_user"], _triggered_by(context)):
+        if approved and settings().approval.four_eyes and _is(user, _triggered_by(context)):
             log.warning("who triggered the run may not approve its plan: it is asked again")
-            self.execute(context)  # parks the task again
-        if (user := answer["responded_by_user"]) is None:
+            self._ask(context, until, [], remind=asked["remind"])
+        if user is None:
             words = "nobody answered in time, so the plan is rejected"
         else:
             words = f"{'approved' if approved else 'rejected'} by {user['name']}"
@@ -83,11 +93,40 @@ class PlanApproval(ApprovalOperator):
         tasks = self.get_direct_relatives(upstream=False)
         self.skip(context["ti"], [task for task in tasks if (task.task_id == self.on_reject) == approved])
 
+    def _ask(self, context: Context, until: datetime, told: Sequence[BaseNotifier], *, remind: bool) -> None:
+        """Tells notifiers and parks the task, by an exception of Airflow's, until there is an answer, or it is time to
+        remind, or too late."""
+        planned = context["ti"].xcom_pull(task_ids=self.plan)
+        left, before = until - datetime.now(UTC), timedelta(minutes=settings().approval.remind_minutes)
+        remind = remind and left > before
+        self.response_timeout = max(left - before if remind else left, _SHORTEST)
+        self.subject = f"{planned['source']} → {planned['target']}: {planned['asked']}"
+        with ended_by_our_errors(), storage_access(stripped(context["params"])["connection"]):
+            self.assigned_users = _users(_triggered_by(context))
+            self.body = _question(places_of(load_plan(planned["plan"])), until)
+        self.notifiers = [_Tried(one) for one in told]  # called when the question is there
+        context["ti"].xcom_push(_ASKED, {"until": until.isoformat(), "remind": remind})
+        super().execute(context)
+
     def _patience(self, minutes: float) -> timedelta:
         patience = timedelta(minutes=minutes)
         if self.closes is None:
             return patience
-        return min(patience, max(timedelta(), datetime.fromisoformat(self.closes) - datetime.now(UTC)))
+        return min(patience, datetime.fromisoformat(self.closes) - datetime.now(UTC))
+
+
+class _Tried(BaseNotifier):
+    """A notifier whose trouble is a warning: a plan waits for its answer even if nobody can be told of it."""
+
+    def __init__(self, notifier: BaseNotifier) -> None:
+        super().__init__()
+        self.notifier = notifier
+
+    def notify(self, context: Context) -> None:
+        try:
+            self.notifier(context)
+        except Exception as error:
+            log.warning("nobody was told by %s: %s", type(self.notifier).__name__, error)
 
 
 def _users(triggered_by: str | None) -> list[HITLUser] | None:
@@ -111,9 +150,13 @@ def _is(user: Any, name: str | None) -> bool:
     return user is not None and name in (user["id"], user["name"])
 
 
+def _shown(instant: datetime) -> str:
+    return f"{instant:%Y-%m-%d %H:%M} UTC"
+
+
 def _question(places: Places, until: datetime) -> str:
     question = read_document(places.plan_page).decode().partition(END_OF_QUESTION)[0]
     return (
         f"{question}\n\nThe whole plan: `{places.plan_page}`, and for programs `{places.plan}`\n\n"
-        f"Without an answer until {until:%Y-%m-%d %H:%M} UTC the plan counts as rejected."
+        f"Without an answer until {_shown(until)} the plan counts as rejected."
     )

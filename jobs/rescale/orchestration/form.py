@@ -23,6 +23,7 @@ _PLACES = "`s3://bucket/key`, or an absolute path that workers can reach"
 _RANGE: dict[str, Any] = {"exclusiveMinimum": 0, "exclusiveMaximum": UPPER_BOUND_MAX_PARALLELISM + 1}
 
 # Airflow's field for numbers makes null of `abc` and 72 of `7e2`, so it is one for text; over REST it may be a number.
+# With two types Airflow would show a page for text, and take `7e2` for 700: examples make it a line (`FieldSelector`).
 _NUMBER: dict[str, Any] = {"type": ["null", "string", "integer"], "pattern": "^ *([1-9][0-9]{0,4})? *$", **_RANGE}
 _KEY_HASH = "^(.+=)?[^=]+$"
 _EMPTY_OR = "^$|"
@@ -77,12 +78,14 @@ def _shape_fields() -> Form:
         "parallelism": Param(
             None,
             **_NUMBER,
+            examples=["6"],
             title="Parallelism",
             description_md="For every operator whose parallelism may change, such as `6`. Empty: as it is.",
         ),
         "max_parallelism": Param(
             None,
             **_NUMBER,
+            examples=["128", "256"],
             title="Max parallelism",
             description_md="The number of key groups, such as `256`, for every operator but those that always run with "
             "one subtask. Empty: as it is.",

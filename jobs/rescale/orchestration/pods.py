@@ -8,9 +8,11 @@ another try is of use, and the result document in storage tells what was wrong.
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 from airflow.providers.cncf.kubernetes.operators.pod import KubernetesPodOperator
@@ -23,6 +25,7 @@ from rescale.orchestration.access import storage_access
 from rescale.orchestration.attempts import ATTEMPTS, ended_by_our_errors
 from rescale.orchestration.form import stripped
 from rescale.orchestration.rescale_task import Answer, Summary
+from rescale.orchestration.telling import StepLog
 from rescale.process import Step
 from rescale.storage.store import open_store
 from rescale.target.documents import load_plan, read_document
@@ -85,6 +88,28 @@ class StepPod(KubernetesPodOperator):
             except AirflowException as failure:
                 raise error_of(self.step, exit_code(self.pod), result, str(failure)) from None
             context["ti"].xcom_push("return_value", self.answer(plan, _document(result)))
+
+    def _write_logs(  # type: ignore[override]  # the caller says what went wrong, and goes on: nothing is tried again
+        self, pod: V1Pod, follow: bool = False, since_time: datetime | str | None = None
+    ) -> None:
+        """Says the lines of the driver since then at the level of each; the provider's own says all at INFO.
+
+        What the triggerer fetches while the pod runs has the level that a line begins with.
+        """
+        if isinstance(since_time, str):
+            since_time = datetime.fromisoformat(since_time)
+        seconds = None if since_time is None else math.ceil((datetime.now(UTC) - since_time).total_seconds())
+        lines = self.client.read_namespaced_pod_log(
+            name=pod.metadata.name,
+            namespace=pod.metadata.namespace,
+            container=CONTAINER,
+            follow=follow,
+            since_seconds=seconds,
+            _preload_content=False,
+        )
+        step = StepLog()
+        for line in lines:
+            step.say(line.decode("utf-8", errors="backslashreplace").rstrip("\n"))
 
 
 @contextmanager

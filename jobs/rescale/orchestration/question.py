@@ -13,7 +13,8 @@ from rescale.report.units import counted, human_bytes
 END_OF_QUESTION = "\n\n---\n\n"
 """Stands between the question and the whole plan, on one page."""
 
-_LARGEST = 10
+_LARGEST = 5
+"""So many operators are shown: the buttons are below them."""
 
 
 def question_markdown(shown: dict[str, Any]) -> str:

@@ -41,18 +41,24 @@ class Notifier(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Notify(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who is told when: a plan is `waiting` for an answer, a run `failed`, a job went `back`."""
+    """Who is told when: a plan is `waiting` for an answer, or about to be rejected for want of one (`expiring`), a run
+    `failed`, a job went `back`."""
 
     waiting: tuple[Notifier, ...] = ()
+    expiring: tuple[Notifier, ...] = ()
     failed: tuple[Notifier, ...] = ()
     back: tuple[Notifier, ...] = ()
 
 
 class Approval(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who may answer: the `users` by their ids (none: everybody who may), and whether not who has triggered the run."""
+    """Who may answer: the `users` by their ids (none: everybody who may), and whether not who has triggered the run.
+
+    `remind_minutes` before the end of an approval who is to be told of its `expiring` is.
+    """
 
     users: tuple[str, ...] = ()
     four_eyes: bool = False
+    remind_minutes: float = 15
 
 
 class TaskSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

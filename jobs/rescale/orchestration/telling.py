@@ -15,7 +15,7 @@ WIDTH = 140
 
 _LEVELS = {"error": logging.ERROR, "warning": logging.WARNING}
 
-_OF_SPARK = re.compile(r"Spark: (ERROR|FATAL|WARN|INFO|DEBUG|TRACE) ")
+_OF_SPARK = re.compile(r"(ERROR|FATAL|WARN|INFO|DEBUG|TRACE) Spark: ")
 _OF_PYTHON = re.compile(r"\S+:\d+: \w*Warning: ")
 _NOISE = re.compile(r"WARNING: Using incubator modules: |\s*$")
 """What the JDK says to everybody who starts Spark, and empty lines."""

@@ -18,7 +18,7 @@ from rescale.orchestration.flink.stopping import look_at_job
 from rescale.orchestration.form import refuse_silent_copy, refuse_unknown_fields, request_of
 from rescale.orchestration.job.job_form import hand_over_of, taking_of
 from rescale.orchestration.job.job_shape import check_shape, has_shape
-from rescale.orchestration.rescale_task import Summary, rescale_task, skip_task
+from rescale.orchestration.rescale_task import NOTHING_TO_DO, Summary, rescale_task, skip_task
 from rescale.orchestration.savepoint_tasks import ANNOUNCE, PLAN
 from rescale.planning.request import Request
 from rescale.storage.locations import join, normalise
@@ -36,6 +36,11 @@ class GoBackIfNeeded(GoBack):
         if self.before["taking"] == Taking.RUN_ON:
             skip_task("there is nothing to go back from: the job was not to be stopped")
         return super().execute(context)
+
+    def _told(self, answer: Answer) -> Answer:
+        if answer.get("went_back") is False:
+            skip_task("there is nothing to go back from: the job was not stopped, and runs on")
+        return super()._told(answer)
 
 
 def _look(known: Mapping[str, Any] | None, params: Any = None, dag: Any = None) -> Summary:
@@ -86,10 +91,12 @@ def _what_runs(ti: Any) -> str:
         return "the job was not touched"
     before, back = looked["before"], ti.xcom_pull(task_ids=GO_BACK)
     name = f"the job {before['name']!r}"
-    if before["taking"] == Taking.RUN_ON or (back is not None and back.get("went_back") is False):
+    if before["taking"] == Taking.RUN_ON:
         return f"{name} runs on"
     if ti.xcom_pull(task_ids=HAND_OVER) is not None:
         return f"{name} was handed over"
+    if ti.xcom_pull(task_ids=GO_BACK, key=NOTHING_TO_DO) is not None:
+        return f"{name} runs on"
     if back is not None:
         return f"{name} runs again: {back}"
     return f"{name} may not run, for going back failed: look at the task {GO_BACK}, and clear it"
