@@ -81,9 +81,10 @@ def test_the_demo_shows_the_whole_pipeline_and_flink_restores_the_result(started
         "redistribute_operator_state",
         "validate",
         "publish",
+        "announce",
     ):
         assert f"  {task}: " in told
-    assert told.count("done in") == 7
+    assert told.count("done in") == 8
     assert "key groups 0-31" in told, "before: 4 subtasks"
     assert "key groups 107-127" in told, "after: 6 subtasks"
     assert "verdict:       complete: 11 operators" in told
