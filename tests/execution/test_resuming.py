@@ -21,8 +21,11 @@ from support.resuming import KILLED, SNAPSHOT, Case, assert_right, assert_right_
 from support.s3 import S3Server
 from support.slow import Share, in_shares, slow
 
+on_both = pytest.mark.parametrize("case", ["local", "s3"], indirect=True)
+"""For a test that always runs on S3 too; the others do where all that is slow runs."""
 
-@pytest.fixture(params=["local", "s3"])
+
+@pytest.fixture(params=["local", slow("s3")])
 def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
     work = tmp_path / "work"
     work.mkdir()
@@ -45,6 +48,7 @@ def _source_untouched() -> Iterator[None]:
     assert seen() == before
 
 
+@on_both
 @in_shares
 def test_a_run_killed_before_any_write_is_resumed(case: Case, share: Share[int]) -> None:
     for k in share(range(1, case.calls() + 1)):
@@ -125,6 +129,7 @@ def test_two_plans_never_mix_in_one_target(case: Case) -> None:
         assert_right(target)
 
 
+@on_both
 def test_two_plans_at_once_have_one_winner(case: Case) -> None:
     for _ in range(4):
         target = case.target()
@@ -164,6 +169,7 @@ def test_a_store_that_refuses_conditions_can_be_accepted(case: Case) -> None:
     assert case.run(target, faults, "--accept-unconditional-publish") == 0
 
 
+@on_both
 @in_shares
 def test_discard_removes_what_a_killed_run_left(case: Case, share: Share[int]) -> None:
     """And can be killed itself, and repeated; afterwards another plan may have the target."""
@@ -194,6 +200,7 @@ def test_discard_killed_at_every_call_can_be_repeated(case: Case, share: Share[i
         assert open_store(target).list(f"{target}.rescale") == []
 
 
+@on_both
 def test_discard_touches_nothing_published(case: Case) -> None:
     target, faults = case.target(), case.faults()
     assert case.run(target, case.faults()) == 0
