@@ -12,11 +12,9 @@ from rescale.demo.airflow_home import DAG_ID
 from support.airflow_server import AirflowServer, Run, request, wait_for
 from support.s3 import S3Server
 from support.snapshots import directory
-from support.whole_airflow import airflow_server
+from support.whole_airflow import ROLES, airflow_server
 
 pytestmark = pytest.mark.timeout(900)
-
-USERS = {"vera": "viewer", "ada": "user", "grace": "user", "olga": "op"}
 
 SETTINGS = """
 tasks: {{owner: platform, priority_weight: 7, timeout_minutes: 60}}
@@ -31,7 +29,8 @@ notify:
 
 @pytest.fixture(scope="module")
 def platform(s3: S3Server) -> Iterator[AirflowServer]:
-    with airflow_server(s3, USERS, SETTINGS) as server:
+    """An Airflow of its own, whose platform has these settings."""
+    with airflow_server(s3, SETTINGS) as server:
         yield server
 
 
@@ -47,11 +46,11 @@ def told(platform: AirflowServer) -> list[str]:
     return (platform.home.folder.parent / "told").read_text().splitlines()
 
 
-def test_what_each_role_may_do(platform: AirflowServer) -> None:
+def test_what_each_role_may_do(airflow: AirflowServer) -> None:
     may: dict[str, tuple[bool, ...]] = {}
     conf = request("/nothing/there", "/rescaled", parallelism=2)
-    for name in USERS:
-        server = platform.as_user(name)
+    for name in ROLES:
+        server = airflow.as_user(name)
         asks = (
             server.api("GET", f"/dags/{DAG_ID}")[0],
             server.try_to_trigger(**conf)[0],
@@ -67,6 +66,7 @@ def test_what_each_role_may_do(platform: AirflowServer) -> None:
     }
 
 
+@pytest.mark.slow
 def test_who_triggered_a_run_does_not_approve_it(platform: AirflowServer, tmp_path: Path) -> None:
     run = asked(platform, tmp_path / "rescaled")
     _, task = platform.api("GET", f"/dags/{DAG_ID}/tasks/plan")
@@ -80,6 +80,7 @@ def test_who_triggered_a_run_does_not_approve_it(platform: AirflowServer, tmp_pa
     assert f"failed {run.run_id}" not in told(platform)
 
 
+@pytest.mark.slow
 def test_who_asked_to_be_told_hears_of_a_run_that_went_red(platform: AirflowServer, tmp_path: Path) -> None:
     run = asked(platform, tmp_path / "rescaled")
     run.by("grace").answer("Reject")
