@@ -67,8 +67,9 @@ def started() -> Iterator[Callable[..., Running]]:
             process.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)  # the first time, 240 MB of jars are fetched
-@pytest.mark.parametrize("words", [pytest.param((), id="Spark alone"), slow(("--flink",), id="Flink too")])
+@pytest.mark.parametrize("words", [(), ("--flink",)], ids=["Spark alone", "Flink too"])
 def test_the_demo_shows_the_whole_pipeline_and_flink_restores_the_result_if_it_is_to(
     started: Callable[..., Running], words: tuple[str, ...]
 ) -> None:
