@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path, PurePath
 from typing import Any
@@ -12,6 +13,11 @@ from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
 from support.s3 import S3Server, s3_server
+
+# Hundreds of processes import the same packages, Airflow's above all: what one of them has compiled the next ones find,
+# also where the environment asks for nothing to be left.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # An example may take long on a machine that has other work, and code may be compiled in the middle of one.
 settings.register_profile("rescale", deadline=None)
