@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path, PurePath
 from typing import Any
@@ -13,21 +14,38 @@ from xdist.scheduler import LoadScopeScheduling
 
 from support.s3 import S3Server, s3_server
 
+# Hundreds of processes import the same packages, Airflow's above all: what one of them has compiled the next ones find,
+# also where the environment asks for nothing to be left.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # An example may take long on a machine that has other work, and code may be compiled in the middle of one.
 settings.register_profile("rescale", deadline=None)
 settings.load_profile("rescale")
 
 
-LONGEST_FIRST = ("airflow", "oracle/test_cases.py", "oracle", "execution", "demo", "orchestration", "flink")
+LONGEST_FIRST = ("airflow", "oracle", "execution", "demo", "orchestration", "flink")
 """What takes longest begins first, or one of several workers would be left alone with it."""
 
 
+class Folder(pytest.Package):
+    """A folder of tests, which a fixture of `scope="package"` is there for: it ends with the last of them."""
+
+    def setup(self) -> None:
+        """There is no `__init__.py` that would be set up: it would make `tests/airflow` the `airflow` of imports."""
+
+
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> Folder:
+    folder: Folder = Folder.from_parent(parent, path=path)
+    return folder
+
+
 class Together(LoadScopeScheduling):
-    """Where several workers share the tests (`-n 2`), a file stays with one, and so does an Airflow, a cluster."""
+    """Where several workers share the tests (`-n 2`), a file stays with one, and so does an Airflow, a Flink."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = PurePath(nodeid.partition("::")[0])
-        return str(file.parent if file.parent.name in ("airflow", "k8s") else file)
+        return str(file.parent if file.parent.name in ("airflow", "k8s", "oracle") else file)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -20,13 +20,13 @@ from support.snapshots import directory
 from support.whole_airflow import airflow_server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def airflow(s3: S3Server) -> Iterator[AirflowServer]:
     with airflow_server(s3) as server:
         yield server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster(s3: S3Server) -> Iterator[SessionCluster]:
     """For jobs of a real Flink, which has access to S3."""
     need("javac", "the job of these tests is compiled for real Flink (a JDK 17)")

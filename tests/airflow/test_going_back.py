@@ -16,7 +16,7 @@ from support.airflow_server import AirflowServer, Run
 from support.s3 import S3Server
 from support.session_cluster import SessionCluster
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 
 DAG_ID = "rescale_job"
 
@@ -132,7 +132,6 @@ def is_back(story: Story, cluster: SessionCluster) -> bool:
     return (job.runs, job.parallelism) == (True, 1) and contains(story.savepoints, normalise(back["restored_from"]))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("task_id", FAILING)
 def test_whatever_fails_the_job_runs_again_and_the_run_is_red(
     stories: Stories, cluster: SessionCluster, task_id: str
@@ -146,7 +145,6 @@ def test_whatever_fails_the_job_runs_again_and_the_run_is_red(
     assert cluster.job(story.job_id).ended
 
 
-@pytest.mark.slow
 def test_a_rejected_plan_takes_the_job_back_and_leaves_nothing(stories: Stories, cluster: SessionCluster) -> None:
     story = stories["rejected"]
     story.run.question()
@@ -157,7 +155,6 @@ def test_a_rejected_plan_takes_the_job_back_and_leaves_nothing(stories: Stories,
     assert is_back(story, cluster)
 
 
-@pytest.mark.slow
 def test_a_run_that_is_cancelled_takes_the_job_back(stories: Stories, cluster: SessionCluster) -> None:
     story = stories["cancelled"]
     story.run.question()
@@ -167,7 +164,6 @@ def test_a_run_that_is_cancelled_takes_the_job_back(stories: Stories, cluster: S
     assert is_back(story, cluster)
 
 
-@pytest.mark.slow
 def test_nothing_is_stopped_that_could_not_be_started_again(stories: Stories, cluster: SessionCluster) -> None:
     run, job_id, _ = stories["refused"]
     assert run.end(_PATIENCE_SECONDS) == "failed"
@@ -176,7 +172,6 @@ def test_nothing_is_stopped_that_could_not_be_started_again(stories: Stories, cl
     assert cluster.job(job_id).runs
 
 
-@pytest.mark.slow
 def test_of_every_job_one_runs(stories: Stories, cluster: SessionCluster) -> None:
     assert len(cluster.alive()) == len(stories)
 

@@ -15,11 +15,9 @@ from rescale.demo.airflow_home import DAG_ID
 from support.airflow_server import AirflowServer, Run, request, wait_for
 from support.s3 import S3Server
 from support.snapshots import directory
-from support.whole_airflow import airflow_server
+from support.whole_airflow import ROLES, airflow_server
 
 pytestmark = pytest.mark.timeout(900)
-
-USERS = {"vera": "viewer", "ada": "user", "grace": "user", "olga": "op"}
 
 SETTINGS = """
 tasks: {{owner: platform, priority_weight: 7, timeout_minutes: 60}}
@@ -37,7 +35,8 @@ notify:
 
 @pytest.fixture(scope="module")
 def platform(s3: S3Server) -> Iterator[AirflowServer]:
-    with airflow_server(s3, USERS, SETTINGS) as server:
+    """An Airflow of its own, whose platform has these settings."""
+    with airflow_server(s3, SETTINGS) as server:
         yield server
 
 
@@ -82,16 +81,16 @@ ASKS: dict[str, tuple[str, str, Any]] = {
 """What the pages ask for when somebody does it: method, path, document."""
 
 
-def test_what_each_role_may_do(platform: AirflowServer) -> None:
-    run = platform.trigger(**_CONF)
+def test_what_each_role_may_do(airflow: AirflowServer) -> None:
+    run = airflow.trigger(**_CONF)
 
     def may(user: str, method: str, path: str, document: Any) -> bool:
         said = json.loads(json.dumps(document).replace("{user}", user))
-        status, _ = platform.as_user(user).api(method, path.replace("{run}", quote(run.run_id)), said)
+        status, _ = airflow.as_user(user).api(method, path.replace("{run}", quote(run.run_id)), said)
         return status != 403
 
     works = {"see", "trigger", "cancel", "clear", "answer", "pause"}
-    assert {user: {what for what, ask in ASKS.items() if may(user, *ask)} for user in USERS} == {
+    assert {user: {what for what, ask in ASKS.items() if may(user, *ask)} for user in ROLES} == {
         "vera": {"see"},
         "ada": works,
         "grace": works,
@@ -99,6 +98,7 @@ def test_what_each_role_may_do(platform: AirflowServer) -> None:
     }
 
 
+@pytest.mark.slow
 def test_who_triggered_a_run_does_not_approve_it(platform: AirflowServer, tmp_path: Path) -> None:
     run = asked(platform, tmp_path / "rescaled")
     _, task = platform.api("GET", f"/dags/{DAG_ID}/tasks/plan")
@@ -125,6 +125,7 @@ def test_where_anybody_may_answer_who_triggered_the_run_is_not_heard(platform: A
     assert "approved by olga" in run.told("approve")
 
 
+@pytest.mark.slow
 def test_who_asked_to_be_told_hears_of_a_run_that_went_red(platform: AirflowServer, tmp_path: Path) -> None:
     run = asked(platform, tmp_path / "rescaled")
     run.by("grace").answer("Reject")

@@ -24,6 +24,7 @@ from support.edited import edit, relocated, repointed, with_streams
 from support.pipeline import execute_without_spark, plan_rescale
 from support.rekeyed import contents
 from support.s3 import S3Server
+from support.slow import slow
 
 INCREMENTAL, CHANGING, MERGED = "1.20-rocksdb-incremental", "2-rocksdb-changing", "2-file-merging"
 
@@ -69,7 +70,7 @@ def assert_taken(source: str, like: str, home: str, *allow: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "scheme"), [(INCREMENTAL, "s3a"), (CHANGING, "s3p"), (MERGED, "s3"), ("2-rocksdb-native", "s3")]
+    ("name", "scheme"), [slow(INCREMENTAL, "s3a"), (CHANGING, "s3p"), (MERGED, "s3"), slow("2-rocksdb-native", "s3")]
 )
 def test_absolute_handles_in_s3(name: str, scheme: str, bucket: str, tmp_path: Path) -> None:
     source = uploaded(tmp_path / "uploaded", name, f"s3://{bucket}/flink/job", scheme)
@@ -139,7 +140,7 @@ def test_files_elsewhere_are_read_where_that_is_allowed(bucket: str, tmp_path: P
 @pytest.mark.parametrize(
     ("what", "where", "wanted"),
     [
-        ("changed", "s3", "canonical"),
+        slow("changed", "s3", "canonical"),
         ("changed", "local", "keep"),
         ("gone", "s3", "keep"),
         ("gone", "local", "canonical"),

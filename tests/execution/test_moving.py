@@ -29,8 +29,11 @@ MIB = 1024 * 1024
 SIZE, PART_SIZE, PARTS = 12 * MIB, 5 * MIB, 3
 """S3 takes no part below 5 MiB, but the last."""
 
+on_both = pytest.mark.parametrize("home", ["local", "s3"], indirect=True)
+"""For a test that always runs on S3 too; the others do where all that is slow runs."""
 
-@pytest.fixture(params=["local", "s3"])
+
+@pytest.fixture(params=["local", slow("s3")])
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An empty directory."""
     if request.param == "local":
@@ -82,6 +85,7 @@ def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], list[
     return seen
 
 
+@on_both
 def test_a_large_stream_is_moved_in_parts(home: str, source: str, calls: Callable[[], list[str]]) -> None:
     plan = plan_rescale(source, join(home, "target"), ["1"])
     execute_without_spark(plan)

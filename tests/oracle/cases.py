@@ -103,7 +103,7 @@ CASES = (
     # Parallelism, with max parallelism and kind of snapshot.
     Case(everything(4), 1),
     Case(everything(4, 10), 3, "native", quick=True),
-    Case(everything(4, 129).with_(**ROCKSDB), 6, onto="rocksdb", quick=True),
+    Case(everything(4, 129).with_(**ROCKSDB), 6, onto="rocksdb"),
     Case(everything(4, 1000).with_(**COMPRESSED), 7, "checkpoint", quick=True),
     Case(everything(1, None), 5),
     Case(everything(1, 32768).with_(**ROCKSDB), 5),
@@ -137,7 +137,7 @@ CASES = (
     ),
     # Graphs.
     Case(graph("clicks", 4), 6, onto="rocksdb"),
-    Case(graph("windows", 4).with_(**ROCKSDB), 3, onto="rocksdb", quick=True),
+    Case(graph("windows", 4).with_(**ROCKSDB), 3, onto="rocksdb"),
     Case(graph("windows", 3).with_(**COMPRESSED), 7, "native"),
     Case(graph("sql", 4), 3),
     Case(graph("sql", 3).with_(**ROCKSDB), 6, onto="rocksdb"),

@@ -15,7 +15,7 @@ MAX_PARALLELISM_CASES = (
     Case(everything(3, None), 5, max_after=1000),
     Case(everything(4).with_(**ROCKSDB), 4, max_after=256, onto="rocksdb"),
     Case(everything(3).with_(**COMPRESSED), 7, max_after=256),
-    Case(everything(4, raw_operator=1), 3, max_after=64, onto="rocksdb", quick=True),
+    Case(everything(4, raw_operator=1), 3, max_after=64, onto="rocksdb"),
     Case(everything(3, 1000).with_(**ROCKSDB), 6, max_after=128),
     Case(everything(4, 1000).with_(**COMPRESSED), 4, max_after=128),
     Case(everything(4, 10), 6, max_after=97),

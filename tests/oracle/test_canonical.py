@@ -92,7 +92,7 @@ CASES = (
         first="checkpoint",
     ),
     Case("inline", everything(2), INLINE, ("checkpoint",), 3, 64, "hashmap"),
-    Case("merged files", everything(3), MERGING, ("checkpoint",), 8, 1000, "rocksdb", quick=True),
+    Case("merged files", everything(3), MERGING, ("checkpoint",), 8, 1000, "rocksdb"),
 )
 
 

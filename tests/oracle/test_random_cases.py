@@ -17,7 +17,7 @@ from oracle.key_types import FOLDED_KEYS, HASHED_KEYS
 from support.pipeline import execute_without_spark, plan_rescale
 from support.slow import slow_but
 
-SEEDS, QUICK = range(10), 3
+SEEDS, QUICK = range(10), 1
 SCENARIOS = ("everything", "everything", "keyed", "keyed", "windows", "clicks", "sql", "cep", "splits", "churn")
 KINDS = ("canonical", "native", "checkpoint")
 OPTIONS: Sequence[Mapping[str, str]] = (

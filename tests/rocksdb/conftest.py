@@ -11,7 +11,7 @@ from oracle.distribution import LINES
 from support.flinks_rocksdb import FlinksRocksdb
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def libraries() -> Iterator[dict[str, FlinksRocksdb]]:
     """By release line of Flink."""
     with ExitStack() as stack:

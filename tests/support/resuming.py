@@ -46,13 +46,18 @@ class Case:
     def discard(self, target: str, faults: Faults) -> int:
         return warm.rescale(["discard", target], faults, self.part_size)
 
-    def calls(self) -> int:
-        """How many writes an undisturbed run makes until it is published; after that it only writes its report."""
+    def writes(self) -> list[str]:
+        """Those of an undisturbed run until it is published; after that it only writes its report."""
         faults = self.faults()
         target = self.target()
         assert self.run(target, faults) == 0, warm.output(faults)
         assert_right(target)
-        return faults.calls().index(f"put_if_absent {join(target, '_metadata')}") + 1
+        calls = faults.calls()
+        return calls[: calls.index(f"put_if_absent {join(target, '_metadata')}") + 1]
+
+    def calls(self) -> int:
+        """How many these are."""
+        return len(self.writes())
 
 
 def real_run(words: Sequence[str], faults: Faults, home: Path) -> int:

@@ -26,7 +26,7 @@ from support.s3 import S3Server, free_port
 
 _JOB = Path(__file__).parent / "Counts.java"
 _SLOTS = 16
-_START_SECONDS = 90
+_START_SECONDS = 180
 
 _CONFIGURATION = {
     "jobmanager.rpc.address": "127.0.0.1",

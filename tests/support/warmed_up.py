@@ -8,6 +8,7 @@ from contextlib import redirect_stderr
 from pathlib import Path
 
 from rescale.rocksdb.library import library
+from rescale.storage import store
 from support import snapshots
 from support.pipeline import execute_without_spark, plan_rescale
 
@@ -15,3 +16,5 @@ with tempfile.TemporaryDirectory() as _home, redirect_stderr(io.StringIO()):
     _target = str(Path(_home, "target"))
     execute_without_spark(plan_rescale(snapshots.directory("2-finished"), _target, max_parallelism=["40"]))
 library()
+store.open_store("s3://bucket")  # boto3, and what it knows of S3
+store._s3.cache_clear()  # the next client is of the environment that there is then

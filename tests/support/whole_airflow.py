@@ -26,6 +26,9 @@ _OPTIONS = {
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
 }
 
+ROLES = {"vera": "viewer", "ada": "user", "grace": "user", "olga": "op"}
+"""Those of the users that are there beside the administrator."""
+
 WINDOWS = """
 early:
   schedule: "0 5 1 1 *"
@@ -63,10 +66,8 @@ clicks-back:
 
 
 @contextmanager
-def airflow_server(
-    s3: S3Server, users: dict[str, str] | None = None, settings: str | None = None
-) -> Iterator[AirflowServer]:
-    """`users` are roles by name, beside the administrator; `settings` those of the platform, `{folder}` its folder."""
+def airflow_server(s3: S3Server, settings: str | None = None) -> Iterator[AirflowServer]:
+    """`settings` are those of the platform, `{folder}` its folder."""
     need("java", "Spark runs on a JVM (17 or newer)")
     secret = f"planted-{secrets.token_hex(16)}"
     connection = {
@@ -89,8 +90,8 @@ def airflow_server(
             platform = Path(folder) / "settings.yaml"
             platform.write_text(settings.format(folder=folder))
             options["RESCALE_SETTINGS"] = str(platform)
-        everybody = {USER: "admin", **(users or {})}
-        home = AirflowHome(Path(folder) / "home", json.dumps(connection), options, users=everybody)
+        users = {USER: "admin", **ROLES}
+        home = AirflowHome(Path(folder) / "home", json.dumps(connection), options, users=users)
         home.migrate()
         policies = home.folder / "config" / "airflow_local_settings.py"
         policies.parent.mkdir(exist_ok=True)

@@ -14,7 +14,7 @@ from rescale.planning.plan import Plan
 from rescale.snapshot.opening import open_snapshot
 from support import snapshots
 from support.pipeline import execute_without_spark, plan_rescale
-from support.slow import slow_but
+from support.slow import slow, slow_but
 
 SNAPSHOTS = ["2-lazy", "2-lazy-compressed", "1.20-windows", "2-clicks"]
 QUICK = ("2-lazy-compressed", "2-clicks")
@@ -71,7 +71,7 @@ def test_a_flipped_bit_is_an_error_or_moved_as_it_is(source: Path, maximum: str)
     assert any(error.operator for error in errors)
 
 
-@pytest.mark.parametrize("value", [0x7FFFFFFF, 0x10000000])
+@pytest.mark.parametrize("value", [0x7FFFFFFF, slow(0x10000000)])
 def test_a_wrong_length_anywhere_takes_no_memory(source: Path, value: int) -> None:
     planted = value.to_bytes(4, "big", signed=True)
     tracemalloc.start()

@@ -18,13 +18,16 @@ from support.faults import Kind
 from support.rekeyed import assert_rekeyed
 from support.resuming import KILLED, SNAPSHOT, Case, assert_right, assert_right_or_not_there, is_there
 from support.s3 import S3Server
-from support.slow import Share, in_shares
+from support.slow import Share, in_shares, slow
 
 SHAPE = ("--max-parallelism", "40")
 """From 16, by the hashes of keys."""
 
+on_both = pytest.mark.parametrize("case", ["local", "s3"], indirect=True)
+"""For a test that always runs on S3 too; the others do where all that is slow runs."""
 
-@pytest.fixture(params=["local", "s3"])
+
+@pytest.fixture(params=["local", slow("s3")])
 def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
     work = tmp_path / "work"
     work.mkdir()
@@ -43,6 +46,7 @@ def assert_whole(target: str) -> None:
     assert open_store(target).list(f"{target}.rescale/staging") == []
 
 
+@on_both
 def test_the_work_is_dealt_and_joined(case: Case) -> None:
     """What the other tests here are about happens."""
     target, faults = case.target(), case.faults()
@@ -69,6 +73,7 @@ def writes_of_records(case: Case) -> list[int]:
     return list(range(first, last + 1))
 
 
+@on_both
 @in_shares
 def test_killed_before_any_write_it_is_resumed(case: Case, share: Share[int]) -> None:
     for k in share(writes_of_records(case)):

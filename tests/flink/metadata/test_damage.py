@@ -45,7 +45,7 @@ from rescale.flink.metadata.handles import (
 from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.metadata.reader import read_metadata
 from rescale.flink.metadata.writer import write_metadata
-from support.slow import slow_but
+from support.slow import slow, slow_but
 
 STATES = (
     OperatorStateOffsets("list", DistributionMode.SPLIT_DISTRIBUTE, (21, 29)),
@@ -139,7 +139,7 @@ def test_every_byte_flipped(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", slow_but(NEWEST.__eq__, [2, 4, NEWEST]))
-@pytest.mark.parametrize("planted", [(1 << 31) - 1, -1, 1 << 24, -(1 << 31)])
+@pytest.mark.parametrize("planted", [(1 << 31) - 1, -1, slow(1 << 24), slow(-(1 << 31))])
 def test_lengths_planted_everywhere(version: int, planted: int) -> None:
     data = write_metadata(sample(version))
     tracemalloc.start()
