@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from rescale.errors import RequestError, SnapshotError, StoreError, UnsupportedE
 from rescale.storage.contract import Entry, PartLimits, Pin
 from rescale.storage.locations import contains, split_s3
 from rescale.storage.s3_errors import is_absent, refuses_conditions, sentence, status_of, translated
+from rescale.storage.side_by_side import side_by_side
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -103,9 +103,7 @@ class S3Store:
         return sorted(entries, key=lambda entry: entry.uri)
 
     def delete(self, uris: Iterable[str]) -> None:
-        with ThreadPoolExecutor(_CONNECTIONS) as pool:
-            for _ in pool.map(self._delete, uris):
-                pass
+        side_by_side(self._delete, uris)
 
     def begin_parts(self, uri: str, staging: str) -> str:  # noqa: ARG002
         bucket, key = split_s3(uri)

@@ -13,7 +13,6 @@ from functools import partial
 from typing import NamedTuple
 
 from rescale.execution.progress import Progress
-from rescale.execution.side_by_side import side_by_side
 from rescale.execution.tasks import Tasks
 from rescale.execution.writers.files import begun_in_parts, stream_uri
 from rescale.execution.writers.new_handles import WrittenStream, written_database, written_handle
@@ -25,6 +24,7 @@ from rescale.planning.new_streams import CopiedFile, PlannedStream
 from rescale.planning.operator_plan import OperatorPlan
 from rescale.planning.plan import Plan
 from rescale.storage.locations import name
+from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store
 from rescale.target.written_handles import WrittenHandle
 

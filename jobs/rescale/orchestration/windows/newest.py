@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import NamedTuple
 
 from rescale.errors import RequestError
 from rescale.snapshot.discovery import METADATA
 from rescale.storage.locations import name, parent
+from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store
 from rescale.target.places import claim_place
-
-_AT_ONCE = 16
 
 
 class Found(NamedTuple):
@@ -28,9 +26,8 @@ def newest_savepoint(directory: str) -> Found:
     there = {entry.uri for entry in store.list(directory)}
     complete = [parent(uri) for uri in there if name(uri) == METADATA]
     taken = [uri for uri in complete if claim_place(uri) not in there]
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        written = pool.map(lambda uri: store.modified(f"{uri}/{METADATA}"), taken)
-        found = [Found(when, uri) for uri, when in zip(taken, written, strict=True) if when is not None]
+    written = side_by_side(lambda uri: store.modified(f"{uri}/{METADATA}"), taken)
+    found = [Found(when, uri) for uri, when in zip(taken, written, strict=True) if when is not None]
     if not found:
         raise RequestError(
             "there is no savepoint",

@@ -6,14 +6,12 @@ Where databases are joined, files of level 0 get other sequence numbers, which t
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from rescale.errors import RescaleError
 from rescale.snapshot.databases.table_sizes import open_table
 from rescale.snapshot.model import Database, Operator, Snapshot
-
-_AT_ONCE = 32
+from rescale.storage.side_by_side import side_by_side
 
 
 def with_ingested(snapshot: Snapshot, wanted: Callable[[Operator], bool]) -> Snapshot:
@@ -26,12 +24,11 @@ def with_ingested(snapshot: Snapshot, wanted: Callable[[Operator], bool]) -> Sna
 
 
 def _with_ingested(snapshot: Snapshot, operator: Operator) -> Operator:
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        try:
-            found = tuple(pool.map(lambda database: _of_database(snapshot, database), operator.databases))
-        except RescaleError as error:
-            raise error.located(operator=operator.label) from None
-    return replace(operator, databases=found)
+    try:
+        found = side_by_side(lambda database: _of_database(snapshot, database), operator.databases)
+    except RescaleError as error:
+        raise error.located(operator=operator.label) from None
+    return replace(operator, databases=tuple(found))
 
 
 def _of_database(snapshot: Snapshot, database: Database) -> Database:

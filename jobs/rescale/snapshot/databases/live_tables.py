@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from rescale.errors import RescaleError
@@ -13,8 +12,7 @@ from rescale.rocksdb.manifest import LARGEST_MANIFEST
 from rescale.rocksdb.stored_files import StoredFile, needed_files, newest
 from rescale.snapshot.databases.listed_files import listed_files
 from rescale.snapshot.model import Database, LiveTable, Operator, Snapshot
-
-_AT_ONCE = 32
+from rescale.storage.side_by_side import side_by_side
 
 
 def with_tables(snapshot: Snapshot) -> Snapshot:
@@ -23,15 +21,11 @@ def with_tables(snapshot: Snapshot) -> Snapshot:
     Raises what stands against reading their rows, naming the operator: see `checked_manifest`.
     """
     snapshot.check_complete()
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        begun = [
-            [pool.submit(_with_tables, snapshot, operator, database) for database in operator.databases]
-            for operator in snapshot.operators
-        ]
-        operators = tuple(
-            replace(operator, databases=tuple(one.result() for one in databases))
-            for operator, databases in zip(snapshot.operators, begun, strict=True)
-        )
+    pairs = [(operator, database) for operator in snapshot.operators for database in operator.databases]
+    found = iter(side_by_side(lambda pair: _with_tables(snapshot, *pair), pairs))
+    operators = tuple(
+        replace(operator, databases=tuple(next(found) for _ in operator.databases)) for operator in snapshot.operators
+    )
     return replace(snapshot, operators=operators)
 
 

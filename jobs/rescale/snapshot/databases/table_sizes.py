@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -20,12 +19,11 @@ from rescale.rocksdb.sst.table import SstTable
 from rescale.rocksdb.version_edit import LiveFile
 from rescale.snapshot.model import LiveTable, Operator, Snapshot
 from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.storage.side_by_side import side_by_side
 
 MOST_INDEXES = 32
 LARGEST_INDEX = 512 * 1024
 """Bytes of one as it is stored. So at most 16 MiB are read of an operator."""
-
-_AT_ONCE = 32
 
 Sizes = defaultdict[int, int]
 """Bytes by key group."""
@@ -40,9 +38,7 @@ class Run(NamedTuple):
 
 def with_key_group_sizes(snapshot: Snapshot) -> Snapshot:
     """The snapshot with its databases measured; `SnapshotError` for a damaged index."""
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        operators = tuple(_measured(operator, snapshot.contents, pool) for operator in snapshot.operators)
-    return replace(snapshot, operators=operators)
+    return replace(snapshot, operators=tuple(_measured(one, snapshot.contents) for one in snapshot.operators))
 
 
 def open_table(table: LiveTable, files: SnapshotFiles) -> SstTable:
@@ -55,13 +51,13 @@ def open_table(table: LiveTable, files: SnapshotFiles) -> SstTable:
     return SstTable(read, extent.length, files.uri(extent), extent.start)
 
 
-def _measured(operator: Operator, files: SnapshotFiles, pool: Executor) -> Operator:
+def _measured(operator: Operator, files: SnapshotFiles) -> Operator:
     prefix = prefix_size(operator.entry.max_parallelism)
     tables = [table for database in operator.databases for table in database.tables]
     wide = [table for table in tables if len(_key_groups(table.file, prefix)) > 1]
     chosen = sorted(wide, key=lambda table: (-table.extent.length, table.extent))[:MOST_INDEXES]
     try:
-        looked_into = dict(zip(chosen, pool.map(lambda table: _blocks(table, files, prefix), chosen), strict=True))
+        looked_into = dict(zip(chosen, side_by_side(lambda table: _blocks(table, files, prefix), chosen), strict=True))
     except RescaleError as error:
         raise error.located(operator=operator.label) from None
     databases = []

@@ -7,7 +7,6 @@ cannot be read is said, and is no error.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -31,11 +30,10 @@ from rescale.flink.snappy import FramedDecompressor
 from rescale.snapshot.element_layouts import layouts_of
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import ElementState, ElementStream, Operator, Snapshot
+from rescale.storage.side_by_side import side_by_side
 
 STATE_LIMIT = 16 << 20
 """Largest state, in bytes, that is read."""
-
-_AT_ONCE = 32
 
 _DYNAMIC = "it is a DynamicKafkaSource, which keeps them by cluster in a form of its own"
 
@@ -176,8 +174,7 @@ def _positions(
         raise _UnreadError(f"{name} has {size} bytes, and no more than {STATE_LIMIT} are read")
     stored_by = tuple(stream.subtask for stream, state in states for _ in state.elements)
     try:
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            contents = list(pool.map(lambda one: _contents(snapshot, one[0], one[1].elements), states))
+        contents = side_by_side(lambda one: _contents(snapshot, one[0], one[1].elements), states)
         return stored_by, tuple(read(element) for elements in contents for element in elements)
     except UnknownVersionError as error:
         raise _UnreadError(str(error)) from None

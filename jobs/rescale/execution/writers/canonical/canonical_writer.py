@@ -15,7 +15,6 @@ import numpy as np
 
 from rescale.errors import IntegrityError, SnapshotError, StoreError
 from rescale.execution.progress import Progress
-from rescale.execution.side_by_side import side_by_side
 from rescale.execution.tasks import Tasks
 from rescale.execution.writers.canonical.block_framing import by_key_group, framed, framed_lengths
 from rescale.execution.writers.canonical.converted import convert_databases
@@ -34,6 +33,7 @@ from rescale.planning.operator_plan import OperatorPlan
 from rescale.planning.piece_bytes import piece_chunks
 from rescale.planning.plan import Plan
 from rescale.storage.locations import name
+from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store
 from rescale.target.places import places_of
 from rescale.target.written_handles import WrittenHandle

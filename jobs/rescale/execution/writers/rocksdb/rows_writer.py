@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rescale.execution.side_by_side import side_by_side
 from rescale.execution.sources.planned_records import read_header
 from rescale.execution.spark.scratch import scratch_directory
 from rescale.execution.tasks import Tasks
@@ -36,6 +35,7 @@ from rescale.rocksdb.new_database import NewTable, manifest_of
 from rescale.rocksdb.scratch_folder import scratch_folder
 from rescale.rocksdb.stored_files import CURRENT
 from rescale.rocksdb.table_writer import TABLE_BYTES, TableWriter, WrittenTable
+from rescale.storage.side_by_side import side_by_side
 from rescale.target.written_handles import WrittenHandle
 
 _TABLE_OVERHEAD = 2048

@@ -1,4 +1,4 @@
-"""What the driver does itself, many items at once: it is mostly waiting for the store."""
+"""Many items at once, where most of the work is waiting for a store."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 
-_CALLS_AT_ONCE = 16
+AT_ONCE = 32
 
 
 def side_by_side(work: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """`work(item)` for every item, in their order."""
-    with ThreadPoolExecutor(_CALLS_AT_ONCE) as pool:
+    """`work(item)` for every item, in their order; the first error in that order is raised."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(work, items))
