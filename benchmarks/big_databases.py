@@ -6,9 +6,8 @@ import shutil
 from pathlib import Path
 
 from rescale.execution.sources.record_sources import SourceReader, sources_of
-from rescale.flink.key_groups import key_group_range
+from rescale.flink.key_groups import key_group_range, prefix_size
 from rescale.flink.keyed.header import KeyedHeader
-from rescale.flink.keyed.records import prefix_size
 from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.handles import IncrementalHandle, LocalFile, RelativeFileStream
 from rescale.flink.metadata.properties import savepoint_properties

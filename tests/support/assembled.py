@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rescale.flink.key_groups import KeyGroupRange, key_group_range
-from rescale.flink.keyed.records import prefix_size
+from rescale.flink.key_groups import KeyGroupRange, key_group_range, prefix_size
 from rescale.rocksdb.assembled_database import AssembledDatabase, SourceDatabase
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.stored_files import newest

@@ -34,6 +34,11 @@ class KeyGroupRange:
         return KeyGroupRange(max(self.first, other.first), min(self.last, other.last))
 
 
+def prefix_size(max_parallelism: int) -> int:
+    """Bytes of the key group in front of every key (`computeRequiredBytesInKeyGroupPrefix`)."""
+    return 1 if max_parallelism <= 128 else 2
+
+
 def murmur(code: int) -> int:
     """`MathUtils.murmurHash` of a 32-bit `hashCode`: never negative."""
     mixed = mmh3.hash(struct.pack("<i", code), 0, signed=True)

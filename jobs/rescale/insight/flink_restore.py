@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TypeVar
 
-from rescale.flink.key_groups import KeyGroupRange, key_group_range, subtask_of_key_group
+from rescale.flink.key_groups import KeyGroupRange, key_group_range, prefix_size, subtask_of_key_group
 from rescale.insight.key_group_sizes import key_group_sizes
 from rescale.snapshot.model import Database, KeyedStream, Operator
 
@@ -155,8 +155,6 @@ def _holds_foreign_rows(database: Database, max_parallelism: int) -> bool:
 
     An earlier rescale by Flink leaves such rows, hidden, until they are compacted away.
     """
-    from rescale.flink.keyed.records import prefix_size  # brings numpy, which other kinds do not need
-
     prefix, own = prefix_size(max_parallelism), database.key_groups
     ends = (
         int.from_bytes(key[:prefix], "big")

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.binary import ByteReader
+from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.heap import only_key
 from rescale.flink.keyed.key_group_table import Framing
@@ -91,8 +92,6 @@ def _keys_of_group(
 
 def _keys_of_database(operator: Operator, database: Database) -> set[_Key]:
     """Of the smallest and the largest row of every SST file. Those of timers begin with a time and are left out."""
-    from rescale.flink.keyed.records import prefix_size  # brings numpy
-
     header = database.parsed
     assert header is not None
     prefix = prefix_size(operator.entry.max_parallelism)

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from rescale.errors import SnapshotError
-from rescale.flink.key_groups import KeyGroupRange
+from rescale.flink.key_groups import KeyGroupRange, prefix_size
 from rescale.flink.keyed.record_marks import END_OF_GROUP
-from rescale.flink.keyed.records import Records, prefix_size
+from rescale.flink.keyed.records import Records
 from rescale.rocksdb.open_database import OpenDatabase, RowIterator
 from rescale.rocksdb.scan import buffer_for_row
 

@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from rescale.flink.key_groups import KeyGroupRange
-from rescale.flink.keyed.records import prefix_size
+from rescale.flink.key_groups import KeyGroupRange, prefix_size
 from rescale.rocksdb.version_edit import LiveFile
 
 

@@ -20,7 +20,8 @@ import numpy as np
 
 from rescale.errors import IntegrityError, RescaleError, SnapshotError, StoreError
 from rescale.flink.arrays import Bytes, Longs
-from rescale.flink.keyed.records import Records, prefix_size
+from rescale.flink.key_groups import prefix_size
+from rescale.flink.keyed.records import Records
 from rescale.rocksdb.directory import ROOM
 from rescale.rocksdb.library import RocksdbError, library
 from rescale.rocksdb.opened_directory import options_of

@@ -14,11 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed import records as module
 from rescale.flink.keyed.header import is_compressed, read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.record_marks import ID_SIZE
-from rescale.flink.keyed.records import RecordReader, framed_size, prefix_size
+from rescale.flink.keyed.records import RecordReader, framed_size
 from rescale.flink.snappy import FramedDecompressor
 from support.canonical import Record, prefix, read_group, write_group
 from support.snapshot_bytes import keyed_header, keyed_state

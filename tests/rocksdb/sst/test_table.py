@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rescale.errors import RescaleError, SnapshotError, UnsupportedError
-from rescale.flink.keyed.records import prefix_size
+from rescale.flink.key_groups import prefix_size
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.sst.table import SstTable
 from rescale.rocksdb.sst.table_blocks import BlockHandle

@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from rescale.execution.writers.protocol import RecordOrder
 from rescale.flink.arrays import Longs
-from rescale.flink.keyed.records import Records, prefix_size
+from rescale.flink.key_groups import prefix_size
+from rescale.flink.keyed.records import Records
 
 _HEAD = struct.Struct("<4I")
 ROW_SIZE = 256 * 1024

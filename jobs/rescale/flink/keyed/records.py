@@ -16,6 +16,7 @@ import numpy as np
 
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.arrays import Bytes, Longs
+from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.record_marks import FLAG, ID_SIZE
 
 BUFFER_SIZE = 4 * 1024 * 1024
@@ -39,11 +40,6 @@ _WRONG = (
     "a key group that is longer than its offsets say",
 )
 """By the numbers of `record_walk`."""
-
-
-def prefix_size(max_parallelism: int) -> int:
-    """Bytes of the key group in front of every key (`computeRequiredBytesInKeyGroupPrefix`)."""
-    return 1 if max_parallelism <= 128 else 2
 
 
 @dataclass(frozen=True)

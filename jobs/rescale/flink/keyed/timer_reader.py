@@ -10,9 +10,10 @@ from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.flink.binary import decode_modified_utf8
 from rescale.flink.java_hash import walk_row
+from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.heap_timers import BLOCK_HEAD, TimerService, services_of
-from rescale.flink.keyed.records import BUFFER_SIZE, LARGEST_RECORD, RECORDS_AT_ONCE, Records, prefix_size
+from rescale.flink.keyed.records import BUFFER_SIZE, LARGEST_RECORD, RECORDS_AT_ONCE, Records
 
 _BESIDE_TIMER = 8
 """Most bytes of a record that are not in its timer: the key group and the length of the value."""

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from itertools import islice
 
 from rescale.errors import UnsupportedError
+from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.composite_key import key_leads
-from rescale.flink.keyed.records import prefix_size
 from rescale.rocksdb.sst.table import TAIL_SIZE
 from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE
 from rescale.snapshot.databases.table_sizes import open_table

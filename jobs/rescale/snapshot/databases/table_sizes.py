@@ -13,8 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from rescale.errors import RescaleError, UnsupportedError
-from rescale.flink.key_groups import KeyGroupRange
-from rescale.flink.keyed.records import prefix_size
+from rescale.flink.key_groups import KeyGroupRange, prefix_size
 from rescale.rocksdb.sst.table import SstTable
 from rescale.rocksdb.version_edit import LiveFile
 from rescale.snapshot.model import LiveTable, Operator, Snapshot
