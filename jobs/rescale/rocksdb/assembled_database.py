@@ -8,8 +8,8 @@ from functools import cached_property
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.manifest import Manifest
 
-SLOWS_DOWN, STOPS = 20, 36
-"""Files of level 0 from which on RocksDB delays writes, and takes none (`level0_slowdown_writes_trigger`, `…stop…`)."""
+SLOWS_DOWN = 20
+"""Files of level 0 from which on RocksDB delays writes (`level0_slowdown_writes_trigger`)."""
 
 
 @dataclass(frozen=True)
