@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rescale.errors import InternalError, StoreError
-from rescale.execution.side_by_side import side_by_side
 from rescale.execution.spark.dispatch import SLICE_BYTES, SLICE_UNITS, given_up, slices_of
+from rescale.storage.side_by_side import side_by_side
 
 
 @given(st.lists(st.integers(0, 2 * SLICE_BYTES), min_size=1), st.integers(1, 20))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from oracle.cases import ROCKSDB, everything, graph
+from oracle.cases import everything, graph
 from oracle.harness import Flink, Job
 from oracle.key_types import UNKNOWN_KEYS, keyed
 from rescale.errors import IntegrityError, RequestError, UnsupportedError
@@ -91,7 +91,6 @@ def key_group_of(flink: Flink, key: bytes) -> int:
     [
         (everything(3), "native", {"max_parallelism": ["1000"]}, UnsupportedError, "--type canonical"),
         slow(everything(3), "checkpoint", {"max_parallelism": ["64"]}, UnsupportedError, "--type canonical"),
-        (BY_LONG.with_(**ROCKSDB), "native", {"max_parallelism": ["256"]}, UnsupportedError, "--format canonical"),
         (everything(3, raw_keyed=1), "canonical", {"max_parallelism": ["1000"]}, UnsupportedError, "raw keyed"),
         slow(everything(3, raw_keyed=1), "canonical", {"max_parallelism": ["64"]}, UnsupportedError, "raw keyed"),
         (graph("windows", 3), "canonical", {"max_parallelism": ["256", "all=256"]}, RequestError, "one subtask"),

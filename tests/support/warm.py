@@ -55,7 +55,7 @@ def _run(words: list[str], faults: Faults, part_size: int, environment: dict[str
     with (
         patch("rescale.planning.planner.PART_SIZE", part_size),
         patch("rescale.planning.inline.INLINE_LIMIT", 0),
-        patch("rescale.execution.side_by_side._CALLS_AT_ONCE", 1),  # always in the same order
+        patch("rescale.storage.side_by_side.AT_ONCE", 1),  # always in the same order
         patch("rescale.cli.run.run_step", _run_step),
     ):
         sys.exit(main(words))
