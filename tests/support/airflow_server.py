@@ -163,8 +163,24 @@ class Run:
     def answer(self, option: str, task_id: str = "approve") -> None:
         """Like a person, a while after the question."""
         time.sleep(SECONDS_TO_READ)
+        wait_for(lambda: self._is_parked(task_id), f"the scheduler to notice that {task_id} waits", 120)
         status, told = self.try_to_answer(option, task_id)
         assert status == 200, told
+
+    def _is_parked(self, task_id: str) -> bool:
+        """Whether the scheduler has heard of every time that the task was parked, as far as its log can be read.
+
+        Airflow takes an answer that comes before for a task that was lost, and asks again.
+        """
+        log = self.airflow.home.folder / "scheduler.log"
+        if not log.is_file():
+            return True
+        mine = [
+            line for line in log.read_text(errors="replace").splitlines() if self.run_id in line and task_id in line
+        ]
+        parked = sum("Pausing task as AWAITING_INPUT" in line for line in mine)
+        heard = sum("Received executor event" in line and f"task_id='{task_id}'" in line for line in mine)
+        return heard >= parked > 0
 
     def try_to_answer(self, option: str, task_id: str = "approve") -> tuple[int, Any]:
         document = {"chosen_options": [option], "params_input": {}}
