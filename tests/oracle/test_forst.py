@@ -24,12 +24,14 @@ ASYNCHRONOUS = graph("sql", 2).with_(backend="forst", configuration={"table.exec
 def test_flink_goes_on_from_state_of_forst(flink_2: Flink, tmp_path: Path) -> None:
     source = flink_2.snapshot(JOB, tmp_path / "source", "native")
     assert {kind for o in open_snapshot(str(source)).operators for kind in o.kinds} == {"RocksDB directories"}
-    copy, cut, canonical = tmp_path / "copy", tmp_path / "cut", tmp_path / "canonical"
+    copy, cut, rehashed, canonical = (tmp_path / name for name in ("copy", "cut", "rehashed", "canonical"))
     execute_without_spark(plan_rescale(str(source), str(copy)))
     execute_without_spark(plan_rescale(str(source), str(cut), ["5"]))
+    execute_without_spark(plan_rescale(str(source), str(rehashed), ["5"], max_parallelism=["256"]))
     execute_without_spark(plan_rescale(str(source), str(canonical), ["4"], max_parallelism=["256"], format="canonical"))
     assert flink_2.restore(copy, JOB, JOB.with_(parallelism=2), again="native").ok
     assert flink_2.restore(cut, JOB, JOB.with_(parallelism=5), again="native").ok
+    assert flink_2.restore(rehashed, JOB, JOB.with_(parallelism=5, max_parallelism=256), again="native").ok
     rescaled = JOB.with_(parallelism=4, max_parallelism=256)
     assert flink_2.restore(canonical, JOB, rescaled.with_(backend="rocksdb"), again="canonical").ok
     with pytest.raises(FlinkError, match="Not support restoring"):

@@ -22,8 +22,8 @@ from rescale.planning.keyed_headers import HeaderPlanner
 from rescale.planning.new_streams import META_STREAM, CompactedRows, CopiedFile, NewDatabase, SourceFiles
 from rescale.planning.operator_shapes import Shape
 from rescale.planning.pieces import Literals, Piece, piece_of
-from rescale.rocksdb.assembled_database import AssembledDatabase
-from rescale.rocksdb.assembly import assemble, is_clean
+from rescale.rocksdb.assembled_database import AssembledDatabase, SourceDatabase
+from rescale.rocksdb.assembly import assemble, is_clean, refuse_ingested
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Database, Operator
 
@@ -99,7 +99,10 @@ class DatabasePlanner:
     ) -> PlannedDatabases:
         maximum = self._shape.max_parallelism
         header = self._headers.plan(givers).piece
-        sources = [giver.source for giver in givers if giver.source is not None]
+        sources = [_looked_through(giver) for giver in givers]
+        if len(sources) > 1:
+            for source in sources:
+                refuse_ingested(source)
         if len(sources) == 1 or all(is_clean(source, wanted, maximum) for source in sources):
             assembled = assemble(sources, wanted, maximum)
             self._level_0_files = max(self._level_0_files, assembled.level_0_files)
@@ -160,6 +163,12 @@ class DatabasePlanner:
         if self._referring is None or not piece.file or not name.endswith(".sst"):
             return False
         return Extent(piece.file, 0, self._referring[piece.file]) == Extent(piece.file, piece.start, piece.length)
+
+
+def _looked_through(database: Database) -> SourceDatabase:
+    if database.source is None:
+        raise ValueError(f"the directory of subtask {database.subtask} was not looked through")
+    return database.source
 
 
 def _groups(database: Database, wanted: KeyGroupRange) -> range:

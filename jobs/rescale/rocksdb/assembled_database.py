@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.manifest import Manifest
+from rescale.rocksdb.stored_files import StoredFile, newest
 
 SLOWS_DOWN = 20
 """Files of level 0 from which on RocksDB delays writes (`level0_slowdown_writes_trigger`)."""
@@ -24,6 +26,13 @@ class SourceDatabase:
     key_groups: KeyGroupRange
     options: str | None = None
     ingested: frozenset[str] = frozenset()
+
+
+def source_database(files: Sequence[StoredFile], manifest: Manifest, key_groups: KeyGroupRange) -> SourceDatabase:
+    """Of the files of a handle; nothing is known of ingested ones."""
+    options = newest(files, "OPTIONS")
+    uri = next(file.uri for file in files if file.name.startswith("MANIFEST-"))
+    return SourceDatabase(uri, manifest, key_groups, options.name if options else None)
 
 
 @dataclass(frozen=True)

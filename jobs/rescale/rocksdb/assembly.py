@@ -64,6 +64,21 @@ def is_clean(source: SourceDatabase, key_groups: KeyGroupRange, max_parallelism:
     return not _dirty(source, key_range(key_groups, max_parallelism), max_parallelism)
 
 
+def refuse_ingested(source: SourceDatabase) -> None:
+    """`UnsupportedError` if it has files that, joined with others, would need sequence numbers that they cannot have.
+
+    Those of files that were ingested stand in the files too, and must be the MANIFEST's.
+    """
+    found = [file.name for file in source.manifest.files.values() if not file.level and file.name in source.ingested]
+    if found:
+        raise UnsupportedError(
+            "a database with files that were ingested cannot be joined with others",
+            path=source.uri,
+            found=", ".join(sorted(found)),
+            advice=CANONICAL_RESULT,
+        )
+
+
 def _dirty(source: SourceDatabase, wanted: KeyRange, max_parallelism: int) -> list[LiveFile]:
     """The files that reach out of the source's key groups, of those that are wanted."""
     own = key_range(source.key_groups, max_parallelism)
@@ -137,7 +152,8 @@ class _Assembly:
                 found=", ".join(file.name for file in dirty),
                 advice=CANONICAL_RESULT,
             )
-        self._check_ingested(source)
+        if len(self._sources) > 1:
+            refuse_ingested(source)
         deepest = max((file.level for file in source.manifest.files.values()), default=0)
         if deepest >= LEVELS:
             raise UnsupportedError(
@@ -145,19 +161,6 @@ class _Assembly:
                 path=source.uri,
                 expected=f"levels 0 to {LEVELS - 1}",
                 found=f"a file in level {deepest}",
-                advice=CANONICAL_RESULT,
-            )
-
-    def _check_ingested(self, source: SourceDatabase) -> None:
-        """Their sequence numbers stand in the files too, and must be those of the MANIFEST."""
-        found = [
-            file.name for file in source.manifest.files.values() if not file.level and file.name in source.ingested
-        ]
-        if found and len(self._sources) > 1:
-            raise UnsupportedError(
-                "a database with files that were ingested cannot be joined with others",
-                path=source.uri,
-                found=", ".join(sorted(found)),
                 advice=CANONICAL_RESULT,
             )
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from rescale.errors import RescaleError
 from rescale.flink.keyed.header import understood
-from rescale.rocksdb.assembled_database import SourceDatabase
+from rescale.rocksdb.assembled_database import source_database
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.manifest import LARGEST_MANIFEST
-from rescale.rocksdb.stored_files import StoredFile, needed_files, newest
+from rescale.rocksdb.stored_files import StoredFile, needed_files
 from rescale.snapshot.databases.listed_files import listed_files
 from rescale.snapshot.model import Database, LiveTable, Operator, Snapshot
 from rescale.storage.side_by_side import side_by_side
@@ -46,11 +46,4 @@ def _with_tables(snapshot: Snapshot, operator: Operator, database: Database) -> 
         for family in manifest.column_families
         for live in family.files
     )
-    options = newest(files, "OPTIONS")
-    source = SourceDatabase(
-        uri=next(file.uri for file in files if file.name.startswith("MANIFEST-")),
-        manifest=manifest,
-        key_groups=database.key_groups,
-        options=options.name if options else None,
-    )
-    return replace(database, tables=tables, source=source)
+    return replace(database, tables=tables, source=source_database(files, manifest, database.key_groups))

@@ -20,10 +20,10 @@ from rescale.planning.operator_plan import OperatorPlan
 from rescale.planning.piece_bytes import read_piece
 from rescale.planning.pieces import extent_of
 from rescale.planning.plan import Plan
-from rescale.rocksdb.assembled_database import SourceDatabase
+from rescale.rocksdb.assembled_database import source_database
 from rescale.rocksdb.compaction import StoredDatabase, compacted_database
 from rescale.rocksdb.consistency import checked_manifest
-from rescale.rocksdb.stored_files import StoredFile, needed_files, newest
+from rescale.rocksdb.stored_files import StoredFile, needed_files
 from rescale.snapshot.databases.listed_files import listed_files
 from rescale.storage.store import open_store, read_in_chunks
 from rescale.target.written_handles import WrittenHandle
@@ -84,11 +84,5 @@ def _stored(plan: Plan, source: SourceFiles) -> StoredDatabase:
 
     needed = needed_files(files)
     manifest = checked_manifest(needed, content, states)
-    options = newest(needed, "OPTIONS")
-    database = SourceDatabase(
-        uri=next(file.uri for file in needed if file.name.startswith("MANIFEST-")),
-        manifest=manifest,
-        key_groups=KeyGroupRange(*source.key_groups),
-        options=options.name if options else None,
-    )
+    database = source_database(needed, manifest, KeyGroupRange(*source.key_groups))
     return StoredDatabase(database, {file.name: file for file in needed})
