@@ -162,7 +162,11 @@ FINAL: dict[str, tuple[dict[str, Any], str, str]] = {
         "reshuffle_keyed_state",
         "a key group ends inside a record",
     ),
-    "kind": ({"source": directory("2-rocksdb-native"), "parallelism": 3}, "plan", "RocksDB directories are copied as"),
+    "kind": (
+        {"source": directory("2-heap-native"), "max_parallelism": 256},
+        "plan",
+        "heap framing does not tell where a record ends",
+    ),
     "unsupported": ({"source": directory("1.20-unaligned")}, "plan", "an unaligned checkpoint with records in flight"),
 }
 """What is wrong, the task that finds it, and how its sentence begins."""
