@@ -1,0 +1,99 @@
+"""A job that was started from our RocksDB directories lives on as any other: it changes its state, takes incremental
+checkpoints, and is rescaled from the third of them, by Flink and by us; or owns the result, and deletes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from oracle.cases import ROCKSDB, graph
+from oracle.harness import Flink, Job
+from oracle.test_canonical import CHANGING
+from oracle.test_copies import INCREMENTAL
+from support.pipeline import execute, plan_rescale
+from support.slow import slow_but
+
+CHURN = graph("churn", 2)
+OLD = "1.18.1"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A snapshot of `kind` from `backend` becomes RocksDB's at another shape."""
+
+    what: str
+    kind: str
+    parallelism: int
+    maximum: int | None = None
+    backend: str = "rocksdb"
+    files: str = "copy"
+    quick: bool = False
+
+    def result(self, flink: Flink, home: Path) -> tuple[Path, Job]:
+        """The target, and the job as it is started from there."""
+        job = CHURN.with_(backend=self.backend, configuration=INCREMENTAL if self.backend == "rocksdb" else {})
+        source, target = flink.snapshot(job, home / "source", self.kind), home / "target"
+        plan = plan_rescale(
+            str(source),
+            str(target),
+            [str(self.parallelism)],
+            max_parallelism=[str(self.maximum)] if self.maximum else [],
+            format="rocksdb",
+            files=self.files,
+        )
+        assert any(operator.in_rocksdb for operator in plan.operators)
+        execute(plan)
+        shape = {"parallelism": self.parallelism, "max_parallelism": self.maximum or CHURN.max_parallelism}
+        return target, CHURN.with_(**ROCKSDB, **shape, configuration=INCREMENTAL)
+
+
+CASES = (
+    Case("kept", "native", 3, quick=True),
+    Case("kept", "checkpoint", 5),
+    Case("referred", "checkpoint", 5, files="refer"),
+    Case("rehashed", "native", 3, 1000),
+    Case("of the heap", "canonical", 3, 64, backend="hashmap"),
+)
+OWNED = tuple(case for case in CASES if case.files == "copy")
+
+
+def name(case: Case) -> str:
+    return f"{case.what}-{case.kind}-{case.parallelism}-{case.maximum}"
+
+
+@pytest.mark.parametrize("case", slow_but(lambda case: case.quick, CASES), ids=name)
+def test_the_third_checkpoint_is_rescaled_by_flink_and_by_us(flink: Flink, tmp_path: Path, case: Case) -> None:
+    target, job = case.result(flink, tmp_path)
+    third = flink.snapshots(job, tmp_path / "life", *CHANGING, restored=target)[-1]
+    lived = CHURN.with_(parameters={**CHURN.parameters, "waves": 2})
+    wider = job.with_(parallelism=job.parallelism + 1)
+    for verdict in (flink.restore(third, lived, job), flink.restore(third, lived, wider)):
+        assert verdict.ok, verdict
+    places = [str(tmp_path / "life"), str(tmp_path / "source")]
+    for parallelism, maximum in ((2, job.max_parallelism), (4, 256)):
+        again = tmp_path / f"again-{maximum}"
+        execute(plan_rescale(str(third), str(again), [str(parallelism)], places, max_parallelism=[str(maximum)]))
+        verdict = flink.restore(again, lived, job.with_(parallelism=parallelism, max_parallelism=maximum))
+        assert verdict.ok, verdict
+
+
+@pytest.mark.parametrize("case", slow_but(lambda case: case.quick, OWNED), ids=name)
+def test_a_job_that_owns_the_result_deletes_it(flink: Flink, tmp_path: Path, case: Case) -> None:
+    target, job = case.result(flink, tmp_path)
+    verdict = flink.restore(target, CHURN, job, claim_mode="CLAIM", again="checkpoint")
+    assert verdict.ok, verdict
+    assert verdict.subsumed_after is not None
+    assert verdict.subsumed_after > 0
+    assert not target.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("parallelism", [2, 5])
+@pytest.mark.parametrize("kind", ["native", "checkpoint"])
+def test_an_older_flink_holds_kept_directories(tmp_path: Path, kind: str, parallelism: int) -> None:
+    with Flink(OLD) as flink:
+        target, job = Case("old", kind, parallelism).result(flink, tmp_path)
+        verdict = flink.restore(target, CHURN, job, again="checkpoint")
+        assert verdict.ok, verdict
