@@ -25,6 +25,11 @@ windows:
     target: s3://state/clicks/rescaled/{window}-{date}
     parallelism: 16
 """
+SETTINGS = """
+settings:
+  tasks: {owner: streaming}
+  approval: {four_eyes: true}
+"""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -34,9 +39,9 @@ def _helm() -> None:
 
 @pytest.fixture(scope="module")
 def all_manifests(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Manifest]]:
-    """The chart as it is installed by default, each shipped way, and everything at once, with windows."""
+    """The chart as it is installed by default, each shipped way, and everything at once, with windows and settings."""
     windows = tmp_path_factory.mktemp("values") / "windows.yaml"
-    windows.write_text(WINDOWS)
+    windows.write_text(WINDOWS + SETTINGS)
     ways = {way.stem: rendered("--values", str(way)) for way in WAYS}
     jobs = [way for way in WAYS if way.stem != "spark-operator"]
     everything = [word for file in (*jobs, windows, PLATFORM) for word in ("--values", str(file))]
@@ -204,11 +209,13 @@ def test_the_pod_is_described_where_an_airflow_runs() -> None:
     assert namespaces(*theirs, *elsewhere) == ["flink", "airflow"]
 
 
-def test_windows_are_a_file_of_airflow(all_manifests: dict[str, list[Manifest]]) -> None:
+def test_windows_and_settings_are_files_of_airflow(all_manifests: dict[str, list[Manifest]]) -> None:
     described = [m for m in all_manifests["everything"] if m["metadata"]["name"] == "clicks-rescale-airflow"]
     for manifest in (m for m in described if m["kind"] == "ConfigMap"):
         assert yaml.safe_load(manifest["data"]["windows.yaml"]) == yaml.safe_load(WINDOWS)["windows"]
+        assert yaml.safe_load(manifest["data"]["settings.yaml"]) == yaml.safe_load(SETTINGS)["settings"]
     spec = one(all_manifests["everything"], "Deployment", "-airflow")["spec"]["template"]["spec"]
     for container in spec["containers"]:
         assert {"name": "RESCALE_WINDOWS", "value": "/etc/rescale/airflow/windows.yaml"} in container["env"]
+        assert {"name": "RESCALE_SETTINGS", "value": "/etc/rescale/airflow/settings.yaml"} in container["env"]
     assert "windows.yaml" not in one(all_manifests["all-in-one"], "ConfigMap", "-airflow")["data"]

@@ -15,6 +15,7 @@ import yaml
 from rescale.cli.main import parser
 from rescale.orchestration.form import rescale_form
 from rescale.orchestration.job.job_form import job_form
+from rescale.orchestration.settings import Settings
 from support.helm import CHART, rendered, template
 from support.needs import need
 
@@ -68,6 +69,7 @@ def _helm() -> None:
         (["airflow.enabled=true"], "airflow.secret: which Secret holds"),
         (["handover.namespaces={jobs}"], "only an Airflow hands jobs over"),
         ([f"windows.early.{name}={value}" for name, value in WINDOW.items()], "windows: only an Airflow has any"),
+        (["settings.tasks.owner=us"], "settings: they are those of an Airflow"),
     ],
 )
 def test_wrong_values_are_refused(values: list[str], sentence: str) -> None:
@@ -127,9 +129,36 @@ def test_windows_have_the_fields_of_the_forms(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({}, None),
+        ({"task": {}}, "additional properties 'task' not allowed"),
+        ({"tasks": {"timeout_minutes": 0}}, "exclusiveMinimum"),
+        ({"form": {"connection": "mine"}}, "connection"),
+        ({"notify": {"back": [{"arguments": {}}]}}, "missing property 'notifier'"),
+    ],
+)
+def test_settings_are_those_of_the_dags(change: dict[str, Any], sentence: str | None, tmp_path: Path) -> None:
+    example = yaml.safe_load((CHART.parents[1] / "dags/rescale_settings.example.yaml").read_text())
+    del example["form"]["connection"]
+    assert set(schema()["properties"]["settings"]["properties"]) == set(Settings.__struct_fields__) == set(example)
+    done = with_settings({**example, **change}, tmp_path)
+    assert (done.returncode == 0) == (sentence is None), done.stderr
+    assert (sentence or "") in done.stderr
+
+
+def with_settings(settings: dict[str, Any], folder: Path) -> subprocess.CompletedProcess[str]:
+    return with_airflow({"settings": settings}, folder)
+
+
 def with_windows(windows: dict[str, Any], folder: Path) -> subprocess.CompletedProcess[str]:
-    file = folder / "windows.yaml"
-    file.write_text(yaml.safe_dump({"windows": windows}))
+    return with_airflow({"windows": windows}, folder)
+
+
+def with_airflow(values: dict[str, Any], folder: Path) -> subprocess.CompletedProcess[str]:
+    file = folder / "values.yaml"
+    file.write_text(yaml.safe_dump(values))
     return template("--values", str(file), "--set", "airflow.enabled=true", "--set", "airflow.secret=s")
 
 

@@ -28,6 +28,9 @@
 {{- if .Values.handover.namespaces }}
 {{- fail "handover.namespaces: only an Airflow hands jobs over: enable airflow, or name existingAirflow.serviceAccounts" }}
 {{- end }}
+{{- if .Values.settings }}
+{{- fail "settings: they are those of an Airflow: enable airflow, or name existingAirflow.serviceAccounts" }}
+{{- end }}
 {{- if .Values.windows }}
 {{- fail "windows: only an Airflow has any: enable airflow, or name existingAirflow.serviceAccounts" }}
 {{- end }}

@@ -1,10 +1,14 @@
-{{/* What tells our tasks that steps are pods, and what there is to do regularly. */}}
+{{/* What tells our tasks that steps are pods, what there is to do regularly, and what holds for all DAGs. */}}
 {{- define "rescale.airflow.env" -}}
 - name: RESCALE_DRIVER_POD
   value: /etc/rescale/airflow/driver.yaml
 {{- if .Values.windows }}
 - name: RESCALE_WINDOWS
   value: /etc/rescale/airflow/windows.yaml
+{{- end }}
+{{- if .Values.settings }}
+- name: RESCALE_SETTINGS
+  value: /etc/rescale/airflow/settings.yaml
 {{- end }}
 {{- end }}
 

@@ -3,6 +3,7 @@ package harness;
 import harness.clicks.Clicks;
 import harness.everything.Everything;
 import harness.graphs.Async;
+import harness.graphs.Bulk;
 import harness.graphs.Cep;
 import harness.graphs.Churn;
 import harness.graphs.Finished;
@@ -36,6 +37,7 @@ public final class Cases {
             Map.entry("finished", new Finished()),
             Map.entry("jam", new Jam()),
             Map.entry("churn", new Churn()),
+            Map.entry("bulk", new Bulk()),
             Map.entry("picked", new Picked()),
             Map.entry("keyed", new Keyed()));
 

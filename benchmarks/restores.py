@@ -1,0 +1,118 @@
+"""How long Flink restores: from our RocksDB directories, from the same savepoint on its own, and unrescaled.
+
+    PYTHONPATH=tests python benchmarks/restores.py [--gigabytes 1] [--rounds 3] [--flink 1.20.5]
+
+A native savepoint of four subtasks is restored at 4 (as it is), and at 6, 3 and 2: by Flink alone, from our result that
+keeps RocksDB, and from our canonical one; and at another max parallelism from RocksDB's files and from canonical state.
+Times are those of one job, from the first task that begins to restore to the last one that runs, by Flink's own log;
+medians of rounds in which the ways take turns. What Flink fetches is what the handles of its subtasks list. The time
+that `rescale run` itself takes, starts included, is the other part of the time that a job is down.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from tabulate import tabulate
+
+from oracle.harness import Flink, Job
+from processes import cost
+from rescale.snapshot.opening import open_snapshot
+
+KEY_BYTES = 20
+MAXIMUM, OTHER_MAXIMUM = 128, 1000
+SWITCHED = re.compile(r"^(\d\d:\d\d:\d\d,\d{3}) .* switched from (DEPLOYING to INITIALIZING|INITIALIZING to RUNNING)\.")
+WAYS = {
+    "as it is": (4, MAXIMUM, None),
+    **{
+        f"4 → {parallelism}, {way}": (parallelism, MAXIMUM, options)
+        for parallelism in (6, 3, 2)
+        for way, options in (
+            ("Flink alone", None),
+            ("ours, RocksDB", ["--format", "keep"]),
+            ("ours, canonical", ["--format", "canonical"]),
+        )
+    },
+    "4 → 6, 128 → 1000, RocksDB": (6, OTHER_MAXIMUM, ["--format", "keep"]),
+    "4 → 6, 128 → 1000, canonical": (6, OTHER_MAXIMUM, ["--format", "canonical"]),
+}
+"""Parallelism and max parallelism, and the options of our run if there is one."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gigabytes", type=float, default=1.0)
+    parser.add_argument("--value-size", type=int, default=1000, help="bytes of each value")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--flink", default="1.20.5", help="the release of Flink")
+    parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
+    arguments = parser.parse_args()
+    keys = int(arguments.gigabytes * 1e9 / (arguments.value_size + KEY_BYTES))
+    job = Job("bulk", 4, {"keys": keys, "bytes": arguments.value_size}, max_parallelism=MAXIMUM, backend="rocksdb")
+    with tempfile.TemporaryDirectory(dir=arguments.directory) as folder, Flink(arguments.flink) as flink:
+        measure(Path(folder), flink, job, arguments.rounds)
+
+
+def measure(home: Path, flink: Flink, job: Job, rounds: int) -> None:
+    source = flink.snapshot(job, home / "source", "native", timeout=600)
+    restored, runs = dict.fromkeys(WAYS, source), {}
+    for way, (parallelism, maximum, options) in WAYS.items():
+        if options is not None:
+            restored[way] = home / re.sub(r"\W+", "-", way)
+            shape = ["--parallelism", str(parallelism), "--max-parallelism", str(maximum), *options]
+            command = [
+                str(Path(sys.executable).with_name("rescale")),
+                "run",
+                str(source),
+                "--target",
+                str(restored[way]),
+            ]
+            runs[way] = cost(lambda words=[*command, *shape]: subprocess.run(words, check=True, capture_output=True))
+    times: dict[str, list[float]] = {way: [] for way in WAYS}
+    for turn in range(rounds + 1):
+        for way, (parallelism, maximum, _) in WAYS.items():
+            shaped = job.with_(parallelism=parallelism, max_parallelism=maximum)
+            seconds = restore_seconds(flink, shaped, restored[way], home / f"{turn}")
+            if turn:  # the first round warms up
+                times[way].append(seconds)
+    base = statistics.median(times["as it is"])
+    rows = []
+    for way, seconds in times.items():
+        middle = statistics.median(seconds)
+        run = f"{runs[way].seconds:.1f} s, {runs[way].cpu:.0f} CPU-s" if way in runs else ""
+        rows.append((way, f"{middle * 1000:.0f} ms", f"{middle / base:.2f}", fetched(restored[way], WAYS[way][0]), run))
+    size = sum(path.stat().st_size for path in source.iterdir()) / 1e6
+    print(tabulate(rows, headers=(f"{size:.0f} MB", "restored in", "÷ as it is", "MB fetched", "rescale run")))
+
+
+def restore_seconds(flink: Flink, job: Job, snapshot: Path, home: Path) -> float:
+    """From the first task that begins to restore to the last one that runs."""
+    before = flink.log.stat().st_size
+    flink.snapshots(job, home, "wave", restored=snapshot, timeout=300)
+    with flink.log.open("rb") as log:
+        log.seek(before)
+        found = [SWITCHED.match(line) for line in log.read().decode(errors="replace").splitlines()]
+    moments = [datetime.strptime(match[1], "%H:%M:%S,%f") for match in found if match]
+    passed = max(moments) - min(moments)
+    return (passed if passed >= timedelta() else passed + timedelta(days=1)).total_seconds()
+
+
+def fetched(snapshot: Path, parallelism: int) -> str:
+    """MB that the subtasks fetch, if they are as many as the handles, and none needs the files of several."""
+    operators = open_snapshot(str(snapshot)).operators
+    if any(operator.databases and operator.entry.parallelism != parallelism for operator in operators):
+        return ""
+    files = [file for operator in operators for database in operator.databases for file in database.files]
+    keyed = [stream for operator in operators for stream in operator.keyed]
+    return f"{(sum(f.extent.length for f in files) + sum(s.extent.length for s in keyed)) / 1e6:.0f}"
+
+
+if __name__ == "__main__":
+    main()
