@@ -86,7 +86,7 @@ def measure(home: Path, flink: Flink, job: Job, rounds: int) -> None:
     rows = []
     for way, seconds in times.items():
         middle = statistics.median(seconds)
-        run = f"{runs[way].seconds:.1f} s, {runs[way].cpu:.0f} CPU-s" if way in runs else ""
+        run = f"{runs[way].seconds:.1f} s" if way in runs else ""
         rows.append((way, f"{middle * 1000:.0f} ms", f"{middle / base:.2f}", fetched(restored[way], WAYS[way][0]), run))
     size = sum(path.stat().st_size for path in source.iterdir()) / 1e6
     print(tabulate(rows, headers=(f"{size:.0f} MB", "restored in", "÷ as it is", "MB fetched", "rescale run")))

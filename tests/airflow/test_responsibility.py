@@ -14,6 +14,7 @@ import pytest
 from rescale.demo.airflow_home import DAG_ID
 from support.airflow_server import AirflowServer, Run, request, wait_for
 from support.s3 import S3Server
+from support.session_cluster import SessionCluster
 from support.snapshots import directory
 from support.whole_airflow import ROLES, airflow_server
 
@@ -30,6 +31,7 @@ notify:
     - {{notifier: support.told.Told, arguments: {{what: waiting, path: "{folder}/told"}}}}
   expiring: [{{notifier: support.told.Told, arguments: {{what: expiring, path: "{folder}/told"}}}}]
   failed: [{{notifier: support.told.Told, arguments: {{what: failed, path: "{folder}/told"}}}}]
+  back: [{{notifier: support.told.Told, arguments: {{what: back, path: "{folder}/told"}}}}]
 """
 
 
@@ -132,6 +134,22 @@ def test_who_asked_to_be_told_hears_of_a_run_that_went_red(platform: AirflowServ
     assert run.end() == "failed"
     assert "rejected by grace" in run.told("rejected")
     wait_for(lambda: f"failed {run.run_id}" in told(platform), "the notifier", 60)
+
+
+@pytest.mark.slow
+def test_who_asked_to_be_told_hears_of_a_job_that_went_back(
+    platform: AirflowServer, cluster: SessionCluster, tmp_path: Path
+) -> None:
+    flink = {"flink": cluster.address, "job": cluster.run(1), "savepoints": str(cluster.folder / "savepoints")}
+    start = {"taking": "stop", "hand_over": "jar", "jar": cluster.jar, "entry_class": "Counts"}
+    conf = {**flink, **start, "target": str(tmp_path / "rescaled"), "parallelism": 2}
+    run = platform.as_user("ada").trigger_dag("rescale_job", conf, dag_run_id=f"fails-nothing-{uuid.uuid4()}")
+    run.question()
+    assert f"back {run.run_id}" not in told(platform)
+    run.by("grace").answer("Reject")
+    assert run.end() == "failed", run.states()
+    assert run.states()["go_back"] == "success"
+    wait_for(lambda: f"back {run.run_id}" in told(platform), "the notifier", 60)
 
 
 @pytest.mark.slow
