@@ -15,7 +15,7 @@ from oracle.cases import ROCKSDB, everything, graph
 from oracle.harness import Flink, Job
 from oracle.key_types import FOLDED_KEYS, keyed
 from oracle.test_canonical import CHANGING, INLINE
-from oracle.test_copies import INCREMENTAL, MERGING
+from oracle.test_copies import HEAP_TIMERS, INCREMENTAL, MERGING
 from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_published
 from support.pipeline import execute, plan_rescale
@@ -74,6 +74,12 @@ CASES = (
     Case("native incremental", everything(3, 1000, keys=40), INCREMENTAL, ("native",), 5, 64),
     Case("incremental checkpoint", graph("windows", 3), INCREMENTAL, ("checkpoint",), 8, 1000),
     Case("third incremental checkpoint", graph("churn", 2, waves=2), INCREMENTAL, CHANGING, 3, 1000),
+    Case("timers on the heap", everything(3), HEAP_TIMERS, ("checkpoint",), 5, 256, quick=True),
+    Case("timers on the heap", everything(3), HEAP_TIMERS, ("checkpoint",), 2, 64),
+    Case("timers on the heap", graph("windows", 2), HEAP_TIMERS, ("checkpoint",), 3, 256),
+    Case("timers on the heap", graph("churn", 2, waves=2), HEAP_TIMERS, CHANGING, 5, 1000),
+    Case("timers on the heap", graph("windows", 3), HEAP_TIMERS, ("checkpoint",), 8),
+    Case("timers on the heap", graph("cep", 3), HEAP_TIMERS, ("checkpoint",), 1, 1000, "rocksdb"),
     Case("canonical", everything(4), {}, ("canonical",), 5, wanted="rocksdb"),
     Case("canonical of the heap", everything(3), {}, ("canonical",), 2, 1000, "rocksdb", "hashmap", quick=True),
     Case("canonical of the heap", graph("windows", 2), {}, ("canonical",), 8, 64, "rocksdb", "hashmap"),
@@ -107,13 +113,14 @@ def test_flink_opens_rocksdb_as_it_is(flink: Flink, tmp_path: Path, case: Case) 
         **ROCKSDB,
         parallelism=case.parallelism,
         max_parallelism=case.maximum or case.job.max_parallelism,
-        configuration=INCREMENTAL,
+        configuration=HEAP_TIMERS if case.options is HEAP_TIMERS else INCREMENTAL,
     )
     before = flink.log.stat().st_size
     verdict = flink.restore(target, case.job, job, again="checkpoint", keep=tmp_path / "again")
     assert verdict.ok, verdict
     assert verdict.compared["results"] > 0 or case.job.scenario == "churn", verdict
     told = flink.log.read_bytes()[before:].decode(errors="replace")
-    directories = sum(len(o.databases) + len(o.compacted) + len(o.rekeyed) for o in plan.operators)
+    made = sum(len(o.rekeying.streams) for o in plan.operators if o.rekeying)
+    directories = made + sum(len(o.databases) + len(o.compacted) for o in plan.operators)
     assert told.count(OPENED) >= directories > 0
     assert not [line for line in told.splitlines() if any(word in line for word in REBUILT)]

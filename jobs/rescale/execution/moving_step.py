@@ -5,9 +5,11 @@ from __future__ import annotations
 from rescale.execution.rekeying.rekeying_run import rekey_streams
 from rescale.execution.tasks import Tasks
 from rescale.execution.writers.canonical.canonical_writer import CanonicalWriter
+from rescale.execution.writers.canonical.converted import convert_databases
 from rescale.execution.writers.planned_streams import write_planned_streams
 from rescale.execution.writers.rocksdb.compacting import compact_databases
 from rescale.execution.writers.rocksdb.rows_writer import RowsWriter
+from rescale.execution.writers.timers.timers_writer import TimersWriter
 from rescale.flink.slot import Slot
 from rescale.planning.plan import Plan
 from rescale.storage.locations import name
@@ -24,8 +26,11 @@ def move_streams(plan: Plan, step: str, slots: tuple[Slot, ...], tasks: Tasks, s
     handles = write_planned_streams(plan, slots, tasks, says, there)
     if Slot.KEYED in slots:
         handles += compact_databases(plan, tasks)
+        handles += convert_databases(plan, tasks, there)
         handles += rekey_streams(plan, CanonicalWriter(plan), tasks, there)
         handles += rekey_streams(plan, RowsWriter(plan), tasks, there)
+    if Slot.RAW_KEYED in slots:
+        handles += rekey_streams(plan, TimersWriter(plan), tasks, there)
     written = WrittenHandles(step, plan.digest, tuple(handles))
     write_handles(plan, written)
     return written

@@ -110,7 +110,7 @@ def _step_seconds(plan: Plan) -> Iterator[StepSeconds]:
     """Moving keyed state, moving operator state, and comparing source and result."""
     keyed = elements = compared = 0.0
     for operator in plan.operators:
-        rekeyed = operator.rekeying.bytes if operator.rekeying is not None else 0
+        rekeyed = operator.rekeyed_bytes
         dealt = operator.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
         copied = operator.bytes_of(*Slot) - rekeyed - dealt
         keyed += copied / WHOLE_KEY_GROUPS.move + rekeyed / _rates(operator).move

@@ -129,7 +129,7 @@ def _changes(plan: Plan) -> bool:
     """Whether the plan does more than copy."""
     return any(
         (operator.parallelism, operator.max_parallelism) != (operator.new_parallelism, operator.new_max_parallelism)
-        or operator.rekeying is not None
+        or operator.rekeyings
         for operator in plan.operators
     )
 

@@ -6,6 +6,7 @@
     checked elements        compressed ones, which are looked into on the way
     rekeyed key groups      its header; what follows is known when every record has been looked at
     rekeyed rows            the same as a RocksDB directory, whose files are known when they are written
+    rekeyed timers          the same as raw keyed state, where those lie that RocksDB keeps on the heap
     compacted rows          a RocksDB directory of the files of others, of which RocksDB rewrites some
     copied file             one of a RocksDB directory: may be cut anywhere
 
@@ -192,6 +193,32 @@ class RekeyedRows(_Directory, frozen=True, kw_only=True, tag="rekeyed rows"):
         return self.header.length
 
 
+class RekeyedTimers(msgspec.Struct, frozen=True, kw_only=True, tag="rekeyed timers"):
+    """Raw keyed timers in `key_groups` key groups from `first_key_group` on, which lie anywhere in the source.
+
+    `header` is no part of it: it says which services there are, by their states (`timer_header`). `handle_tag` is that
+    of its handle (`HandleTag`).
+    """
+
+    subtask: int
+    header: Piece
+    first_key_group: int
+    key_groups: int
+    handle_tag: int
+
+    slot: ClassVar[Slot] = Slot.RAW_KEYED
+    is_canonical: ClassVar[bool] = False
+    inline: ClassVar[bool] = False
+    local_name: ClassVar[str] = ""
+    header_size: ClassVar[int] = 0
+    size: ClassVar[int] = 0
+    """Of what is known of it."""
+
+    @property
+    def covers(self) -> KeyGroupRange:
+        return KeyGroupRange(self.first_key_group, self.first_key_group + self.key_groups - 1)
+
+
 class SourceFiles(NamedTuple):
     """A RocksDB directory of the source, which speaks for the key groups from first to last: header, files by name."""
 
@@ -215,7 +242,7 @@ class CompactedRows(_Directory, frozen=True, kw_only=True, tag="compacted rows")
 PlannedStream = CopiedKeyGroups | TranslatedKeyGroups | CopiedElements | CheckedElements | CopiedFile
 """Of these is known beforehand where in the source every byte lies."""
 
-RekeyedStream = RekeyedKeyGroups | RekeyedRows
+RekeyedStream = RekeyedKeyGroups | RekeyedRows | RekeyedTimers
 """Of these is known which records of the source they may hold."""
 
 NewStream = PlannedStream | RekeyedStream | CompactedRows

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,7 +23,8 @@ from rescale.planning.work_class import WorkClass
 class OperatorPlan:
     """What happens to one operator. `old_keyed_bytes` are the keyed bytes per old subtask, to compare evenness.
 
-    Where records get new key groups, `rekeying` says which are read, and `rekeyed` are the streams that they come to.
+    Where records get new key groups, `rekeying` says which are read, and what they come to. Timers that are kept on the
+    heap beside RocksDB, and stay there, have one of their own: `heap_timers`.
     """
 
     operator_id: str
@@ -39,9 +39,23 @@ class OperatorPlan:
     streams: tuple[PlannedStream, ...]
     old_keyed_bytes: tuple[int, ...]
     rekeying: Rekeying | None = None
-    rekeyed: tuple[RekeyedStream, ...] = ()
+    heap_timers: Rekeying | None = None
     databases: tuple[NewDatabase, ...] = ()
     compacted: tuple[CompactedRows, ...] = ()
+
+    @property
+    def rekeyings(self) -> tuple[Rekeying, ...]:
+        return tuple(one for one in (self.rekeying, self.heap_timers) if one is not None)
+
+    @property
+    def rekeyed(self) -> tuple[RekeyedStream, ...]:
+        """The streams that records come to which get new key groups: first those of `rekeying`."""
+        return tuple(stream for one in self.rekeyings for stream in one.streams)
+
+    @property
+    def rekeyed_bytes(self) -> int:
+        """Bytes of the source whose records get new key groups."""
+        return sum(one.bytes for one in self.rekeyings)
 
     @property
     def new_streams(self) -> tuple[NewStream, ...]:
@@ -72,22 +86,20 @@ class OperatorPlan:
         """Whether the key groups are compressed whose records are read."""
         return self.rekeying is not None and self.rekeying.compressed
 
+    @property
+    def is_in_order(self) -> bool:
+        """Whether canonical streams can be read off databases: there all records lie in order, and so they stay."""
+        if self.rekeying is None or self.in_rocksdb or self.work is not WorkClass.RELOCATE:
+            return False
+        return not self.rekeying.sources
+
     @cached_property
     def expected_key_groups(self) -> tuple[int, ...]:
-        """Bytes to expect in each new key group of rekeyed state.
-
-        A hash fixes the remainders of all maxima at once: a record stays in its class modulo their greatest common
-        divisor, and within it every new key group is as likely. Where the new maximum divides the old, that is exact.
-        """
-        if self.rekeying is None:
-            return ()
-        classes = [0] * math.gcd(self.max_parallelism, self.new_max_parallelism)
-        for key_group, size in self.rekeying.key_group_sizes():
-            classes[key_group % len(classes)] += size
-        each = self.new_max_parallelism // len(classes)
-        return tuple(classes[key_group % len(classes)] // each for key_group in range(self.new_max_parallelism))
+        """Bytes to expect in each new key group of rekeyed state; nothing if there is none."""
+        of_each = [one.expected_key_groups(self.max_parallelism, self.new_max_parallelism) for one in self.rekeyings]
+        return tuple(map(sum, zip(*of_each, strict=True)))
 
     def bytes_of(self, *slots: Slot) -> int:
         """Bytes of new streams in `slots`; what is referred to is not among them."""
-        rekeyed = self.rekeying.bytes if self.rekeying is not None and Slot.KEYED in slots else 0
+        rekeyed = sum(one.bytes for one in self.rekeyings if one.slot in slots)
         return rekeyed + sum(stream.size for stream in self.new_streams if stream.slot in slots)

@@ -21,7 +21,7 @@ from rescale.planning.operator_plan import OperatorPlan
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.contract import Pin
 
-FORMAT = 6
+FORMAT = 7
 
 
 class SourceFile(NamedTuple):
@@ -59,7 +59,7 @@ class Plan:
     @property
     def key_hashes(self) -> dict[str, str]:
         """How keys hash, by operator id, where records get new key groups."""
-        rekeyed = [(o.operator_id, o.rekeying.key_hash) for o in self.operators if o.rekeying is not None]
+        rekeyed = [(operator.operator_id, one.key_hash) for operator in self.operators for one in operator.rekeyings]
         return {operator_id: name for operator_id, name in rekeyed if name is not None}
 
     @property

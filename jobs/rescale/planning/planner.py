@@ -15,16 +15,16 @@ from rescale.planning.element_streams import plan_elements
 from rescale.planning.inline import InlineBudget
 from rescale.planning.key_group_streams import KeyGroupPlanner
 from rescale.planning.keyed_headers import HeaderPlanner
-from rescale.planning.new_streams import PlannedStream, RekeyedStream
+from rescale.planning.new_streams import PlannedStream
 from rescale.planning.operator_plan import OperatorPlan
 from rescale.planning.operator_shapes import Shape, new_shapes
 from rescale.planning.pieces import Literals
 from rescale.planning.plan import FORMAT, Plan, SourceFile
-from rescale.planning.rekeyed_streams import plan_rekeyed
+from rescale.planning.rekeyed_streams import plan_heap_timers, plan_rekeyed
 from rescale.planning.rekeying import Rekeying
 from rescale.planning.remarks import remarks
 from rescale.planning.request import Files, Format, Request
-from rescale.planning.result_kind import becomes_databases, goes_by_record
+from rescale.planning.result_kind import becomes_databases, goes_by_record, keeps_heap_timers
 from rescale.planning.work_class import work_class
 from rescale.snapshot.findings import findings
 from rescale.snapshot.kafka.offsets import KafkaOffsets
@@ -108,14 +108,19 @@ def _plan_operator(
     headers = HeaderPlanner(operator.label, literals)
     keyed = KeyGroupPlanner(operator, shape, headers, literals, inline)
     rekeying: Rekeying | None = None
-    rekeyed: list[RekeyedStream] = []
+    heap_timers: Rekeying | None = None
     databases = PlannedDatabases((), [], ())
     streams: list[PlannedStream] = []
     in_databases = becomes_databases(operator, wanted)
     if by_record:
         created = _created(snapshot) if in_databases else None
-        rekeying, rekeyed = plan_rekeyed(operator, shape, headers, literals, key_hash, created=created)
-        streams += keyed.raw_streams() if _keeps_raw(operator, shape, in_databases) else keyed.own_raw_streams()
+        stay = keeps_heap_timers(operator, wanted)
+        timers = () if stay else operator.heap_timers
+        rekeying = plan_rekeyed(operator, shape, headers, literals, key_hash, timers=timers, created=created)
+        if shape.max_parallelism == operator.entry.max_parallelism:
+            streams += keyed.raw_streams() if stay else keyed.own_raw_streams()
+        elif stay:
+            heap_timers = plan_heap_timers(operator, shape, headers, literals, key_hash)
     elif in_databases:
         sizes = {number: pin.size for number, (_, pin) in enumerate(snapshot.files)}
         referring = sizes if request.files is Files.REFER else None
@@ -143,16 +148,10 @@ def _plan_operator(
         streams=tuple(streams),
         old_keyed_bytes=tuple(old_bytes),
         rekeying=rekeying,
-        rekeyed=tuple(rekeyed),
+        heap_timers=heap_timers,
         databases=databases.databases,
         compacted=databases.compacted,
     )
-
-
-def _keeps_raw(operator: Operator, shape: Shape, in_databases: bool) -> bool:
-    """Whether all of its raw keyed state moves by key groups: timers that are on the heap stay there beside RocksDB."""
-    same = shape.max_parallelism == operator.entry.max_parallelism
-    return in_databases and same and not operator.doubled_timers
 
 
 def _created(snapshot: Snapshot) -> int:

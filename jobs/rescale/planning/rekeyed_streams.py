@@ -5,16 +5,17 @@ At another max parallelism, or in another format, every record may go elsewhere.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from rescale.errors import UnsupportedError
-from rescale.flink.advice import CANONICAL, CANONICAL_RESULT
+from rescale.flink.advice import CANONICAL
 from rescale.flink.key_groups import key_group_range
 from rescale.flink.keyed.header import KeyedHeader, is_compressed, understood, write_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.planning.key_group_owners import owners_of
 from rescale.planning.keyed_headers import HeaderPlanner
-from rescale.planning.new_streams import RekeyedKeyGroups, RekeyedRows, RekeyedStream
+from rescale.planning.new_streams import RekeyedKeyGroups, RekeyedRows, RekeyedStream, RekeyedTimers
 from rescale.planning.operator_shapes import Shape
 from rescale.planning.pieces import Literals, Piece, piece_of
 from rescale.planning.rekeying import RekeyedDatabase, RekeyedSource, Rekeying
@@ -28,19 +29,18 @@ def plan_rekeyed(
     literals: Literals,
     key_hash: str | None,
     *,
+    timers: Sequence[KeyedStream],
     created: int | None,
-) -> tuple[Rekeying | None, list[RekeyedStream]]:
+) -> Rekeying | None:
     """Which records are read, and the streams that they come to; None where there is no keyed state.
 
-    `created` is there if they come to RocksDB directories: what these say of their age, in seconds since 1970.
+    `timers` are raw keyed ones that become states like any other. `created` is there if all comes to RocksDB
+    directories: what these say of their age, in seconds since 1970.
     """
     givers: tuple[KeyedStream | Database, ...] = (*operator.keyed, *operator.databases)
-    timers = operator.heap_timers if created is None else ()
     _refuse_to_rekey(operator, shape.max_parallelism)
-    if created is not None:
-        _refuse_heap_timers(operator, shape.max_parallelism)
     if not givers and not timers:
-        return None, []
+        return None
     owners_of(operator, givers)
     owners_of(operator, timers)
     header = headers.plan(givers, timers)
@@ -49,26 +49,55 @@ def plan_rekeyed(
     tables = header.id_tables
     sources = [_rekeyed_source(source, tables.get(source.subtask)) for source in operator.keyed]
     sources += [_rekeyed_timers(one, header.timer_id_tables.get(one.subtask), literals) for one in timers]
-    rekeying = Rekeying(
+
+    def stream(subtask: int, first_key_group: int, key_groups: int) -> RekeyedStream:
+        own = {"subtask": subtask, "first_key_group": first_key_group, "key_groups": key_groups}
+        if created is None:
+            return RekeyedKeyGroups(**own, header=piece, compressed=compressed)
+        return RekeyedRows(**own, header=piece, created=created)
+
+    return Rekeying(
         sources=tuple(sources),
         header=piece,
         compressed=compressed,
         key_hash=key_hash,
+        streams=_of_subtasks(shape, stream),
         databases=tuple(_rekeyed_database(one, tables.get(one.subtask)) for one in operator.databases),
     )
-    streams: list[RekeyedStream] = []
-    for subtask in range(shape.parallelism):
-        own = key_group_range(shape.max_parallelism, shape.parallelism, subtask)
-        streams.append(
-            RekeyedKeyGroups(
-                subtask=subtask, header=piece, first_key_group=own.first, key_groups=len(own), compressed=compressed
-            )
-            if created is None
-            else RekeyedRows(
-                subtask=subtask, header=piece, first_key_group=own.first, key_groups=len(own), created=created
-            )
+
+
+def plan_heap_timers(
+    operator: Operator, shape: Shape, headers: HeaderPlanner, literals: Literals, key_hash: str | None
+) -> Rekeying | None:
+    """The same for timers that stay what they are, raw keyed state; None where there are none."""
+    timers = operator.heap_timers
+    if not timers:
+        return None
+    owners_of(operator, timers)
+    header = headers.plan((), timers)
+
+    def stream(subtask: int, first_key_group: int, key_groups: int) -> RekeyedStream:
+        return RekeyedTimers(
+            subtask=subtask,
+            header=header.piece,
+            first_key_group=first_key_group,
+            key_groups=key_groups,
+            handle_tag=timers[0].tag,
         )
-    return rekeying, streams
+
+    return Rekeying(
+        sources=tuple(_rekeyed_timers(one, header.timer_id_tables.get(one.subtask), literals) for one in timers),
+        header=header.piece,
+        compressed=False,
+        key_hash=key_hash,
+        streams=_of_subtasks(shape, stream),
+    )
+
+
+def _of_subtasks(shape: Shape, stream: Callable[[int, int, int], RekeyedStream]) -> tuple[RekeyedStream, ...]:
+    """One for each new subtask, of (subtask, first key group, number of key groups)."""
+    ranges = [key_group_range(shape.max_parallelism, shape.parallelism, i) for i in range(shape.parallelism)]
+    return tuple(stream(i, own.first, len(own)) for i, own in enumerate(ranges))
 
 
 def _uncompressed(operator: Operator, header: KeyedHeader | None, literals: Literals) -> Piece:
@@ -77,17 +106,6 @@ def _uncompressed(operator: Operator, header: KeyedHeader | None, literals: Lite
         return literals.piece(write_keyed_header(replace(understood(header), compressed=False)))
     except UnsupportedError as error:
         raise error.located(operator=operator.label) from None
-
-
-def _refuse_heap_timers(operator: Operator, new_max_parallelism: int) -> None:
-    if operator.heap_timers and new_max_parallelism != operator.entry.max_parallelism:
-        raise UnsupportedError(
-            "timers that are kept on the heap beside RocksDB get no new key groups there",
-            operator=operator.label,
-            expected=f"max parallelism {operator.entry.max_parallelism}, to keep RocksDB's format",
-            found=f"max parallelism {new_max_parallelism}",
-            advice=CANONICAL_RESULT,
-        )
 
 
 def _rekeyed_timers(timers: KeyedStream, ids: int | None, literals: Literals) -> RekeyedSource:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from rescale.flink.slot import Slot
+from rescale.planning.new_streams import RekeyedStream
 from rescale.planning.pieces import Piece
 
 
@@ -14,7 +17,7 @@ class RekeyedSource(NamedTuple):
 
     `groups` holds where each begins in the file and how long it is; None for one that is not there. `ids` is the
     number of the operator's table that translates state ids, None where they stay. `timers` is there if the stream is
-    of raw keyed timers: the header of the states that they become.
+    of raw keyed timers: the header of the states that they are read as.
     """
 
     file: int
@@ -43,10 +46,10 @@ class RekeyedDatabase(NamedTuple):
 
 @dataclass(frozen=True)
 class Rekeying:
-    """How the records of an operator's keyed state get new key groups. `header` is that of every new stream.
+    """How records of an operator get new key groups: where they come from, and the `streams` of one sort they come to.
 
     They come from key-group streams or from `databases`; timers that are kept on the heap beside a database come from
-    streams. `sources` are all streams.
+    streams. `sources` are all streams. `header` says which states every new stream has.
 
     `key_hash` names the rule that a key's hash follows from its bytes by (`choose_key_hash`); None where there is none
     and none is needed. `compressed` holds for source and result.
@@ -56,7 +59,12 @@ class Rekeying:
     header: Piece
     compressed: bool
     key_hash: str | None
+    streams: tuple[RekeyedStream, ...]
     databases: tuple[RekeyedDatabase, ...] = ()
+
+    @property
+    def slot(self) -> Slot:
+        return self.streams[0].slot
 
     @property
     def bytes(self) -> int:
@@ -69,3 +77,15 @@ class Rekeying:
                 yield key_group, group[1] if group is not None else 0
         for database in self.databases:
             yield from enumerate(database.key_group_sizes, database.key_groups[0])
+
+    def expected_key_groups(self, old: int, new: int) -> tuple[int, ...]:
+        """Bytes to expect in each new key group, where the max parallelism `old` becomes `new`.
+
+        A hash fixes the remainders of all maxima at once: a record stays in its class modulo their greatest common
+        divisor, and within it every new key group is as likely. Where the new maximum divides the old, that is exact.
+        """
+        classes = [0] * math.gcd(old, new)
+        for key_group, size in self.key_group_sizes():
+            classes[key_group % len(classes)] += size
+        each = new // len(classes)
+        return tuple(classes[key_group % len(classes)] // each for key_group in range(new))

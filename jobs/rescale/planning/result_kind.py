@@ -22,6 +22,15 @@ def goes_by_record(operator: Operator, shape: Shape, wanted: Format) -> bool:
     return wanted is Format.ROCKSDB and bool(operator.keyed)
 
 
+def keeps_heap_timers(operator: Operator, wanted: Format) -> bool:
+    """Whether its raw keyed timers stay what they are, if records are read: in canonical state there is no such thing.
+
+    Beside canonical streams that stay so they become states, too. Where a state lists them already, they are one.
+    """
+    alone = wanted is Format.KEEP and not operator.keyed
+    return (becomes_databases(operator, wanted) or alone) and not operator.doubled_timers
+
+
 def joins_databases(operator: Operator, shape: Shape, wanted: Format) -> bool:
     """Whether its RocksDB directories are cut and joined by their files."""
     changed = shape != Shape(operator.entry.parallelism, operator.entry.max_parallelism)

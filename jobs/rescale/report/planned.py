@@ -139,7 +139,7 @@ def _operator(operator: OperatorPlan, old: Operator, shape: ShapeAdvice | None) 
         "max_parallelism": operator.max_parallelism,
         "new_max_parallelism": operator.new_max_parallelism,
         "work": operator.work.value,
-        "key_hash": operator.rekeying.key_hash if operator.rekeying is not None else None,
+        "key_hash": next((one.key_hash for one in operator.rekeyings), None),
         "keyed_bytes": operator.bytes_of(Slot.KEYED, Slot.RAW_KEYED),
         "operator_bytes": operator.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR),
         "evenness": shape.now if shape else 1.0,

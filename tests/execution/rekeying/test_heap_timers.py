@@ -11,6 +11,7 @@ import pytest
 
 from rescale.errors import UnsupportedError
 from rescale.execution.loop import Loop
+from rescale.execution.sources.record_sources import SourceReader, sources_of
 from rescale.execution.steps import validate_published
 from rescale.flink.key_groups import key_group_of_hash, key_group_range
 from rescale.flink.metadata.checkpoint_metadata import OperatorState, Subtask, SubtaskState
@@ -62,6 +63,15 @@ def placed(target: str) -> Placed:
             for key_group, record in read_group(data, operator.entry.max_parallelism):
                 assert key_group == group
                 found[group, stream.parsed.states[record.state].name, record.key, record.value] += 1
+    reader = SourceReader(snapshot.contents)
+    for stream in operator.heap_timers:
+        for source in sources_of(stream, operator.entry.max_parallelism):
+            names, _ = source.states
+            for batch in reader.batches(source):
+                for start, limit, state, key_group in zip(
+                    batch.starts, batch.limits, batch.states, batch.groups, strict=True
+                ):
+                    found[int(key_group), names[state], batch.data[start:limit].tobytes(), b""] += 1
     return found
 
 
@@ -112,16 +122,20 @@ def source(states: bool, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("parallelism", "maximum", "wanted"),
-    [(3, 40, "canonical"), (2, 20, "keep"), (5, 200, "keep"), (2, 200, "canonical")],
+    [(3, 40, "canonical"), (2, 20, "keep"), (5, 200, "keep"), (2, 200, "canonical"), (3, 300, "keep")],
 )
-def test_timers_become_states(
+def test_every_timer_is_there(
     parallelism: int, maximum: int, wanted: str, states: bool, source: Path, tmp_path: Path
 ) -> None:
+    """In canonical state, and beside what stays so, as a state; beside nothing, as what it is."""
     target = str(tmp_path / "target")
     plan = plan_rescale(str(source), target, [str(parallelism)], max_parallelism=[str(maximum)], format=wanted)
     execute_without_spark(plan)
     assert placed(target) == expected(maximum, states=states)
-    assert not open_snapshot(target).operators[0].raw_keyed
+    (operator,) = open_snapshot(target).operators
+    stay = wanted == "keep" and not states
+    assert [stream.subtask for stream in operator.raw_timers] == (list(range(parallelism)) if stay else [])
+    assert bool(operator.keyed) is not stay
     assert validate_published(str(source), target, [], [], Loop())["verdict"] == "complete"
 
 

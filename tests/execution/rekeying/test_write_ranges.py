@@ -20,6 +20,7 @@ from rescale.execution.writers.canonical.canonical_writer import CanonicalWriter
 from rescale.execution.writers.protocol import WriteRange
 from rescale.flink.key_groups import key_group_range
 from rescale.planning.plan import Plan
+from rescale.planning.rekeying import Rekeying
 from support import snapshots
 from support.pipeline import plan_rescale
 
@@ -42,8 +43,8 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> Planned:
     return make
 
 
-def rekeyed(plan: Plan) -> list[int]:
-    return [i for i, operator in enumerate(plan.operators) if operator.rekeying is not None]
+def rekeyed(plan: Plan) -> dict[int, Rekeying]:
+    return {i: operator.rekeying for i, operator in enumerate(plan.operators) if operator.rekeying is not None}
 
 
 def ranges_of(plan: Plan, cores: int) -> list[WriteRange]:
@@ -113,21 +114,19 @@ def test_small_streams_share_a_partition_and_large_ones_have_many(
 def test_every_key_group_is_read_once(name: str, size: int, planned: Planned, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(units_module, "UNIT_SIZE", size)
     plan = planned(name, 3, 64)
-    units = read_units(plan, rekeyed(plan))
+    units = read_units(rekeyed(plan))
     assert [unit.number for unit in units] == list(range(len(units)))
     read = []
     for unit in units:
-        rekeying = plan.operators[unit.operator].rekeying
-        assert rekeying is not None
-        groups = rekeying.sources[unit.source].groups[unit.first : unit.last + 1]
+        groups = rekeyed(plan)[unit.operator].sources[unit.source].groups[unit.first : unit.last + 1]
         lengths = [group[1] for group in groups if group is not None]
         assert unit.size == sum(lengths) > 0
         assert unit.size <= size or len(lengths) == 1
         read += [(unit.operator, unit.source, unit.first + i) for i, group in enumerate(groups) if group is not None]
     expected = [
         (i, j, k)
-        for i in rekeyed(plan)
-        for j, source in enumerate(plan.operators[i].rekeying.sources)  # type: ignore[union-attr]
+        for i, rekeying in rekeyed(plan).items()
+        for j, source in enumerate(rekeying.sources)
         for k, group in enumerate(source.groups)
         if group is not None
     ]

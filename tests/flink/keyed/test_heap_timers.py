@@ -1,17 +1,22 @@
-"""Timers of raw keyed state: told from anything else, and read as the records that canonical state has of them."""
+"""Timers of raw keyed state: told from anything else, read as the records that canonical state has, and back."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed import timer_reader
 from rescale.flink.keyed.heap_timers import read_services, services_of, timer_header
 from rescale.flink.keyed.timer_reader import TimerReader
+from rescale.flink.keyed.timer_writer import Run, TimerWriter
 from rescale.snapshot.opening import open_snapshot
 from support import snapshots
 from support.canonical import Record
@@ -79,6 +84,33 @@ def test_timers_are_records(named: list[set[str]], chunk: int, data: st.DataObje
         patch.setattr(timer_reader, "RECORDS_AT_ONCE", 3)
         reader = reader_of(WRITTEN, data.draw(st.sampled_from([128, 129])))
         assert read(reader, {i: write_block(*block) for i, block in enumerate(blocks)}, chunk) == expected
+
+
+def rewritten(block: bytes, max_parallelism: int, new_max_parallelism: int, cuts: list[int]) -> bytes:
+    """A key group, written anew from its records, which lie in runs that are cut behind so many of them."""
+    prefix, of_state = bytes(prefix_size(new_max_parallelism)), defaultdict[int, list[bytes]](list)
+    for _, record in read(reader_of(WRITTEN, max_parallelism), {7: block}):
+        of_state[record.state].append(i32(len(prefix + record.key)) + prefix + record.key + i32(0))
+
+    def runs(state_id: int) -> Iterator[Run]:
+        records = of_state[state_id]
+        for first, last in pairwise(sorted({0, *(cut for cut in cuts if cut < len(records)), len(records)})):
+            data = b"in front" + b"".join(records[first:last]) + b"behind"
+            yield np.frombuffer(data, np.uint8), 8, len(data) - 6
+
+    writer = TimerWriter(timer_header(read_services(WRITTEN) or ()), new_max_parallelism)
+    return b"".join(map(bytes, writer.write(runs)))
+
+
+@given(st.sampled_from([128, 129]), st.sampled_from([100, 1000]), st.lists(st.integers(1, 5), max_size=3), st.data())
+@settings(max_examples=60)
+def test_timers_come_back_as_they_were(old: int, new: int, cuts: list[int], data: st.DataObject) -> None:
+    block = write_block(*(data.draw(services(name)) for name in NAMESPACES))
+    assert rewritten(block, old, new, cuts) == block
+
+
+def test_a_key_group_without_timers_lists_the_services() -> None:
+    assert TimerWriter(timer_header(read_services(WRITTEN) or ()), 128).empty == WRITTEN
 
 
 @pytest.mark.parametrize("name", FIXTURES)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from rescale.planning.plan import Plan
 from rescale.planning.rekeying import Rekeying
 
 UNIT_SIZE = 64 * 1024 * 1024
@@ -25,12 +24,13 @@ class ReadUnit(NamedTuple):
     size: int
 
 
-def read_units(plan: Plan, operators: Iterable[int]) -> list[ReadUnit]:
-    """Units of bounded size, unless a single key group is larger; every key group with bytes is in one of them."""
+def read_units(rekeyings: Mapping[int, Rekeying]) -> list[ReadUnit]:
+    """Units of bounded size, unless a single key group is larger; every key group with bytes is in one of them.
+
+    `rekeyings` are by the number of the operator.
+    """
     units: list[ReadUnit] = []
-    for number in operators:
-        rekeying = plan.operators[number].rekeying
-        assert rekeying is not None
+    for number, rekeying in rekeyings.items():
         for source, first, last, size in _runs(rekeying):
             units.append(ReadUnit(len(units), number, source, first, last, size))
     return units

@@ -22,6 +22,7 @@ from rescale.execution.tasks import Tasks
 from rescale.execution.writers.protocol import KeyedWriter, Result, StreamToWrite, Work, WriteRange
 from rescale.flink.arrays import Longs
 from rescale.planning.plan import Plan
+from rescale.planning.rekeying import Rekeying
 from rescale.target.written_handles import WrittenHandle
 
 
@@ -32,28 +33,27 @@ def rekey_streams(
 
     `there` has the files of the target by name, with their sizes.
     """
-    rekeyed = [i for i, operator in enumerate(plan.operators) if writer.writes(operator)]
-    straight = [i for i in rekeyed if writer.converts(plan.operators[i])]
-    handles = writer.convert(tasks, straight, there) if straight else []
-    numbers = [i for i in rekeyed if i not in straight]
-    if not numbers:
-        return handles
-    ranges = plan_write_ranges(plan, numbers, writer.range_size, tasks.cores)
-    units = read_units(plan, numbers)
+    found = ((i, writer.rekeying(operator)) for i, operator in enumerate(plan.operators))
+    rekeyings = {i: rekeying for i, rekeying in found if rekeying is not None}
+    if not rekeyings:
+        return []
+    ranges = plan_write_ranges(plan, rekeyings, writer.range_size, tasks.cores)
+    units = read_units(rekeyings)
     receipts = ranges[-1].partition + 1
     progress = Progress("read and check every record", sum(unit.size for unit in units))
     shuffle = tasks.shuffle(
-        partial(SortSide, plan, ranges, receipts, writer.order),
+        partial(SortSide, plan, rekeyings, ranges, receipts, writer.order),
         [(unit.size, unit) for unit in units],
         receipts + 1,
         progress,
     )
-    states = {i: planned_operator(plan, plan.operators[i]).number_of_states for i in numbers}
-    shapes = {i: (plan.operators[i].new_max_parallelism, states[i]) for i in numbers}
+    planned = {i: planned_operator(plan, plan.operators[i], rekeying) for i, rekeying in rekeyings.items()}
+    states = {i: one.number_of_states for i, one in planned.items()}
+    shapes = {i: (plan.operators[i].new_max_parallelism, number) for i, number in states.items()}
     totals = shuffle.read(receipts, partial(add_up, shapes=shapes))
     if isinstance(totals, RescaleError):
         raise totals
-    streams = _streams(plan, totals, ranges)
+    streams = _streams(rekeyings, totals, ranges)
     works = writer.lay_out(streams, there)
     by_partition: dict[int, list[Work]] = defaultdict(list)
     for work in works:
@@ -65,10 +65,12 @@ def rekey_streams(
         if isinstance(result, RescaleError):
             raise result
         results.append(result)
-    return handles + writer.finish(tasks, streams, works, results)
+    return writer.finish(tasks, streams, works, results)
 
 
-def _streams(plan: Plan, totals: Mapping[int, Longs], ranges: Sequence[WriteRange]) -> list[StreamToWrite]:
+def _streams(
+    rekeyings: Mapping[int, Rekeying], totals: Mapping[int, Longs], ranges: Sequence[WriteRange]
+) -> list[StreamToWrite]:
     by_stream: dict[tuple[int, int], list[WriteRange]] = defaultdict(list)
     for one in ranges:
         by_stream[one.operator, one.subtask].append(one)
@@ -81,5 +83,5 @@ def _streams(plan: Plan, totals: Mapping[int, Longs], ranges: Sequence[WriteRang
             total[stream.covers.first : stream.covers.last + 1],
         )
         for i, total in totals.items()
-        for j, stream in enumerate(plan.operators[i].rekeyed)
+        for j, stream in enumerate(rekeyings[i].streams)
     ]

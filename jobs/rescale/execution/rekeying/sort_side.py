@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,6 +16,7 @@ from rescale.execution.sources.planned_records import PlannedOperator, planned_o
 from rescale.execution.sources.record_sources import SourceReader
 from rescale.execution.writers.protocol import RecordOrder, WriteRange
 from rescale.planning.plan import Plan
+from rescale.planning.rekeying import Rekeying
 
 BATCHES = 8
 """As many as are read, sorted and sent at once."""
@@ -29,6 +30,7 @@ class SortSide:
     """
 
     plan: Plan
+    rekeyings: Mapping[int, Rekeying]
     ranges: Sequence[WriteRange]
     receipts: int
     order: RecordOrder
@@ -41,7 +43,7 @@ class SortSide:
             try:
                 if unit.operator not in sorters:
                     mine = [one for one in self.ranges if one.operator == unit.operator]
-                    planned = planned_operator(self.plan, operator)
+                    planned = planned_operator(self.plan, operator, self.rekeyings[unit.operator])
                     sorters = {unit.operator: _OperatorSorter(planned, unit.operator, mine, self.order)}
                 yield from sorters[unit.operator].rows(unit)
                 yield self.receipts, pickle.dumps(sorters[unit.operator].receipt())

@@ -6,12 +6,13 @@ partition. How the cuts lie changes nothing in what is written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from rescale.execution.writers.protocol import WriteRange
 from rescale.flink.key_groups import key_group_range
 from rescale.planning.operator_plan import OperatorPlan
 from rescale.planning.plan import Plan
+from rescale.planning.rekeying import Rekeying
 
 RANGE_SIZE = 64 * 1024 * 1024
 """Bytes that a range should get: a task holds as much in memory while it writes."""
@@ -20,19 +21,19 @@ _TASKS_PER_CORE = 2
 
 
 def plan_write_ranges(
-    plan: Plan, operators: Sequence[int], range_size: Callable[[OperatorPlan, int], int | None], cores: int
+    plan: Plan, rekeyings: Mapping[int, Rekeying], range_size: Callable[[OperatorPlan, int], int | None], cores: int
 ) -> list[WriteRange]:
-    """The ranges of all streams of these operators, in order of operator and key group."""
-    rekeyings = [plan.operators[number].rekeying for number in operators]
-    total = sum(rekeying.bytes for rekeying in rekeyings if rekeying is not None)
+    """The ranges of all their streams, in order of operator and key group; `rekeyings` are by the operator's number."""
+    total = sum(rekeying.bytes for rekeying in rekeyings.values())
     size = min(RANGE_SIZE, max(1, total // (cores * _TASKS_PER_CORE)))
     ranges: list[WriteRange] = []
     partition, filled = 0, 0
-    for number in operators:
+    for number, rekeying in rekeyings.items():
         operator = plan.operators[number]
         limit = range_size(operator, size)
+        sizes = rekeying.expected_key_groups(operator.max_parallelism, operator.new_max_parallelism)
         for subtask in range(operator.new_parallelism):
-            for first, last, expected in _cuts(operator, subtask, limit):
+            for first, last, expected in _cuts(operator, subtask, sizes, limit):
                 if filled and filled + expected > size:
                     partition, filled = partition + 1, 0
                 ranges.append(WriteRange(number, subtask, first, last, partition))
@@ -40,10 +41,10 @@ def plan_write_ranges(
     return ranges
 
 
-def _cuts(operator: OperatorPlan, subtask: int, size: int | None) -> list[tuple[int, int, int]]:
+def _cuts(operator: OperatorPlan, subtask: int, sizes: Sequence[int], size: int | None) -> list[tuple[int, int, int]]:
     """(first, last, bytes to expect) of runs of key groups that have about `size` bytes each; None: of one run."""
     own = key_group_range(operator.new_max_parallelism, operator.new_parallelism, subtask)
-    expected = operator.expected_key_groups[own.first : own.last + 1]
+    expected = sizes[own.first : own.last + 1]
     if size is None:
         return [(own.first, own.last, sum(expected))]
     cuts: list[tuple[int, int, int]] = []

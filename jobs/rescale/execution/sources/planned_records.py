@@ -18,26 +18,30 @@ from rescale.planning.operator_plan import OperatorPlan
 from rescale.planning.piece_bytes import read_piece
 from rescale.planning.pieces import Piece, extent_of
 from rescale.planning.plan import Plan
+from rescale.planning.rekeying import Rekeying
 from rescale.snapshot.locate import Extent
 
 
 @dataclass(frozen=True)
 class PlannedOperator:
-    """An operator whose records get new key groups. `header` is that of the result, None if it is not understood."""
+    """An operator, and those of its records that get new key groups in one `rekeying`.
+
+    `header` is that of the result, None if it is not understood.
+    """
 
     plan: Plan
     operator: OperatorPlan
+    rekeying: Rekeying
     header: KeyedHeader | None
     number_of_states: int
     key_groups: NewKeyGroups
 
     def source(self, number: int, first: int, last: int) -> tuple[RecordSource, Longs]:
-        """Source `number` of the operator, its key groups at the places `first` to `last`.
+        """Source `number` of the rekeying, its key groups at the places `first` to `last`.
 
         With it the new ids of its states. Databases come first, and are read as a whole.
         """
-        rekeying = self.operator.rekeying
-        assert rekeying is not None
+        rekeying = self.rekeying
         of = self.operator.max_parallelism
         if number < len(rekeying.databases):
             database = rekeying.databases[number]
@@ -61,17 +65,17 @@ class PlannedOperator:
         return np.array(range(self.number_of_states) if ids is None else self.operator.id_tables[ids], np.int64)
 
 
-def planned_operator(plan: Plan, operator: OperatorPlan) -> PlannedOperator:
-    assert operator.rekeying is not None
-    header = read_header(plan, operator.rekeying.header)
+def planned_operator(plan: Plan, operator: OperatorPlan, rekeying: Rekeying) -> PlannedOperator:
+    header = read_header(plan, rekeying.header)
     keys = None
-    if operator.rekeying.key_hash is not None:
+    if rekeying.key_hash is not None:
         if header is None:
             raise IntegrityError("a hash of keys whose serializer is not known", operator=operator.label)
-        keys = composite_keys(header, operator.rekeying.key_hash)
+        keys = composite_keys(header, rekeying.key_hash)
     return PlannedOperator(
         plan,
         operator,
+        rekeying,
         header,
         MOST_UNKNOWN_STATES if header is None else len(header.states),
         NewKeyGroups(keys, operator.max_parallelism, operator.new_max_parallelism),

@@ -44,9 +44,9 @@ class GroupPair(NamedTuple):
 def check_metadata(source: Snapshot, result: Snapshot) -> None:
     """Everything in `_metadata` that a rescale leaves alone."""
     ours, theirs = result.metadata, source.metadata
-    _equal("metadata version", theirs.version, ours.version)
-    _equal("checkpoint id", theirs.checkpoint_id, ours.checkpoint_id)
-    _equal("master states", theirs.masters, ours.masters)
+    check_equal("metadata version", theirs.version, ours.version)
+    check_equal("checkpoint id", theirs.checkpoint_id, ours.checkpoint_id)
+    check_equal("master states", theirs.masters, ours.masters)
     canonical = not any(operator.databases for operator in result.operators) and all(
         s.tag == HandleTag.SAVEPOINT_KEY_GROUPS for operator in result.operators for s in operator.keyed
     )
@@ -61,17 +61,17 @@ def check_metadata(source: Snapshot, result: Snapshot) -> None:
         raise IntegrityError(
             "files of the result are missing", path=result.missing[0], found=f"{len(result.missing)} in all"
         )
-    _equal(
+    check_equal(
         "operators",
         [o.entry.operator_id for o in source.operators],
         [o.entry.operator_id for o in result.operators],
     )
     for old, new in zip(source.operators, result.operators, strict=True):
         for field in ("name", "uid", "coordinator", "fully_finished"):
-            _equal(field.replace("_", " "), getattr(old.entry, field), getattr(new.entry, field), old.label)
+            check_equal(field.replace("_", " "), getattr(old.entry, field), getattr(new.entry, field), old.label)
         if old.entry.max_parallelism == 1:  # for ever: Flink forces it on what cannot be parallel
-            _equal("max parallelism", 1, new.entry.max_parallelism, old.label)
-        _equal("finished subtasks", _finished(old), _finished(new), old.label)
+            check_equal("max parallelism", 1, new.entry.max_parallelism, old.label)
+        check_equal("finished subtasks", _finished(old), _finished(new), old.label)
         if new.other_keyed or new.channel_bytes:
             raise IntegrityError("state of a kind that is never written", operator=old.label)
 
@@ -136,7 +136,7 @@ def pair_key_groups(old: Operator, new: Operator, slot: Slot) -> list[GroupPair]
     pairs: dict[int, GroupPair] = {}
     for stream in results:
         own = key_group_range(entry.max_parallelism, entry.parallelism, stream.subtask)
-        _equal(f"key groups of subtask {stream.subtask}", own, stream.key_groups, old.label)
+        check_equal(f"key groups of subtask {stream.subtask}", own, stream.key_groups, old.label)
         givers = [s for s in sources if len(s.key_groups.intersection(own))]
         tables = _keyed_tables(old.label, givers, stream) if slot is Slot.KEYED else {}
         for key_group, extent in stream.present_groups:
@@ -173,19 +173,19 @@ def check_rekeyed(old: Operator, new: Operator) -> None:
     """The keyed state of an operator whose records moved one by one; whose records are where is compared by digest."""
     entry = new.entry
     givers, takers = old.managed_keyed, new.managed_keyed
-    timers = () if new.databases else old.heap_timers
+    timers = () if new.raw_timers else old.heap_timers
     subtasks = list(range(entry.parallelism)) if givers or timers else []
     if old.databases and new.databases and old.entry.max_parallelism == entry.max_parallelism:
         ranges = [(i, key_group_range(entry.max_parallelism, entry.parallelism, i)) for i in subtasks]
         subtasks = [i for i, own in ranges if any(len(one.key_groups.intersection(own)) for one in givers)]
-    _equal("subtasks with keyed state", subtasks, [stream.subtask for stream in takers], old.label)
+    check_equal("subtasks with keyed state", subtasks, [stream.subtask for stream in takers], old.label)
     if old.entry.max_parallelism != entry.max_parallelism:
-        raw_keyed = (*old.own_raw_keyed, *new.raw_keyed)
-        _equal("subtasks with raw keyed state", [], [stream.subtask for stream in raw_keyed], old.label)
+        raw_keyed = (*old.own_raw_keyed, *new.own_raw_keyed)
+        check_equal("subtasks with raw keyed state", [], [stream.subtask for stream in raw_keyed], old.label)
     for stream in takers:
         own = key_group_range(entry.max_parallelism, entry.parallelism, stream.subtask)
-        _equal(f"key groups of subtask {stream.subtask}", own, stream.key_groups, old.label)
-        _equal(f"framing of subtask {stream.subtask}", Framing.CANONICAL, stream.framing, old.label)
+        check_equal(f"key groups of subtask {stream.subtask}", own, stream.key_groups, old.label)
+        check_equal(f"framing of subtask {stream.subtask}", Framing.CANONICAL, stream.framing, old.label)
         own_givers = [giver for giver in givers if len(giver.key_groups.intersection(own))] if new.databases else givers
         _keyed_tables(old.label, own_givers, stream, timers)
 
@@ -204,7 +204,7 @@ def _directories(operator: Operator) -> list[tuple[object, ...]]:
 
 def pair_database_files(old: Operator, new: Operator) -> list[FilePair]:
     """Every file of the operator's databases, and the streams that describe their states."""
-    _equal("RocksDB directories", _directories(old), _directories(new), old.label)
+    check_equal("RocksDB directories", _directories(old), _directories(new), old.label)
     return [
         FilePair(name, source, result)
         for theirs, ours in zip(old.databases, new.databases, strict=True)
@@ -219,17 +219,17 @@ def check_elements(old: Operator, new: Operator, slot: Slot) -> None:
     """States, modes and headers of operator state; whose bytes are where is compared by digest."""
     sources = old.operator if slot is Slot.OPERATOR else old.raw_operator
     results = new.operator if slot is Slot.OPERATOR else new.raw_operator
-    _equal(f"{slot} states", _modes(sources), _modes(results), old.label)
+    check_equal(f"{slot} states", _modes(sources), _modes(results), old.label)
     same_parallelism = old.entry.parallelism == new.entry.parallelism
     if same_parallelism or not sources:
-        _equal(
+        check_equal(
             f"subtasks with {slot} state",
             [s.subtask for s in sources],
             [s.subtask for s in results],
             old.label,
         )
     else:
-        _equal(
+        check_equal(
             f"subtasks with {slot} state",
             list(range(new.entry.parallelism)),
             [s.subtask for s in results],
@@ -279,7 +279,7 @@ def _keyed_tables(
             f"the header of subtask {stream.subtask} does not go with the source's: {error.what}",
             operator=label,
         ) from None
-    _equal(f"header of subtask {stream.subtask}", merged.header, stream.parsed, label)
+    check_equal(f"header of subtask {stream.subtask}", merged.header, stream.parsed, label)
     return {
         giver.subtask: table
         for giver, table in zip(givers, merged.id_maps[1:], strict=False)
@@ -300,7 +300,7 @@ def _check_element_header(label: str, givers: Sequence[ElementStream], stream: E
             f"the operator-state header of subtask {stream.subtask} does not go with the source's: {error.what}",
             operator=label,
         ) from None
-    _equal(f"operator-state header of subtask {stream.subtask}", merged, stream.parsed, label)
+    check_equal(f"operator-state header of subtask {stream.subtask}", merged, stream.parsed, label)
 
 
 def _filler(label: str, key_group: int, stream: KeyedStream) -> bytes:
@@ -310,6 +310,6 @@ def _filler(label: str, key_group: int, stream: KeyedStream) -> bytes:
     return empty_group(key_group, stream.parsed)
 
 
-def _equal(what: str, expected: object, found: object, label: str | None = None) -> None:
+def check_equal(what: str, expected: object, found: object, label: str | None = None) -> None:
     if expected != found:
         raise IntegrityError(f"{what}: result and source differ", operator=label, expected=expected, found=found)

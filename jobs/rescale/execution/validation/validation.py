@@ -28,6 +28,7 @@ from rescale.execution.validation.coverage import (
 )
 from rescale.execution.validation.record_compare import RecordCheck, RecordComparer, RecordTally
 from rescale.execution.validation.record_proof import RecordProof, record_proof
+from rescale.execution.validation.timer_coverage import check_raw_timers
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.slot import Slot
 from rescale.snapshot.model import ElementStream, Operator, Snapshot
@@ -82,6 +83,7 @@ def validate_result(
     for i, (old, new) in enumerate(operators):
         if goes_by_record(old, new):
             check_rekeyed(old, new)
+            check_raw_timers(old, new)
             if old.entry.max_parallelism == new.entry.max_parallelism:
                 raw = pair_key_groups(_without_timers(old), _without_timers(new), Slot.RAW_KEYED)
                 checks += _group_checks(i, old, raw, Slot.RAW_KEYED)

@@ -10,8 +10,7 @@ Records that get new key groups are sorted into blocks. A writer makes new strea
 A *write range* is a run of key groups of one new stream that one task writes. How a stream is cut into ranges must not
 be seen in what is written, or depend on the plan alone. A range may become parts of a file, whose sizes are then laid
 out beforehand, or whole files, of whatever sizes: what a work and its result are is the writer's own business. It also
-says in which `order` it wants the records of a key group and state. Where its new streams need no sorting, because
-they can be made of what lies in order, it has a shortcut: it says which operators it `converts`, and does.
+says in which `order` it wants the records of a key group and state.
 
 A writer travels to the tasks as it is, so it holds the plan and nothing that is open.
 """
@@ -27,6 +26,7 @@ from rescale.execution.tasks import Tasks
 from rescale.flink.arrays import Bytes, Longs
 from rescale.planning.new_streams import RekeyedStream
 from rescale.planning.operator_plan import OperatorPlan
+from rescale.planning.rekeying import Rekeying
 from rescale.target.written_handles import WrittenHandle
 
 
@@ -102,7 +102,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class StreamToWrite:
-    """Rekeyed stream number `number` of operator number `operator`, and its write ranges in order.
+    """Stream number `number` of a rekeying of operator number `operator`, and its write ranges in order.
 
     `blocks` are the bytes of its blocks: a row for each of its key groups, a column for each state.
     """
@@ -120,14 +120,8 @@ class KeyedWriter(Protocol[Work, Result]):
     @property
     def order(self) -> RecordOrder: ...
 
-    def writes(self, operator: OperatorPlan) -> bool:
-        """Whether the operator's rekeyed streams are of this kind."""
-
-    def converts(self, operator: OperatorPlan) -> bool:
-        """Whether the streams of an operator are made straight from what it has, without any sorting."""
-
-    def convert(self, tasks: Tasks, operators: Sequence[int], there: Mapping[str, int]) -> list[WrittenHandle]:
-        """Does so; on the driver. `there` as for `lay_out`."""
+    def rekeying(self, operator: OperatorPlan) -> Rekeying | None:
+        """The one of the operator that makes streams of this kind of sorted blocks; None if there is none."""
 
     def range_size(self, operator: OperatorPlan, good: int) -> int | None:
         """Bytes that a write range of the operator's streams should have; None if each is to be one range.

@@ -1,9 +1,12 @@
-"""The loop that turns timers into records; compiled, so its module is loaded late."""
+"""The loops that turn timers into records and back; compiled, so their module is loaded late."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from rescale.flink.arrays import Bytes, Longs
-from rescale.flink.compiled import Long, compiled
+from rescale.flink.compiled import Long, compiled, copy_bytes
+from rescale.flink.keyed.record_walk import number
 
 _TIME_SIZE = 8
 _VALUE_LENGTH_SIZE = 4
@@ -35,3 +38,19 @@ def copy_timers(
         at += _VALUE_LENGTH_SIZE
         begin = ends[i]
     return len(ends), at
+
+
+@compiled
+def copy_records(data: Bytes, begin: Long, end: Long, prefix: int, out: Bytes) -> Long:
+    """The mirror of `copy_timers`: makes timers in `out` of the records of a block; returns where they end.
+
+    A record is `keyLength prefix time key namespace valueLength`, and as much longer than its timer.
+    """
+    at = np.int64(0)
+    while begin < end:
+        time, limit = begin + 4 + prefix, begin + 4 + number(data, begin)
+        at = copy_bytes(data, time + _TIME_SIZE, limit, out, at)
+        out[at] = data[time] ^ _SIGN
+        at = copy_bytes(data, time + 1, time + _TIME_SIZE, out, at + 1)
+        begin = limit + _VALUE_LENGTH_SIZE
+    return at

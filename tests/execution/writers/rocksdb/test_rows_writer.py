@@ -8,7 +8,8 @@ from random import Random
 
 import pytest
 
-from rescale.execution.writers.rocksdb import rows_of_blocks, rows_writer
+from rescale.execution.writers import windows
+from rescale.execution.writers.rocksdb import rows_writer
 from rescale.planning import inline
 from rescale.planning.plan import Plan
 from rescale.snapshot.databases.live_tables import with_tables
@@ -33,7 +34,7 @@ def files_of(plan: Plan) -> dict[str, bytes]:
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several files for every state, and none of them inline."""
     monkeypatch.setattr(inline, "INLINE_LIMIT", 0)
-    monkeypatch.setattr(rows_of_blocks, "_WINDOW", 500)
+    monkeypatch.setattr(windows, "_WINDOW", 500)
     monkeypatch.setattr("rescale.execution.rekeying.write_ranges.RANGE_SIZE", 500)
     monkeypatch.setattr(rows_writer, "TABLE_BYTES", 60)
 

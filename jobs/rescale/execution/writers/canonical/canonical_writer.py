@@ -17,7 +17,6 @@ from rescale.errors import IntegrityError, SnapshotError, StoreError
 from rescale.execution.progress import Progress
 from rescale.execution.tasks import Tasks
 from rescale.execution.writers.canonical.block_framing import by_key_group, framed, framed_lengths
-from rescale.execution.writers.canonical.converted import convert_databases
 from rescale.execution.writers.canonical.parts_layout import Merge, PartsWork, stream_parts
 from rescale.execution.writers.canonical.range_parts import RangeParts, WrittenParts
 from rescale.execution.writers.files import begun_in_parts, stream_uri
@@ -32,6 +31,7 @@ from rescale.planning.new_streams import RekeyedKeyGroups
 from rescale.planning.operator_plan import OperatorPlan
 from rescale.planning.piece_bytes import piece_chunks
 from rescale.planning.plan import Plan
+from rescale.planning.rekeying import Rekeying
 from rescale.storage.locations import name
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store
@@ -48,16 +48,12 @@ class CanonicalWriter:
 
     order = RecordOrder.SOURCE
 
-    def converts(self, operator: OperatorPlan) -> bool:
-        """Where all records lie in databases, in order, and keep their key groups."""
-        keep = operator.max_parallelism == operator.new_max_parallelism
-        return keep and operator.rekeying is not None and not operator.rekeying.sources
-
-    def convert(self, tasks: Tasks, operators: Sequence[int], there: Mapping[str, int]) -> list[WrittenHandle]:
-        return convert_databases(self.plan, tasks, operators, there)
-
-    def writes(self, operator: OperatorPlan) -> bool:
-        return any(isinstance(stream, RekeyedKeyGroups) for stream in operator.rekeyed)
+    def rekeying(self, operator: OperatorPlan) -> Rekeying | None:
+        """What is in order already needs no blocks (`convert_databases`)."""
+        found = operator.rekeying
+        if found is None or operator.is_in_order:
+            return None
+        return found if isinstance(found.streams[0], RekeyedKeyGroups) else None
 
     def range_size(self, operator: OperatorPlan, good: int) -> int | None:
         """Where a part begins is known beforehand, unless all before it has to be compressed first."""

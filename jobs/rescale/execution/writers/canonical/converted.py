@@ -6,7 +6,7 @@ is fetched by the task of each, as Flink would do it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
@@ -30,25 +30,26 @@ from rescale.planning.operator_plan import OperatorPlan
 from rescale.planning.piece_bytes import piece_chunks
 from rescale.planning.pieces import extent_of
 from rescale.planning.plan import Plan
-from rescale.planning.rekeying import RekeyedDatabase
+from rescale.planning.rekeying import RekeyedDatabase, Rekeying
 from rescale.rocksdb.framed_rows import KeyGroupReader
 from rescale.storage.locations import name
 from rescale.target.places import places_of
 from rescale.target.written_handles import WrittenHandle
 
 
-def convert_databases(
-    plan: Plan, tasks: Tasks, operators: Sequence[int], there: Mapping[str, int]
-) -> list[WrittenHandle]:
-    """Writes the keyed streams of operators, by their numbers; returns their handles.
+def convert_databases(plan: Plan, tasks: Tasks, there: Mapping[str, int]) -> list[WrittenHandle]:
+    """Writes the keyed streams of all operators of which that is so; returns their handles.
 
     `there` has the files of the target by name, with their sizes: a file that an earlier try completed is left.
     """
     units = [
-        (_expected_size(plan.operators[i], stream), (i, j))
-        for i in operators
-        for j, stream in enumerate(plan.operators[i].rekeyed)
+        (_expected_size(operator, stream), (i, j))
+        for i, operator in enumerate(plan.operators)
+        if operator.is_in_order
+        for j, stream in enumerate(operator.rekeyed)
     ]
+    if not units:
+        return []
     progress = Progress("read databases and write key groups", sum(weight for weight, _ in units))
     return tasks.run(partial(_converted, plan, there), units, progress)
 
@@ -64,7 +65,8 @@ def _converted(plan: Plan, there: Mapping[str, int], unit: tuple[int, int]) -> W
 
 def _written(plan: Plan, operator: OperatorPlan, stream: RekeyedStream, there: Mapping[str, int]) -> WrittenStream:
     uri = stream_uri(plan, operator, stream)
-    conversion = _Conversion(plan, operator, stream)
+    assert operator.rekeying is not None
+    conversion = _Conversion(plan, operator, operator.rekeying, stream)
     if name(uri) in there:
         found = _Size()
         lengths = conversion.write(found)
@@ -97,6 +99,7 @@ class _Conversion:
 
     plan: Plan
     operator: OperatorPlan
+    rekeying: Rekeying
     stream: RekeyedStream
     reader: KeyGroupReader = field(init=False)
 
@@ -119,17 +122,15 @@ class _Conversion:
 
     def _pieces(self) -> Iterator[tuple[int, memoryview]]:
         """(key group, bytes) in order, from one database after the other."""
-        rekeying = self.operator.rekeying
-        assert rekeying is not None
         first, last = self.stream.covers.first, self.stream.covers.last
-        for database in sorted(rekeying.databases, key=lambda one: one.key_groups):
+        for database in sorted(self.rekeying.databases, key=lambda one: one.key_groups):
             own = max(first, database.key_groups[0]), min(last, database.key_groups[1])
             if own[0] <= own[1]:
                 yield from self._of_database(database, KeyGroupRange(*own))
 
     def _of_database(self, database: RekeyedDatabase, key_groups: KeyGroupRange) -> Iterator[tuple[int, memoryview]]:
         header = understood(read_header(self.plan, database.header))
-        planned = planned_operator(self.plan, self.operator)
+        planned = planned_operator(self.plan, self.operator, self.rekeying)
         new_ids = planned.new_ids(database.ids)
         ids = {state.name: int(new_ids[state_id]) for state_id, state in enumerate(header.states)}
         named = [(file, extent_of(piece)) for file, piece in database.files]

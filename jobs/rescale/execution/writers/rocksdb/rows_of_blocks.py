@@ -8,20 +8,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from rescale.execution.writers.protocol import Blocks
+from rescale.execution.writers.windows import windows
 from rescale.flink.arrays import Bytes, Longs
 from rescale.rocksdb.table_writer import Rows
-
-_WINDOW = 8 * 1024 * 1024
-"""Bytes of blocks that are loaded at once."""
 
 
 def rows_of_blocks(blocks: Blocks) -> Iterator[tuple[int, Rows]]:
     """(state id, rows) in the order of the blocks: for each state, in that of its keys."""
-    behind = np.cumsum(blocks.sizes)
-    first = 0
-    while first < len(blocks):
-        before = int(behind[first]) - int(blocks.sizes[first])
-        last = max(first + 1, int(np.searchsorted(behind, before + _WINDOW, side="right")))
+    for first, last in windows(blocks):
         data, starts = blocks.load(first, last)
         by_state: dict[int, list[int]] = defaultdict(list)
         for i, slot in enumerate(blocks.slots[first:last].tolist()):
@@ -29,7 +23,6 @@ def rows_of_blocks(blocks: Blocks) -> Iterator[tuple[int, Rows]]:
         sizes = blocks.sizes[first:last]
         for state, numbers in sorted(by_state.items()):
             yield state, _rows(data, starts[numbers], sizes[numbers])
-        first = last
 
 
 def _rows(data: Bytes, starts: Longs, sizes: Longs) -> Rows:

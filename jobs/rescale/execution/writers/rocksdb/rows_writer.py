@@ -29,6 +29,7 @@ from rescale.planning.new_streams import META_STREAM, RekeyedRows
 from rescale.planning.operator_plan import OperatorPlan
 from rescale.planning.piece_bytes import read_piece
 from rescale.planning.plan import Plan
+from rescale.planning.rekeying import Rekeying
 from rescale.rocksdb.database_layout import MANIFEST_NAME
 from rescale.rocksdb.manifest_writer import write_current, write_manifest
 from rescale.rocksdb.new_database import NewTable, manifest_of
@@ -75,14 +76,9 @@ class RowsWriter:
 
     order = RecordOrder.KEY
 
-    def writes(self, operator: OperatorPlan) -> bool:
-        return any(isinstance(stream, RekeyedRows) for stream in operator.rekeyed)
-
-    def converts(self, operator: OperatorPlan) -> bool:  # noqa: ARG002
-        return False
-
-    def convert(self, tasks: Tasks, operators: Sequence[int], there: Mapping[str, int]) -> list[WrittenHandle]:
-        raise NotImplementedError("nothing is converted")
+    def rekeying(self, operator: OperatorPlan) -> Rekeying | None:
+        found = operator.rekeying
+        return found if found is not None and isinstance(found.streams[0], RekeyedRows) else None
 
     def range_size(self, operator: OperatorPlan, good: int) -> int:  # noqa: ARG002
         return TABLE_BYTES

@@ -1,0 +1,36 @@
+"""Does a result have the streams of raw keyed timers that it should? Their timers are compared as records are."""
+
+from __future__ import annotations
+
+from rescale.errors import IntegrityError, RescaleError
+from rescale.execution.validation.coverage import check_equal
+from rescale.flink.key_groups import key_group_range
+from rescale.flink.keyed.header import merge_keyed_headers
+from rescale.snapshot.model import KeyedStream, Operator
+
+
+def check_raw_timers(old: Operator, new: Operator) -> None:
+    """Where records moved one by one: each stream is of its subtask's key groups.
+
+    Where these are new ones, every subtask has a stream, which lists all services; or none has, and timers are states.
+    """
+    entry = new.entry
+    for stream in new.raw_timers:
+        own = key_group_range(entry.max_parallelism, entry.parallelism, stream.subtask)
+        check_equal(f"key groups of the timers of subtask {stream.subtask}", own, stream.key_groups, old.label)
+    if new.raw_timers and old.entry.max_parallelism != entry.max_parallelism:
+        subtasks = list(range(entry.parallelism)) if old.raw_timers else []
+        check_equal("subtasks with raw timers", subtasks, [stream.subtask for stream in new.raw_timers], old.label)
+        for stream in new.raw_timers:
+            _check_services(old, stream)
+
+
+def _check_services(old: Operator, stream: KeyedStream) -> None:
+    headers = [one.parsed for one in (stream, *old.raw_timers) if one.parsed is not None]
+    try:
+        merged = merge_keyed_headers(headers).header
+    except RescaleError as error:
+        raise IntegrityError(
+            f"the timers of subtask {stream.subtask} do not go with the source's: {error.what}", operator=old.label
+        ) from None
+    check_equal(f"timer services of subtask {stream.subtask}", merged, stream.parsed, old.label)

@@ -1,0 +1,23 @@
+"""Blocks a bounded number of bytes at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from rescale.execution.writers.protocol import Blocks
+
+_WINDOW = 8 * 1024 * 1024
+"""Bytes of blocks that are loaded at once."""
+
+
+def windows(blocks: Blocks) -> Iterator[tuple[int, int]]:
+    """(first, behind the last) of the blocks that are loaded at once; one that is larger is a window of its own."""
+    behind = np.cumsum(blocks.sizes)
+    first = 0
+    while first < len(blocks):
+        before = int(behind[first]) - int(blocks.sizes[first])
+        last = max(first + 1, int(np.searchsorted(behind, before + _WINDOW, side="right")))
+        yield first, last
+        first = last
