@@ -148,7 +148,8 @@ def test_a_damaged_timer_is_found(wrong: bytes, error: type[RescaleError], what:
     assert not (tmp_path / "target").exists()
 
 
-def test_timers_that_are_there_twice_must_be_the_same(tmp_path: Path) -> None:
+@pytest.mark.parametrize("wanted", ["canonical", "rocksdb"])
+def test_timers_that_are_there_twice_must_be_the_same(wanted: str, tmp_path: Path) -> None:
     """As keyed and as raw keyed state, in a full checkpoint of RocksDB before Flink 1.16."""
     source = shutil.copytree(snapshots.directory("1.15.4-full-heap-timers"), tmp_path / "source")
     snapshot = open_snapshot(str(source))
@@ -159,7 +160,7 @@ def test_timers_that_are_there_twice_must_be_the_same(tmp_path: Path) -> None:
     namespace = content.index(b"\0", content.index(b"user-1"))
     content[namespace + 8] ^= 1  # the last byte of its time
     file.write_bytes(content)
-    plan = plan_rescale(str(source), str(tmp_path / "target"), format="canonical")
+    plan = plan_rescale(str(source), str(tmp_path / "target"), format=wanted)
     with pytest.raises(SnapshotError, match="there twice") as caught:
         execute_without_spark(plan)
     assert str(caught.value.state).startswith("_timer_state/")

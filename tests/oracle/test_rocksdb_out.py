@@ -5,6 +5,7 @@ Its log tells the way: one handle of the subtask's own range is opened, nothing 
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +19,9 @@ from oracle.test_canonical import CHANGING, INLINE
 from oracle.test_copies import HEAP_TIMERS, INCREMENTAL, MERGING
 from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_published
+from support import snapshots
 from support.pipeline import execute, plan_rescale
-from support.slow import slow_but
+from support.slow import slow, slow_but
 
 OPENED = "Restored previous incremental files status in backend with range"
 REBUILT = ("Completed restoring backend with range", "Transferring remote state", "import", "clip")
@@ -124,3 +126,20 @@ def test_flink_opens_rocksdb_as_it_is(flink: Flink, tmp_path: Path, case: Case) 
     directories = made + sum(len(o.databases) + len(o.compacted) for o in plan.operators)
     assert told.count(OPENED) >= directories > 0
     assert not [line for line in told.splitlines() if any(word in line for word in REBUILT)]
+
+
+@pytest.mark.parametrize("kept", [HEAP_TIMERS, slow(INCREMENTAL)], ids=["on the heap", "in RocksDB"])
+@pytest.mark.parametrize("maximum", [100, slow(200)])
+def test_flink_finds_timers_that_were_there_twice(
+    flink: Flink, tmp_path: Path, maximum: int, kept: dict[str, str]
+) -> None:
+    """As keyed and as raw keyed state, before 1.16: of RocksDB's own a job takes none that keeps them on the heap."""
+    name, target = "1.15.4-full-heap-timers", tmp_path / "target"
+    execute(
+        plan_rescale(snapshots.directory(name), str(target), ["3"], max_parallelism=[str(maximum)], format="rocksdb")
+    )
+    job = Job(**json.loads((snapshots.FIXTURES / name / "expected.json").read_text())["job"])
+    restored = job.with_(parallelism=3, max_parallelism=maximum, configuration=kept)
+    verdict = flink.restore(target, job, restored, again="checkpoint")
+    assert verdict.ok, verdict
+    assert verdict.compared["keyed"] > 0

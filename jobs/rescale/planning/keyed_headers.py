@@ -7,7 +7,7 @@ has no lengths to find them by.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from rescale.errors import SnapshotError, UnsupportedError
@@ -46,9 +46,14 @@ class HeaderPlanner:
         self._label = label
         self._literals = literals
 
-    def plan(self, givers: Sequence[KeyedStream | Database], timers: Sequence[KeyedStream] = ()) -> PlannedHeader:
-        """`timers` are raw keyed ones, which become states like any other."""
-        if not timers and all(giver.header == givers[0].header for giver in givers):
+    def plan(
+        self,
+        givers: Sequence[KeyedStream | Database],
+        timers: Sequence[KeyedStream] = (),
+        left_out: Collection[str] = (),
+    ) -> PlannedHeader:
+        """`timers` are raw keyed ones, which become states like any other. States that are `left_out` are no more."""
+        if not timers and not left_out and all(giver.header == givers[0].header for giver in givers):
             return PlannedHeader(piece_of(givers[0].header_extent), givers[0].parsed)
         parsed = [giver.parsed for giver in givers if giver.parsed is not None]
         if timers and len(parsed) < len(givers):
@@ -64,7 +69,7 @@ class HeaderPlanner:
                 advice="take a savepoint after every subtask has registered all its states (in open())",
             )
         if all(giver.framing is Framing.CANONICAL for giver in givers):
-            return self._merged(givers, parsed, timers)
+            return self._merged(givers, parsed, timers, left_out)
         return self._heap_header(givers, parsed)
 
     def _merged(
@@ -72,11 +77,12 @@ class HeaderPlanner:
         givers: Sequence[KeyedStream | Database],
         parsed: Sequence[KeyedHeader],
         timers: Sequence[KeyedStream],
+        left_out: Collection[str],
     ) -> PlannedHeader:
         compressed = bool(parsed) and parsed[0].compressed
         of_timers = [timer_header(stream.services or (), compressed=compressed) for stream in timers]
         try:
-            merged = merge_keyed_headers([*parsed, *of_timers])
+            merged = merge_keyed_headers([*parsed, *of_timers], left_out)
         except SnapshotError as error:
             raise error.located(operator=self._label) from None
         tables = [self._id_table(table) for table in merged.id_maps]

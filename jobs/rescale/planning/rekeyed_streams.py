@@ -35,7 +35,8 @@ def plan_rekeyed(
     """Which records are read, and the streams that they come to; None where there is no keyed state.
 
     `timers` are raw keyed ones that become states like any other. `created` is there if all comes to RocksDB
-    directories: what these say of their age, in seconds since 1970.
+    directories: what these say of their age, in seconds since 1970. Timers that are in raw keyed state, too, are left
+    out there: of a directory's a job takes none that keeps its own on the heap.
     """
     givers: tuple[KeyedStream | Database, ...] = (*operator.keyed, *operator.databases)
     _refuse_to_rekey(operator, shape.max_parallelism)
@@ -43,7 +44,9 @@ def plan_rekeyed(
         return None
     owners_of(operator, givers)
     owners_of(operator, timers)
-    header = headers.plan(givers, timers)
+    doubled = operator.doubled_timers if created is not None else ()
+    left_out = {state.name for one in doubled if one.parsed is not None for state in one.parsed.states}
+    header = headers.plan(givers, timers, left_out)
     compressed = bool(givers) and is_compressed(givers[0].header)
     piece = header.piece if created is None or not compressed else _uncompressed(operator, header.parsed, literals)
     tables = header.id_tables
@@ -70,7 +73,7 @@ def plan_heap_timers(
     operator: Operator, shape: Shape, headers: HeaderPlanner, literals: Literals, key_hash: str | None
 ) -> Rekeying | None:
     """The same for timers that stay what they are, raw keyed state; None where there are none."""
-    timers = operator.heap_timers
+    timers = operator.raw_timers
     if not timers:
         return None
     owners_of(operator, timers)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rescale.flink.key_groups import key_group_range
 from rescale.planning.operator_shapes import Shape
-from rescale.planning.request import Files, Request
+from rescale.planning.request import Files, Format, Request
 from rescale.snapshot.discovery import METADATA
 from rescale.snapshot.kafka.audit import discovery, spread
 from rescale.snapshot.kafka.offsets import KafkaOffsets
@@ -26,6 +26,13 @@ def remarks(
             "and end with, and from the indexes of the largest that span key groups; rows that were overwritten or "
             "deleted count too"
         )
+    timers = [operator.label for operator in snapshot.operators if _puts_timers_into_rocksdb(operator, request)]
+    if timers:
+        yield (
+            f"{', '.join(timers)}: the timers come to RocksDB, where a job finds them unless it keeps its own on the "
+            "heap (state.backend.rocksdb.timer-service.factory: HEAP); such a job would start without them: ask for a "
+            "canonical result (--format canonical) for it"
+        )
     changed = [o for o in snapshot.operators if shapes[o.entry.operator_id] != _shape(o)]
     for operator in snapshot.operators:
         if operator.entry.max_parallelism == 1 and changed and operator not in changed:
@@ -42,6 +49,13 @@ def remarks(
     for offsets in kafka:
         parallelism = shapes[offsets.operator.entry.operator_id].parallelism
         yield from map(str, (*spread(offsets, parallelism), *discovery(offsets, parallelism)))
+
+
+def _puts_timers_into_rocksdb(operator: Operator, request: Request) -> bool:
+    """Whether they were in canonical state, which does not say where the job keeps them; raw keyed ones stay so."""
+    headers = [stream.parsed for stream in operator.keyed if stream.parsed is not None]
+    listed = any(state.state_type == "TIMERS" for header in headers for state in header.states)
+    return request.format is Format.ROCKSDB and listed and not operator.doubled_timers
 
 
 def _of_maximum(changed: list[Operator], shapes: Mapping[str, Shape], request: Request) -> Iterator[str]:

@@ -25,10 +25,9 @@ def goes_by_record(operator: Operator, shape: Shape, wanted: Format) -> bool:
 def keeps_heap_timers(operator: Operator, wanted: Format) -> bool:
     """Whether its raw keyed timers stay what they are, if records are read: in canonical state there is no such thing.
 
-    Beside canonical streams that stay so they become states, too. Where a state lists them already, they are one.
+    Beside canonical streams that stay so they become states, too.
     """
-    alone = wanted is Format.KEEP and not operator.keyed
-    return (becomes_databases(operator, wanted) or alone) and not operator.doubled_timers
+    return becomes_databases(operator, wanted) or (wanted is Format.KEEP and not operator.keyed)
 
 
 def joins_databases(operator: Operator, shape: Shape, wanted: Format) -> bool:

@@ -15,6 +15,7 @@ from rescale.execution.rekeying.totals import Receipt
 from rescale.execution.sources.planned_records import PlannedOperator, planned_operator
 from rescale.execution.sources.record_sources import SourceReader
 from rescale.execution.writers.protocol import RecordOrder, WriteRange
+from rescale.flink.keyed.header import LEFT_OUT
 from rescale.planning.plan import Plan
 from rescale.planning.rekeying import Rekeying
 
@@ -69,8 +70,11 @@ class _OperatorSorter:
 
     def rows(self, unit: ReadUnit) -> Iterator[tuple[int, bytes]]:
         source, new_ids = self._planned.source(unit.source, unit.first, unit.last)
+        some_are_left_out = LEFT_OUT in new_ids
         for batch, found in enumerate(self._reader.batches(source)):
             records = replace(found, states=new_ids[found.states])
+            if some_are_left_out:
+                records = records.only(records.states != LEFT_OUT)
             new_groups, _ = self._planned.key_groups.of(records)
             index, blocks = self._sorter.sort(records, records.states, new_groups)
             self._sizes[index["slot"]] += index["size"]

@@ -7,7 +7,7 @@ elements agree; nothing refers outside the target; what is not moved is the same
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -174,6 +174,8 @@ def check_rekeyed(old: Operator, new: Operator) -> None:
     entry = new.entry
     givers, takers = old.managed_keyed, new.managed_keyed
     timers = () if new.raw_timers else old.heap_timers
+    doubled = old.doubled_timers if new.raw_timers else ()
+    left_out = {state.name for one in doubled if one.parsed is not None for state in one.parsed.states}
     subtasks = list(range(entry.parallelism)) if givers or timers else []
     if old.databases and new.databases and old.entry.max_parallelism == entry.max_parallelism:
         ranges = [(i, key_group_range(entry.max_parallelism, entry.parallelism, i)) for i in subtasks]
@@ -187,7 +189,7 @@ def check_rekeyed(old: Operator, new: Operator) -> None:
         check_equal(f"key groups of subtask {stream.subtask}", own, stream.key_groups, old.label)
         check_equal(f"framing of subtask {stream.subtask}", Framing.CANONICAL, stream.framing, old.label)
         own_givers = [giver for giver in givers if len(giver.key_groups.intersection(own))] if new.databases else givers
-        _keyed_tables(old.label, own_givers, stream, timers)
+        _keyed_tables(old.label, own_givers, stream, timers, left_out)
 
 
 class FilePair(NamedTuple):
@@ -261,9 +263,13 @@ def _keyed_tables(
     givers: Sequence[KeyedStream | Database],
     stream: KeyedStream | Database,
     timers: Sequence[KeyedStream] = (),
+    left_out: Collection[str] = (),
 ) -> dict[int, tuple[int, ...]]:
-    """By source subtask the translation of its state ids, where it is one. `timers` are raw keyed ones."""
-    if not timers and all(giver.header == stream.header for giver in givers):
+    """By source subtask the translation of its state ids, where it is one. `timers` are raw keyed ones.
+
+    States that are `left_out` are not in the result.
+    """
+    if not timers and not left_out and all(giver.header == stream.header for giver in givers):
         return {}
     headers = [s.parsed for s in (stream, *givers) if s.parsed is not None]
     if isinstance(stream, Database):  # RocksDB compresses blocks of its own
@@ -273,7 +279,7 @@ def _keyed_tables(
             raise IntegrityError("a header of the result is not the source's")
         compressed = headers[0].compressed
         of_timers = [timer_header(one.services or (), compressed=compressed) for one in timers]
-        merged = merge_keyed_headers([*headers, *of_timers])
+        merged = merge_keyed_headers([*headers, *of_timers], left_out)
     except RescaleError as error:
         raise IntegrityError(
             f"the header of subtask {stream.subtask} does not go with the source's: {error.what}",

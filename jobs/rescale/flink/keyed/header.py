@@ -6,7 +6,7 @@ other lists; merging headers says which new id each old one gets.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,6 +19,9 @@ from rescale.flink.state_meta_info import StateMetaInfo, covering, read_state_li
 
 VERSION = 6
 
+LEFT_OUT = -1
+"""In place of the new id of a state that a merged header does not list."""
+
 
 @dataclass(frozen=True)
 class KeyedHeader:
@@ -30,7 +33,7 @@ class KeyedHeader:
 
 
 class MergedHeader(NamedTuple):
-    """`id_maps[i][old id]` is the new id of a state of the i-th header."""
+    """`id_maps[i][old id]` is the new id of a state of the i-th header, or `LEFT_OUT`."""
 
     header: KeyedHeader
     id_maps: tuple[tuple[int, ...], ...]
@@ -75,8 +78,11 @@ def write_keyed_header(header: KeyedHeader) -> bytes:
     return out.bytes()
 
 
-def merge_keyed_headers(headers: Sequence[KeyedHeader]) -> MergedHeader:
-    """One header with the states of all, in first-seen order; `SnapshotError` names the state that differs."""
+def merge_keyed_headers(headers: Sequence[KeyedHeader], left_out: Collection[str] = ()) -> MergedHeader:
+    """One header with the states of all, in first-seen order, but for those that are `left_out`.
+
+    `SnapshotError` names the state that differs.
+    """
     if len({header.compressed for header in headers}) > 1:
         raise SnapshotError("some keyed streams of one operator are compressed and some are not")
     keys = [header.key_serializer for header in headers]
@@ -92,10 +98,12 @@ def merge_keyed_headers(headers: Sequence[KeyedHeader]) -> MergedHeader:
         for i, state in enumerate(header.states):
             if any(state.name == other.name for other in header.states[:i]):
                 raise SnapshotError("a keyed stream lists a state twice", state=state.name)
-            by_name.setdefault(state.name, []).append(state)
+            if state.name not in left_out:
+                by_name.setdefault(state.name, []).append(state)
     merged = KeyedHeader(headers[0].compressed, key, tuple(_one(name, infos) for name, infos in by_name.items()))
     ids = {name: i for i, name in enumerate(by_name)}
-    return MergedHeader(merged, tuple(tuple(ids[state.name] for state in header.states) for header in headers))
+    id_maps = (tuple(ids.get(state.name, LEFT_OUT) for state in header.states) for header in headers)
+    return MergedHeader(merged, tuple(id_maps))
 
 
 def _one(name: str, infos: list[StateMetaInfo]) -> StateMetaInfo:

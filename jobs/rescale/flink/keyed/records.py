@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rescale.errors import SnapshotError, UnsupportedError
-from rescale.flink.arrays import Bytes, Longs
+from rescale.flink.arrays import Bytes, Flags, Longs
 from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.record_marks import FLAG, ID_SIZE
 
@@ -59,6 +59,11 @@ class Records:
 
     def __len__(self) -> int:
         return len(self.starts)
+
+    def only(self, chosen: Flags) -> Records:
+        """Those that are chosen, of the same data."""
+        columns = (self.starts, self.limits, self.ends, self.states, self.groups)
+        return Records(self.data, *(column[chosen] for column in columns))
 
 
 def framed_size(records: Records, max_parallelism: int) -> int:

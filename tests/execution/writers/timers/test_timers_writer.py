@@ -184,3 +184,17 @@ def test_a_fault_in_timers_is_found(fault: str, maximum: str, result_of: Callabl
     FAULTS[fault](result, result.places(Slot.RAW_KEYED)[0])
     with pytest.raises(IntegrityError):
         result.validate()
+
+
+@pytest.mark.parametrize("shape", [(2, 200), (3, 100), slow((5, 256))], ids=str)
+def test_timers_that_were_there_twice_are_there_once(shape: tuple[int, int], tmp_path: Path) -> None:
+    """As keyed and as raw keyed state, in a full checkpoint of RocksDB before Flink 1.16."""
+    plan = planned("1.15.4-full-heap-timers", tmp_path / "target", *shape, wanted="rocksdb")
+    execute_without_spark(plan)
+    result = open_snapshot(plan.target)
+    assert diff_snapshots(open_snapshot(plan.source), result, Loop()).equal
+    assert validate_published(plan.source, plan.target, [], [], Loop())["verdict"] == "complete"
+    (operator,) = (operator for operator in result.operators if operator.raw_keyed)
+    assert len(operator.databases) == len(operator.raw_timers) == shape[0]
+    headers = [database.parsed for database in operator.databases]
+    assert {state.state_type for header in headers if header for state in header.states} == {"VALUE", "LIST", "MAP"}
