@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from support.pipeline import plan_rescale
@@ -10,8 +12,8 @@ from support.snapshots import directory
 HEAP = "timer-service.factory: HEAP"
 
 
-def said(name: str, **wanted: str) -> str:
-    return "\n".join(plan_rescale(directory(name), "/nowhere/target", ["3"], **wanted).warnings)  # type: ignore[arg-type]
+def said(name: str, **wanted: Any) -> str:
+    return "\n".join(plan_rescale(directory(name), "/nowhere/target", ["3"], **wanted).warnings)
 
 
 @pytest.mark.parametrize(
@@ -28,3 +30,25 @@ def said(name: str, **wanted: str) -> str:
 def test_who_finds_timers_of_canonical_state_in_rocksdb(name: str, wanted: str, is_said: bool) -> None:
     """Raw keyed ones, and those of a database, are where the job keeps them."""
     assert (HEAP in said(name, format=wanted)) is is_said
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted", "is_said"),
+    [
+        ("2-rocksdb-native", {"files": "refer"}, "the result refers to"),
+        ("2-rocksdb-native", {"files": "refer", "max_parallelism": ["64"]}, "it stands alone"),
+        ("2-rocksdb-native", {"files": "refer", "format": "canonical"}, "it stands alone"),
+        ("2-windows", {"files": "refer", "format": "rocksdb"}, "it stands alone"),
+        ("2-rocksdb-native", {}, ""),
+    ],
+)
+def test_what_comes_of_the_wish_to_refer_to_files(name: str, wanted: dict[str, Any], is_said: str) -> None:
+    words = said(name, **wanted)
+    outcomes = ("the result refers to", "it stands alone")
+    assert [words.count(outcome) for outcome in outcomes] == [int(outcome == is_said) for outcome in outcomes]
+
+
+def test_operators_of_which_nothing_is_referred_to_are_named() -> None:
+    words = said("2-rocksdb-lost-timers", files="refer", max_parallelism=["count=64", "session=64"])
+    assert "count, session: no file can be referred to" in words
+    assert "the result refers to" in words

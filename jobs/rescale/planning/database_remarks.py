@@ -33,10 +33,19 @@ def of_operator(
 
 
 def of_references(source: str, operators: Sequence[OperatorPlan]) -> Iterator[str]:
-    """Where files of the source are referred to."""
+    """Where files of the source are to be referred to, and where that comes to nothing."""
     files = {piece.file: piece.length for o in operators for one in o.databases for _, piece in one.referred}
     if files:
+        keyed = [operator for operator in operators if any(operator.new_keyed_bytes)]
+        written = [operator.label for operator in keyed if not any(one.referred for one in operator.databases)]
+        if written:
+            yield f"{', '.join(written)}: no file can be referred to, and all keyed state is written"
         yield (
             f"the result refers to {len(files)} files of {source} and does not copy them: keep these until the job has "
             "made a full checkpoint of its own, and do not start it in CLAIM mode, in which Flink would delete them"
+        )
+    else:
+        yield (
+            "no file can be referred to, and all state is written: the result takes none of the source as it is, as it "
+            "does of RocksDB's own only, and of these only while the max parallelism stays; it stands alone"
         )

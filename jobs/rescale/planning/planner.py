@@ -85,7 +85,7 @@ def make_plan(
             *findings(snapshot, kafka),
             *remarks(snapshot, shapes, request, kafka),
             *notes,
-            *of_references(snapshot.directory, operators),
+            *(of_references(snapshot.directory, operators) if request.files is Files.REFER else ()),
         ),
     )
 
