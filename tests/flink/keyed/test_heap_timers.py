@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -23,6 +23,7 @@ from support.canonical import Record
 from support.composite import TIME_WINDOW, timer
 from support.heap_timers import HEAD, Service, Timer, write_block
 from support.java_values import HASHABLE_LEAVES
+from support.rekeyed import contents
 from support.snapshot_bytes import CUSTOM, LONG, STRING, VOID_NAMESPACE, i32, utf
 
 TEXT = HASHABLE_LEAVES["String"]
@@ -86,10 +87,15 @@ def test_timers_are_records(named: list[set[str]], chunk: int, data: st.DataObje
         assert read(reader, {i: write_block(*block) for i, block in enumerate(blocks)}, chunk) == expected
 
 
-def rewritten(block: bytes, max_parallelism: int, new_max_parallelism: int, cuts: list[int]) -> bytes:
-    """A key group, written anew from its records, which lie in runs that are cut behind so many of them."""
+def rewritten(
+    block: bytes, like: bytes, max_parallelism: int, new_max_parallelism: int, cuts: Sequence[int] = ()
+) -> bytes:
+    """A key group, written anew from its records, which lie in runs that are cut behind so many of them.
+
+    It has the services that `like` has.
+    """
     prefix, of_state = bytes(prefix_size(new_max_parallelism)), defaultdict[int, list[bytes]](list)
-    for _, record in read(reader_of(WRITTEN, max_parallelism), {7: block}):
+    for _, record in read(reader_of(like, max_parallelism), {7: block}):
         of_state[record.state].append(i32(len(prefix + record.key)) + prefix + record.key + i32(0))
 
     def runs(state_id: int) -> Iterator[Run]:
@@ -98,7 +104,7 @@ def rewritten(block: bytes, max_parallelism: int, new_max_parallelism: int, cuts
             data = b"in front" + b"".join(records[first:last]) + b"behind"
             yield np.frombuffer(data, np.uint8), 8, len(data) - 6
 
-    writer = TimerWriter(timer_header(read_services(WRITTEN) or ()), new_max_parallelism)
+    writer = TimerWriter(timer_header(read_services(like) or ()), new_max_parallelism)
     return b"".join(map(bytes, writer.write(runs)))
 
 
@@ -106,7 +112,17 @@ def rewritten(block: bytes, max_parallelism: int, new_max_parallelism: int, cuts
 @settings(max_examples=60)
 def test_timers_come_back_as_they_were(old: int, new: int, cuts: list[int], data: st.DataObject) -> None:
     block = write_block(*(data.draw(services(name)) for name in NAMESPACES))
-    assert rewritten(block, old, new, cuts) == block
+    assert rewritten(block, WRITTEN, old, new, cuts) == block
+
+
+@pytest.mark.parametrize("name", FIXTURES)
+def test_they_are_written_as_flink_wrote_them(name: str) -> None:
+    snapshot = snapshots.opened(name)
+    streams = [stream for operator in snapshot.operators for stream in operator.raw_timers]
+    blocks = [block for stream in streams for _, block in contents(snapshot, stream)]
+    assert len(blocks) == 200
+    assert len(set(map(len, blocks))) > 1
+    assert [rewritten(block, blocks[0], 200, 1000) for block in blocks] == blocks
 
 
 def test_a_key_group_without_timers_lists_the_services() -> None:

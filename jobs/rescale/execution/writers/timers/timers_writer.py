@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -75,12 +76,7 @@ class TimersWriter:
         for key_group in range(work.range.first, work.range.last + 1):
             before = sink.size
             if key_group in filled:
-                first = key_group * blocks.number_of_states
-
-                def records(state_id: int, first: int = first) -> Iterator[Run]:
-                    return _runs(of_slot[first + state_id]) if first + state_id in of_slot else iter(())
-
-                for piece in writer.write(records):
+                for piece in writer.write(partial(_runs, of_slot, key_group * blocks.number_of_states)):
                     sink.write(piece)
             else:
                 sink.write(writer.empty)
@@ -112,8 +108,11 @@ def _by_slot(blocks: Blocks) -> dict[int, Blocks]:
     return {slot: blocks.part(first, first + count) for slot, first, count in places}
 
 
-def _runs(blocks: Blocks) -> Iterator[Run]:
-    for first, last in windows(blocks):
-        data, starts = blocks.load(first, last)
-        for start, size in zip(starts.tolist(), blocks.sizes[first:last].tolist(), strict=True):
+def _runs(of_slot: Mapping[int, Blocks], first: int, state_id: int) -> Iterator[Run]:
+    """The records of a state, in the key group whose slots begin with `first`."""
+    if (blocks := of_slot.get(first + state_id)) is None:
+        return
+    for begin, behind in windows(blocks):
+        data, starts = blocks.load(begin, behind)
+        for start, size in zip(starts.tolist(), blocks.sizes[begin:behind].tolist(), strict=True):
             yield data, start, start + size
