@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from rescale.snapshot.opening import open_snapshot
+from rescale.target.certificate import read_certificate
 from support.airflow_server import AirflowServer, request
 from support.snapshots import directory
 
@@ -15,7 +16,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @pytest.mark.parametrize(
-    ("more", "said"), [({"format": "rocksdb", "max_parallelism": 64}, ""), ({"files": "refer"}, "referred to")]
+    ("more", "said"),
+    [
+        ({"format": "rocksdb", "max_parallelism": 64}, ""),
+        ({"files": "refer"}, "referred to"),
+        ({"files": "refer", "proof": "files"}, "3 RocksDB directories are compared by their files"),
+    ],
 )
 def test_a_run_publishes_rocksdb_directories(
     airflow: AirflowServer, tmp_path: Path, more: dict[str, Any], said: str
@@ -26,3 +32,13 @@ def test_a_run_publishes_rocksdb_directories(
     operators = open_snapshot(target, [source]).operators
     assert {len(operator.databases) for operator in operators} == {0, 3}
     assert said in run.told("plan")
+    certificate = read_certificate(target)
+    assert certificate.proof == more.get("proof", "records")
+
+
+def test_a_proof_by_files_is_refused_with_the_plan_where_there_are_none(airflow: AirflowServer, tmp_path: Path) -> None:
+    target = tmp_path / "rescaled"
+    run = airflow.trigger(**request(directory("2-canonical-rocksdb"), str(target), parallelism=3, proof="files"))
+    assert run.end() == "failed", run.states()
+    assert 'leave "Proof" out' in run.told("plan")
+    assert not Path(f"{target}.rescale").exists()

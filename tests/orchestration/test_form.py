@@ -10,6 +10,8 @@ from airflow.sdk.exceptions import ParamValidationError
 
 from rescale.errors import RequestError
 from rescale.orchestration.form import (
+    look_form,
+    proof_of,
     refuse_silent_copy,
     refuse_unknown_fields,
     request_of,
@@ -18,6 +20,7 @@ from rescale.orchestration.form import (
     understood,
 )
 from rescale.orchestration.key_functions import ALLOWED_MODULES
+from rescale.planning.proof import Proof
 from rescale.planning.request import Format, make_request, parse_uids
 
 _PLACES = {"source": "s3://bucket/save", "target": "/mnt/rescaled"}
@@ -97,6 +100,14 @@ def test_every_field_arrives_in_the_request() -> None:
     )
 
 
+def test_how_deep_the_proof_goes_is_asked_for_apart_from_the_request() -> None:
+    assert proof_of(filled(**_PLACES)) is Proof.RECORDS
+    assert proof_of(filled(**_PLACES, proof="files")) is Proof.FILES
+    assert request_of(filled(**_PLACES, proof="files")) == request_of(filled(**_PLACES))
+    assert proof_of({}) is Proof.RECORDS
+    assert "proof" not in look_form()
+
+
 @pytest.mark.parametrize("emptied", ["operators", "key_hashes", "operator_names", "allowed_prefixes"])
 def test_a_field_that_is_emptied_asks_for_nothing(emptied: str) -> None:
     assert request_of(filled(**_PLACES, **{emptied: None})) == request_of(filled(**_PLACES))
@@ -133,6 +144,7 @@ def test_empty_lines_are_no_values() -> None:
         {"operators": {"": {"parallelism": 3}}},
         {"max_parallelism": -1},
         {"format": "native"},
+        {"proof": "none"},
         {"approval_minutes": 0},
         {"approval_minutes": 1e12},
         {"key_hashes": ["visits="]},

@@ -27,6 +27,10 @@ from rescale.demo.airflow_home import DAG_ID, dag_folder
 from rescale.errors import IntegrityError, RescaleError, StoreError
 from rescale.orchestration.pods import StepPod, error_of, exit_code
 from rescale.process import Step
+from rescale.target.claim import claim
+from rescale.target.places import places_of
+from support.pipeline import plan_rescale
+from support.snapshots import directory
 
 STEPS = {"reshuffle_keyed_state", "redistribute_operator_state", "validate"}
 
@@ -128,3 +132,18 @@ def test_the_driver_s_lines_arrive_at_their_levels(caplog: pytest.LogCaptureFixt
     asked = api.read_namespaced_pod_log.call_args.kwargs
     assert (asked["name"], asked["container"]) == ("driver-1", "driver")
     assert 90 <= asked["since_seconds"] <= 95
+
+
+def test_what_the_form_says_of_a_step_arrives_in_its_pod(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from rescale.orchestration import savepoint_tasks, step_task
+
+    monkeypatch.setenv(step_task.DRIVER_POD, "/driver.yaml")
+    monkeypatch.setattr("rescale.orchestration.pods.KubernetesPodOperator.execute", lambda *_: None)
+    plan = plan_rescale(directory("2-source"), str(tmp_path / "target"), ["3"])
+    claim(plan)
+    planned = {"published": False, "plan": places_of(plan).plan}
+    words = lambda params: ["--proof", savepoint_tasks.proof_of(params).value]  # noqa: E731
+    step = step_task.step_task(Step.VALIDATE, "validate", "Validate", "doc", words=words)(planned)
+    step.execute({"params": {"connection": None, "proof": " files "}})
+    assert step.arguments[:4] == ["python3", "-m", "validate_coverage", "--plan"]
+    assert step.arguments[-2:] == ["--proof", "files"]

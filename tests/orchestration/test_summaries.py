@@ -39,7 +39,13 @@ def test_fifty_operators_fit(label: str) -> None:
         snapshot_summary(source, inspection(source)),
         plan_summary(plan, detailed_summary(plan, source), published=False),
         certificate_summary(
-            {"verdict": "complete", "bytes": 1, "candidate_sha256": "0" * 64, "operators": [{}] * OPERATORS},
+            {
+                "verdict": "complete",
+                "proof": "files",
+                "bytes": 1,
+                "candidate_sha256": "0" * 64,
+                "operators": [{}] * OPERATORS,
+            },
             places_of(plan).certificate,
         ),
     ]

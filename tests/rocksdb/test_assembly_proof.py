@@ -124,6 +124,21 @@ def swapped(files: dict[str, LiveFile]) -> None:
     files["000014.sst"] = replace(other, smallest_sequence=ages[0][0], largest_sequence=ages[0][1])
 
 
+def older_than_the_first(files: dict[str, LiveFile]) -> None:
+    """The second source's files are so old that one is older than a file of the first one."""
+    for name in ("000013.sst", "000014.sst"):
+        file = files[name]
+        files[name] = replace(
+            file, smallest_sequence=file.smallest_sequence - 26, largest_sequence=file.largest_sequence - 26
+        )
+
+
+def older_by_epoch(files: dict[str, LiveFile]) -> None:
+    for name in ("000013.sst", "000014.sst"):
+        (epoch,) = files[name].fields
+        files[name] = replace(files[name], fields=((epoch[0], bytes([epoch[1][0] - 10])),))
+
+
 EPOCH_1 = ((FileTag.EPOCH_NUMBER, b"\1"),)
 
 
@@ -143,6 +158,8 @@ EPOCH_1 = ((FileTag.EPOCH_NUMBER, b"\1"),)
         (setting("000013.sst", fields=EPOCH_1), "not as old"),
         (setting("000013.sst", fields=()), "only some files"),
         (swapped, "not as old"),
+        (older_than_the_first, "one after the other in age"),
+        (older_by_epoch, "one after the other in age"),
         (setting("000015.sst", level=6), "not as the MANIFEST tells"),
         (setting("000015.sst", largest_sequence=99), "not as the MANIFEST tells"),
         (setting("000015.sst", smallest_key=InternalKey(b"\2", 41, 15)), "not as the MANIFEST tells"),

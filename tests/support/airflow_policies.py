@@ -54,7 +54,6 @@ def _fail_if_asked(context: Context) -> None:
 
 def _run_step(step: Any, _: str, arguments: Sequence[str], *__: Any) -> dict[str, Any]:
     from rescale.execution.loop import Loop
-    from rescale.target.documents import load_plan
-    from support.warm import STEPS
+    from support.warm import step_without_spark
 
-    return STEPS[step](load_plan(arguments[1]), Loop(1))
+    return step_without_spark(step, arguments, Loop(1))

@@ -15,7 +15,7 @@ from rescale.report.report_document import report_document
 from rescale.snapshot.model import Snapshot
 from support.jobs import SOURCE, job
 
-PROOF = {"records": None, "elements": 3, "broadcast_copies": 0, "digest": "0123456789abcdef"}
+PROOF = {"records": None, "directories": None, "elements": 3, "broadcast_copies": 0, "digest": "0123456789abcdef"}
 
 TOOK = {"reshuffle": 9.2, "redistribute": 5.1, "validate": 11.3}
 
@@ -45,6 +45,7 @@ def proven(document: dict[str, Any]) -> dict[str, Any]:
     plan = document["plan"]
     certificate = {
         "verdict": "complete",
+        "proof": "records",
         "proves": "every key group, list element, union element and broadcast copy of the source is in the result",
         "does_not_prove": None,
         "digests": "sums mod 2^128 of 128-bit murmur3 digests of key groups and elements",

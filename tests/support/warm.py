@@ -17,6 +17,8 @@ from unittest.mock import patch
 from rescale.cli.main import main
 from rescale.execution.loop import Loop
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
+from rescale.execution.tasks import Tasks
+from rescale.planning.proof import Proof
 from rescale.process import Step
 from rescale.target.documents import load_plan
 from support.faults import Faults, install
@@ -24,11 +26,6 @@ from support.faults import Faults, install
 PART_SIZE = 1500
 """So small that streams of a few KB are moved in parts (local files only: S3 wants 5 MiB)."""
 
-STEPS = {
-    Step.RESHUFFLE: reshuffle_keyed_state,
-    Step.REDISTRIBUTE: redistribute_operator_state,
-    Step.VALIDATE: validate_coverage,
-}
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload([__name__, "support.warmed_up"])
 
@@ -62,8 +59,20 @@ def _run(words: list[str], faults: Faults, part_size: int, environment: dict[str
 
 
 def _run_step(step: Step, _: str, arguments: Sequence[str]) -> dict[str, Any]:
+    return step_without_spark(step, arguments, Loop())
+
+
+def step_without_spark(step: Step, arguments: Sequence[str], tasks: Tasks) -> dict[str, Any]:
+    """What the main of a step does with these arguments."""
     plan = load_plan(arguments[arguments.index("--plan") + 1])
-    return STEPS[step](plan, Loop())
+    match step:
+        case Step.RESHUFFLE:
+            return reshuffle_keyed_state(plan, tasks)
+        case Step.REDISTRIBUTE:
+            return redistribute_operator_state(plan, tasks)
+        case Step.VALIDATE:
+            return validate_coverage(plan, tasks, Proof(arguments[arguments.index("--proof") + 1]))
+    raise ValueError(f"no step of a run: {step}")
 
 
 def output(faults: Faults) -> str:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from rescale.errors import RequestError
 from rescale.planning.prepare import Prepared, prepare
+from rescale.planning.proof import Proof
 from rescale.planning.request import Files, Format, Request, make_request, parse_uids
 from rescale.storage.locations import normalise
 
@@ -105,6 +106,17 @@ def add_key_hash(parser: argparse.ArgumentParser) -> None:
         help="how keys hash whose hashCode is your own: a formula such as 'objects-hash(a,b)', or module:function from "
         "the key's bytes to 32 bits, where the module is installed where Spark runs (repeatable). Every record is "
         "checked against it. Without it, common formulas are tried",
+    )
+
+
+def add_proof(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--proof",
+        choices=[one.value for one in Proof],
+        default=Proof.RECORDS.value,
+        help="how deep the result is compared with its source: every record; or files, where RocksDB directories are "
+        "made of the source's: that these are the same or equal copies, and hide all that is not the subtask's, with "
+        "no look at any row (all else goes by records, too). The certificate says which (default: %(default)s)",
     )
 
 

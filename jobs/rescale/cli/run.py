@@ -6,11 +6,12 @@ import argparse
 import os
 import socket
 
-from rescale.cli.arguments import add_master, add_shape, add_source, add_uids, prepared
+from rescale.cli.arguments import add_master, add_proof, add_shape, add_source, add_uids, prepared
 from rescale.cli.output import Output
 from rescale.errors import RescaleError
 from rescale.planning.plan import Plan
-from rescale.process import RUN, run_step
+from rescale.planning.proof import Proof, how_proven
+from rescale.process import RUN, Step, run_step
 from rescale.report.outcome import outcome, outcome_text
 from rescale.report.planned import plan_summary, plan_text
 from rescale.report.stored import put_report
@@ -29,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source(parser)
     add_shape(parser)
     add_uids(parser)
+    add_proof(parser)
     add_master(parser)
     parser.add_argument(
         "--accept-unconditional-publish",
@@ -42,10 +44,13 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     accept = arguments.accept_unconditional_publish
     summary = plan_summary(plan, snapshot, kafka)
     output.say(plan_text(summary))
+    proof = Proof(arguments.proof)
     if not is_published(plan):
+        if how := how_proven(plan, proof):
+            output.say(how)
         claim(plan, accept_unconditional=accept, by={"host": socket.gethostname(), "process": str(os.getpid())})
         output.say(put_report(plan, summary))
-        _move(plan, arguments.master)
+        _move(plan, arguments.master, proof)
     published = publish(plan, accept_unconditional=accept)
     if not published.already:
         put_report(plan)
@@ -53,11 +58,13 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     output.answer(document, lambda: outcome_text(document))
 
 
-def _move(plan: Plan, master: str) -> None:
+def _move(plan: Plan, master: str, proof: Proof) -> None:
     """The steps of a run; what ends one of them for good comes into the report."""
     try:
         for step in RUN:
-            run_step(step, places_of(plan).result(step.value), ["--plan", places_of(plan).plan, "--master", master])
+            words = ["--plan", places_of(plan).plan, "--master", master]
+            words += ["--proof", proof.value] if step is Step.VALIDATE else []
+            run_step(step, places_of(plan).result(step.value), words)
     except RescaleError as error:
         if error.final:
             put_report(plan)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from rescale.cli.arguments import add_key_hash, add_master, add_source
+from rescale.cli.arguments import add_key_hash, add_master, add_proof, add_source
 from rescale.cli.output import Output
 from rescale.cli.reading_step import run_reading_step
 from rescale.process import Step
@@ -12,18 +12,23 @@ from rescale.report.outcome import certificate_text
 from rescale.storage.locations import normalise
 
 SUMMARY = "re-check a published result"
-DESCRIPTION = "Reads all state of SOURCE and TARGET and compares it: every key group, every element. Writes nothing."
+DESCRIPTION = (
+    "Reads all state of SOURCE and TARGET and compares it: every key group, every element. Writes nothing. So it also "
+    "deepens the proof of a result that went by its files."
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source(parser)
     parser.add_argument("target", metavar="TARGET", help="a published result")
     add_key_hash(parser)
+    add_proof(parser)
     add_master(parser)
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
     words = ["--source", normalise(arguments.source), "--target", normalise(arguments.target)]
+    words += ["--proof", arguments.proof]
     for key_hash in arguments.key_hash:
         words += ["--key-hash", key_hash]
     certificate = run_reading_step(Step.VALIDATE, words, arguments)

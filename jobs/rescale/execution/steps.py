@@ -11,11 +11,13 @@ from rescale.errors import IntegrityError, SnapshotError
 from rescale.execution.moving_step import move_streams
 from rescale.execution.tasks import Tasks
 from rescale.execution.validation.coverage import check_certified, goes_by_record
+from rescale.execution.validation.directories import may_go_by_files
 from rescale.execution.validation.validation import open_result, validate_result
 from rescale.execution.validation.verdict import certificate_of
 from rescale.flink.slot import Slot
 from rescale.planning.key_hashes import choose_key_hashes
 from rescale.planning.plan import Plan
+from rescale.planning.proof import Proof, how_proven, refuse_files_in_vain
 from rescale.planning.request import parse_key_hashes
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.model import Snapshot
@@ -23,6 +25,7 @@ from rescale.snapshot.opening import open_candidate, open_snapshot
 from rescale.storage.locations import join
 from rescale.target.candidate import put_candidate
 from rescale.target.certificate import certificate_beside, write_certificate
+from rescale.target.certified_files import check_files
 from rescale.target.places import places_of
 from rescale.target.states import KEYED, OPERATOR
 
@@ -50,23 +53,33 @@ def redistribute_operator_state(plan: Plan, tasks: Tasks) -> dict[str, Any]:
 
 
 @_nothing_published()
-def validate_coverage(plan: Plan, tasks: Tasks) -> dict[str, Any]:
-    """Puts the candidate, compares it with the source, writes the certificate; returns the certificate."""
+def validate_coverage(plan: Plan, tasks: Tasks, proof: Proof = Proof.RECORDS) -> dict[str, Any]:
+    """Puts the candidate, compares it with the source, writes the certificate; returns the certificate.
+
+    `RequestError` if a proof by files is asked for, and there is nothing that it could be about.
+    """
+    how_proven(plan, proof)
     source = open_pinned(plan)
     candidate = put_candidate(plan, source.metadata)
     result = open_result(candidate, plan.target, source if plan.refers else None)
-    proofs = validate_result(source, result, plan.key_hashes, tasks)
+    proofs = validate_result(source, result, plan.key_hashes, tasks, proof)
     certificate = certificate_of(source, result, proofs, plan, bound=True)
     write_certificate(plan, certificate)
     return certificate.document()
 
 
 def validate_published(
-    source_uri: str, target: str, allow_prefixes: list[str], key_hash: list[str], tasks: Tasks
+    source_uri: str,
+    target: str,
+    allow_prefixes: list[str],
+    key_hash: list[str],
+    tasks: Tasks,
+    proof: Proof = Proof.RECORDS,
 ) -> dict[str, Any]:
     """Compares a published result with its source, without any plan; returns a certificate and writes none.
 
-    A certificate that lies beside the result must be the result's.
+    A certificate that lies beside the result must be the result's; files that this refers to must be as it says.
+    `RequestError` if a proof by files is asked for, and there is nothing that it could be about.
     """
     source = open_snapshot(source_uri, allow_prefixes)
     metadata_uri = join(target, "_metadata")
@@ -74,13 +87,21 @@ def validate_published(
     certified = certificate_beside(target)
     if certified is not None:
         check_certified(result, certified)
+        check_files(target, [file for file in certified.files if file.is_elsewhere], published=True)
     pairs = list(zip(source.operators, result.operators, strict=False))
-    by_record = [new for old, new in pairs if goes_by_record(old, new)]
-    if any(old.databases for old, new in pairs if goes_by_record(old, new)):
+    if proof is Proof.FILES:
+        refuse_files_in_vain(directories=any(may_go_by_files(old, new) for old, new in pairs))
+    rehashed = [
+        (old, new)
+        for old, new in pairs
+        if goes_by_record(old, new) and not (proof is Proof.FILES and may_go_by_files(old, new))
+    ]
+    by_record = [new for _, new in rehashed]
+    if any(old.databases for old, _ in rehashed):
         source = with_tables(source)
     maxima = {operator.entry.operator_id: operator.entry.max_parallelism for operator in by_record}
     key_hashes = choose_key_hashes(source, maxima, parse_key_hashes(key_hash))
-    proofs = validate_result(source, result, key_hashes, tasks)
+    proofs = validate_result(source, result, key_hashes, tasks, proof)
     return certificate_of(source, result, proofs, None, bound=certified is not None).document()
 
 

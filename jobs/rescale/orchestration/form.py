@@ -14,6 +14,7 @@ from airflow.sdk import Param
 from rescale.errors import RequestError
 from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.orchestration.key_functions import check_key_functions
+from rescale.planning.proof import Proof
 from rescale.planning.request import Files, Format, Request, make_request, parse_uids
 
 # An answer to a wrong value shows the pattern: they are as plain as they can be. Spaces around a value do no harm.
@@ -42,7 +43,7 @@ def rescale_form() -> Form:
 def look_form() -> Form:
     """The Params of a plan that nobody carries out: what says how a run is carried out is left out."""
     form = rescale_form()
-    for name in ("require_approval", "approval_minutes", "accept_unconditional_publish"):
+    for name in ("proof", "require_approval", "approval_minutes", "accept_unconditional_publish"):
         del form[name]
     return form
 
@@ -171,6 +172,20 @@ def _result_fields() -> Form:
             description_md="Those that the result takes as they are. If it refers to them, the source must stay until "
             "the job has made a full checkpoint of its own, and the job must not be started in `CLAIM` mode.",
         ),
+        "proof": Param(
+            Proof.RECORDS.value,
+            type="string",
+            enum=[one.value for one in Proof],
+            values_display={
+                Proof.RECORDS.value: "records: every record is compared",
+                Proof.FILES.value: "files: files of RocksDB as a whole, records of all else",
+            },
+            title="Proof",
+            section=_RESULT,
+            description_md="How deep the result is compared with its source. By files no row is read of RocksDB "
+            "directories that are made of the source's files: these must be the same files, or equal copies. The "
+            "certificate says what was done, and what that does not prove.",
+        ),
     }
 
 
@@ -286,6 +301,11 @@ def request_of(params: Mapping[str, Any], known: Mapping[str, Any] | None = None
         Format(params["format"]),
         Files(params["files"]),
     )
+
+
+def proof_of(params: Mapping[str, Any]) -> Proof:
+    """How deep the result of a filled form is to be compared with its source; not every form asks."""
+    return Proof(stripped(params).get("proof", Proof.RECORDS))
 
 
 def understood(request: Request) -> str:

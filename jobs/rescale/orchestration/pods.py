@@ -24,7 +24,7 @@ from rescale.errors import RescaleError, StoreError
 from rescale.orchestration.access import storage_access
 from rescale.orchestration.attempts import ATTEMPTS, ended_by_our_errors
 from rescale.orchestration.form import stripped
-from rescale.orchestration.rescale_task import Answer, Summary
+from rescale.orchestration.rescale_task import Answer, Summary, Words
 from rescale.orchestration.telling import StepLog
 from rescale.process import Step
 from rescale.storage.store import open_store
@@ -46,12 +46,22 @@ _SECONDS_BETWEEN_LOGS = 5
 class StepPod(KubernetesPodOperator):
     """Runs `step` of the plan that an earlier task's summary names.
 
-    `template` is the path of the pod's; `answer` is what the task gives for the plan and the step's result document.
+    `template` is the path of the pod's; `answer` is what the task gives for the plan and the step's result document;
+    `words` are what the form adds to the step's arguments.
     """
 
     template_fields = (*KubernetesPodOperator.template_fields, "planned")
 
-    def __init__(self, *, step: Step, planned: Any, template: str, answer: Answer, **arguments: Any) -> None:
+    def __init__(
+        self,
+        *,
+        step: Step,
+        planned: Any,
+        template: str,
+        answer: Answer,
+        words: Words = lambda _: [],
+        **arguments: Any,
+    ) -> None:
         super().__init__(
             name=f"rescale-{step.value}",
             pod_template_file=template,
@@ -66,6 +76,7 @@ class StepPod(KubernetesPodOperator):
         self.step = step
         self.planned = planned
         self.answer = answer
+        self.words = words
 
     def execute(self, context: Context) -> None:
         """Starts the pod, or finds the one that an earlier try started, and waits without a worker."""
@@ -76,6 +87,7 @@ class StepPod(KubernetesPodOperator):
             plan = load_plan(self.planned["plan"])
         result = places_of(plan).result(self.step)
         self.arguments = ["python3", "-m", self.step.value, "--plan", self.planned["plan"], "--result", result]
+        self.arguments += self.words(context["params"])
         super().execute(context)
 
     def trigger_reentry(self, context: Context, event: dict[str, Any]) -> None:

@@ -23,6 +23,9 @@ Summary = dict[str, Any]
 Answer = Callable[[Plan, Summary], Summary]
 """From a plan and a step's result document to what the task gives."""
 
+Words = Callable[[Mapping[str, Any]], list[str]]
+"""From a filled form to more arguments of a step."""
+
 
 NOTHING_TO_DO = "nothing_to_do"
 """The key of the XCom in which a task that skips itself says why; one that Airflow skips, or that is cancelled, has

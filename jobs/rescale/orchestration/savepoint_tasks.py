@@ -18,6 +18,7 @@ from rescale.orchestration.claims import refuse_what_a_live_run_claims, this_run
 from rescale.orchestration.form import (
     asked,
     lines_of,
+    proof_of,
     refuse_silent_copy,
     refuse_unknown_fields,
     request_of,
@@ -31,6 +32,7 @@ from rescale.orchestration.telling import tell
 from rescale.orchestration.words import in_words_of_the_form
 from rescale.planning.plan import Plan
 from rescale.planning.prepare import prepare
+from rescale.planning.proof import how_proven
 from rescale.process import Step
 from rescale.report.inspection import inspection, inspection_text
 from rescale.report.outcome import outcome
@@ -117,6 +119,8 @@ def _plan(known: Known, params: Any = None, dag_run: Any = None, ti: Any = None)
         _refuse_no_change(plan, known)
     published = is_published(plan)
     if not published:
+        if how := how_proven(plan, proof_of(params)):
+            tell(how)
         refuse_what_a_live_run_claims(plan.target, ti, plan.digest)
         claim(plan, accept_unconditional=params["accept_unconditional_publish"], by=this_run(dag_run))
         page = f"{question_markdown(shown)}{END_OF_QUESTION}{understood(request)}\n\n{plan_markdown(shown)}"
@@ -229,6 +233,7 @@ validate = step_task(
     "Validate the result",
     "Reads source and result back from storage, compares them, and certifies what is there.",
     _certified,
+    words=lambda params: ["--proof", proof_of(params).value],
 )
 publish_result = rescale_task(_publish, PUBLISH, "Publish", multiple_outputs=True)
 announce = rescale_task(

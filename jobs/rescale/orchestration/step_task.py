@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rescale.orchestration.access import DRIVER_POD
-from rescale.orchestration.rescale_task import Answer, Summary, rescale_task
+from rescale.orchestration.rescale_task import Answer, Summary, Words, rescale_task
 from rescale.orchestration.telling import StepLog
 from rescale.process import Step, run_step
 from rescale.target.documents import load_plan
@@ -27,11 +27,12 @@ def step_task(
     display_name: str,
     doc: str,
     answer: Answer = lambda _, document: document,
+    words: Words = lambda _: [],
     **arguments: Any,
 ) -> Any:
-    """Given the summary of a plan, a task that has the step run."""
+    """Given the summary of a plan, a task that has the step run, with more `words` that follow from the form."""
     if DRIVER_POD not in os.environ:
-        return rescale_task(_in_a_process(step, answer), task_id, display_name, doc_md=doc, **arguments)
+        return rescale_task(_in_a_process(step, answer, words), task_id, display_name, doc_md=doc, **arguments)
     from rescale.orchestration.pods import StepPod  # it brings a client of Kubernetes
 
     template = os.environ[DRIVER_POD]
@@ -43,19 +44,20 @@ def step_task(
         planned=planned,
         template=template,
         answer=answer,
+        words=words,
         **arguments,
     )
 
 
-def _in_a_process(step: Step, answer: Answer) -> Callable[..., Summary]:
-    def run(planned: Summary, params: Any = None) -> Summary:  # noqa: ARG001
+def _in_a_process(step: Step, answer: Answer, words: Words) -> Callable[..., Summary]:
+    def run(planned: Summary, params: Any = None) -> Summary:
         if planned["published"]:
             log.info("nothing to do: the result was published by an earlier run")
             return {}
         plan = load_plan(planned["plan"])
-        words = ["--plan", planned["plan"], "--master", "local[*]"]
+        arguments = ["--plan", planned["plan"], "--master", "local[*]", *words(params)]
         log.info("the step begins: Spark starts on this machine")
-        document = run_step(step, places_of(plan).result(step), words, StepLog().say)
+        document = run_step(step, places_of(plan).result(step), arguments, StepLog().say)
         log.info("the step has ended")
         return answer(plan, document)
 

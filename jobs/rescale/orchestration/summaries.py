@@ -76,7 +76,7 @@ def plan_summary(plan: Plan, shown: dict[str, Any], *, published: bool) -> dict[
 
 def certificate_summary(certificate: dict[str, Any], uri: str) -> dict[str, Any]:
     """The verdict, and where the whole certificate lies."""
-    kept = {key: certificate[key] for key in ("verdict", "candidate_sha256")}
+    kept = {key: certificate[key] for key in ("verdict", "proof", "candidate_sha256")}
     counted = {"bytes_compared": certificate["bytes"], "operators": len(certificate["operators"])}
     return {"certificate": uri, **kept, **counted}
 

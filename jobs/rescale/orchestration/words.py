@@ -17,6 +17,7 @@ _FIELD_OF_OPTION = {
     "--max-parallelism": "max_parallelism",
     "--format": "format",
     "--files": "files",
+    "--proof": "proof",
     "--key-hash": "key_hashes",
     "--uids": "operator_names",
     "--allow-prefix": "allowed_prefixes",
@@ -36,6 +37,7 @@ _SENTENCES = (
     (r"rescale discard (\S+)", r'run "Discard what an unpublished run left" for \1'),
     (r"run the same command again", "clear the task"),
     (r"compare it with its source: rescale validate;", "compare it with its source;"),
+    (r"rescale validate \S+ \S+", "another validation"),
     (r"rescale run (\w+)", r"a run \1"),
     (r"--parallelism UID=N", '"Shape of single operators"'),
     (

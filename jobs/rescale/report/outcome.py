@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rescale.planning.plan import Plan
+from rescale.planning.proof import Proof
 from rescale.report.page import Block, Listed, Page, Table, paragraph, table
 from rescale.report.text import text_of
 from rescale.report.units import counted, human_bytes
@@ -21,6 +22,8 @@ def outcome(plan: Plan, published: Published) -> dict[str, Any]:
         "bytes_moved": plan.bytes_moved,
         "certificate": places_of(plan).certificate,
         "report": places_of(plan).report,
+        "proof": published.proof.value,
+        "source": plan.source,
         "warnings": list(plan.warnings),
         "start": plan.start.command,
     }
@@ -34,6 +37,9 @@ def outcome_page(document: dict[str, Any]) -> Page:
     done = "was published before" if document["already_published"] else "is published"
     lead = f"{document['target']} {done}: {human_bytes(document['bytes_moved'])} of state, all of it accounted for"
     items = [f"{name}: {document[name]}" for name in ("certificate", "report")]
+    if document["proof"] == Proof.FILES:
+        deeper = f"rescale validate {document['source']} {document['target']}"
+        items.append(f"proof: RocksDB directories by their files; to have every record compared: {deeper}")
     items.append(f"start the job: {document['start']}")
     return Page((Listed(lead, tuple(items)),))
 
@@ -48,8 +54,7 @@ def certificate_page(certificate: dict[str, Any]) -> Page:
         paragraph(f"{certificate['verdict']}: {operators}, {human_bytes(certificate['bytes'])} compared"),
         proofs_table(certificate),
     ]
-    if (records := records_table(certificate)).rows:
-        blocks.append(records)
+    blocks += [shown for shown in (records_table(certificate), directories_table(certificate)) if shown.rows]
     return Page(tuple(blocks))
 
 
@@ -86,6 +91,25 @@ def records_table(certificate: dict[str, Any]) -> Table:
             )
             for proof in certificate["operators"]
             if proof["records"] is not None
+        ],
+    )
+
+
+def directories_table(certificate: dict[str, Any]) -> Table:
+    """What RocksDB directories consist of, a row for each operator that has some which went by their files."""
+    return table(
+        ("operator", "directories by files", "by records", "files referred to", "files copied", "files that hide rows"),
+        [
+            (
+                proof["label"],
+                proof["directories"]["by_files"],
+                proof["directories"]["by_records"],
+                proof["directories"]["files_referred_to"],
+                proof["directories"]["files_copied"],
+                proof["directories"]["deleted_ranges"],
+            )
+            for proof in certificate["operators"]
+            if proof["directories"] is not None
         ],
     )
 

@@ -8,7 +8,7 @@ the files have the same bytes must be seen to elsewhere; and that their rows are
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -75,12 +75,17 @@ class _Proof:
         deleted = [file for file in family.files if file.name in self._result.deleted]
         if len(taken) + len(deleted) != len(family.files):
             raise self._error("an SST file is there twice", state=family.name)
+        of_level_0 = [
+            [file for origin, file in taken.items() if origin.source == number and not file.level]
+            for number in range(len(self._sources))
+        ]
         for number, source in enumerate(self._sources):
             self._check_source(number, source, family.name, taken)
         if taken:
             raise self._error(
                 "an SST file is not one of this state of its source", state=family.name, found=min(taken).name
             )
+        self._check_apart(filter(None, of_level_0), family.name)
         self._check_deleted(family, deleted)
         self._check_levels(family)
 
@@ -115,6 +120,16 @@ class _Proof:
         epochs = {(_epoch(after) or 0) - (_epoch(before) or 0) for before, after in with_epochs}
         if len(ages) > 1 or len(epochs) > 1 or not numbers_in_order:
             raise self._error("files of one source are not as old as they were", state=state)
+
+    def _check_apart(self, sources: Iterable[Sequence[LiveFile]], state: str) -> None:
+        """In level 0: all files of a source are newer than all of another, by sequence numbers and by epochs."""
+        by_age = sorted(sources, key=lambda files: min(file.smallest_sequence for file in files))
+        for older, newer in pairwise(by_age):
+            last = max(file.largest_sequence for file in older)
+            first = min(file.smallest_sequence for file in newer)
+            epochs = max(_epoch(file) or 0 for file in older), min(_epoch(file) or 0 for file in newer)
+            if first < last or 0 < epochs[1] <= epochs[0]:
+                raise self._error("files of two sources are not one after the other in age", state=state)
 
     def _check_deleted(self, family: ColumnFamily, deleted: Sequence[LiveFile]) -> None:
         taken = [file for file in family.files if file not in deleted]

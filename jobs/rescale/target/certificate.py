@@ -14,6 +14,7 @@ import msgspec
 
 from rescale.errors import IntegrityError, RequestError
 from rescale.planning.plan import Plan
+from rescale.planning.proof import Proof
 from rescale.storage.store import open_store
 from rescale.target.certified_files import CertifiedFile
 from rescale.target.documents import read_document
@@ -47,8 +48,26 @@ class CertifiedState:
 
 
 @dataclass(frozen=True)
+class CertifiedDirectories:
+    """Of RocksDB directories: how many went by their files, without their rows, and how many by their records.
+
+    The former have so many SST files of the source, which the result refers to or has copies of, and so many files of
+    deleted ranges, which hide rows of other subtasks.
+    """
+
+    by_files: int
+    by_records: int
+    files_referred_to: int
+    files_copied: int
+    deleted_ranges: int
+
+
+@dataclass(frozen=True)
 class CertifiedOperator:
-    """What was found equal for one operator: counts, bytes, and a digest (hex) over all of it."""
+    """What was found equal for one operator: counts, bytes, and a digest (hex) over all of it.
+
+    `directories` is there if some went by their files.
+    """
 
     operator_id: str
     label: str
@@ -60,11 +79,15 @@ class CertifiedOperator:
     bytes: int
     digest: str
     records: CertifiedRecords | None
+    directories: CertifiedDirectories | None = None
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """`plan` is the digest of the plan that was carried out, None where a published result was looked at without it."""
+    """`plan` is the digest of the plan that was carried out, None where a published result was looked at without it.
+
+    `proof` is how deep it went (`Proof`): by files, if that was so of any RocksDB directory.
+    """
 
     verdict: str
     proves: str
@@ -80,6 +103,7 @@ class Certificate:
     operators: tuple[CertifiedOperator, ...]
     files: tuple[CertifiedFile, ...]
     start: str
+    proof: Proof = Proof.RECORDS
 
     def document(self) -> dict[str, Any]:
         """As JSON values, with the digest of all others: SHA-256 (hex) of their compact JSON with sorted keys."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rescale.errors import IntegrityError, RequestError
 from rescale.planning.plan import Plan
+from rescale.planning.proof import Proof
 from rescale.storage.store import open_store
 from rescale.target.certificate import certificate_for
 from rescale.target.certified_files import check_files
@@ -18,11 +19,15 @@ from rescale.target.states import Move, State, permit, state_of
 
 @dataclass(frozen=True)
 class Published:
-    """A result that Flink can restore; `sha256` is that of its `_metadata`, `already` if it stood there before."""
+    """A result that Flink can restore; `sha256` is that of its `_metadata`, `already` if it stood there before.
+
+    `proof` is how deep it was compared with its source.
+    """
 
     target: str
     sha256: str
     already: bool
+    proof: Proof
 
 
 def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
@@ -59,7 +64,7 @@ def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
             expected=f"none, or one with SHA-256 {sha256}",
             advice="name another target",
         )
-    return Published(plan.target, sha256, already)
+    return Published(plan.target, sha256, already, certificate.proof)
 
 
 def is_published(plan: Plan) -> bool:

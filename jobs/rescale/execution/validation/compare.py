@@ -105,7 +105,7 @@ class Comparer:
             raise IntegrityError(
                 f"the file {check.pair.name} of a RocksDB directory is not the source's",
                 path=self.result.uri(check.pair.result),
-                expected=f"digest {expected:032x}",
+                expected=f"the bytes of {self.source.uri(check.pair.source)}, with digest {expected:032x}",
                 found=f"digest {found:032x}",
             )
         return Tally(check.operator, Slot.KEYED, True, 0, "", None, 0, check.pair.result.length, found)

@@ -22,7 +22,7 @@ from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.operator_state import merge_operator_state_headers
 from rescale.flink.slot import Slot
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Database, ElementStream, KeyedStream, Operator, Snapshot
+from rescale.snapshot.model import Database, DatabaseFile, ElementStream, KeyedStream, Operator, Snapshot
 from rescale.storage.locations import contains, join
 from rescale.target.certificate import Certificate
 
@@ -193,28 +193,33 @@ def check_rekeyed(old: Operator, new: Operator) -> None:
 
 
 class FilePair(NamedTuple):
-    """A file of a RocksDB directory in the source and in the result, by its name there."""
+    """A file of the RocksDB directory of a new subtask, by its name there, and what it is in the source."""
 
+    subtask: int
     name: str
     source: Extent
     result: Extent
 
 
 def _directories(operator: Operator) -> list[tuple[object, ...]]:
-    return [(d.subtask, d.key_groups, [file.name for file in d.files]) for d in operator.databases]
+    return [(d.subtask, d.key_groups, sorted(file.name for file in d.files)) for d in operator.databases]
 
 
 def pair_database_files(old: Operator, new: Operator) -> list[FilePair]:
     """Every file of the operator's databases, and the streams that describe their states."""
     check_equal("RocksDB directories", _directories(old), _directories(new), old.label)
     return [
-        FilePair(name, source, result)
+        FilePair(ours.subtask, name, source, result)
         for theirs, ours in zip(old.databases, new.databases, strict=True)
         for name, source, result in (
             (f"the states of subtask {theirs.subtask}", theirs.header_extent, ours.header_extent),
-            *((one.name, one.extent, two.extent) for one, two in zip(theirs.files, ours.files, strict=True)),
+            *((one.name, one.extent, two.extent) for one, two in zip(*_by_name(theirs, ours), strict=True)),
         )
     ]
+
+
+def _by_name(*databases: Database) -> Iterator[list[DatabaseFile]]:
+    return (sorted(database.files) for database in databases)
 
 
 def check_elements(old: Operator, new: Operator, slot: Slot) -> None:

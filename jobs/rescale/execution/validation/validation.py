@@ -3,38 +3,49 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from rescale.errors import IntegrityError, SnapshotError, UnsupportedError
 from rescale.execution.progress import Progress
 from rescale.execution.sources.byte_digests import MODULUS
-from rescale.execution.sources.record_sources import sources_of
-from rescale.execution.sources.spans import adjacent, bounded_runs, extent_runs
 from rescale.execution.tasks import Tasks
-from rescale.execution.validation.compare import Comparer, ElementCheck, FileCheck, GroupCheck, Tally
+from rescale.execution.validation.compare import Comparer, Tally
 from rescale.execution.validation.coverage import (
-    GroupPair,
     broadcast_states,
     check_directory,
-    check_elements,
     check_metadata,
     check_references,
     check_rekeyed,
     goes_by_record,
-    pair_database_files,
-    pair_key_groups,
 )
+from rescale.execution.validation.directories import WholeFiles, whole_files
 from rescale.execution.validation.record_compare import RecordCheck, RecordComparer, RecordTally
 from rescale.execution.validation.record_proof import RecordProof, record_proof
 from rescale.execution.validation.timer_coverage import check_raw_timers
+from rescale.execution.validation.units import Check, element_streams, list_checks
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.slot import Slot
-from rescale.snapshot.model import ElementStream, Operator, Snapshot
+from rescale.planning.proof import Proof
+from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.opening import open_candidate
 from rescale.storage.locations import parent
+from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store
+
+
+class DirectoryProof(NamedTuple):
+    """How many RocksDB directories were compared by their files and how many by records, and what the former have.
+
+    `files_referred_to` and `files_copied` are SST files of the source, `deleted_ranges` files that hide foreign rows.
+    """
+
+    by_files: int
+    by_records: int
+    files_referred_to: int
+    files_copied: int
+    deleted_ranges: int
 
 
 class OperatorProof(NamedTuple):
@@ -50,6 +61,7 @@ class OperatorProof(NamedTuple):
     bytes: int
     digest: str
     records: RecordProof | None
+    directories: DirectoryProof | None = None
 
 
 def open_result(candidate_uri: str, target: str, source: Snapshot | None = None) -> Snapshot:
@@ -68,52 +80,39 @@ def open_result(candidate_uri: str, target: str, source: Snapshot | None = None)
 
 
 def validate_result(
-    source: Snapshot, result: Snapshot, key_hashes: Mapping[str, str], tasks: Tasks
+    source: Snapshot, result: Snapshot, key_hashes: Mapping[str, str], tasks: Tasks, proof: Proof = Proof.RECORDS
 ) -> list[OperatorProof]:
     """One proof for each operator; `IntegrityError` names the first thing that does not add up.
 
-    `key_hashes` names, by operator id, how the keys of those operators hash whose records got new key groups.
+    `key_hashes` names, by operator id, how the keys of those operators hash whose records got new key groups. What
+    hides foreign rows in RocksDB directories is looked at in any case, for who reads rows does not see them.
     """
     check_metadata(source, result)
     check_references(source, result)
     check_directory(result, [entry.uri for entry in open_store(result.directory).list(result.directory)])
-    checks: list[GroupCheck | ElementCheck | FileCheck] = []
     operators = list(zip(source.operators, result.operators, strict=True))
-    record_checks: list[RecordCheck] = []
-    for i, (old, new) in enumerate(operators):
+    for old, new in operators:
         if goes_by_record(old, new):
             check_rekeyed(old, new)
             check_raw_timers(old, new)
-            if old.entry.max_parallelism == new.entry.max_parallelism:
-                raw = pair_key_groups(_without_timers(old), _without_timers(new), Slot.RAW_KEYED)
-                checks += _group_checks(i, old, raw, Slot.RAW_KEYED)
-            record_checks += _record_checks(i, old, new, key_hashes.get(old.entry.operator_id))
-        else:
-            for slot in (Slot.KEYED, Slot.RAW_KEYED):
-                checks += _group_checks(i, old, pair_key_groups(old, new, slot), slot)
-            checks += [FileCheck(i, old.label, pair) for pair in pair_database_files(old, new)]
-        for slot in (Slot.OPERATOR, Slot.RAW_OPERATOR):
-            check_elements(old, new, slot)
-            for in_result, operator in ((False, old), (True, new)):
-                checks += _element_checks(i, old.label, _element_streams(operator, slot), slot, in_result)
-    units = [(_weight(check), check) for check in (*checks, *record_checks)]
-    progress = Progress("validate", sum(weight for weight, _ in units))
+    whole = whole_files(source, result)
+    by_files = whole if proof is Proof.FILES else [{} for _ in operators]
+    checks = list_checks(source, result, key_hashes, by_files)
+    progress = Progress("validate", sum(weight for weight, _ in checks.units))
     tallies: dict[int, list[Tally]] = defaultdict(list)
     record_tallies: dict[int, list[RecordTally]] = defaultdict(list)
     # A twin of this run may be writing the same bytes again: of the result, the content counts and not the version.
     unpinned = result.contents.unpinned()
     compare = _Comparers(Comparer(source.contents, unpinned), RecordComparer(source.contents, unpinned))
-    for tally in tasks.run(compare, units, progress):
+    for tally in (*side_by_side(compare, checks.small), *tasks.run(compare, checks.units, progress)):
         if isinstance(tally, RecordTally):
             record_tallies[tally.operator].append(tally)
         else:
             tallies[tally.operator].append(tally)
-    return [_proof(old, new, tallies[i], record_tallies[i], key_hashes) for i, (old, new) in enumerate(operators)]
-
-
-def _without_timers(operator: Operator) -> Operator:
-    """Timers are compared with the records of other states."""
-    return replace(operator, raw_keyed=operator.own_raw_keyed)
+    return [
+        _proof(old, new, tallies[i], record_tallies[i], key_hashes, by_files[i])
+        for i, (old, new) in enumerate(operators)
+    ]
 
 
 @dataclass(frozen=True)
@@ -123,52 +122,8 @@ class _Comparers:
     bytewise: Comparer
     by_record: RecordComparer
 
-    def __call__(self, check: GroupCheck | ElementCheck | FileCheck | RecordCheck) -> Tally | RecordTally:
+    def __call__(self, check: Check) -> Tally | RecordTally:
         return self.by_record(check) if isinstance(check, RecordCheck) else self.bytewise(check)
-
-
-def _element_streams(operator: Operator, slot: Slot) -> Sequence[ElementStream]:
-    return operator.operator if slot is Slot.OPERATOR else operator.raw_operator
-
-
-def _group_checks(i: int, operator: Operator, pairs: Iterable[GroupPair], slot: Slot) -> Iterator[GroupCheck]:
-    def follows(last: GroupPair, pair: GroupPair) -> bool:
-        if last.source is None or pair.source is None or last.table is not None or pair.table is not None:
-            return False
-        return adjacent(last.source, pair.source) and adjacent(last.result, pair.result)
-
-    for run in bounded_runs(pairs, follows, lambda pair: pair.result.length):
-        yield GroupCheck(i, operator.label, slot, tuple(run))
-
-
-def _element_checks(
-    i: int, label: str, streams: Iterable[ElementStream], slot: Slot, in_result: bool
-) -> Iterator[ElementCheck]:
-    for stream in streams:
-        for state in stream.states:
-            for run in extent_runs(state.elements):
-                yield ElementCheck(i, label, slot, in_result, stream.subtask, state.name, state.mode, tuple(run))
-
-
-def _record_checks(i: int, old: Operator, new: Operator, key_hash: str | None) -> Iterator[RecordCheck]:
-    for in_result, operator in ((False, old), (True, new)):
-        for holder in operator.record_holders:
-            for source in sources_of(holder, operator.entry.max_parallelism):
-                yield RecordCheck(i, old.label, in_result, key_hash, new.entry.max_parallelism, source)
-    for holder in old.doubled_timers:
-        for source in sources_of(holder, old.entry.max_parallelism):
-            yield RecordCheck(i, old.label, False, key_hash, new.entry.max_parallelism, source, doubled=True)
-
-
-def _weight(check: GroupCheck | ElementCheck | FileCheck | RecordCheck) -> int:
-    """Bytes that the check reads."""
-    if isinstance(check, RecordCheck):
-        return check.records.size
-    if isinstance(check, ElementCheck):
-        return sum(extent.length for extent in check.elements)
-    if isinstance(check, FileCheck):
-        return check.pair.source.length + check.pair.result.length
-    return sum(pair.result.length + (pair.source.length if pair.source else 0) for pair in check.pairs)
 
 
 def _proof(
@@ -177,6 +132,7 @@ def _proof(
     tallies: Sequence[Tally],
     record_tallies: Sequence[RecordTally],
     key_hashes: Mapping[str, str],
+    by_files: Mapping[int, WholeFiles],
 ) -> OperatorProof:
     records = record_proof(old, record_tallies, key_hashes)
     rewritten = [tally for tally in record_tallies if tally.in_result]
@@ -199,6 +155,17 @@ def _proof(
         bytes=sum(tally.size for tally in written) + sum(tally.size for tally in rewritten),
         digest=f"{sum(digests) % MODULUS:032x}",
         records=records,
+        directories=_directory_proof(new, by_files.values()) if by_files else None,
+    )
+
+
+def _directory_proof(operator: Operator, whole: Collection[WholeFiles]) -> DirectoryProof:
+    return DirectoryProof(
+        by_files=len(whole),
+        by_records=len(operator.databases) - len(whole),
+        files_referred_to=sum(one.same for one in whole),
+        files_copied=sum(len(one.copies) for one in whole),
+        deleted_ranges=sum(one.deleted_ranges for one in whole),
     )
 
 
@@ -227,7 +194,7 @@ def _compare_broadcasts(old: Operator, new: Operator, slot: Slot, tallies: Itera
         if tally.mode is DistributionMode.BROADCAST:
             copies[tally.state, tally.in_result][tally.subtask] = tally.digest
     holders = defaultdict(set)
-    for state, subtask in broadcast_states(_element_streams(old, slot)):
+    for state, subtask in broadcast_states(element_streams(old, slot)):
         holders[state].add(subtask)
     same_parallelism = old.entry.parallelism == new.entry.parallelism
     for state, subtasks in holders.items():

@@ -9,9 +9,17 @@ from rescale.execution.validation.validation import OperatorProof
 from rescale.flink.serializers.formulas import KNOWN
 from rescale.flink.start import start_of
 from rescale.planning.plan import Plan
+from rescale.planning.proof import Proof
 from rescale.snapshot.model import Snapshot
 from rescale.storage.locations import contains
-from rescale.target.certificate import COMPLETE, Certificate, CertifiedOperator, CertifiedRecords, CertifiedState
+from rescale.target.certificate import (
+    COMPLETE,
+    Certificate,
+    CertifiedDirectories,
+    CertifiedOperator,
+    CertifiedRecords,
+    CertifiedState,
+)
 from rescale.target.certified_files import certified_files
 
 _CLAIM_OF_RECORDS = (
@@ -37,10 +45,26 @@ _OF_REFERENCES = (
     "job has made a full checkpoint of its own"
 )
 
+_OF_FILES = (
+    "no row was read of the RocksDB directories that were compared by their files: that these files can be read, and "
+    "hold what Flink wrote, is taken from the source as it is (rescale validate --proof records reads every row)"
+)
+_OF_FILES_NOT_READ = (
+    "files that the result refers to were not read: they are the source's own by their place, size, and ETag or "
+    "modification time"
+)
+
 _CLAIM = (
     "every key group, list element, union element and broadcast copy of the source was read from storage and is in "
     "the result, with the subtask that Flink will give it to"
 )
+_CLAIM_OF_FILES = (
+    "of the RocksDB directories that were compared by their files, every SST file of the source that may have rows of "
+    "a subtask is in its directory, in its place and order: as the source's own file in the version that was seen, or "
+    "as a copy, of which both sides were read and have one digest; deleted ranges, newer than all rows, hide what "
+    "these files hold of other key groups, and nothing of the subtask's own"
+)
+_CLAIM_OF_THE_REST = f"of all other state, {_CLAIM}"
 
 
 def certificate_of(
@@ -52,12 +76,15 @@ def certificate_of(
     was made here from a plan, or compared with a certificate.
     """
     rekeyed = any(proof.records for proof in proofs)
+    directories = [proof.directories for proof in proofs if proof.directories is not None]
+    claims = [_CLAIM_OF_FILES, _CLAIM_OF_THE_REST] if directories else [_CLAIM]
     local = any(pin.mtime_ns is not None for _, pin in source.files)
-    limits = [(_OF_RULES, rekeyed), (_OF_LOCAL_FILES, local), (_UNBOUND, not bound)]
+    limits = [(_OF_FILES, bool(directories)), (_OF_FILES_NOT_READ, any(one.files_referred_to for one in directories))]
+    limits += [(_OF_RULES, rekeyed), (_OF_LOCAL_FILES, local), (_UNBOUND, not bound)]
     limits.append((_OF_REFERENCES, any(not contains(result.directory, uri) for uri, _ in result.files[1:])))
     return Certificate(
         verdict=COMPLETE,
-        proves="; ".join([_CLAIM, _CLAIM_OF_RECORDS] if rekeyed else [_CLAIM]),
+        proves="; ".join([*claims, _CLAIM_OF_RECORDS] if rekeyed else claims),
         does_not_prove="; ".join(sentence for sentence, holds in limits if holds) or None,
         digests="sums mod 2^128 of 128-bit murmur3 digests of key groups and elements",
         source=source.directory,
@@ -74,12 +101,14 @@ def certificate_of(
             [(operator.entry.parallelism, operator.entry.max_parallelism) for operator in source.operators],
             [(proof.parallelism, proof.max_parallelism) for proof in proofs],
         ).command,
+        proof=Proof.FILES if directories else Proof.RECORDS,
     )
 
 
 def _operator(proof: OperatorProof) -> CertifiedOperator:
     records = _records(proof.records) if proof.records is not None else None
-    return CertifiedOperator(**{**proof._asdict(), "records": records})
+    directories = CertifiedDirectories(**proof.directories._asdict()) if proof.directories is not None else None
+    return CertifiedOperator(**{**proof._asdict(), "records": records, "directories": directories})
 
 
 def _records(proof: RecordProof) -> CertifiedRecords:

@@ -40,6 +40,7 @@ def job_form() -> Form:
     """The Params, in the order of the form."""
     of_a_rescale = rescale_form()
     del of_a_rescale["source"]
+    del of_a_rescale["proof"]  # of a canonical savepoint no file is taken as it is
     return {**_job_fields(), **of_a_rescale, **_starting_fields()}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rescale.report.detail import Detail
-from rescale.report.outcome import proofs_table, records_table
+from rescale.report.outcome import directories_table, proofs_table, records_table
 from rescale.report.page import Block, Code, Listed, Section, Strong, Table, Words, paragraph
 from rescale.report.units import counted
 
@@ -20,7 +20,7 @@ def proof(certificate: dict[str, Any], detail: Detail) -> list[Block]:
         (Strong("_metadata of the result, SHA-256: "), Code(certificate["candidate_sha256"])),
     ]
     blocks: list[Block] = [Listed("", tuple(facts))]
-    for shown in (proofs_table(certificate), records_table(certificate)):
+    for shown in (proofs_table(certificate), records_table(certificate), directories_table(certificate)):
         blocks += _cut(shown, 2 * detail.rows)
     return [Section("Certificate", tuple(blocks))]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from rescale.planning.proof import Proof
 from rescale.report.detail import Detail
 from rescale.report.insights import duration_sentences, hand_picked_sentences, shape_sentences, union_sentences
 from rescale.report.page import (
@@ -42,7 +43,9 @@ def verdict(document: dict[str, Any]) -> list[Block]:
         return [Verdict(Standing.PLANNED, f"{human_bytes(plan['bytes_moved'])} are to be moved; nothing was yet")]
     published = "and the result is published" if document["published"] else "and nothing is published yet"
     size = human_bytes(certificate["bytes"])
-    return [Verdict(Standing.PROVEN, f"{size} compared, every part of the source is in the result, {published}")]
+    by_files = "RocksDB directories by their files, " if certificate["proof"] == Proof.FILES else ""
+    said = f"{size} compared, {by_files}every part of the source is in the result, {published}"
+    return [Verdict(Standing.PROVEN, said)]
 
 
 def _details(error: dict[str, Any]) -> list[Block]:

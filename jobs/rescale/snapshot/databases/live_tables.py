@@ -12,30 +12,32 @@ from rescale.rocksdb.manifest import LARGEST_MANIFEST
 from rescale.rocksdb.stored_files import StoredFile, needed_files
 from rescale.snapshot.databases.listed_files import listed_files
 from rescale.snapshot.model import Database, LiveTable, Operator, Snapshot
+from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.side_by_side import side_by_side
 
 
-def with_tables(snapshot: Snapshot) -> Snapshot:
-    """The snapshot with the SST files of its databases.
+def with_tables(snapshot: Snapshot, contents: SnapshotFiles | None = None) -> Snapshot:
+    """The snapshot with the SST files of its databases; read with `contents`, if they are given, instead of its own.
 
     Raises what stands against reading their rows, naming the operator: see `checked_manifest`.
     """
     snapshot.check_complete()
+    read_with = contents or snapshot.contents
     pairs = [(operator, database) for operator in snapshot.operators for database in operator.databases]
-    found = iter(side_by_side(lambda pair: _with_tables(snapshot, *pair), pairs))
+    found = iter(side_by_side(lambda pair: _with_tables(read_with, *pair), pairs))
     operators = tuple(
         replace(operator, databases=tuple(next(found) for _ in operator.databases)) for operator in snapshot.operators
     )
     return replace(snapshot, operators=operators)
 
 
-def _with_tables(snapshot: Snapshot, operator: Operator, database: Database) -> Database:
+def _with_tables(contents: SnapshotFiles, operator: Operator, database: Database) -> Database:
     extents = {file.name: file.extent for file in database.files}
 
     def content(file: StoredFile) -> bytes:
-        return snapshot.contents.read(extents[file.name], LARGEST_MANIFEST)
+        return contents.read(extents[file.name], LARGEST_MANIFEST)
 
-    files = listed_files(snapshot.contents, extents.items())
+    files = listed_files(contents, extents.items())
     try:
         states = {state.name: state_id for state_id, state in enumerate(understood(database.parsed).states)}
         manifest = checked_manifest(needed_files(files), content, states)

@@ -1,0 +1,230 @@
+"""RocksDB directories of a result against those of the source, by their MANIFESTs and deleted ranges; no row is read.
+
+A new directory of an operator that keeps its max parallelism is made in one of two ways, and what it looks like tells
+which. Either its SST files are the source's, and where some of them hold rows of other subtasks, deleted ranges hide
+these; then the library proves it (`assembly_proof`), but for the bytes of files that were copied. Or RocksDB has
+rewritten files, and none reaches out of the subtask's key groups. Of that nothing more can be said without its rows.
+
+An SST file has no name of its own: which one of the source's a file is, follows from its state, its size and its keys.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from rescale.errors import IntegrityError, RescaleError, SnapshotError, UnsupportedError
+from rescale.execution.validation.coverage import FilePair, goes_by_record, pair_database_files
+from rescale.rocksdb.assembled_database import SourceDatabase
+from rescale.rocksdb.assembly_proof import Origin, ResultDatabase, check_assembled
+from rescale.rocksdb.key_range import KeyRange, Overlap, key_range
+from rescale.rocksdb.sst.table import DeletedRange
+from rescale.rocksdb.version_edit import RANGE_DELETION, LiveFile
+from rescale.snapshot.databases.live_tables import with_tables
+from rescale.snapshot.databases.table_sizes import open_table
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import Database, LiveTable, Operator, Snapshot
+from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.storage.side_by_side import side_by_side
+
+
+class WholeFiles(NamedTuple):
+    """A directory that is made of whole files of the source, by subtask.
+
+    `same` counts SST files that are the source's own, where they lie; of the `copies` the bytes are still to be
+    compared, and of the `small` files that are no SST files, too. `deleted_ranges` counts files that hide rows.
+    """
+
+    subtask: int
+    same: int
+    copies: tuple[FilePair, ...]
+    small: tuple[FilePair, ...]
+    deleted_ranges: int
+
+
+def may_go_by_files(old: Operator, new: Operator) -> bool:
+    """Whether RocksDB directories stay directories with the key groups that they have, in whatever shape."""
+    same = old.entry.max_parallelism == new.entry.max_parallelism and old.kinds == new.kinds
+    return same and bool(old.databases) and not (old.raw_timers and not new.raw_timers)
+
+
+def whole_files(source: Snapshot, result: Snapshot) -> list[dict[int, WholeFiles]]:
+    """For each operator the new directories that are made of whole files of the source, by subtask.
+
+    Whether these files have the right bytes is still to be seen. `IntegrityError` if one of them is no such directory
+    and cannot be any other: what hides foreign rows is missing, hides others, or files lie where they do not belong.
+    """
+    pairs = list(zip(source.operators, result.operators, strict=True))
+    if not any(may_go_by_files(*pair) for pair in pairs):
+        return [{} for _ in pairs]
+    if any(may_go_by_files(*pair) and goes_by_record(*pair) for pair in pairs):
+        pairs = list(zip(_looked_through(source).operators, _with_tables(result).operators, strict=True))
+    comparer = _Comparer(source.contents, result.contents.unpinned())
+    return [comparer.operator(old, new) if may_go_by_files(old, new) else {} for old, new in pairs]
+
+
+def _looked_through(source: Snapshot) -> Snapshot:
+    databases = [database for operator in source.operators for database in operator.databases]
+    return with_tables(source) if any(database.source is None for database in databases) else source
+
+
+def _with_tables(result: Snapshot) -> Snapshot:
+    try:
+        return with_tables(result, result.contents.unpinned())
+    except (SnapshotError, UnsupportedError) as error:
+        raise _unreadable(error) from None
+
+
+def _unreadable(error: RescaleError) -> IntegrityError:
+    return IntegrityError(
+        f"the result cannot be read back: {error.what}",
+        path=error.path,
+        offset=error.offset,
+        operator=error.operator,
+        expected=error.expected,
+        found=error.found,
+    )
+
+
+class _Comparer:
+    """Of operators that were looked through; both sides are read with these."""
+
+    def __init__(self, source: SnapshotFiles, result: SnapshotFiles) -> None:
+        self._source = source
+        self._result = result
+
+    def operator(self, old: Operator, new: Operator) -> dict[int, WholeFiles]:
+        try:
+            if not goes_by_record(old, new):
+                return {one.subtask: one for one in self._unchanged(old, new)}
+            found = side_by_side(lambda database: self._assembled(old, database), new.databases)
+        except RescaleError as error:
+            raise error.located(operator=old.label) from None
+        return {one.subtask: one for one in found if one is not None}
+
+    def _unchanged(self, old: Operator, new: Operator) -> Iterator[WholeFiles]:
+        """The same databases in the same subtasks: all of their files."""
+        pairs: dict[int, list[FilePair]] = defaultdict(list)
+        for pair in pair_database_files(old, new):
+            pairs[pair.subtask].append(pair)
+        for subtask, own in pairs.items():
+            yield self._whole_files(subtask, own, deleted_ranges=0)
+
+    def _assembled(self, old: Operator, new: Database) -> WholeFiles | None:
+        """None of one that RocksDB has rewritten."""
+        maximum = old.entry.max_parallelism
+        givers = [one for one in old.databases if len(one.key_groups.intersection(new.key_groups))]
+        sources, result = list(map(_source_of, givers)), _source_of(new)
+        alone = new.key_groups.intersection(givers[0].key_groups) if len(givers) == 1 else new.key_groups
+        wanted = key_range(alone, maximum)
+        matched = _matched(sources, result, wanted, maximum)
+        if wanted.holds(result.manifest.files.values()) and not matched.complete:
+            return None
+        deleted = {
+            table.file.name: self._deleted_ranges(table)
+            for table in new.tables
+            if table.file.name not in matched.origins and _may_be_deleted_range(table.file)
+        }
+        database = ResultDatabase(result.uri, result.manifest, matched.origins, deleted)
+        check_assembled(sources, database, new.key_groups, maximum)
+        theirs, own = [_extents(giver) for giver in givers], _extents(new)
+        pairs = [
+            FilePair(new.subtask, name, theirs[origin.source][origin.name], own[name])
+            for name, origin in matched.origins.items()
+        ]
+        pairs += _options(givers, new)
+        return self._whole_files(new.subtask, pairs, deleted_ranges=len(deleted))
+
+    def _deleted_ranges(self, table: LiveTable) -> Sequence[DeletedRange]:
+        """All that a file holds; `IntegrityError` if there are rows, too."""
+        try:
+            opened = open_table(table, self._result)
+            found = list(opened.deleted_ranges())
+            rows = opened.properties.entries - len(found) or sum(1 for _ in opened.index())
+        except (SnapshotError, UnsupportedError) as error:
+            raise _unreadable(error) from None
+        if rows:
+            raise IntegrityError(
+                "an SST file that is to hide rows has some",
+                path=self._result.uri(table.extent),
+                expected=f"{len(found)} deleted ranges",
+                found=f"{opened.properties.entries} entries",
+            )
+        return found
+
+    def _whole_files(self, subtask: int, pairs: Sequence[FilePair], deleted_ranges: int) -> WholeFiles:
+        tables = [pair for pair in pairs if pair.name.endswith(".sst")]
+        copies = tuple(pair for pair in tables if not self._is_same(pair))
+        small = tuple(pair for pair in pairs if not pair.name.endswith(".sst"))
+        return WholeFiles(subtask, len(tables) - len(copies), copies, small, deleted_ranges)
+
+    def _is_same(self, pair: FilePair) -> bool:
+        """Whether both are one file; that it is the pinned version `check_references` has seen to."""
+        places = [
+            (files.uri(extent), extent.start, extent.length)
+            for files, extent in ((self._source, pair.source), (self._result, pair.result))
+        ]
+        return places[0] == places[1]
+
+
+class _Matched(NamedTuple):
+    """Which file of the sources each file is; `complete` if that is known of all, and none is missing."""
+
+    origins: Mapping[str, Origin]
+    complete: bool
+
+
+def _matched(sources: Sequence[SourceDatabase], result: SourceDatabase, wanted: KeyRange, maximum: int) -> _Matched:
+    """Two files of one state that have the same size and keys are told apart by their age."""
+    candidates: dict[tuple[object, ...], list[Origin]] = defaultdict(list)
+    for number, source in enumerate(sources):
+        own = key_range(source.key_groups, maximum)
+        for state, file in _by_age(source):
+            if Overlap.OUTSIDE not in (wanted.overlap(file), own.overlap(file)):
+                candidates[_looks(state, file)].append(Origin(number, file.name))
+    origins: dict[str, Origin] = {}
+    for state, file in _by_age(result):
+        if left := candidates[_looks(state, file)]:
+            origins[file.name] = left.pop(0)
+    complete = origins.keys() == result.manifest.files.keys() and not any(candidates.values())
+    return _Matched(origins, complete)
+
+
+def _by_age(database: SourceDatabase) -> list[tuple[str, LiveFile]]:
+    """(state, file), the oldest first."""
+    files = [(family.name, file) for family in database.manifest.column_families for file in family.files]
+    return sorted(files, key=lambda one: one[1].number)
+
+
+def _looks(state: str, file: LiveFile) -> tuple[object, ...]:
+    return state, file.size, file.smallest, file.largest
+
+
+def _may_be_deleted_range(file: LiveFile) -> bool:
+    return file.exclusive and file.smallest_key.kind == RANGE_DELETION
+
+
+def _options(givers: Sequence[Database], new: Database) -> Iterator[FilePair]:
+    """The OPTIONS, which are those of the first giver that has some."""
+    theirs = [
+        _extents(giver)[source.options]
+        for giver in sorted(givers, key=lambda giver: giver.key_groups)
+        if (source := _source_of(giver)).options is not None
+    ]
+    for name, extent in new.files:
+        if name.startswith("OPTIONS-"):
+            if not theirs:
+                raise IntegrityError("a database has OPTIONS that no source has", path=_source_of(new).uri, found=name)
+            yield FilePair(new.subtask, name, theirs[0], extent)
+
+
+def _extents(database: Database) -> dict[str, Extent]:
+    """Where the files of a database lie, by their names in it."""
+    return {file.name: file.extent for file in database.files}
+
+
+def _source_of(database: Database) -> SourceDatabase:
+    if database.source is None:
+        raise ValueError(f"the directory of subtask {database.subtask} was not looked through")
+    return database.source

@@ -1,0 +1,156 @@
+"""What there is to compare, as units of work for tasks; where nothing but metadata counts there are none.
+
+RocksDB directories that are proven by their files give a unit for each SST file that was copied, and none for one that
+is the source's own. What is small beside them is metadata, and compared at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from rescale.execution.sources.record_sources import sources_of
+from rescale.execution.sources.spans import adjacent, bounded_runs, extent_runs
+from rescale.execution.validation.compare import ElementCheck, FileCheck, GroupCheck
+from rescale.execution.validation.coverage import (
+    GroupPair,
+    check_elements,
+    goes_by_record,
+    pair_database_files,
+    pair_key_groups,
+)
+from rescale.execution.validation.directories import WholeFiles
+from rescale.execution.validation.record_compare import RecordCheck
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.flink.slot import Slot
+from rescale.snapshot.model import Database, ElementStream, KeyedStream, Operator, Snapshot
+
+Check = GroupCheck | ElementCheck | FileCheck | RecordCheck
+
+
+@dataclass(frozen=True)
+class Checks:
+    """`units` for tasks, each with the bytes that it reads, and `small` files to be compared at once."""
+
+    units: list[tuple[int, Check]]
+    small: list[FileCheck]
+
+
+def list_checks(
+    source: Snapshot,
+    result: Snapshot,
+    key_hashes: Mapping[str, str],
+    by_files: Sequence[Mapping[int, WholeFiles]],
+) -> Checks:
+    """All that is compared; of each operator, the directories of those subtasks that `by_files` has by their files."""
+    checks: list[Check] = []
+    small: list[FileCheck] = []
+    for i, (old, new) in enumerate(zip(source.operators, result.operators, strict=True)):
+        whole = by_files[i].values()
+        checks += (FileCheck(i, old.label, pair) for one in whole for pair in one.copies)
+        small += (FileCheck(i, old.label, pair) for one in whole for pair in one.small)
+        checks += _keyed_checks(i, old, new, key_hashes.get(old.entry.operator_id), by_files[i])
+        for slot in (Slot.OPERATOR, Slot.RAW_OPERATOR):
+            check_elements(old, new, slot)
+            for in_result, operator in ((False, old), (True, new)):
+                checks += _element_checks(i, old.label, element_streams(operator, slot), slot, in_result)
+    return Checks([(_weight(check), check) for check in checks], small)
+
+
+def _keyed_checks(
+    i: int, old: Operator, new: Operator, key_hash: str | None, by_files: Mapping[int, WholeFiles]
+) -> Iterator[Check]:
+    """Of keyed state, but for the directories that go `by_files`."""
+    if not goes_by_record(old, new):
+        for slot in (Slot.KEYED, Slot.RAW_KEYED):
+            yield from _group_checks(i, old, pair_key_groups(old, new, slot), slot)
+        if not by_files:
+            yield from (FileCheck(i, old.label, pair) for pair in pair_database_files(old, new))
+    elif by_files:
+        yield from _group_checks(i, old, pair_key_groups(old, new, Slot.RAW_KEYED), Slot.RAW_KEYED)
+        yield from _remaining_checks(i, old, new, key_hash, [d for d in new.databases if d.subtask not in by_files])
+    else:
+        if old.entry.max_parallelism == new.entry.max_parallelism:
+            raw = pair_key_groups(_without_timers(old), _without_timers(new), Slot.RAW_KEYED)
+            yield from _group_checks(i, old, raw, Slot.RAW_KEYED)
+        yield from _record_checks(i, old, new, key_hash)
+
+
+def _without_timers(operator: Operator) -> Operator:
+    """Timers are compared with the records of other states."""
+    return replace(operator, raw_keyed=operator.own_raw_keyed)
+
+
+def element_streams(operator: Operator, slot: Slot) -> Sequence[ElementStream]:
+    return operator.operator if slot is Slot.OPERATOR else operator.raw_operator
+
+
+def _group_checks(i: int, operator: Operator, pairs: Iterable[GroupPair], slot: Slot) -> Iterator[GroupCheck]:
+    def follows(last: GroupPair, pair: GroupPair) -> bool:
+        if last.source is None or pair.source is None or last.table is not None or pair.table is not None:
+            return False
+        return adjacent(last.source, pair.source) and adjacent(last.result, pair.result)
+
+    for run in bounded_runs(pairs, follows, lambda pair: pair.result.length):
+        yield GroupCheck(i, operator.label, slot, tuple(run))
+
+
+def _element_checks(
+    i: int, label: str, streams: Iterable[ElementStream], slot: Slot, in_result: bool
+) -> Iterator[ElementCheck]:
+    for stream in streams:
+        for state in stream.states:
+            for run in extent_runs(state.elements):
+                yield ElementCheck(i, label, slot, in_result, stream.subtask, state.name, state.mode, tuple(run))
+
+
+def _record_checks(i: int, old: Operator, new: Operator, key_hash: str | None) -> Iterator[RecordCheck]:
+    for in_result, operator in ((False, old), (True, new)):
+        for holder in operator.record_holders:
+            yield from _checks_of(i, old, new, key_hash, holder, in_result=in_result)
+    for holder in old.doubled_timers:
+        for check in _checks_of(i, old, new, key_hash, holder, in_result=False):
+            yield check._replace(doubled=True)
+
+
+def _remaining_checks(
+    i: int, old: Operator, new: Operator, key_hash: str | None, remaining: Sequence[Database]
+) -> Iterator[RecordCheck]:
+    """The records of the directories that remain, and those of their key groups in the source."""
+    for database in remaining:
+        yield from _checks_of(i, old, new, key_hash, database, in_result=True)
+    for giver in old.databases:
+        for key_groups in _shared(giver, remaining):
+            yield from _checks_of(i, old, new, key_hash, replace(giver, key_groups=key_groups), in_result=False)
+
+
+def _shared(giver: Database, takers: Sequence[Database]) -> list[KeyGroupRange]:
+    """The key groups that the giver has for the takers; those that follow each other as one range, read at once."""
+    ranges: list[KeyGroupRange] = []
+    for taker in sorted(takers, key=lambda taker: taker.key_groups):
+        shared = giver.key_groups.intersection(taker.key_groups)
+        if not len(shared):
+            continue
+        if ranges and ranges[-1].last + 1 == shared.first:
+            shared = KeyGroupRange(ranges.pop().first, shared.last)
+        ranges.append(shared)
+    return ranges
+
+
+def _checks_of(
+    i: int, old: Operator, new: Operator, key_hash: str | None, holder: KeyedStream | Database, *, in_result: bool
+) -> Iterator[RecordCheck]:
+    maximum = (new if in_result else old).entry.max_parallelism
+    for source in sources_of(holder, maximum):
+        yield RecordCheck(i, old.label, in_result, key_hash, new.entry.max_parallelism, source)
+
+
+def _weight(check: Check) -> int:
+    """Bytes that the check reads."""
+    if isinstance(check, RecordCheck):
+        return check.records.size
+    if isinstance(check, ElementCheck):
+        return sum(extent.length for extent in check.elements)
+    if isinstance(check, FileCheck):
+        return check.pair.source.length + check.pair.result.length
+    return sum(pair.result.length + (pair.source.length if pair.source else 0) for pair in check.pairs)

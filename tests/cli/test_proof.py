@@ -1,0 +1,57 @@
+"""A run that is proven by files, in processes and with Spark, and what may come after it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.edited import relocated
+from support.needs import need
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+def rescale(*words: object) -> tuple[int, dict[str, Any], str]:
+    """Exit code, document, and what was said beside it."""
+    need("java", "Spark runs on a JVM (17 or newer)")
+    command = [sys.executable, "-m", "rescale.cli.main", *map(str, words), "--output", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.returncode, json.loads(done.stdout), done.stderr
+
+
+@pytest.mark.parametrize(("files", "parallelism"), [("refer", 3), ("copy", 1)])
+def test_a_run_proven_by_files_is_deepened_by_validate(files: str, parallelism: int, tmp_path: Path) -> None:
+    source, target = relocated("2-rocksdb-native", tmp_path / "source"), tmp_path / "target"
+    run = ("run", source, "--target", target, "--parallelism", parallelism, "--files", files)
+    code, done, said = rescale(*run, "--proof", "files")
+    assert (code, done["proof"]) == (0, "files"), said
+    assert f"{parallelism} RocksDB directories are compared by their files" in said
+    certificate = json.loads(Path(done["certificate"]).read_text())
+    assert certificate["proof"] == "files"
+    code, again, said = rescale(*run)
+    assert (code, again["already_published"], again["proof"], again["plan"]) == (0, True, "files", done["plan"]), said
+    code, seen, said = rescale("validate", source, target, "--proof", "files")
+    assert (code, seen["operators"]) == (0, certificate["operators"]), said
+    code, seen, said = rescale("validate", source, target, "--proof", "records")
+    assert (code, seen["verdict"], seen["proof"]) == (0, "complete", "records"), said
+    assert any(operator["records"] for operator in seen["operators"])
+    if files == "copy":
+        largest = max((path for path in target.iterdir() if path.name.endswith(".sst")), key=lambda p: p.stat().st_size)
+        data = bytearray(largest.read_bytes())
+        data[20] ^= 1
+        largest.write_bytes(data)
+        code, error, _ = rescale("validate", source, target, "--proof", "files")
+        assert (code, error["error"], error["path"]) == (4, "IntegrityError", str(largest))
+
+
+def test_what_has_no_files_to_prove_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    source, target = relocated("2-canonical-rocksdb", tmp_path / "source"), tmp_path / "target"
+    code, error, _ = rescale("run", source, "--target", target, "--parallelism", 3, "--proof", "files")
+    assert (code, error["what"]) == (2, "there is nothing to prove by files")
+    assert not target.exists()
+    assert not Path(f"{target}.rescale").exists()
