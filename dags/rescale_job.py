@@ -7,7 +7,7 @@ command that it shows, as a jar of a session cluster, or by patching a `FlinkDep
 | task | what it does |
 |---|---|
 | `look_at_job` | refuses what would fail later, and writes down all that it takes to start the job again |
-| `take_savepoint` | has Flink write a canonical savepoint, and stops or cancels the job if the form says so |
+| `take_savepoint` | has Flink write a savepoint, and stops or cancels the job if the form says so |
 | `inspect` … `publish` | the rescale; see *Rescale a savepoint* |
 | `hand_over` | starts the job from the result at its new shape, and waits until all of it runs |
 | `go_back` | starts a job that was stopped again from its savepoint, at its old shape |
@@ -17,6 +17,9 @@ command that it shows, as a jar of a session cluster, or by patching a `FlinkDep
 starts the job again. A hand-over that only shows a command cannot do that, so the job runs on then while its savepoint
 is taken. Once the job was started again, the failed run is over: clearing its tasks is refused, another run takes
 another savepoint.
+
+**A native savepoint** is taken only if nothing is lost by it: the log of `look_at_job` says why, from the job's latest
+checkpoint. If its timers are on the heap, or nobody can tell, the run is refused while the job runs.
 
 **If the job has the shape already**, it is not stopped for it, and all other tasks are skipped.
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,7 @@ from rescale.orchestration.flink.rest import Flink
 from rescale.orchestration.flink.running_job import Job
 from support.s3 import S3Server, free_port
 
-_JOB = Path(__file__).parent / "Counts.java"
+_JOBS = [Path(__file__).parent / f"{name}.java" for name in ("Counts", "Alarms")]
 _SLOTS = 16
 _START_SECONDS = 180
 
@@ -57,7 +57,7 @@ _CONFIGURATION = {
 
 @dataclass(frozen=True)
 class SessionCluster:
-    """`jar` is the id of the uploaded job `Counts`, `folder` is for savepoints."""
+    """`jar` is the id of the uploaded jar with the jobs `Counts` and `Alarms`, `folder` is for savepoints."""
 
     address: str
     jar: str
@@ -66,11 +66,13 @@ class SessionCluster:
     def open(self) -> Flink:
         return Flink(self.address)
 
-    def run(self, parallelism: int, *arguments: str) -> str:
-        """Starts the job, and waits until all of it runs; returns its id."""
+    def run(
+        self, parallelism: int, *arguments: str, main: str = "Counts", options: Mapping[str, str] | None = None
+    ) -> str:
+        """Starts a job, and waits until all of it runs; returns its id."""
         job_id = uuid4().hex
         with self.open() as flink:
-            flink.run_jar(self.jar, job_id, Start("", parallelism, None), "Counts", arguments, {})
+            flink.run_jar(self.jar, job_id, Start("", parallelism, None), main, arguments, options or {})
         wait_until(lambda: self.job(job_id).runs, "the job to run")
         return job_id
 
@@ -89,6 +91,11 @@ class SessionCluster:
         """Whether a job has read something since its start, and what it had counted was right."""
         vertices = httpx.get(f"{self.address}/jobs/{job_id}").json()["vertices"]
         return any(vertex["metrics"]["read-records"] for vertex in vertices) and self.job(job_id).runs
+
+    def heard(self, job_id: str) -> int:
+        """How many timers of a job `Alarms` have fired since its start."""
+        vertices = httpx.get(f"{self.address}/jobs/{job_id}").json()["vertices"]
+        return sum(vertex["metrics"]["read-records"] for vertex in vertices if "heard" in vertex["name"])
 
     def clear(self) -> None:
         """Ends all jobs."""
@@ -150,10 +157,10 @@ def _slots(address: str) -> int:
 
 
 def _jar(version: str, folder: Path) -> Path:
-    """The job, compiled against a release."""
+    """The jobs, compiled against a release."""
     classes, jar = folder / "classes", folder / "counts.jar"
     libraries = os.pathsep.join(map(str, flink_home(version)))
-    subprocess.run(["javac", "-nowarn", "-d", str(classes), "-cp", libraries, str(_JOB)], check=True)
+    subprocess.run(["javac", "-nowarn", "-d", str(classes), "-cp", libraries, *map(str, _JOBS)], check=True)
     subprocess.run(["jar", "-c", "-f", str(jar), "-C", str(classes), "."], check=True)
     return jar
 

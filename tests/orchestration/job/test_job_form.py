@@ -31,6 +31,7 @@ def test_by_default_the_job_runs_on_and_a_command_is_printed() -> None:
     params = filled()
     assert taking_of(params, hand_over_of(params)) is Taking.RUN_ON
     assert hand_over_of(params) == Print()
+    assert params["savepoint_format"] == "canonical"
 
 
 def test_a_jar_is_run_where_the_job_ran() -> None:
@@ -73,6 +74,7 @@ def test_a_job_that_runs_on_is_not_started_a_second_time() -> None:
         {"job": None},
         {"savepoints": "savepoints"},
         {"taking": "kill"},
+        {"savepoint_format": "incremental"},
         {"hand_over": "ssh"},
         {"deployment": "clicks"},
         {"deployment": "a/b/c"},

@@ -89,6 +89,15 @@ def test_a_job_needs_all_that_its_form_needs(field: str) -> None:
     assert wrong.what == f"the window 'night' makes no sense: {field}"
 
 
+def test_a_job_s_savepoint_may_be_native_and_savepoints_that_are_there_are_as_they_are() -> None:
+    assert make_window("night", {**JOB, "savepoint_format": "native"}).form()["savepoint_format"].value == "native"
+    assert "'fast' is not one of ['canonical', 'native']" in str(
+        fault("night", {**JOB, "savepoint_format": "fast"}).found
+    )
+    wrong = fault("night", {**ENTRY, "savepoint_format": "native"})
+    assert wrong.what == "the window 'night' makes no sense: savepoint_format"
+
+
 def test_a_job_has_no_source() -> None:
     assert fault("night", {**JOB, "source": "/save"}).what == "the window 'night' makes no sense: source"
 

@@ -36,6 +36,23 @@ class Taking(StrEnum):
     """It is cancelled as soon as the savepoint is there; what sinks have not committed is in the savepoint."""
 
 
+class SavepointFormat(StrEnum):
+    """`SavepointFormatType`."""
+
+    CANONICAL = "canonical"
+    """The same for all state backends: every shape can be had from it, and all timers are in it."""
+
+    NATIVE = "native"
+    """The state backend's own files; of RocksDB they lack the timers that are kept on the heap."""
+
+
+class StateBackend(NamedTuple):
+    """What a job keeps its keyed state in: the name of a class, and whether a changelog lies over it."""
+
+    name: str
+    changelog: bool
+
+
 class Savepoint(NamedTuple):
     """How far a savepoint is: it lies at `location`, or has a `failure`, or neither yet."""
 
@@ -88,18 +105,18 @@ class Flink:
         """Asks the job to end; one that has ended or is not known is left alone."""
         self._ask("PATCH", f"/jobs/{job_id}?mode=cancel", allowed=(404, 409))
 
-    def trigger_savepoint(self, job_id: str, trigger_id: str, directory: str, taking: Taking) -> None:
-        """Begins a canonical savepoint below `directory`; one that was begun with this trigger id stays the only one.
+    def trigger_savepoint(
+        self, job_id: str, trigger_id: str, directory: str, taking: Taking, savepoint_format: SavepointFormat
+    ) -> None:
+        """Begins a savepoint below `directory`; one that was begun with this trigger id stays the only one.
 
-        Every shape can be had from a canonical one, and nothing is left out of it; of RocksDB a native one lacks timers
-        on the heap (`RocksDBKeyedStateBackend.requiresLegacySynchronousTimerSnapshots`).
         `SavepointTriggerHandler` and `StopWithSavepointHandler` take the id in the request.
         """
         if taking is Taking.STOP:
             path, body = "stop", {"targetDirectory": directory, "drain": False}
         else:
             path, body = "savepoints", {"target-directory": directory, "cancel-job": taking is Taking.CANCEL}
-        body |= {"formatType": "CANONICAL", "triggerId": trigger_id}
+        body |= {"formatType": savepoint_format.name, "triggerId": trigger_id}
         self._known("POST", f"/jobs/{job_id}/{path}", body)
 
     def savepoint(self, job_id: str, trigger_id: str) -> Savepoint | None:
@@ -111,19 +128,24 @@ class Flink:
         failure = operation.get("failure-cause")
         return Savepoint(operation.get("location"), _causes(failure["stack-trace"]) if failure else None)
 
+    def state_backend(self, job_id: str) -> StateBackend | None:
+        """None for a job that Flink makes no checkpoints of (`CheckpointConfigHandler`)."""
+        document = self._ask("GET", f"/jobs/{job_id}/checkpoints/config")
+        if document is None:
+            return None
+        return StateBackend(document.get("state_backend") or "", bool(document.get("state_changelog_enabled")))
+
     def latest_savepoint(self, job_id: str) -> str | None:
         """Where the last savepoint of a job lies that completed, by the job's own statistics."""
-        document = self._ask("GET", f"/jobs/{job_id}/checkpoints") or {}
-        savepoint = (document.get("latest") or {}).get("savepoint") or {}
-        location: str | None = savepoint.get("external_path")
-        return location
+        return self._latest(job_id, "savepoint")
+
+    def latest_checkpoint(self, job_id: str) -> str | None:
+        """Where the last checkpoint lies that completed since the job was started; savepoints do not count."""
+        return self._latest(job_id, "completed")
 
     def restored_from(self, job_id: str) -> str | None:
         """Where the snapshot lies that the job was last restored from."""
-        document = self._ask("GET", f"/jobs/{job_id}/checkpoints") or {}
-        restored = (document.get("latest") or {}).get("restored") or {}
-        location: str | None = restored.get("external_path")
-        return location
+        return self._latest(job_id, "restored")
 
     def jars(self) -> dict[str, str]:
         """Names of the uploaded jars by id."""
@@ -158,6 +180,13 @@ class Flink:
         self._known(
             "POST", f"/jars/{quote(jar)}/run", {name: value for name, value in body.items() if value is not None}
         )
+
+    def _latest(self, job_id: str, kind: str) -> str | None:
+        """The place of a snapshot in the job's statistics (`CheckpointingStatistics.LatestCheckpoints`)."""
+        document = self._ask("GET", f"/jobs/{job_id}/checkpoints") or {}
+        snapshot = (document.get("latest") or {}).get(kind) or {}
+        location: str | None = snapshot.get("external_path")
+        return location
 
     def _known(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         """As `_ask`, of something that must be there."""

@@ -20,7 +20,7 @@ from rescale.orchestration.flink.flink_access import open_flink
 from rescale.orchestration.flink.ids import ids
 from rescale.orchestration.flink.kinds import HandOver, PatchDeployment, Print
 from rescale.orchestration.flink.questions import Answer, DeploymentRuns, Question, SavepointTaken, savepoint_below
-from rescale.orchestration.flink.rest import Flink, Taking
+from rescale.orchestration.flink.rest import Flink, SavepointFormat, Taking
 from rescale.orchestration.flink.running_job import JobLine
 from rescale.orchestration.flink.starting import check_hand_over, running_job, start_job, withdraw_job
 from rescale.storage.locations import join, normalise
@@ -44,6 +44,7 @@ class JobBefore(msgspec.Struct, frozen=True):
     hand_over: HandOver
     deployment: Wanted | None = None
     nonce: int | None = None
+    savepoint_format: SavepointFormat = SavepointFormat.CANONICAL
 
     @property
     def is_replaced(self) -> bool:
@@ -61,7 +62,14 @@ def job_before_of(document: Mapping[str, Any]) -> JobBefore:
     return msgspec.convert(document, JobBefore)
 
 
-def look_at_job(flink: str, job: str, taking: Taking, directory: str, hand_over: HandOver) -> JobBefore:
+def look_at_job(
+    flink: str,
+    job: str,
+    taking: Taking,
+    directory: str,
+    hand_over: HandOver,
+    savepoint_format: SavepointFormat = SavepointFormat.CANONICAL,
+) -> JobBefore:
     """The job with this id or name; `RequestError` if it has ended, or could not be started again.
 
     `flink` is an address or the id of an Airflow connection.
@@ -88,7 +96,16 @@ def look_at_job(flink: str, job: str, taking: Taking, directory: str, hand_over:
         if found is None or line.state != "RUNNING":
             raise StoreError("the job does not run just now", path=cluster.address, found=line.state)
         parallelism = cluster.default_parallelism(line.job_id) or found.parallelism
-    before = JobBefore(flink, line.job_id, line.name, taking, normalise(directory), parallelism, hand_over)
+    before = JobBefore(
+        flink,
+        line.job_id,
+        line.name,
+        taking,
+        normalise(directory),
+        parallelism,
+        hand_over,
+        savepoint_format=savepoint_format,
+    )
     if not isinstance(hand_over, PatchDeployment):
         return before
     deployment = read_deployment(hand_over)
@@ -114,7 +131,9 @@ def take_savepoint(before: JobBefore, run: str) -> Question:
                 if job is not None and not job.ended:
                     if not job.runs:
                         raise StoreError("the job does not run just now", path=flink.address, found=job.state)
-                    flink.trigger_savepoint(before.job_id, trigger_id, directory, before.taking)
+                    wanted = before.savepoint_format
+                    flink.trigger_savepoint(before.job_id, trigger_id, directory, before.taking, wanted)
+                    log.info("Flink takes a %s savepoint", wanted.value)
             if known is None or known.failure is None:
                 return question
     raise RescaleError("Flink could not take the savepoint", path=directory, found="too many tries")

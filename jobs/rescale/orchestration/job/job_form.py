@@ -10,7 +10,7 @@ from airflow.sdk import Param
 
 from rescale.errors import RequestError
 from rescale.orchestration.flink.kinds import HandOver, PatchDeployment, Print, RunJar
-from rescale.orchestration.flink.rest import Taking
+from rescale.orchestration.flink.rest import SavepointFormat, Taking
 from rescale.orchestration.form import PLACE, Form, lines, rescale_form
 
 _STARTING = "Starting it again"
@@ -28,6 +28,10 @@ _TAKING_SHOWN = {
     Taking.RUN_ON: "run on: only its savepoint is taken",
     Taking.STOP: "stop with savepoint",
     Taking.CANCEL: "savepoint, then cancel",
+}
+_FORMAT_SHOWN = {
+    SavepointFormat.CANONICAL: "canonical: every shape and format can be had from it",
+    SavepointFormat.NATIVE: "native: RocksDB's files as they are",
 }
 _KIND_SHOWN = {
     Kind.PRINT: "print: the command is shown",
@@ -64,8 +68,18 @@ def _job_fields() -> Form:
             type="string",
             pattern=PLACE,
             title="Savepoints",
-            description_md="The directory below which Flink puts the savepoint of the run, a canonical one. Flink and "
-            "workers must reach it.",
+            description_md="The directory below which Flink puts the savepoint of the run. Flink and workers must "
+            "reach it.",
+        ),
+        "savepoint_format": Param(
+            SavepointFormat.CANONICAL.value,
+            type="string",
+            enum=[one.value for one in SavepointFormat],
+            values_display={one.value: shown for one, shown in _FORMAT_SHOWN.items()},
+            title="Format of the savepoint",
+            description_md="A native one is quickly taken, and RocksDB opens what is made of it as it is. It lacks "
+            "timers that are kept on the heap: unless the job's latest checkpoint shows that there are none, it is "
+            "refused before anything is stopped.",
         ),
         "taking": Param(
             Taking.RUN_ON.value,

@@ -45,6 +45,13 @@ def check_shape(job: Job, request: Request) -> None:
             )
 
 
+def changes_max_parallelism(job: Job, request: Request) -> bool:
+    """Whether another max parallelism is asked for, or one for an operator of which nothing can be told."""
+    there = {vertex.operator_id for vertex in job.vertices}
+    told = {_operator_id(selector, request) for selector in request.max_parallelism if selector} <= there
+    return not told or any(_wanted(one, request).max_parallelism != one.max_parallelism for one in job.vertices)
+
+
 def _shape(vertex: Vertex) -> Shape:
     return Shape(vertex.parallelism, vertex.max_parallelism)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,16 +14,19 @@ from rescale.orchestration.ending import end_task
 from rescale.orchestration.flink.flink_access import open_flink
 from rescale.orchestration.flink.operators import GoBack
 from rescale.orchestration.flink.questions import Answer
-from rescale.orchestration.flink.rest import Taking
+from rescale.orchestration.flink.rest import SavepointFormat, Taking
 from rescale.orchestration.flink.stopping import look_at_job
 from rescale.orchestration.form import refuse_silent_copy, refuse_unknown_fields, request_of
 from rescale.orchestration.job.job_form import hand_over_of, taking_of
 from rescale.orchestration.job.job_shape import check_shape, has_shape
+from rescale.orchestration.job.native_savepoint import why_nothing_is_lost
 from rescale.orchestration.rescale_task import NOTHING_TO_DO, Summary, rescale_task, skip_task
 from rescale.orchestration.savepoint_tasks import ANNOUNCE, PLAN
 from rescale.planning.request import Request
 from rescale.storage.locations import join, normalise
 from rescale.storage.store import open_store
+
+log = logging.getLogger(__name__)
 
 LOOK, TAKE, HAND_OVER, GO_BACK = "look_at_job", "take_savepoint", "hand_over", "go_back"
 
@@ -51,13 +55,17 @@ def _look(known: Mapping[str, Any] | None, params: Any = None, dag: Any = None) 
     request = request_of(params, {"source": join(savepoints, "savepoint"), **(known or {})})
     hand_over = hand_over_of(params)
     taking = taking_of(params, hand_over)
-    before = look_at_job(params["flink"], params["job"], taking, savepoints, hand_over)
+    savepoint_format = SavepointFormat(params["savepoint_format"])
+    before = look_at_job(params["flink"], params["job"], taking, savepoints, hand_over, savepoint_format)
     with open_flink(before.flink) as flink:
         job = flink.job(before.job_id)
-    if job is not None:
-        check_shape(job, request)
-    if job is not None and has_shape(job, request):
-        skip_task(f"nothing to do: the job {job.name!r} ({job.job_id}) has the shape already that is asked for")
+        if job is not None:
+            check_shape(job, request)
+            if has_shape(job, request):
+                skip_task(f"nothing to do: the job {job.name!r} ({job.job_id}) has the shape already that is asked for")
+            native = savepoint_format is SavepointFormat.NATIVE
+            why = why_nothing_is_lost(flink, job, request) if native else "all state is in it, and all timers"
+            log.info("a %s savepoint loses nothing: %s", savepoint_format.value, why)
     if taking is not Taking.RUN_ON:
         _check_places(request)
     return {

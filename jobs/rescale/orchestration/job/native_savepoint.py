@@ -1,0 +1,123 @@
+"""Whether a native savepoint of a running job would hold all of its state: found out before one is taken.
+
+Of RocksDB it lacks the timers that are kept on the heap (`requiresLegacySynchronousTimerSnapshots` of
+`RocksDBKeyedStateBackend` is false for savepoints), and where a job keeps its timers Flink's REST API does not tell. A
+checkpoint does: it has those on the heap as raw keyed state. An operator asks for its timers when it opens, so a
+checkpoint knows of them even if none is set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rescale.errors import RequestError, RescaleError, StoreError
+from rescale.flink.metadata.properties import SnapshotType
+from rescale.flink.state_meta_info import StateKind
+from rescale.orchestration.flink.rest import Flink
+from rescale.orchestration.flink.running_job import Job
+from rescale.orchestration.job.job_shape import changes_max_parallelism
+from rescale.planning.request import Format, Request
+from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.opening import open_snapshot
+from rescale.storage.locations import name, normalise, parent
+
+_ROCKSDB = ("EmbeddedRocksDBStateBackend", "RocksDBStateBackend")
+_HEAP = ("HashMapStateBackend", "FsStateBackend", "MemoryStateBackend")
+"""Names as `StateBackend.getName` gives them; the later ones are deprecated, and gone in Flink 2."""
+
+_TRIES = 3
+"""What Flink tells may be seconds old (`web.refresh-interval`), and a checkpoint goes when the next one is there."""
+
+_WAY_ROUND = 'say "canonical" under "Format of the savepoint"'
+
+
+def why_nothing_is_lost(flink: Flink, job: Job, request: Request) -> str:
+    """In a clause, what shows it; `RequestError` if something would be lost, could not be rescaled, or nobody knows."""
+    backend = flink.state_backend(job.job_id)
+    if backend is None:
+        raise _unknown(job, "Flink makes no checkpoints of it")
+    if backend.name in _HEAP and not backend.changelog:
+        _refuse_other_records(job, request)
+        return f"{backend.name} writes timers as it writes all other state"
+    if backend.name not in _ROCKSDB or backend.changelog:
+        raise RequestError(
+            "a native savepoint of this job's state backend is not taken",
+            operator=job.name,
+            expected="RocksDB or the hashmap backend, without a changelog",
+            found=f"{backend.name or 'none is told'}{' with a changelog' if backend.changelog else ''}",
+            advice=_WAY_ROUND,
+        )
+    checkpoint = _latest_checkpoint(flink, job, request)
+    if on_heap := [operator.label for operator in checkpoint.operators if _may_have_timers_on_heap(operator)]:
+        raise RequestError(
+            "a native savepoint would lose the timers of this job: they are kept on the heap, beside RocksDB",
+            path=checkpoint.metadata_uri,
+            operator=", ".join(on_heap),
+            expected="timers in RocksDB (state.backend.rocksdb.timer-service.factory: ROCKSDB)",
+            found="raw keyed state in the latest checkpoint: timers, or what cannot be told from them",
+            advice=f"{_WAY_ROUND}: such a savepoint has them all",
+        )
+    with_timers = [operator.label for operator in checkpoint.operators if any(_timers_in_rocksdb(operator))]
+    there = f"those of {', '.join(with_timers)} are in RocksDB" if with_timers else "no operator has any"
+    return f"{backend.name} has no timers on the heap, {there}, as {checkpoint.directory} shows"
+
+
+def _refuse_other_records(job: Job, request: Request) -> None:
+    """The heap's own records are moved as they are: no key group is made anew of them, and no other format."""
+    if changes_max_parallelism(job, request) or request.format is not Format.KEEP:
+        raise RequestError(
+            "a native savepoint of the hashmap backend takes neither another max parallelism nor another format",
+            operator=job.name,
+            advice=_WAY_ROUND,
+        )
+
+
+def _latest_checkpoint(flink: Flink, job: Job, request: Request) -> Snapshot:
+    """`RequestError` if there is none that can be read."""
+    told = flink.latest_checkpoint(job.job_id)
+    if told is None:
+        raise _unknown(job, "it has made no checkpoint since it was started")
+    for again in range(_TRIES):
+        try:
+            snapshot = open_snapshot(_place(told, job, again > 0), request.allow_prefixes, request.uids)
+            snapshot.check_complete()
+        except StoreError:
+            raise
+        except RescaleError as error:
+            failed = error
+        else:
+            if snapshot.type in (SnapshotType.CANONICAL_SAVEPOINT, SnapshotType.NATIVE_SAVEPOINT):
+                raise _unknown(job, f"what Flink calls its latest checkpoint is a {snapshot.type.value}", told)
+            return snapshot
+    found = "" if failed.found is None else f" ({failed.found})"
+    raise _unknown(job, f"its latest checkpoint cannot be read: {failed.what}{found}", told)
+
+
+def _place(told: str, job: Job, again: bool) -> str:
+    """The checkpoint that Flink told of, or the job's directory, for the newest in it (`createCheckpointDirectory`)."""
+    place = normalise(told)
+    return parent(place) if again and name(parent(place)) == job.job_id else place
+
+
+def _unknown(job: Job, why: str, place: str | None = None) -> RequestError:
+    return RequestError(
+        "nobody can tell whether a native savepoint of this job would lose timers",
+        path=place,
+        operator=job.name,
+        expected="a checkpoint that shows where timers are kept",
+        found=why,
+        advice=f"{_WAY_ROUND}, or let the job make a checkpoint where workers can read it (files of it that lie "
+        'elsewhere: say where under "More places of state")',
+    )
+
+
+def _may_have_timers_on_heap(operator: Operator) -> bool:
+    """Whether it has raw keyed state that is timers, or may be: not that of an operator that asked for no timers."""
+    return any(stream.services is None or stream.services for stream in operator.raw_keyed)
+
+
+def _timers_in_rocksdb(operator: Operator) -> Iterator[str]:
+    for database in operator.databases:
+        for state in database.parsed.states if database.parsed is not None else ():
+            if state.kind is StateKind.PRIORITY_QUEUE:
+                yield state.name
