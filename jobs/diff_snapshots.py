@@ -7,7 +7,7 @@ from typing import Any
 
 from rescale.execution.diff.snapshots import diff_snapshots
 from rescale.execution.job import job_parser, run_job
-from rescale.execution.spark.spark_tasks import spark_tasks
+from rescale.execution.step_tasks import step_tasks
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.locations import normalise
 
@@ -23,7 +23,7 @@ def main() -> int:
         prefixes = [*map(normalise, arguments.allow_prefix)]
         a, b = (open_snapshot(normalise(uri), prefixes) for uri in (arguments.a, arguments.b))
         work = sum(operator.bytes for snapshot in (a, b) for operator in snapshot.operators)
-        with spark_tasks("rescale: diff snapshots", arguments.master, work) as tasks:
+        with step_tasks("rescale: diff snapshots", arguments.master, work) as tasks:
             return diff_snapshots(a, b, tasks).document()
 
     return run_job(arguments, body)

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from rescale.execution.job import add_plan, job_parser, run_job
-from rescale.execution.spark.spark_tasks import spark_tasks
+from rescale.execution.step_tasks import step_tasks
 from rescale.execution.steps import OPERATOR_SLOTS, redistribute_operator_state
 from rescale.storage.locations import normalise
 from rescale.target.documents import load_plan
@@ -20,7 +20,7 @@ def main() -> int:
     def body() -> dict[str, Any]:
         plan = load_plan(normalise(arguments.plan))
         work = plan.bytes_of(*OPERATOR_SLOTS)
-        with spark_tasks("rescale: redistribute operator state", arguments.master, work) as tasks:
+        with step_tasks("rescale: redistribute operator state", arguments.master, work, of_the_driver=True) as tasks:
             return redistribute_operator_state(plan, tasks)
 
     return run_job(arguments, body)

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from rescale.execution.job import add_plan, job_parser, run_job
-from rescale.execution.spark.spark_tasks import spark_tasks
+from rescale.execution.step_tasks import step_tasks
 from rescale.execution.steps import KEYED_SLOTS, reshuffle_keyed_state
 from rescale.storage.locations import normalise
 from rescale.target.documents import load_plan
@@ -19,7 +19,7 @@ def main() -> int:
 
     def body() -> dict[str, Any]:
         plan = load_plan(normalise(arguments.plan))
-        with spark_tasks("rescale: reshuffle keyed state", arguments.master, plan.bytes_of(*KEYED_SLOTS)) as tasks:
+        with step_tasks("rescale: reshuffle keyed state", arguments.master, plan.bytes_of(*KEYED_SLOTS)) as tasks:
             return reshuffle_keyed_state(plan, tasks)
 
     return run_job(arguments, body)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from rescale.execution.job import add_plan, job_parser, run_job
-from rescale.execution.spark.spark_tasks import spark_tasks
+from rescale.execution.job import add_plan, add_proof, job_parser, run_job
+from rescale.execution.step_tasks import step_tasks
 from rescale.execution.steps import validate_coverage, validate_published
 from rescale.planning.proof import Proof
 from rescale.snapshot.discovery import find_metadata
@@ -21,7 +21,7 @@ def main() -> int:
     parser.add_argument("--target", metavar="URI", help="instead of a plan: the published result")
     parser.add_argument("--allow-prefix", metavar="URI", action="append", default=[])
     parser.add_argument("--key-hash", metavar="[UID=]HASH", action="append", default=[])
-    parser.add_argument("--proof", choices=[one.value for one in Proof], default=Proof.RECORDS.value)
+    add_proof(parser)
     arguments = parser.parse_args()
     if bool(arguments.plan) == bool(arguments.source and arguments.target):
         parser.error("give either --plan, or --source and --target")
@@ -31,13 +31,13 @@ def main() -> int:
         if arguments.plan:
             plan = load_plan(normalise(arguments.plan))
             work = 2 * plan.bytes_moved  # what was moved is read, and what came of it
-            with spark_tasks(name, arguments.master, work) as tasks:
+            with step_tasks(name, arguments.master, work) as tasks:
                 return validate_coverage(plan, tasks, proof)
         source, target = normalise(arguments.source), normalise(arguments.target)
         for uri in (source, target):
             find_metadata(uri)  # `RequestError` if there is none
         prefixes = [*map(normalise, arguments.allow_prefix)]
-        with spark_tasks(name, arguments.master) as tasks:
+        with step_tasks(name, arguments.master) as tasks:
             return validate_published(source, target, prefixes, arguments.key_hash, tasks, proof)
 
     return run_job(arguments, body)

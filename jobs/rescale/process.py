@@ -29,16 +29,17 @@ _LAST_WORDS_SECONDS = 5
 
 
 class Step(StrEnum):
-    """The steps; the value is the name of the main in `jobs/`."""
+    """The steps; the value is the name of the main in `jobs/`. `RUN` are those of a run, one after the other."""
 
     RESHUFFLE = "reshuffle_keyed_state"
     REDISTRIBUTE = "redistribute_operator_state"
     VALIDATE = "validate_coverage"
+    RUN = "move_and_validate"
     DIFF = "diff_snapshots"
 
 
-RUN = (Step.RESHUFFLE, Step.REDISTRIBUTE, Step.VALIDATE)
-"""Those of a run, in order."""
+STEPS_OF_A_RUN = (Step.RESHUFFLE, Step.REDISTRIBUTE, Step.VALIDATE)
+"""In order."""
 
 
 def run_step(

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from big_savepoint import write_savepoint
 from rescale.demo.airflow_home import DAG_ID
 from rescale.orchestration.summaries import LIMIT
 from rescale.storage.store import open_store
@@ -220,8 +221,9 @@ def test_a_run_that_is_cancelled_leaves_no_process(airflow: AirflowServer, tmp_p
     def steps() -> list[int]:
         return [pid for pid, line in airflow.watch.running_lines().items() if "--plan" in line or "pyspark" in line]
 
-    target = tmp_path / "rescaled"
-    run = airflow.trigger(**request(directory("2-clicks"), str(target), parallelism=2))
+    source, target = tmp_path / "savepoint", tmp_path / "rescaled"
+    write_savepoint(source, 300_000_000)
+    run = airflow.trigger(**request(str(source), str(target), parallelism=2))
     wait_for(lambda: len(steps()) > 2, "Spark to be there")
     run.cancel()
     wait_for(lambda: not steps(), "Spark to be gone", 60)

@@ -33,7 +33,7 @@ def in_this_process() -> Any:
         a, b = (open_snapshot(words[words.index(word) + 1]) for word in ("--a", "--b"))
         return diff(a, b).document()
 
-    with patch("rescale.cli.reading_step.run_step", run_step):
+    with patch("rescale.cli.own_step.run_step", run_step):
         yield
 
 

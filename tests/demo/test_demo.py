@@ -117,7 +117,7 @@ def test_ctrl_c_leaves_nothing_even_if_it_is_pressed_twice(
     demo = started(*words)
     demo.read_until(moment)
     if moment == "_state: ":
-        while not any("java" in line for line in demo.watch.command_lines):
+        while not any("--plan" in line for line in demo.watch.command_lines):
             time.sleep(0.1)
     demo.process.send_signal(signal.SIGINT)
     time.sleep(0.2)

@@ -56,6 +56,20 @@ def test_code_and_constants_of_other_modules_count(tmp_path: Path) -> None:
     assert run(tmp_path, 2, 1) == (21, 1), "as it was before"
 
 
+def test_whoever_asked_is_told_once_that_loops_are_compiled(tmp_path: Path) -> None:
+    """And not when they are found."""
+    asked = "from rescale.flink import compiling; compiling.tell_once(lambda: print('compiling')); import outer"
+    (tmp_path / "inner.py").write_text(INNER.format(factor=2, summand=1))
+    (tmp_path / "outer.py").write_text(OUTER)
+    environment = {
+        "PYTHONPATH": f"{tmp_path}:{Path(rescale.__file__).parents[1]}",
+        "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
+    }
+    command = [sys.executable, "-c", asked]
+    told = [subprocess.run(command, env=environment, check=True, capture_output=True, text=True) for _ in range(2)]
+    assert [one.stdout for one in told] == ["compiling\n21 0\n", "21 1\n"]
+
+
 def test_a_loop_that_calls_others_has_their_content() -> None:
     assert content(digest_loop.digest_records) == content(digest_loop.digest_records)
     assert (

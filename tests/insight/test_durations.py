@@ -6,7 +6,7 @@ import pytest
 
 from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.insight.durations import START_SECONDS, durations, restore_seconds
+from rescale.insight.durations import PROCESS_SECONDS, SPARK_SECONDS, durations, restore_seconds
 from rescale.insight.flink_restore import flink_restore
 from rescale.planning.plan import Plan
 from rescale.planning.planner import make_plan
@@ -15,7 +15,8 @@ from support.snapshot_bytes import keyed_header, keyed_state
 from support.synthetic import database, keyed_stream, operator, snapshot
 
 GB = 1_000_000_000
-START = 3 * START_SECONDS
+START = 3 * PROCESS_SECONDS + 2 * SPARK_SECONDS
+"""Of a run without operator state."""
 HEADER = read_keyed_header(keyed_header(keyed_state("sum")), "")
 
 
@@ -35,6 +36,13 @@ def test_a_gigabyte_takes_what_the_benchmarks_measured(
     """Seconds on two cores, by `benchmarks/relocate.py` and `benchmarks/rehash.py`."""
     seconds = durations(one_gigabyte("/target", *maximum), None).run - START
     assert (moving + comparing) / 2 < seconds < (moving + comparing) * 2
+
+
+def test_what_is_little_to_do_waits_for_no_spark() -> None:
+    groups = dict.fromkeys(range(128), 1000)
+    stream = keyed_stream(0, groups, Framing.CANONICAL, HEADER, first=0, last=127)
+    plan = make_plan(snapshot(operator("small", 1, keyed=(stream,))), make_request("/source", "/target", ["2"]))
+    assert durations(plan, None).run == pytest.approx(3 * PROCESS_SECONDS, abs=0.1)
 
 
 @pytest.mark.parametrize(("parallelism", "measured"), [(6, 1.63), (2, 3.74), (4, 0.74)])

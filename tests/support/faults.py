@@ -1,8 +1,8 @@
 """A twin of every store that fails on request, in this process and in those that it starts.
 
 Calls are counted over all processes in one log, a line each, so that "the k-th call" means the same everywhere. A
-process that finds `VARIABLE` in its environment when Python starts has the twin (see `environment`); nothing in the
-product knows of it.
+process that finds `VARIABLE` in its environment when Python starts has the twin (see `environment`), and no work is so
+little to it that Spark is not needed; nothing in the product knows of it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,12 @@ from rescale.storage.store import Store
 
 VARIABLE = "RESCALE_TEST_FAULTS"
 WRITES = ("put", "put_if_absent", "delete", "begin_parts", "put_part", "complete_parts", "abort_parts")
-_HOOK = "from support.faults import install_from_environment\ninstall_from_environment()\n"
+_HOOK = """
+from rescale.execution import step_tasks
+from support.faults import install_from_environment
+step_tasks.LITTLE_BYTES = -1
+install_from_environment()
+"""
 
 
 class Kind(StrEnum):

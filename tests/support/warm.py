@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from move_and_validate import steps_of_a_run
 from rescale.cli.main import main
 from rescale.execution.loop import Loop
-from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.execution.tasks import Tasks
 from rescale.planning.proof import Proof
-from rescale.process import Step
+from rescale.process import STEPS_OF_A_RUN, Step
 from rescale.target.documents import load_plan
 from support.faults import Faults, install
 
@@ -53,26 +53,24 @@ def _run(words: list[str], faults: Faults, part_size: int, environment: dict[str
         patch("rescale.planning.planner.PART_SIZE", part_size),
         patch("rescale.planning.inline.INLINE_LIMIT", 0),
         patch("rescale.storage.side_by_side.AT_ONCE", 1),  # always in the same order
-        patch("rescale.cli.run.run_step", _run_step),
+        patch("rescale.cli.own_step.run_step", _run_step),
     ):
         sys.exit(main(words))
 
 
 def _run_step(step: Step, _: str, arguments: Sequence[str]) -> dict[str, Any]:
-    return step_without_spark(step, arguments, Loop())
+    assert step is Step.RUN
+    for one in STEPS_OF_A_RUN:
+        step_without_spark(one, arguments, Loop())
+    return {}
 
 
 def step_without_spark(step: Step, arguments: Sequence[str], tasks: Tasks) -> dict[str, Any]:
     """What the main of a step does with these arguments."""
+    proof = Proof(arguments[arguments.index("--proof") + 1]) if "--proof" in arguments else Proof.RECORDS
     plan = load_plan(arguments[arguments.index("--plan") + 1])
-    match step:
-        case Step.RESHUFFLE:
-            return reshuffle_keyed_state(plan, tasks)
-        case Step.REDISTRIBUTE:
-            return redistribute_operator_state(plan, tasks)
-        case Step.VALIDATE:
-            return validate_coverage(plan, tasks, Proof(arguments[arguments.index("--proof") + 1]))
-    raise ValueError(f"no step of a run: {step}")
+    document: dict[str, Any] = steps_of_a_run(proof)[step](plan, tasks)
+    return document
 
 
 def output(faults: Faults) -> str:

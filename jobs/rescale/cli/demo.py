@@ -12,8 +12,8 @@ from rescale.errors import RequestError
 
 SUMMARY = "the whole DAG on this machine, on a real savepoint"
 DESCRIPTION = (
-    "Starts an S3 server and an Airflow on 127.0.0.1, runs the DAG with local Spark on a savepoint that comes with the "
-    "package, and shows before and after. Everything is gone when it ends."
+    "Starts an S3 server and an Airflow on 127.0.0.1, runs the DAG on a savepoint that comes with the package, "
+    "and shows before and after. Everything is gone when it ends."
 )
 
 _INTERRUPTED = 130

@@ -6,7 +6,7 @@ import argparse
 
 from rescale.cli.arguments import add_allow_prefix, add_master
 from rescale.cli.output import Output
-from rescale.cli.reading_step import run_reading_step
+from rescale.cli.own_step import run_reading_step
 from rescale.errors import IntegrityError
 from rescale.process import Step
 from rescale.report.difference import difference_text

@@ -8,10 +8,11 @@ import socket
 
 from rescale.cli.arguments import add_master, add_proof, add_shape, add_source, add_uids, prepared
 from rescale.cli.output import Output
+from rescale.cli.own_step import run_own_step
 from rescale.errors import RescaleError
 from rescale.planning.plan import Plan
 from rescale.planning.proof import Proof, how_proven
-from rescale.process import RUN, Step, run_step
+from rescale.process import Step
 from rescale.report.outcome import outcome, outcome_text
 from rescale.report.planned import plan_summary, plan_text
 from rescale.report.stored import put_report
@@ -59,12 +60,9 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
 
 
 def _move(plan: Plan, master: str, proof: Proof) -> None:
-    """The steps of a run; what ends one of them for good comes into the report."""
+    """The steps of a run, in one process; what ends one of them for good comes into the report."""
     try:
-        for step in RUN:
-            words = ["--plan", places_of(plan).plan, "--master", master]
-            words += ["--proof", proof.value] if step is Step.VALIDATE else []
-            run_step(step, places_of(plan).result(step.value), words)
+        run_own_step(Step.RUN, ["--plan", places_of(plan).plan, "--proof", proof.value], master)
     except RescaleError as error:
         if error.final:
             put_report(plan)

@@ -6,7 +6,7 @@ import argparse
 
 from rescale.cli.arguments import add_key_hash, add_master, add_proof, add_source
 from rescale.cli.output import Output
-from rescale.cli.reading_step import run_reading_step
+from rescale.cli.own_step import run_reading_step
 from rescale.process import Step
 from rescale.report.outcome import certificate_text
 from rescale.storage.locations import normalise

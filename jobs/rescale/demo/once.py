@@ -41,7 +41,7 @@ def demo(say: Say, *, with_flink: bool) -> None:
             say("Making an Airflow of its own (SQLite, in a temporary folder) …")
             home = AirflowHome(folder / "airflow", server.connection)
             home.migrate()
-            say(f"Running the DAG {DAG_ID}: parallelism 4 → {PARALLELISM}, with Spark on this machine …")
+            say(f"Running the DAG {DAG_ID}: parallelism 4 → {PARALLELISM} …")
             _run_dag(home, target)
             _show(say, target)
             if with_flink:

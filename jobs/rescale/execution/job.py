@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from rescale.errors import RescaleError, unexpected
+from rescale.planning.proof import Proof
 from rescale.storage.locations import normalise
 from rescale.storage.store import open_store
 
@@ -41,6 +42,12 @@ def add_plan(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     )
 
 
+def add_proof(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--proof", choices=[one.value for one in Proof], default=Proof.RECORDS.value, help="what is compared"
+    )
+
+
 def run_job(arguments: argparse.Namespace, body: Callable[[], dict[str, Any]]) -> int:
     """Runs `body`, writes what it returns (or the error that it raises) to `--result`; returns the exit code.
 
@@ -51,10 +58,8 @@ def run_job(arguments: argparse.Namespace, body: Callable[[], dict[str, Any]]) -
     failure: RescaleError | None = None
     try:
         result_uri = normalise(arguments.result)
-        begun = time.monotonic()
         document, failure = _outcome(body)
-        document["seconds"] = round(time.monotonic() - begun, 3)
-        open_store(result_uri).put(result_uri, msgspec.json.encode(document))
+        _put(result_uri, document)
     except Exception as error:
         ours = unexpected(error)
         _tell(failure)
@@ -65,12 +70,29 @@ def run_job(arguments: argparse.Namespace, body: Callable[[], dict[str, Any]]) -
     return 0 if failure is None else failure.exit_code
 
 
+def run_part(result_uri: str, body: Callable[[], dict[str, Any]]) -> None:
+    """Runs `body`, one of several that share a job, and leaves a result document of its own; raises its error again."""
+    open_store(result_uri).delete([result_uri])
+    document, failure = _outcome(body)
+    _put(result_uri, document)
+    if failure is not None:
+        raise failure
+
+
 def _outcome(body: Callable[[], dict[str, Any]]) -> tuple[dict[str, Any], RescaleError | None]:
+    """What `body` returns or raises, as a document with the seconds that it took."""
+    begun = time.monotonic()
+    failure = None
     try:
-        return {"status": "done", **body()}, None
+        document = {"status": "done", **body()}
     except Exception as error:
-        ours = unexpected(error)
-        return {"status": "failed", **ours.to_json()}, ours
+        failure = unexpected(error)
+        document = {"status": "failed", **failure.to_json()}
+    return {**document, "seconds": round(time.monotonic() - begun, 3)}, failure
+
+
+def _put(result_uri: str, document: dict[str, Any]) -> None:
+    open_store(result_uri).put(result_uri, msgspec.json.encode(document))
 
 
 def _tell(failure: RescaleError | None) -> None:

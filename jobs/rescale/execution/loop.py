@@ -1,14 +1,21 @@
-"""Tasks as a plain loop in this process, one unit after the other: for simulations, debuggers and tests."""
+"""Tasks as a plain loop in this process: for little work, and for simulations, debuggers and tests."""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
-from typing import TypeVar
+from typing import IO, TypeVar
 
+from rescale.errors import StoreError
 from rescale.execution.progress import Progress
+from rescale.execution.spark.scratch import scratch_directory
 from rescale.execution.tasks import Sender, Weighed
+
+_ROWS_IN_MEMORY = 64 * 1024 * 1024
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -19,18 +26,22 @@ R = TypeVar("R")
 class Loop:
     """`cores` is what it says of itself, for those who cut work by it.
 
-    With an `order` units take their turns by chance, and what they send each other arrives so.
+    With an `order` units take their turns by chance, and what they send each other arrives so. One unit is worked on
+    after the other, or as many as `at_once`, so that one need not wait for what another one reads.
     """
 
     cores: int = 2
     order: Random | None = None
+    at_once: int = 1
 
     def run(self, work: Callable[[U], R], units: Weighed[U], progress: Progress) -> list[R]:
         done = _Done(progress)
         results = []
-        for weight, unit in self.shuffled(units):
-            results.append(work(unit))
-            done.add(weight)
+        turns = self.shuffled(units)
+        with self._mapped(work, [unit for _, unit in turns]) as outcomes:
+            for (weight, _), outcome in zip(turns, outcomes, strict=True):
+                results.append(outcome)
+                done.add(weight)
         if units:
             done.finish()
         return results
@@ -45,11 +56,11 @@ class Loop:
         done = _Done(progress)
         sender = make_sender(done.add)
 
-        def send() -> list[list[bytes]]:
-            rows: list[list[bytes]] = [[] for _ in range(partitions)]
+        def send() -> _Rows:
+            rows = _Rows(partitions)
             for _, unit in self.shuffled(units):
                 for partition, row in sender([[unit]]):
-                    rows[partition].append(row)
+                    rows.append(partition, row)
             done.finish()
             return rows
 
@@ -61,14 +72,26 @@ class Loop:
             self.order.shuffle(listed)
         return listed
 
+    @contextmanager
+    def _mapped(self, work: Callable[[U], R], units: Sequence[U]) -> Iterator[Iterator[R]]:
+        """In the block, what comes of the units, in their order; when it is left no more of them are begun."""
+        if self.at_once == 1:
+            yield map(work, units)
+            return
+        pool = ThreadPoolExecutor(self.at_once)
+        try:
+            yield pool.map(work, units)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
 
 class LoopShuffle:
-    """Rows in lists. `send` has every unit send its own."""
+    """Rows on their way. `send` has every unit send its own."""
 
-    def __init__(self, loop: Loop, send: Callable[[], list[list[bytes]]]) -> None:
+    def __init__(self, loop: Loop, send: Callable[[], _Rows]) -> None:
         self._loop = loop
         self._send = send
-        self._rows: list[list[bytes]] | None = None
+        self._rows: _Rows | None = None
 
     def read(self, partition: int, work: Callable[[Iterable[bytes]], R]) -> R:
         return work(self._of(partition))
@@ -84,10 +107,32 @@ class LoopShuffle:
         done.finish()
         return results
 
-    def _of(self, partition: int) -> Sequence[bytes]:
+    def _of(self, partition: int) -> Iterator[bytes]:
         if self._rows is None:
             self._rows = self._send()
-        return self._loop.shuffled(self._rows[partition])
+        return map(self._rows.load, self._loop.shuffled(self._rows.places[partition]))
+
+
+class _Rows:
+    """Rows by partition: in memory, or in a scratch file where they take much of it, as those may that were packed."""
+
+    def __init__(self, partitions: int) -> None:
+        self.places: list[list[tuple[int, int]]] = [[] for _ in range(partitions)]
+        self._size = 0
+        self._content: IO[bytes] = tempfile.SpooledTemporaryFile(_ROWS_IN_MEMORY, dir=scratch_directory())  # noqa: SIM115
+
+    def append(self, partition: int, row: bytes) -> None:
+        self.places[partition].append((self._size, len(row)))
+        try:
+            self._content.seek(self._size)
+            self._content.write(row)
+        except OSError as error:
+            raise StoreError(f"no room for rows in the scratch directory: {error}") from None
+        self._size += len(row)
+
+    def load(self, place: tuple[int, int]) -> bytes:
+        self._content.seek(place[0])
+        return self._content.read(place[1])
 
 
 class _Done:

@@ -10,6 +10,11 @@ from rescale.report.units import human_bytes
 _SECONDS_BETWEEN_LINES = 5.0
 
 
+def say_compiling() -> None:
+    """Said by whoever finds no machine code for a loop."""
+    print("compiling loops over records, which later runs on this machine find", file=sys.stderr, flush=True)
+
+
 class Progress:
     """How much of `total` bytes a step has done."""
 
@@ -18,18 +23,26 @@ class Progress:
         self.total = total
         self._started = self._said = time.monotonic()
         self._done = -1
+        self._first: tuple[float, int] | None = None
 
     def at(self, done: int) -> None:
         """Says where the step is, unless it said so a moment ago or is where it was."""
         now = time.monotonic()
+        if done and self._first is None:
+            self._first = now, done
         if now - self._said >= _SECONDS_BETWEEN_LINES and done > self._done:
             self._said, self._done = now, done
             if not done:
                 self.say(f"begun, {human_bytes(self.total)} to go")
                 return
-            rate = done / (now - self._started)
-            left = f", about {(self.total - done) / rate:.0f} s left" if rate else ""
-            self.say(f"{human_bytes(done)} of {human_bytes(self.total)}{left}")
+            self.say(f"{human_bytes(done)} of {human_bytes(self.total)}{self._left(now, done)}")
+
+    def _left(self, now: float, done: int) -> str:
+        """An estimate from what was done since the first bytes were: until then tasks start, and loops compile."""
+        if self._first is None or now - self._first[0] < _SECONDS_BETWEEN_LINES or done <= self._first[1]:
+            return ""
+        seconds = (self.total - done) * (now - self._first[0]) / (done - self._first[1])
+        return f", about {seconds:.0f} s left"
 
     def finish(self, done: int) -> None:
         seconds = time.monotonic() - self._started

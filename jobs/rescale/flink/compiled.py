@@ -17,6 +17,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
+from rescale.flink import compiling
 from rescale.flink.arrays import Bytes
 
 P = ParamSpec("P")
@@ -64,6 +65,12 @@ else:
         def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
             key: tuple[Any, ...] = super()._index_key(sig, codegen)  # type: ignore[no-untyped-call]
             return (*key, content(self._py_func))
+
+        def load_overload(self, sig: Any, target_context: Any) -> Any:
+            found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+            if found is None:
+                compiling.begins()
+            return found
 
     def compiled(function: Callable[P, R]) -> Callable[P, R]:
         """The function in machine code, which is kept on disk."""

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from rescale.flink.slot import Slot
 from rescale.insight.flink_restore import OperatorRestore
+from rescale.planning.little_work import LITTLE_BYTES
 from rescale.planning.operator_plan import OperatorPlan
 from rescale.planning.plan import Plan
 from rescale.planning.work_class import WorkClass
@@ -23,8 +24,9 @@ MB = 1_000_000
 CORES = 2
 """Of the machine where Spark runs: with more of them moving and comparing take so many times less."""
 
-START_SECONDS = 6.0
-"""Until the process of a step has begun to work."""
+PROCESS_SECONDS, SPARK_SECONDS = 1.0, 5.0
+"""Until a step's process has begun to work, and until its Spark has, where there is more to do than a little. A run of
+the command line has one of each for all of its steps."""
 
 
 class Rates(NamedTuple):
@@ -123,7 +125,8 @@ def _step_seconds(plan: Plan) -> Iterator[StepSeconds]:
         ("redistribute", elements, dealt),
         ("validate", compared, plan.bytes_moved),
     ):
-        yield StepSeconds(step, START_SECONDS + (work + over_there * size) / CORES)
+        start = PROCESS_SECONDS + (SPARK_SECONDS if size > LITTLE_BYTES else 0)
+        yield StepSeconds(step, start + (work + over_there * size) / CORES)
 
 
 def _rates(operator: OperatorPlan) -> Rates:

@@ -56,7 +56,7 @@ def _in_a_process(step: Step, answer: Answer, words: Words) -> Callable[..., Sum
             return {}
         plan = load_plan(planned["plan"])
         arguments = ["--plan", planned["plan"], "--master", "local[*]", *words(params)]
-        log.info("the step begins: Spark starts on this machine")
+        log.info("the step begins, in a process of its own")
         document = run_step(step, places_of(plan).result(step), arguments, StepLog().say)
         log.info("the step has ended")
         return answer(plan, document)

@@ -13,7 +13,7 @@ import msgspec
 
 from rescale.errors import RequestError, RescaleError, SnapshotError
 from rescale.planning.plan import Plan
-from rescale.process import RUN, Step
+from rescale.process import STEPS_OF_A_RUN, Step
 from rescale.report.html_report import html_report
 from rescale.report.inspection import inspection
 from rescale.report.planned import plan_summary
@@ -77,7 +77,7 @@ _OURS = (State.CLAIMED, State.MOVED, *_CERTIFIED)
 
 def _results(plan: Plan) -> Iterator[tuple[str, dict[str, Any]]]:
     """The result documents of the steps that have ended, by what these are called."""
-    for step in RUN:
+    for step in STEPS_OF_A_RUN:
         if (result := _read(places_of(plan).result(step))) is not None:
             yield _NAMES[step], result
 

@@ -1,0 +1,13 @@
+"""What is so little to do that Spark, and who is told how long a run takes, need not mind it.
+
+Until Spark and its workers are there 5 to 10 s go by, and as many seconds of CPU time.
+"""
+
+from __future__ import annotations
+
+LITTLE_BYTES = 128 * 1024 * 1024
+"""A loop on one core hashes, moves and compares as many in two to three seconds, and may take three times as long where
+they are packed: about what a start costs."""
+
+LITTLE_UNITS = 256
+"""A unit may be a file, which in S3 takes a tenth of a second, however small it is."""

@@ -1,0 +1,107 @@
+"""`rescale run` as a process: one more for all of its steps, with one Spark, or none where there is little to do."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from big_savepoint import write_savepoint
+from rescale.planning.little_work import LITTLE_BYTES
+from rescale.process import STEPS_OF_A_RUN
+from support.needs import need
+from support.slow import slow
+from support.snapshots import directory
+from support.watching import Watch
+
+SMALL = directory("2-clicks")
+
+WITHOUT_JAVA = {**{name: value for name, value in os.environ.items() if name != "JAVA_HOME"}, "PATH": ""}
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A savepoint that is worth a Spark."""
+    need("java", "Spark runs on a JVM (17 or newer)")
+    source = tmp_path_factory.mktemp("large") / "savepoint"
+    write_savepoint(source, LITTLE_BYTES + (LITTLE_BYTES >> 3), value_size=10_000)
+    yield source
+    shutil.rmtree(source)
+
+
+def command(source: str | Path, target: Path, *shape: str) -> list[str]:
+    words = ["run", str(source), "--target", str(target), "--master", "local[2]", "--output", "json"]
+    return [sys.executable, "-m", "rescale.cli.main", *words, *shape]
+
+
+def wait_for(ask: Callable[[], bool], seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while not ask():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def seconds_of_steps(target: Path) -> dict[str, float]:
+    documents = {step: json.loads(Path(f"{target}.rescale/result-{step}.json").read_text()) for step in STEPS_OF_A_RUN}
+    assert {document["status"] for document in documents.values()} == {"done"}
+    return {step: document["seconds"] for step, document in documents.items()}
+
+
+@pytest.mark.parametrize("shape", [("--parallelism", "3"), ("--max-parallelism", "1000")])
+def test_little_to_do_needs_no_spark(shape: tuple[str, ...], tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    done = subprocess.run(command(SMALL, target, *shape), env=WITHOUT_JAVA, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert not json.loads(done.stdout)["already_published"]
+    assert "Spark starts" not in done.stderr
+    assert list(seconds_of_steps(target)) == list(STEPS_OF_A_RUN)
+
+
+def test_what_ends_a_step_ends_the_run(tmp_path: Path) -> None:
+    """Those before it have ended well, and none behind it begins."""
+    target = tmp_path / "target"
+    stop = "def stop(*_): raise SnapshotError('torn', path='/p')"
+    hook = (
+        "import sys\nif 'move_and_validate' in sys.orig_argv:\n    from rescale.errors import SnapshotError\n"
+        f"    import rescale.execution.steps as steps\n    {stop}\n    steps.redistribute_operator_state = stop\n"
+    )
+    (tmp_path / "sitecustomize.py").write_text(hook)
+    environment = {**WITHOUT_JAVA, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command(SMALL, target), env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 3, done.stderr
+    assert json.loads(done.stdout)["what"] == "torn"
+    assert done.stderr.count("error: torn") == 1
+    left = {path.name: json.loads(path.read_text()) for path in Path(f"{target}.rescale").glob("result-*")}
+    assert {name: document["status"] for name, document in left.items()} == {
+        "result-reshuffle_keyed_state.json": "done",
+        "result-redistribute_operator_state.json": "failed",
+    }
+    assert "torn" in Path(f"{target}.rescale/report.html").read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, slow(signal.SIGKILL)])
+def test_one_spark_for_all_steps_and_none_when_it_is_stopped(number: int, large: Path, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    words = command(large, target, "--max-parallelism", "1000")
+    with Watch() as watch:
+        environment = {**os.environ, **watch.environment}
+        stopped = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        wait_for(lambda: any("SparkSubmit" in line for line in watch.running_lines().values()))
+        stopped.send_signal(number)
+        _, said = stopped.communicate()
+        assert stopped.returncode == (130 if number == signal.SIGINT else -number)
+        assert ("the same command takes it up again" in said) == (number == signal.SIGINT)
+        wait_for(lambda: not watch.processes(), 30)
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("rescale: Spark starts") == 1
+    assert done.stderr.count("incubator modules") == 1, "as every JVM says"
+    assert all(seconds > 0 for seconds in seconds_of_steps(target).values())
