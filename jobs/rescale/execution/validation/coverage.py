@@ -7,22 +7,21 @@ elements agree; nothing refers outside the target; what is not moved is the same
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from rescale.errors import IntegrityError, RescaleError
+from rescale.errors import IntegrityError
+from rescale.execution.validation.givers import Givers
+from rescale.execution.validation.headers import ElementHeaders, KeyedHeaders, different
 from rescale.flink.key_groups import key_group_range
-from rescale.flink.keyed.header import merge_keyed_headers
 from rescale.flink.keyed.heap import empty_group
-from rescale.flink.keyed.heap_timers import timer_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import DistributionMode, HandleTag
 from rescale.flink.metadata.properties import savepoint_properties
-from rescale.flink.operator_state import merge_operator_state_headers
 from rescale.flink.slot import Slot
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Database, DatabaseFile, ElementStream, KeyedStream, Operator, Snapshot
+from rescale.snapshot.model import DatabaseFile, ElementStream, KeyedStream, Operator, Snapshot
 from rescale.storage.locations import contains, join
 from rescale.target.certificate import Certificate
 
@@ -134,11 +133,11 @@ def pair_key_groups(old: Operator, new: Operator, slot: Slot) -> list[GroupPair]
     owners = {g: (s, extent) for s in sources for g, extent in s.present_groups}
     entry = new.entry
     pairs: dict[int, GroupPair] = {}
+    givers, headers = Givers(sources), KeyedHeaders(old.label)
     for stream in results:
         own = key_group_range(entry.max_parallelism, entry.parallelism, stream.subtask)
         check_equal(f"key groups of subtask {stream.subtask}", own, stream.key_groups, old.label)
-        givers = [s for s in sources if len(s.key_groups.intersection(own))]
-        tables = _keyed_tables(old.label, givers, stream) if slot is Slot.KEYED else {}
+        tables = headers.compare(different(givers.of(own)), stream) if slot is Slot.KEYED else {}
         for key_group, extent in stream.present_groups:
             if key_group in pairs:
                 raise IntegrityError(f"key group {key_group} is there twice", operator=old.label)
@@ -148,7 +147,7 @@ def pair_key_groups(old: Operator, new: Operator, slot: Slot) -> list[GroupPair]
                 pairs[key_group] = GroupPair(key_group, None, extent, filler=filler)
                 continue
             compressed = stream.parsed is not None and stream.parsed.compressed
-            pairs[key_group] = GroupPair(key_group, source, extent, tables.get(owner.subtask), compressed)
+            pairs[key_group] = GroupPair(key_group, source, extent, tables.get(owner.header), compressed)
     lost = owners.keys() - pairs.keys()
     if lost:
         raise IntegrityError(
@@ -176,20 +175,21 @@ def check_rekeyed(old: Operator, new: Operator) -> None:
     timers = () if new.raw_timers else old.heap_timers
     doubled = old.doubled_timers if new.raw_timers else ()
     left_out = {state.name for one in doubled if one.parsed is not None for state in one.parsed.states}
+    near, headers = Givers(givers), KeyedHeaders(old.label, timers, left_out)
     subtasks = list(range(entry.parallelism)) if givers or timers else []
     if old.databases and new.databases and old.entry.max_parallelism == entry.max_parallelism:
         ranges = [(i, key_group_range(entry.max_parallelism, entry.parallelism, i)) for i in subtasks]
-        subtasks = [i for i, own in ranges if any(len(one.key_groups.intersection(own)) for one in givers)]
+        subtasks = [i for i, own in ranges if near.of(own)]
     check_equal("subtasks with keyed state", subtasks, [stream.subtask for stream in takers], old.label)
     if old.entry.max_parallelism != entry.max_parallelism:
         raw_keyed = (*old.own_raw_keyed, *new.own_raw_keyed)
         check_equal("subtasks with raw keyed state", [], [stream.subtask for stream in raw_keyed], old.label)
+    all_givers = different(givers)
     for stream in takers:
         own = key_group_range(entry.max_parallelism, entry.parallelism, stream.subtask)
         check_equal(f"key groups of subtask {stream.subtask}", own, stream.key_groups, old.label)
         check_equal(f"framing of subtask {stream.subtask}", Framing.CANONICAL, stream.framing, old.label)
-        own_givers = [giver for giver in givers if len(giver.key_groups.intersection(own))] if new.databases else givers
-        _keyed_tables(old.label, own_givers, stream, timers, left_out)
+        headers.compare(different(near.of(own)) if new.databases else all_givers, stream)
 
 
 class FilePair(NamedTuple):
@@ -242,9 +242,12 @@ def check_elements(old: Operator, new: Operator, slot: Slot) -> None:
             [s.subtask for s in results],
             old.label,
         )
+    by_subtask: dict[int, list[ElementStream]] = defaultdict(list)
+    for source in sources:
+        by_subtask[source.subtask].append(source)
+    headers, all_givers = ElementHeaders(old.label), different(sources)
     for stream in results:
-        givers = [s for s in sources if s.subtask == stream.subtask] if same_parallelism else sources
-        _check_element_header(old.label, givers, stream)
+        headers.compare(different(by_subtask[stream.subtask]) if same_parallelism else all_givers, stream)
 
 
 def broadcast_states(streams: Sequence[ElementStream]) -> Iterator[tuple[str, int]]:
@@ -261,57 +264,6 @@ def _finished(operator: Operator) -> list[int]:
 
 def _modes(streams: Sequence[ElementStream]) -> list[tuple[str, str]]:
     return sorted({(state.name, state.mode.name) for stream in streams for state in stream.states})
-
-
-def _keyed_tables(
-    label: str,
-    givers: Sequence[KeyedStream | Database],
-    stream: KeyedStream | Database,
-    timers: Sequence[KeyedStream] = (),
-    left_out: Collection[str] = (),
-) -> dict[int, tuple[int, ...]]:
-    """By source subtask the translation of its state ids, where it is one. `timers` are raw keyed ones.
-
-    States that are `left_out` are not in the result.
-    """
-    if not timers and not left_out and all(giver.header == stream.header for giver in givers):
-        return {}
-    headers = [s.parsed for s in (stream, *givers) if s.parsed is not None]
-    if isinstance(stream, Database):  # RocksDB compresses blocks of its own
-        headers = [replace(header, compressed=False) for header in headers]
-    try:
-        if len(headers) <= len(givers):
-            raise IntegrityError("a header of the result is not the source's")
-        compressed = headers[0].compressed
-        of_timers = [timer_header(one.services or (), compressed=compressed) for one in timers]
-        merged = merge_keyed_headers([*headers, *of_timers], left_out)
-    except RescaleError as error:
-        raise IntegrityError(
-            f"the header of subtask {stream.subtask} does not go with the source's: {error.what}",
-            operator=label,
-        ) from None
-    check_equal(f"header of subtask {stream.subtask}", merged.header, stream.parsed, label)
-    return {
-        giver.subtask: table
-        for giver, table in zip(givers, merged.id_maps[1:], strict=False)
-        if table != tuple(range(len(table)))
-    }
-
-
-def _check_element_header(label: str, givers: Sequence[ElementStream], stream: ElementStream) -> None:
-    if all(giver.header == stream.header for giver in givers):
-        return
-    headers = [s.parsed for s in (stream, *givers) if s.parsed is not None]
-    try:
-        if len(headers) <= len(givers):
-            raise IntegrityError("a header of the result is not the source's")
-        merged = merge_operator_state_headers(headers)
-    except RescaleError as error:
-        raise IntegrityError(
-            f"the operator-state header of subtask {stream.subtask} does not go with the source's: {error.what}",
-            operator=label,
-        ) from None
-    check_equal(f"operator-state header of subtask {stream.subtask}", merged, stream.parsed, label)
 
 
 def _filler(label: str, key_group: int, stream: KeyedStream) -> bytes:

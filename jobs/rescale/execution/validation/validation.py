@@ -208,8 +208,9 @@ def _compare_broadcasts(old: Operator, new: Operator, slot: Slot, tallies: Itera
                 expected=f"a copy in {len(wanted)} subtasks",
                 found=f"copies in {len(result)}",
             )
+        known = set(source.values())
         for subtask, found in result.items():
-            if found not in source.values():
+            if found not in known:
                 raise IntegrityError(
                     "a copy of a broadcast state is none of the source's",
                     operator=old.label,

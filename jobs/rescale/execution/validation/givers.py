@@ -1,0 +1,33 @@
+"""The source's streams that a new one gets its key groups from: found by their places, not by looking at each."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Generic, Protocol, TypeVar
+
+from rescale.flink.key_groups import KeyGroupRange
+
+
+class HasKeyGroups(Protocol):
+    @property
+    def key_groups(self) -> KeyGroupRange: ...
+
+
+S = TypeVar("S", bound=HasKeyGroups)
+
+
+class Givers(Generic[S]):
+    """Streams in any order, whose key groups may overlap."""
+
+    def __init__(self, streams: Sequence[S]) -> None:
+        self._streams = streams
+        self._order = sorted(range(len(streams)), key=lambda i: streams[i].key_groups.first)
+        self._firsts = [streams[i].key_groups.first for i in self._order]
+        self._reached = list(accumulate((streams[i].key_groups.last for i in self._order), max))
+
+    def of(self, own: KeyGroupRange) -> list[S]:
+        """Those that have one of these key groups, in the order in which they were given."""
+        near = self._order[bisect_left(self._reached, own.first) : bisect_right(self._firsts, own.last)]
+        return [self._streams[i] for i in sorted(near) if len(self._streams[i].key_groups.intersection(own))]

@@ -1,0 +1,119 @@
+"""Whether the headers of a result say what the source's say.
+
+Streams of an operator mostly have the same header, and most new ones get their state from streams with the same ones:
+what is different is looked at, and each only once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import Protocol, TypeVar
+
+from rescale.errors import IntegrityError, RescaleError
+from rescale.flink.keyed.header import merge_keyed_headers
+from rescale.flink.keyed.heap_timers import timer_header
+from rescale.flink.operator_state import merge_operator_state_headers
+from rescale.snapshot.model import Database, ElementStream, KeyedStream
+
+
+class HasHeader(Protocol):
+    @property
+    def header(self) -> bytes: ...
+
+
+H = TypeVar("H", bound=HasHeader)
+
+Tables = dict[bytes, tuple[int, ...]]
+"""By the header of a source: what its state ids are in the result, where they are others."""
+
+
+def different(streams: Iterable[H]) -> list[H]:
+    """The first stream with each header."""
+    found: dict[bytes, H] = {}
+    for stream in streams:
+        found.setdefault(stream.header, stream)
+    return list(found.values())
+
+
+class KeyedHeaders:
+    """Those of one operator; `timers` are its raw keyed streams that become keyed state.
+
+    States that are `left_out` are not in the result.
+    """
+
+    def __init__(self, label: str, timers: Sequence[KeyedStream] = (), left_out: Collection[str] = ()) -> None:
+        self._label = label
+        self._timers = timers
+        self._left_out = left_out
+        self._compared: dict[tuple[bytes, ...], Tables] = {}
+
+    def compare(self, givers: Sequence[KeyedStream | Database], stream: KeyedStream | Database) -> Tables:
+        """`IntegrityError` unless the stream's header is what comes of its givers', all of them different."""
+        headers = stream.header, *(giver.header for giver in givers)
+        if headers not in self._compared:
+            self._compared[headers] = self._tables(givers, stream)
+        return self._compared[headers]
+
+    def _tables(self, givers: Sequence[KeyedStream | Database], stream: KeyedStream | Database) -> Tables:
+        if not self._timers and not self._left_out and all(giver.header == stream.header for giver in givers):
+            return {}
+        headers = [s.parsed for s in (stream, *givers) if s.parsed is not None]
+        if isinstance(stream, Database):  # RocksDB compresses blocks of its own
+            headers = [replace(header, compressed=False) for header in headers]
+        try:
+            if len(headers) <= len(givers):
+                raise IntegrityError("a header of the result is not the source's")
+            compressed = headers[0].compressed
+            of_timers = [timer_header(one.services or (), compressed=compressed) for one in self._timers]
+            merged = merge_keyed_headers([*headers, *of_timers], self._left_out)
+        except RescaleError as error:
+            raise IntegrityError(
+                f"the header of subtask {stream.subtask} does not go with the source's: {error.what}",
+                operator=self._label,
+            ) from None
+        if merged.header != stream.parsed:
+            raise IntegrityError(
+                f"header of subtask {stream.subtask}: result and source differ",
+                operator=self._label,
+                expected=merged.header,
+                found=stream.parsed,
+            )
+        tables = zip(givers, merged.id_maps[1:], strict=False)
+        return {giver.header: table for giver, table in tables if table != tuple(range(len(table)))}
+
+
+class ElementHeaders:
+    """Those of the operator state of one operator."""
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self._compared: set[tuple[bytes, ...]] = set()
+
+    def compare(self, givers: Sequence[ElementStream], stream: ElementStream) -> None:
+        """`IntegrityError` unless the stream's header is what comes of its givers', all of them different."""
+        headers = stream.header, *(giver.header for giver in givers)
+        if headers not in self._compared:
+            self._check(givers, stream)
+            self._compared.add(headers)
+
+    def _check(self, givers: Sequence[ElementStream], stream: ElementStream) -> None:
+        if all(giver.header == stream.header for giver in givers):
+            return
+        headers = [s.parsed for s in (stream, *givers) if s.parsed is not None]
+        try:
+            if len(headers) <= len(givers):
+                raise IntegrityError("a header of the result is not the source's")
+            merged = merge_operator_state_headers(headers)
+        except RescaleError as error:
+            raise IntegrityError(
+                f"the operator-state header of subtask {stream.subtask} does not go with the source's: {error.what}",
+                operator=self._label,
+            ) from None
+        if merged != stream.parsed:
+            raise IntegrityError(
+                f"operator-state header of subtask {stream.subtask}: result and source differ",
+                operator=self._label,
+                expected=merged,
+                found=stream.parsed,
+            )
