@@ -89,3 +89,22 @@ def test_every_element_goes_to_one_subtask(old: list[list[StateLayout]], paralle
         for name in {state.name for layout in old for state in layout}:
             counts = [len(named(shares, name)) for shares in new]
             assert max(counts) - min(counts) <= 1
+
+
+def run_by_run(counts: list[int], position: int, count: int) -> list[tuple[int, int]]:
+    """The slow twin: all elements put end to end."""
+    return [(source, i) for source, elements in enumerate(counts) for i in range(elements)][position : position + count]
+
+
+@given(st.lists(st.integers(0, 5), max_size=12), st.integers(1, 12))
+def test_a_run_is_found_without_a_walk(counts: list[int], parallelism: int) -> None:
+    total, at = sum(counts), 0
+    dealt = redistribute([[StateLayout("u", UNION, count)] for count in counts] or [[]], parallelism)
+    if parallelism == max(len(counts), 1):
+        return
+    for subtask, shares in enumerate(dealt):
+        count = total // parallelism + (subtask < total % parallelism)
+        assert [one for share in shares for one in elements(share)] == run_by_run(counts, at, count)
+        assert all(run.count for share in shares for run in share.runs)
+        at += count
+    assert at == total

@@ -14,8 +14,10 @@ An element is known by the old subtask that holds it and its index in that subta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from rescale.flink.metadata.handles import DistributionMode
 
@@ -59,7 +61,7 @@ def redistribute(old: Sequence[Sequence[StateLayout]], parallelism: int) -> list
     """
     if parallelism == len(old):
         return [
-            [StateShare(s.name, s.mode, _runs([(source, s.elements)], 0, s.elements)) for s in layout]
+            [StateShare(s.name, s.mode, _EndToEnd([(source, s.elements)]).runs(0, s.elements)) for s in layout]
             for source, layout in enumerate(old)
         ]
     shares: list[dict[str, StateShare]] = [{} for _ in range(parallelism)]
@@ -71,7 +73,7 @@ def redistribute(old: Sequence[Sequence[StateLayout]], parallelism: int) -> list
         match modes[name]:
             case DistributionMode.BROADCAST:
                 copies = [(source, count) for source, count in holders[name] if count]
-                dealt = [_runs([copies[i % len(copies)]], 0, 1) if copies else () for i in range(parallelism)]
+                dealt = [_EndToEnd([copies[i % len(copies)]]).runs(0, 1) if copies else () for i in range(parallelism)]
             case DistributionMode.UNION:
                 dealt = list(_deal(holders[name], total, parallelism, 0))
             case DistributionMode.SPLIT_DISTRIBUTE:
@@ -94,25 +96,36 @@ def _holders(old: Sequence[Sequence[StateLayout]]) -> dict[str, list[tuple[int, 
 def _deal(holders: list[tuple[int, int]], total: int, parallelism: int, start: int) -> Iterator[tuple[ElementRun, ...]]:
     """The runs of subtask 0, 1, …: `total div parallelism` elements each, one more for the first from `start` on."""
     base, remainder = divmod(total, parallelism)
+    elements = _EndToEnd(holders)
     dealt: list[tuple[ElementRun, ...]] = [()] * parallelism
     position = 0
     for i in range(parallelism):
         count = base + (1 if i < remainder else 0)
-        dealt[(i + start) % parallelism] = _runs(holders, position, count)
+        dealt[(i + start) % parallelism] = elements.runs(position, count)
         position += count
     yield from dealt
 
 
-def _runs(holders: Iterable[tuple[int, int]], position: int, count: int) -> tuple[ElementRun, ...]:
-    """Elements `position` to `position + count - 1` of the holders' elements put end to end."""
-    runs = []
-    for source, elements in holders:
-        taken = max(0, min(elements - position, count))
-        if taken:
-            runs.append(ElementRun(source, position, taken))
-        count -= taken
-        position = max(0, position - elements)
-    return tuple(runs)
+class _EndToEnd:
+    """The elements of a state, which old subtasks hold so many of, as one sequence."""
+
+    def __init__(self, holders: Sequence[tuple[int, int]]) -> None:
+        self._holders = holders
+        self._ends = list(accumulate(elements for _, elements in holders))
+
+    def runs(self, position: int, count: int) -> tuple[ElementRun, ...]:
+        """Elements `position` to `position + count - 1`."""
+        runs = []
+        end = position + count
+        i = bisect_right(self._ends, position)
+        while position < end:
+            source, elements = self._holders[i]
+            taken = min(self._ends[i], end) - position
+            if taken:
+                runs.append(ElementRun(source, position - (self._ends[i] - elements), taken))
+            position += taken
+            i += 1
+        return tuple(runs)
 
 
 def _flink_order(old: Sequence[Sequence[StateLayout]]) -> list[str]:

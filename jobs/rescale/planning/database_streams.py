@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from rescale.flink.givers import Givers
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.planning.database_remarks import of_operator
 from rescale.planning.inline import InlineBudget
@@ -86,9 +87,10 @@ class DatabasePlanner:
         databases = self._operator.databases
         owners_of(self._operator, databases)
         planned = PlannedDatabases((), [], ())
+        near = Givers(databases)
         for subtask in range(self._shape.parallelism):
             wanted = key_group_range(self._shape.max_parallelism, self._shape.parallelism, subtask)
-            givers = [one for one in databases if len(one.key_groups.intersection(wanted))]
+            givers = near.of(wanted)
             if givers:
                 planned = self._with_subtask(planned, subtask, wanted, givers)
         self._notes += of_operator(self._operator.label, planned.databases, planned.compacted, self._level_0_files)

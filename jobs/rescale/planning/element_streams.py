@@ -27,10 +27,11 @@ def plan_elements(
         layouts = layouts_of(operator, sources)
         compressed = any(source.parsed is not None and source.parsed.compressed for source in sources)
         stays = new_parallelism == operator.entry.parallelism
+        of_all = None if stays else _header(operator, sources, literals)
         for subtask, shares in enumerate(redistribute(layouts, new_parallelism)):
             if stays and subtask not in by_subtask:
                 continue
-            header = _header(operator, [by_subtask[subtask]] if stays else sources, literals)
+            header = of_all or _header(operator, [by_subtask[subtask]], literals)
             states = [(share, elements_of(share, by_subtask)) for share in shares]
             pieces = joined([header, *(piece_of(extent) for _, extents in states for extent in extents)])
             is_inline = inline.takes(sum(piece.length for piece in pieces))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from rescale.errors import IntegrityError
 from rescale.execution.validation.coverage import check_elements, check_rekeyed, pair_key_groups
-from rescale.execution.validation.givers import Givers
 from rescale.execution.validation.headers import ElementHeaders, KeyedHeaders, different
+from rescale.flink.givers import Givers
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing

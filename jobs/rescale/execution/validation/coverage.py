@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from rescale.errors import IntegrityError
-from rescale.execution.validation.givers import Givers
 from rescale.execution.validation.headers import ElementHeaders, KeyedHeaders, different
+from rescale.flink.givers import Givers
 from rescale.flink.key_groups import key_group_range
 from rescale.flink.keyed.heap import empty_group
 from rescale.flink.keyed.key_group_table import Framing

@@ -1,4 +1,4 @@
-"""The source's streams that a new one gets its key groups from: found by their places, not by looking at each."""
+"""The old streams that a new one gets its key groups from: found by their places, not by looking at each of them."""
 
 from __future__ import annotations
 
