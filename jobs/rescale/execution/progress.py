@@ -8,6 +8,8 @@ import time
 from rescale.report.units import human_bytes
 
 _SECONDS_BETWEEN_LINES = 5.0
+_SECONDS_TO_ESTIMATE_FROM = 30.0
+"""Where little is done yet."""
 
 
 def say_compiling() -> None:
@@ -38,11 +40,15 @@ class Progress:
             self.say(f"{human_bytes(done)} of {human_bytes(self.total)}{self._left(now, done)}")
 
     def _left(self, now: float, done: int) -> str:
-        """An estimate from what was done since the first bytes were: until then tasks start, and loops compile."""
-        if self._first is None or now - self._first[0] < _SECONDS_BETWEEN_LINES or done <= self._first[1]:
+        """An estimate from what was done since the first bytes were: until then tasks start, and loops compile.
+
+        More may be compiled later, so it also takes a good part of the bytes, or some time.
+        """
+        first, before = self._first or (now, done)
+        enough = _SECONDS_BETWEEN_LINES if done >= self.total / 10 else _SECONDS_TO_ESTIMATE_FROM
+        if now - first < enough or done <= before:
             return ""
-        seconds = (self.total - done) * (now - self._first[0]) / (done - self._first[1])
-        return f", about {seconds:.0f} s left"
+        return f", about {(self.total - done) * (now - first) / (done - before):.0f} s left"
 
     def finish(self, done: int) -> None:
         seconds = time.monotonic() - self._started
