@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from rescale.snapshot.opening import open_snapshot
 from support.deferring import run_operator
 from support.native_jobs import CHECKPOINTS, HEAP_TIMERS, KEYS, ROCKSDB, has_checkpoint, native_options
 from support.pipeline import execute_without_spark, plan_rescale
+from support.s3 import S3Server
 from support.session_cluster import SessionCluster, wait_until
 
 pytestmark = pytest.mark.timeout(400)
@@ -149,6 +151,19 @@ def test_without_a_checkpoint_that_can_be_read_nobody_can_tell(cluster: SessionC
         why(cluster, in_memory)
     assert "cannot be read" in str(caught.value.found)
     assert cluster.alive() == {none, in_memory}
+
+
+@pytest.mark.slow
+def test_a_checkpoint_in_s3_tells_as_well(cluster: SessionCluster, s3: S3Server) -> None:
+    bucket = f"checkpoints-{uuid.uuid4().hex[:12]}"
+    s3.create_bucket(bucket)
+    place = {**CHECKPOINTS, "state.checkpoints.dir": f"s3a://{bucket}/checkpoints"}
+    in_rocksdb, on_heap = (run(cluster, {**backend, **place}) for backend in (ROCKSDB, HEAP_TIMERS))
+    for job_id in (in_rocksdb, on_heap):
+        checkpointed(cluster, job_id)
+    assert f"are in RocksDB, as s3://{bucket}/checkpoints/{in_rocksdb}/chk-" in why(cluster, in_rocksdb)
+    with pytest.raises(RequestError, match="they are kept on the heap"):
+        why(cluster, on_heap)
 
 
 @pytest.mark.slow
