@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import pytest
@@ -128,9 +128,9 @@ class Looks:
             self.ranges += 1
             return intersection(one, other)
 
-        def merged(headers: Sequence[KeyedHeader]) -> object:
+        def merged(headers: Sequence[KeyedHeader], left_out: Collection[str]) -> object:
             self.headers += len(headers)
-            return merge_keyed_headers(headers)
+            return merge_keyed_headers(headers, left_out)
 
         monkeypatch.setattr(KeyGroupRange, "intersection", counted)
         monkeypatch.setattr("rescale.execution.validation.headers.merge_keyed_headers", merged)

@@ -21,7 +21,7 @@ from rescale.flink.metadata.handles import DistributionMode, HandleTag
 from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.slot import Slot
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import DatabaseFile, ElementStream, KeyedStream, Operator, Snapshot
+from rescale.snapshot.model import Database, DatabaseFile, ElementStream, KeyedStream, Operator, Snapshot
 from rescale.storage.locations import contains, join
 from rescale.target.certificate import Certificate
 
