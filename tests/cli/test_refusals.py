@@ -22,7 +22,7 @@ from rescale.flink.metadata.handles import (
     RelativeFileStream,
 )
 from rescale.flink.state_meta_info import StateKind
-from rescale.rocksdb.log_framing import read_log
+from rescale.rocksdb.manifest.log_framing import read_log
 from rescale.snapshot.opening import open_snapshot
 from support import edited, snapshots
 from support.databases import databases

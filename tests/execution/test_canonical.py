@@ -81,7 +81,7 @@ def test_a_key_with_state_and_timers_apart_counts_once(
 @pytest.fixture
 def files_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """No stream lies inline, however small."""
-    monkeypatch.setattr("rescale.planning.inline.INLINE_LIMIT", -1)
+    monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", -1)
 
 
 @pytest.mark.usefixtures("files_only")

@@ -118,7 +118,7 @@ def test_the_bytes_depend_on_the_plan_alone(home: str, source: str) -> None:
 )
 def test_small_and_rewritten_streams_too(snapshot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rescale.planning.planner.PART_SIZE", 1000)
-    monkeypatch.setattr("rescale.planning.inline.INLINE_LIMIT", 1500)
+    monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 1500)
     plan = plan_rescale(snapshots.directory(snapshot), str(tmp_path / "target"), ["2"])
     execute(plan)
     first = files_of(plan)

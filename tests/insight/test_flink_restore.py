@@ -10,8 +10,8 @@ from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.insight.flink_restore import OperatorRestore, best_base, flink_restore
 from rescale.insight.key_group_sizes import key_group_sizes
-from rescale.rocksdb.edit_reader import InternalKey
-from rescale.rocksdb.version_edit import LiveFile
+from rescale.rocksdb.manifest.edit_reader import InternalKey
+from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.snapshot.model import LiveTable
 from support.snapshots import names, opened
 from support.synthetic import GROUP_SIZE, database, operator, own_stream

@@ -7,8 +7,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rescale.planning.inline import INLINE_BUDGET, INLINE_LIMIT, InlineBudget
 from rescale.planning.pieces import Literals, Piece, joined, piece_of, split
+from rescale.planning.streams.inline import INLINE_BUDGET, INLINE_LIMIT, InlineBudget
 from rescale.snapshot.locate import Extent
 
 pieces = st.lists(

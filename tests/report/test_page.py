@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rescale.report.markdown import markdown_of
 from rescale.report.page import Code, Command, Listed, Page, Section, Strong, Warned, paragraph, table
-from rescale.report.text import text_of
+from rescale.report.renderers.markdown import markdown_of
+from rescale.report.renderers.text import text_of
 
 PAGE = Page(
     (

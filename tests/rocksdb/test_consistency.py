@@ -9,8 +9,8 @@ import pytest
 
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.rocksdb.consistency import checked_manifest
-from rescale.rocksdb.log_framing import read_log
-from rescale.rocksdb.manifest import LARGEST_MANIFEST
+from rescale.rocksdb.manifest.log_framing import read_log
+from rescale.rocksdb.manifest.manifest import LARGEST_MANIFEST
 from rescale.rocksdb.stored_files import StoredFile
 from support.databases import Stored, databases, read_file
 from support.manifests import log, number

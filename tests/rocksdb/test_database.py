@@ -9,12 +9,12 @@ import pytest
 
 from rescale.errors import SnapshotError, StoreError, UnsupportedError
 from rescale.flink.key_groups import KeyGroupRange
-from rescale.rocksdb.assembled_database import SourceDatabase
-from rescale.rocksdb.compaction import StoredDatabase, compacted_database
+from rescale.rocksdb.assembly.assembled_database import SourceDatabase
+from rescale.rocksdb.assembly.compaction import StoredDatabase, compacted_database
 from rescale.rocksdb.consistency import checked_manifest
-from rescale.rocksdb.directory import DatabaseDirectory, fetched_database
-from rescale.rocksdb.log_framing import read_log
-from rescale.rocksdb.open_database import error_of_message, opened_database
+from rescale.rocksdb.engine.directory import DatabaseDirectory, fetched_database
+from rescale.rocksdb.engine.open_database import error_of_message, opened_database
+from rescale.rocksdb.manifest.log_framing import read_log
 from rescale.rocksdb.sst.block_writer import write_handle
 from rescale.rocksdb.sst.footer import FOOTER_SIZE, read_footer
 from rescale.rocksdb.stored_files import StoredFile

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from rescale.rocksdb.scratch_folder import scratch_folder
+from rescale.rocksdb.engine.scratch_folder import scratch_folder
 
 HOLDER = """
 import sys
 from pathlib import Path
-from rescale.rocksdb.scratch_folder import scratch_folder
+from rescale.rocksdb.engine.scratch_folder import scratch_folder
 with scratch_folder(Path(sys.argv[1])) as folder:
     (folder / "CURRENT").write_bytes(b"x")
     print(folder, flush=True)

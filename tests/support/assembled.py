@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rescale.flink.key_groups import KeyGroupRange, key_group_range, prefix_size
-from rescale.rocksdb.assembled_database import AssembledDatabase, SourceDatabase
+from rescale.rocksdb.assembly.assembled_database import AssembledDatabase, SourceDatabase
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.stored_files import newest
 from support.databases import databases, read_file, read_rows

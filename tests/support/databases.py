@@ -20,9 +20,9 @@ from rescale.flink.metadata.handles import (
     Stream,
 )
 from rescale.flink.metadata.reader import read_metadata
-from rescale.rocksdb.directory import fetched_database
-from rescale.rocksdb.open_database import opened_database
-from rescale.rocksdb.scan import RowReader
+from rescale.rocksdb.engine.directory import fetched_database
+from rescale.rocksdb.engine.open_database import opened_database
+from rescale.rocksdb.engine.scan import RowReader
 from rescale.rocksdb.stored_files import StoredFile
 from support.canonical import prefix, read_group
 from support.snapshots import FIXTURES, content, open_snapshot

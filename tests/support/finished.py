@@ -42,7 +42,7 @@ ELEMENTS = {CANONICAL: Slot.OPERATOR, RAW: Slot.RAW_OPERATOR, COMPRESSED: Slot.O
 
 def rescaled(name: str, folder: Path, parallelism: str = "4") -> Result:
     """The published result of a snapshot at another parallelism, all of its state in files."""
-    with patch("rescale.planning.inline.INLINE_LIMIT", 0):
+    with patch("rescale.planning.streams.inline.INLINE_LIMIT", 0):
         plan = plan_rescale(snapshots.directory(name), str(folder / "target"), [parallelism])
     execute_without_spark(plan)
     return Result(plan.source, folder / "target", Path(places_of(plan).candidate))

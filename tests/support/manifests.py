@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from rescale.rocksdb.log_framing import BLOCK_SIZE, masked_crc32c
+from rescale.rocksdb.manifest.log_framing import BLOCK_SIZE, masked_crc32c
 
 FULL, FIRST, MIDDLE, LAST = range(1, 5)
 VALUE, RANGE_DELETION = 1, 15

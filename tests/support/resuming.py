@@ -63,7 +63,8 @@ class Case:
 def real_run(words: Sequence[str], faults: Faults, home: Path) -> int:
     """`rescale` as people run it; a session of its own, so that a kill ends no more than it."""
     script = "from unittest.mock import patch\nfrom rescale.cli.main import main\n" + (
-        "with patch('rescale.planning.planner.PART_SIZE', 1000), patch('rescale.planning.inline.INLINE_LIMIT', 0):\n"
+        "with patch('rescale.planning.planner.PART_SIZE', 1000), "
+        "patch('rescale.planning.streams.inline.INLINE_LIMIT', 0):\n"
         "    raise SystemExit(main())\n"
     )
     hook = home / "hook"

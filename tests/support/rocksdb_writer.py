@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rescale.rocksdb.library import load_library
+from rescale.rocksdb.engine.library import load_library
 from rescale.rocksdb.stored_files import StoredFile
 
 OPTIONS = (

@@ -51,7 +51,7 @@ def _run(words: list[str], faults: Faults, part_size: int, environment: dict[str
     install(faults)
     with (
         patch("rescale.planning.planner.PART_SIZE", part_size),
-        patch("rescale.planning.inline.INLINE_LIMIT", 0),
+        patch("rescale.planning.streams.inline.INLINE_LIMIT", 0),
         patch("rescale.storage.side_by_side.AT_ONCE", 1),  # always in the same order
         patch("rescale.cli.own_step.run_step", _run_step),
     ):

@@ -7,7 +7,7 @@ import tempfile
 from contextlib import redirect_stderr
 from pathlib import Path
 
-from rescale.rocksdb.library import library
+from rescale.rocksdb.engine.library import library
 from rescale.storage import store
 from support import snapshots
 from support.pipeline import execute_without_spark, plan_rescale

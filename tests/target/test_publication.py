@@ -30,7 +30,7 @@ SOURCE = snapshots.directory("2-finished")
 @pytest.fixture(params=["local", "s3"])
 def plan(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
     """One whose result has files, however small."""
-    monkeypatch.setattr("rescale.planning.inline.INLINE_LIMIT", 0)
+    monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     home = str(tmp_path / "home")
     if request.param == "s3":
         server: S3Server = request.getfixturevalue("s3")

@@ -18,8 +18,8 @@ from airflow.sdk import BaseNotifier, Context
 from airflow.sdk.execution_time.hitl import HITLUser
 
 from rescale.errors import RequestError
-from rescale.orchestration.access import storage_access
 from rescale.orchestration.attempts import ATTEMPTS, ended_by_our_errors
+from rescale.orchestration.connections.access import storage_access
 from rescale.orchestration.form import stripped
 from rescale.orchestration.question import END_OF_QUESTION
 from rescale.orchestration.rescale_task import skip_task

@@ -21,8 +21,8 @@ from airflow.sdk.exceptions import AirflowException
 from kubernetes.client import V1Pod
 
 from rescale.errors import RescaleError, StoreError
-from rescale.orchestration.access import storage_access
 from rescale.orchestration.attempts import ATTEMPTS, ended_by_our_errors
+from rescale.orchestration.connections.access import storage_access
 from rescale.orchestration.form import stripped
 from rescale.orchestration.rescale_task import Answer, Summary, Words
 from rescale.orchestration.telling import StepLog

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from rescale.report.insights import duration_sentences
-from rescale.report.markdown import markdown_of
 from rescale.report.page import Block, Listed, Page, Strong, listed, paragraph, table
 from rescale.report.planned import OPERATOR_HEADERS, operator_row
+from rescale.report.renderers.markdown import markdown_of
 from rescale.report.units import counted, human_bytes
 
 END_OF_QUESTION = "\n\n---\n\n"

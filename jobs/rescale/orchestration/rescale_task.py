@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 from airflow.sdk import get_current_context, task
 from airflow.sdk.exceptions import AirflowSkipException
 
-from rescale.orchestration.access import storage_access
 from rescale.orchestration.attempts import ATTEMPTS, ended_by_our_errors
+from rescale.orchestration.connections.access import storage_access
 from rescale.orchestration.form import stripped
 from rescale.planning.plan import Plan
 

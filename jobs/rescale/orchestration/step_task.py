@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from rescale.orchestration.access import DRIVER_POD
+from rescale.orchestration.connections.access import DRIVER_POD
 from rescale.orchestration.rescale_task import Answer, Summary, Words, rescale_task
 from rescale.orchestration.telling import StepLog
 from rescale.process import Step, run_step

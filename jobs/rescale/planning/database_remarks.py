@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from rescale.planning.new_streams import CompactedRows, NewDatabase
 from rescale.planning.operator_plan import OperatorPlan
-from rescale.rocksdb.assembled_database import SLOWS_DOWN
+from rescale.rocksdb.assembly.assembled_database import SLOWS_DOWN
 
 
 def of_operator(

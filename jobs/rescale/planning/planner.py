@@ -10,21 +10,21 @@ from rescale.flink.advice import CANONICAL
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.state_meta_info import StateKind
 from rescale.planning.database_remarks import of_references
-from rescale.planning.database_streams import DatabasePlanner, PlannedDatabases
-from rescale.planning.element_streams import plan_elements
-from rescale.planning.inline import InlineBudget
-from rescale.planning.key_group_streams import KeyGroupPlanner
-from rescale.planning.keyed_headers import HeaderPlanner
 from rescale.planning.new_streams import PlannedStream
 from rescale.planning.operator_plan import OperatorPlan
 from rescale.planning.operator_shapes import Shape, new_shapes
 from rescale.planning.pieces import Literals
 from rescale.planning.plan import FORMAT, Plan, SourceFile
-from rescale.planning.rekeyed_streams import plan_heap_timers, plan_rekeyed
 from rescale.planning.rekeying import Rekeying
 from rescale.planning.remarks import remarks
 from rescale.planning.request import Files, Format, Request
 from rescale.planning.result_kind import becomes_databases, goes_by_record, keeps_heap_timers
+from rescale.planning.streams.database_streams import DatabasePlanner, PlannedDatabases
+from rescale.planning.streams.element_streams import plan_elements
+from rescale.planning.streams.inline import InlineBudget
+from rescale.planning.streams.key_group_streams import KeyGroupPlanner
+from rescale.planning.streams.keyed_headers import HeaderPlanner
+from rescale.planning.streams.rekeyed_streams import plan_heap_timers, plan_rekeyed
 from rescale.planning.work_class import work_class
 from rescale.snapshot.findings import findings
 from rescale.snapshot.kafka.offsets import KafkaOffsets

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rescale.report.page import Block, Listed, Page, paragraph, table
-from rescale.report.text import text_of
+from rescale.report.renderers.text import text_of
 from rescale.report.units import counted
 
 _LONGEST = 120

@@ -16,7 +16,7 @@ from rescale.report.elements import dealt_elements
 from rescale.report.insights import insight_blocks, insight_document
 from rescale.report.kafka import kafka_document, kafka_tables
 from rescale.report.page import Block, Listed, Page, Warned, paragraph, table
-from rescale.report.text import text_of
+from rescale.report.renderers.text import text_of
 from rescale.report.units import counted, human_bytes
 from rescale.snapshot.findings import findings
 from rescale.snapshot.kafka.audit import spread

@@ -7,7 +7,7 @@ from typing import Any
 from rescale.planning.plan import Plan
 from rescale.planning.proof import Proof
 from rescale.report.page import Block, Listed, Page, Table, paragraph, table
-from rescale.report.text import text_of
+from rescale.report.renderers.text import text_of
 from rescale.report.units import counted, human_bytes
 from rescale.target.places import places_of
 from rescale.target.publication import Published

@@ -6,9 +6,9 @@ from typing import Any
 
 from rescale.report.insights import RESTORES, restores_table, sentences
 from rescale.report.kafka import kafka_line
-from rescale.report.markdown import markdown_of
 from rescale.report.page import Block, Code, Command, Listed, Page, Section, Strong, listed, paragraph, table, tabled
 from rescale.report.planned import OPERATOR_HEADERS, is_changed, operator_row, work_lines
+from rescale.report.renderers.markdown import markdown_of
 from rescale.report.units import counted, human_bytes
 
 _LARGEST = 10

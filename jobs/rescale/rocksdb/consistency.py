@@ -9,16 +9,16 @@ from collections.abc import Callable, Collection, Sequence
 
 from rescale.errors import SnapshotError
 from rescale.flink.advice import ANOTHER
-from rescale.rocksdb.manifest import (
+from rescale.rocksdb.manifest.manifest import (
     DEFAULT_COLUMN_FAMILY,
     Manifest,
     check_manifest_size,
     read_current,
     read_manifest,
 )
+from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.rocksdb.options_file import check_options
 from rescale.rocksdb.stored_files import CURRENT, StoredFile, newest
-from rescale.rocksdb.version_edit import LiveFile
 
 
 def checked_manifest(

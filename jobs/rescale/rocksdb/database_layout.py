@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rescale.rocksdb.version_edit import FileTag, LiveFile
+from rescale.rocksdb.manifest.version_edit import FileTag, LiveFile
 
 MANIFEST_NAME, OPTIONS_NAME = "MANIFEST-000004", "OPTIONS-000007"
 FIRST_TABLE = 10

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from rescale.flink.key_groups import KeyGroupRange, prefix_size
-from rescale.rocksdb.version_edit import LiveFile
+from rescale.rocksdb.manifest.version_edit import LiveFile
 
 
 class Overlap(Enum):

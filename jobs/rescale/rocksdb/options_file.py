@@ -11,7 +11,7 @@ import re
 
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import CANONICAL
-from rescale.rocksdb.version_edit import BYTEWISE
+from rescale.rocksdb.manifest.version_edit import BYTEWISE
 
 MERGE_OPERATOR = "{id=StringAppendTESTOperator;delimiter=,}"
 """Flink's `RocksDBKeyedStateBackend.MERGE_OPERATOR_NAME`, in the words of RocksDB 7 and later."""

@@ -22,8 +22,8 @@ from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState
 from rescale.flink.metadata.handles import DistributionMode, KeyedHandle
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.operator_state import OperatorStateHeader
-from rescale.rocksdb.assembled_database import SourceDatabase
-from rescale.rocksdb.version_edit import LiveFile
+from rescale.rocksdb.assembly.assembled_database import SourceDatabase
+from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.store import Pin

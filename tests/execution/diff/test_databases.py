@@ -36,7 +36,7 @@ def twin_of(name: str) -> Snapshot:
 
 def rescaled(name: str, folder: Path, **wanted: list[str] | str) -> Result:
     """With all its streams in files, however small."""
-    with patch("rescale.planning.inline.INLINE_LIMIT", -1):
+    with patch("rescale.planning.streams.inline.INLINE_LIMIT", -1):
         plan = plan_rescale(snapshots.directory(name), str(folder / "target"), **wanted)  # type: ignore[arg-type]
         execute_without_spark(plan)
     return Result(plan.source, folder / "target", Path(places_of(plan).candidate))

@@ -34,7 +34,7 @@ KNOBS = {
     "ROW_SIZE": "rescale.execution.rekeying.block_rows.ROW_SIZE",
     "WINDOW": "rescale.execution.writers.canonical.block_framing.WINDOW",
     "MEMORY": "rescale.execution.rekeying.block_buffer.MEMORY",
-    "INLINE_LIMIT": "rescale.planning.inline.INLINE_LIMIT",
+    "INLINE_LIMIT": "rescale.planning.streams.inline.INLINE_LIMIT",
 }
 WORK = sorted(KNOBS.keys() - {"INLINE_LIMIT"})
 """Those that nobody can tell from the result."""
@@ -59,7 +59,7 @@ def test_every_record_gets_its_place(
     snapshot: str, parallelism: str, maximum: str, inline: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not inline:
-        monkeypatch.setattr("rescale.planning.inline.INLINE_LIMIT", 0)
+        monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     if parallelism == "7" and maximum == "8":
         parallelism = "5"
     source = snapshots.directory(snapshot)
@@ -164,7 +164,7 @@ def test_inline_streams_share_one_budget(tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory("2-canonical-hashmap"), str(tmp_path / "free"), max_parallelism=["1000"])
     execute_without_spark(plan)
     assert inline_bytes(plan) > budget
-    with patch("rescale.planning.inline.INLINE_BUDGET", budget):
+    with patch("rescale.planning.streams.inline.INLINE_BUDGET", budget):
         plan = plan_rescale(snapshots.directory("2-canonical-hashmap"), str(tmp_path / "t"), max_parallelism=["1000"])
         execute_without_spark(plan)
     planned = sum(stream.size for operator in plan.operators for stream in operator.streams if stream.inline)

@@ -46,7 +46,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], R
     @cache
     def make(name: str, maximum: str) -> Result:
         target = tmp_path_factory.mktemp("finished") / "target"
-        with patch("rescale.planning.inline.INLINE_LIMIT", 0):
+        with patch("rescale.planning.streams.inline.INLINE_LIMIT", 0):
             plan = plan_rescale(snapshots.directory(name), str(target), ["2"], max_parallelism=[maximum])
             move(plan, Loop())
             validate_coverage(plan, Loop())

@@ -21,11 +21,11 @@ from rescale.flink.metadata.checkpoint_metadata import OperatorState
 from rescale.flink.metadata.handles import FileStream, IncrementalHandle, RelativeFileStream
 from rescale.planning.plan import Plan
 from rescale.planning.proof import Proof
-from rescale.rocksdb.edit_reader import InternalKey
-from rescale.rocksdb.manifest import ColumnFamily, Manifest, read_manifest
-from rescale.rocksdb.manifest_writer import write_manifest
+from rescale.rocksdb.manifest.edit_reader import InternalKey
+from rescale.rocksdb.manifest.manifest import ColumnFamily, Manifest, read_manifest
+from rescale.rocksdb.manifest.manifest_writer import write_manifest
+from rescale.rocksdb.manifest.version_edit import RANGE_DELETION, LiveFile
 from rescale.rocksdb.sst.tombstone import write_tombstone
-from rescale.rocksdb.version_edit import RANGE_DELETION, LiveFile
 from rescale.snapshot.model import Database
 from rescale.snapshot.opening import open_snapshot
 from rescale.target.places import places_of
@@ -207,8 +207,8 @@ def made(folder: Path, files: str, name: str = NATIVE) -> Plan:
     """A published result at parallelism 3, whose directories have foreign rows, which deleted ranges hide."""
     source = relocated(name, folder / "source")
     with (
-        patch("rescale.planning.inline.INLINE_LIMIT", 0),
-        patch("rescale.planning.database_streams.FOREIGN_SHARE", 2),
+        patch("rescale.planning.streams.inline.INLINE_LIMIT", 0),
+        patch("rescale.planning.streams.database_streams.FOREIGN_SHARE", 2),
     ):
         plan = plan_rescale(str(source), str(folder / "target"), ["3"], files=files)
     move(plan, Loop())

@@ -10,11 +10,11 @@ import pytest
 from rescale.errors import RescaleError, SnapshotError, UnsupportedError
 from rescale.flink.key_groups import prefix_size
 from rescale.rocksdb.consistency import checked_manifest
+from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.rocksdb.sst.table import SstTable
 from rescale.rocksdb.sst.table_blocks import BlockHandle
 from rescale.rocksdb.sst.table_entries import TableRow
 from rescale.rocksdb.stored_files import StoredFile
-from rescale.rocksdb.version_edit import LiveFile
 from support.databases import FIXTURES, Rows, databases, read_file, read_rows
 from support.rocksdb_writer import MERGE, Writer, written
 

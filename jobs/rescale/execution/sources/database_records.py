@@ -10,9 +10,9 @@ from rescale.execution.spark.scratch import scratch_directory
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.records import Records
-from rescale.rocksdb.directory import fetched_database
-from rescale.rocksdb.open_database import OpenDatabase, opened_database
-from rescale.rocksdb.scan import RowReader
+from rescale.rocksdb.engine.directory import fetched_database
+from rescale.rocksdb.engine.open_database import OpenDatabase, opened_database
+from rescale.rocksdb.engine.scan import RowReader
 from rescale.snapshot.databases.listed_files import listed_files
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.snapshot_files import SnapshotFiles

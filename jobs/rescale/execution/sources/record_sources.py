@@ -16,7 +16,7 @@ from rescale.execution.sources.timer_records import TimerRecords
 from rescale.flink.keyed.header import KeyedHeader, is_compressed, understood
 from rescale.flink.keyed.records import MOST_UNKNOWN_STATES, RecordReader, Records
 from rescale.flink.keyed.timer_reader import TimerReader
-from rescale.rocksdb.scan import RowReader
+from rescale.rocksdb.engine.scan import RowReader
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Database, KeyedStream
 from rescale.snapshot.snapshot_files import SnapshotFiles

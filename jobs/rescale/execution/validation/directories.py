@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 from rescale.errors import IntegrityError, RescaleError, SnapshotError, UnsupportedError
 from rescale.execution.validation.coverage import FilePair, goes_by_record, pair_database_files
-from rescale.rocksdb.assembled_database import SourceDatabase
-from rescale.rocksdb.assembly_proof import Origin, ResultDatabase, check_assembled
+from rescale.rocksdb.assembly.assembled_database import SourceDatabase
+from rescale.rocksdb.assembly.assembly_proof import Origin, ResultDatabase, check_assembled
 from rescale.rocksdb.key_range import KeyRange, Overlap, key_range
+from rescale.rocksdb.manifest.version_edit import RANGE_DELETION, LiveFile
 from rescale.rocksdb.sst.table import DeletedRange
-from rescale.rocksdb.version_edit import RANGE_DELETION, LiveFile
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.databases.table_sizes import open_table
 from rescale.snapshot.locate import Extent

@@ -12,7 +12,7 @@ from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from rescale.errors import RequestError
-from rescale.orchestration.access import no_connection
+from rescale.orchestration.connections.access import no_connection
 from rescale.orchestration.flink.rest import Flink
 
 _KINDS = ("http", "generic")

@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from rescale.report.html.blocks import blocks
 from rescale.report.page import Page, Section
-from rescale.report.text import printable
+from rescale.report.renderers.text import printable
 
 
 def html_of(page: Page, data: object) -> str:

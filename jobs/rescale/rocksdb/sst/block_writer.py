@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rescale.rocksdb.edit_writer import EditWriter
-from rescale.rocksdb.log_framing import masked_crc32c
+from rescale.rocksdb.manifest.edit_writer import EditWriter
+from rescale.rocksdb.manifest.log_framing import masked_crc32c
 from rescale.rocksdb.sst.footer import FOOTER_SIZE, MAGIC
 from rescale.rocksdb.sst.table_blocks import BlockHandle, ChecksumType
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import CANONICAL
-from rescale.rocksdb.edit_reader import EditReader
+from rescale.rocksdb.manifest.edit_reader import EditReader
 from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, BlockHandle, ChecksumType, read_handle
 
 FOOTER_SIZE = 53

@@ -11,7 +11,7 @@ import hashlib
 from pathlib import Path
 
 from rescale.errors import SnapshotError
-from rescale.rocksdb.log_framing import masked_crc32c
+from rescale.rocksdb.manifest.log_framing import masked_crc32c
 from rescale.rocksdb.sst.table import SstTable
 from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE
 from rescale.rocksdb.sst.table_entries import value_places

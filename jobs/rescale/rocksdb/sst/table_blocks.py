@@ -16,8 +16,8 @@ import xxhash
 
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import CANONICAL
-from rescale.rocksdb.edit_reader import EditReader
-from rescale.rocksdb.log_framing import masked_crc32c
+from rescale.rocksdb.manifest.edit_reader import EditReader
+from rescale.rocksdb.manifest.log_framing import masked_crc32c
 
 TRAILER_SIZE = 5
 LARGEST_BLOCK = 64 * 1024 * 1024

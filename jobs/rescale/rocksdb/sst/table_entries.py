@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rescale.rocksdb.edit_reader import EditReader
+from rescale.rocksdb.manifest.edit_reader import EditReader
 from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, BlockHandle, read_handle
 
 _KIND_SIZE = 8

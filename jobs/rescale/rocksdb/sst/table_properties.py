@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rescale.errors import UnsupportedError
 from rescale.flink.advice import CANONICAL
-from rescale.rocksdb.edit_reader import EditReader
+from rescale.rocksdb.manifest.edit_reader import EditReader
 from rescale.rocksdb.sst.table_entries import IndexFormat
 
 PREFIX = "rocksdb."

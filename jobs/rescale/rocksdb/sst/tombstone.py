@@ -8,11 +8,11 @@ cannot write one at all.
 
 from __future__ import annotations
 
-from rescale.rocksdb.edit_reader import InternalKey
-from rescale.rocksdb.edit_writer import internal_key, varint
+from rescale.rocksdb.manifest.edit_reader import InternalKey
+from rescale.rocksdb.manifest.edit_writer import internal_key, varint
+from rescale.rocksdb.manifest.version_edit import BYTEWISE, RANGE_DELETION
 from rescale.rocksdb.sst.block_writer import BlockFile, write_entries, write_handle
 from rescale.rocksdb.sst.table_properties import PREFIX, RANGE_DELETIONS
-from rescale.rocksdb.version_edit import BYTEWISE, RANGE_DELETION
 
 
 def write_tombstone(begin: bytes, end: bytes, sequence: int, *, column_family: tuple[int, str], created: int) -> bytes:

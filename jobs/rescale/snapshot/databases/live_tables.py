@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from rescale.errors import RescaleError
 from rescale.flink.keyed.header import understood
-from rescale.rocksdb.assembled_database import source_database
+from rescale.rocksdb.assembly.assembled_database import source_database
 from rescale.rocksdb.consistency import checked_manifest
-from rescale.rocksdb.manifest import LARGEST_MANIFEST
+from rescale.rocksdb.manifest.manifest import LARGEST_MANIFEST
 from rescale.rocksdb.stored_files import StoredFile, needed_files
 from rescale.snapshot.databases.listed_files import listed_files
 from rescale.snapshot.model import Database, LiveTable, Operator, Snapshot

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from rescale.errors import RescaleError, UnsupportedError
 from rescale.flink.key_groups import KeyGroupRange, prefix_size
+from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.rocksdb.sst.table import SstTable
-from rescale.rocksdb.version_edit import LiveFile
 from rescale.snapshot.model import LiveTable, Operator, Snapshot
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.side_by_side import side_by_side

@@ -104,7 +104,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Result
     @cache
     def make(maximum: str) -> Result:
         target = tmp_path_factory.mktemp("finished") / "target"
-        with patch("rescale.planning.inline.INLINE_LIMIT", 0):
+        with patch("rescale.planning.streams.inline.INLINE_LIMIT", 0):
             plan = planned(FIXTURES[1], target, 2, int(maximum))
             move(plan, Loop())
             validate_coverage(plan, Loop())

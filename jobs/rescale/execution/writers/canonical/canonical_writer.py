@@ -26,12 +26,12 @@ from rescale.execution.writers.protocol import Blocks, RecordOrder, StreamToWrit
 from rescale.execution.writers.sink import StreamSink
 from rescale.flink.arrays import Longs
 from rescale.flink.snappy import compressed
-from rescale.planning.inline import InlineBudget
 from rescale.planning.new_streams import RekeyedKeyGroups
 from rescale.planning.operator_plan import OperatorPlan
 from rescale.planning.piece_bytes import piece_chunks
 from rescale.planning.plan import Plan
 from rescale.planning.rekeying import Rekeying
+from rescale.planning.streams.inline import InlineBudget
 from rescale.storage.locations import name
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store

@@ -31,7 +31,7 @@ from rescale.planning.piece_bytes import piece_chunks
 from rescale.planning.pieces import extent_of
 from rescale.planning.plan import Plan
 from rescale.planning.rekeying import RekeyedDatabase, Rekeying
-from rescale.rocksdb.framed_rows import KeyGroupReader
+from rescale.rocksdb.engine.framed_rows import KeyGroupReader
 from rescale.storage.locations import name
 from rescale.target.places import places_of
 from rescale.target.written_handles import WrittenHandle

@@ -20,8 +20,8 @@ from rescale.planning.operator_plan import OperatorPlan
 from rescale.planning.piece_bytes import read_piece
 from rescale.planning.pieces import extent_of
 from rescale.planning.plan import Plan
-from rescale.rocksdb.assembled_database import source_database
-from rescale.rocksdb.compaction import StoredDatabase, compacted_database
+from rescale.rocksdb.assembly.assembled_database import source_database
+from rescale.rocksdb.assembly.compaction import StoredDatabase, compacted_database
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.stored_files import StoredFile, needed_files
 from rescale.snapshot.databases.listed_files import listed_files

@@ -10,7 +10,7 @@ import numpy as np
 from rescale.execution.writers.protocol import Blocks
 from rescale.execution.writers.windows import windows
 from rescale.flink.arrays import Bytes, Longs
-from rescale.rocksdb.table_writer import Rows
+from rescale.rocksdb.engine.table_writer import Rows
 
 
 def rows_of_blocks(blocks: Blocks) -> Iterator[tuple[int, Rows]]:

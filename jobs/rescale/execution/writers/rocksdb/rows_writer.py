@@ -24,18 +24,18 @@ from rescale.execution.writers.protocol import Blocks, RecordOrder, StreamToWrit
 from rescale.execution.writers.rocksdb.directory_files import put_directory_file
 from rescale.execution.writers.rocksdb.rows_of_blocks import rows_of_blocks
 from rescale.flink.keyed.header import understood
-from rescale.planning.inline import InlineBudget
 from rescale.planning.new_streams import META_STREAM, RekeyedRows
 from rescale.planning.operator_plan import OperatorPlan
 from rescale.planning.piece_bytes import read_piece
 from rescale.planning.plan import Plan
 from rescale.planning.rekeying import Rekeying
+from rescale.planning.streams.inline import InlineBudget
+from rescale.rocksdb.assembly.new_database import NewTable, manifest_of
 from rescale.rocksdb.database_layout import MANIFEST_NAME
-from rescale.rocksdb.manifest_writer import write_current, write_manifest
-from rescale.rocksdb.new_database import NewTable, manifest_of
-from rescale.rocksdb.scratch_folder import scratch_folder
+from rescale.rocksdb.engine.scratch_folder import scratch_folder
+from rescale.rocksdb.engine.table_writer import TABLE_BYTES, TableWriter, WrittenTable
+from rescale.rocksdb.manifest.manifest_writer import write_current, write_manifest
 from rescale.rocksdb.stored_files import CURRENT
-from rescale.rocksdb.table_writer import TABLE_BYTES, TableWriter, WrittenTable
 from rescale.storage.side_by_side import side_by_side
 from rescale.target.written_handles import WrittenHandle
 

@@ -1,0 +1,184 @@
+"""RocksDB directories at the max parallelism that they have: made of the source's files, none of which is read.
+
+A new subtask gets the files with rows of its key groups, and a MANIFEST that says so (`rocksdb.assembly`). Only where
+databases were left dirty by Flink before they are joined, or where much would be fetched by two subtasks, RocksDB
+rewrites some of the files.
+
+Whatever the handles of the source say, those of the result are private, so that no checkpoint of the restored job
+refers to its files (`IncrementalRemoteKeyedStateHandle`), and relative, so that it can be moved again; but where the
+source's files are referred to, these are named by where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from rescale.flink.givers import Givers
+from rescale.flink.key_groups import KeyGroupRange, key_group_range
+from rescale.planning.database_remarks import of_operator
+from rescale.planning.new_streams import META_STREAM, CompactedRows, CopiedFile, NewDatabase, SourceFiles
+from rescale.planning.operator_shapes import Shape
+from rescale.planning.pieces import Literals, Piece, piece_of
+from rescale.planning.streams.inline import InlineBudget
+from rescale.planning.streams.key_group_owners import owners_of
+from rescale.planning.streams.keyed_headers import HeaderPlanner
+from rescale.rocksdb.assembly.assembled_database import AssembledDatabase, SourceDatabase
+from rescale.rocksdb.assembly.assembly import assemble, is_clean, refuse_ingested
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import Database, Operator
+
+FOREIGN_SHARE = 0.05
+"""Of a subtask's bytes: where more lies in files that a neighbour fetches too, RocksDB rewrites these files."""
+
+
+class PlannedDatabases(NamedTuple):
+    """Those of an operator: assembled from whole files, with the files that are copied, or to be compacted."""
+
+    databases: tuple[NewDatabase, ...]
+    files: list[CopiedFile]
+    compacted: tuple[CompactedRows, ...]
+
+
+class DatabasePlanner:
+    """Plans the RocksDB directories of one operator, which were looked through if it gets a new shape.
+
+    What the user should know is added to `notes`.
+
+    `referring` has the size of every file of the source by its number, where files are to be referred to: only whole
+    ones can be.
+    """
+
+    def __init__(
+        self,
+        operator: Operator,
+        shape: Shape,
+        headers: HeaderPlanner,
+        literals: Literals,
+        inline: InlineBudget,
+        notes: list[str],
+        referring: Mapping[int, int] | None,
+    ) -> None:
+        self._operator = operator
+        self._shape = shape
+        self._headers = headers
+        self._literals = literals
+        self._inline = inline
+        self._notes = notes
+        self._referring = referring
+        self._level_0_files = 0
+
+    def plan(self) -> PlannedDatabases:
+        entry = self._operator.entry
+        if self._shape == Shape(entry.parallelism, entry.max_parallelism):
+            return self._copies()
+        return self._assembled()
+
+    def _copies(self) -> PlannedDatabases:
+        """The same databases in the same subtasks."""
+        planned = PlannedDatabases((), [], ())
+        for database in self._operator.databases:
+            files = {file.name: piece_of(file.extent) for file in database.files}
+            header = piece_of(database.header_extent)
+            planned = self._with_files(planned, database.subtask, database.key_groups, files, header)
+        return planned
+
+    def _assembled(self) -> PlannedDatabases:
+        databases = self._operator.databases
+        owners_of(self._operator, databases)
+        planned = PlannedDatabases((), [], ())
+        near = Givers(databases)
+        for subtask in range(self._shape.parallelism):
+            wanted = key_group_range(self._shape.max_parallelism, self._shape.parallelism, subtask)
+            givers = near.of(wanted)
+            if givers:
+                planned = self._with_subtask(planned, subtask, wanted, givers)
+        self._notes += of_operator(self._operator.label, planned.databases, planned.compacted, self._level_0_files)
+        return planned
+
+    def _with_subtask(
+        self, planned: PlannedDatabases, subtask: int, wanted: KeyGroupRange, givers: Sequence[Database]
+    ) -> PlannedDatabases:
+        maximum = self._shape.max_parallelism
+        header = self._headers.plan(givers).piece
+        sources = [_looked_through(giver) for giver in givers]
+        if len(sources) > 1:
+            for source in sources:
+                refuse_ingested(source)
+        if len(sources) == 1 or all(is_clean(source, wanted, maximum) for source in sources):
+            assembled = assemble(sources, wanted, maximum)
+            self._level_0_files = max(self._level_0_files, assembled.level_0_files)
+            if self._referring is not None or not _is_shared(assembled):
+                return self._with_files(planned, subtask, wanted, self._files(assembled, givers), header)
+        size = sum(
+            sum(giver.key_group_sizes[g - giver.key_groups.first] for g in _groups(giver, wanted)) for giver in givers
+        )
+        compacted = CompactedRows(
+            subtask=subtask,
+            header=header,
+            first_key_group=wanted.first,
+            key_groups=len(wanted),
+            sources=tuple(
+                SourceFiles(
+                    (giver.key_groups.first, giver.key_groups.last),
+                    piece_of(giver.header_extent),
+                    tuple((file.name, piece_of(file.extent)) for file in giver.files),
+                )
+                for giver in givers
+            ),
+            size=size,
+            inline=self._inline.takes(size),
+        )
+        return planned._replace(compacted=(*planned.compacted, compacted))
+
+    def _files(self, assembled: AssembledDatabase, givers: Sequence[Database]) -> dict[str, Piece]:
+        extents = [{file.name: file.extent for file in giver.files} for giver in givers]
+        taken = {one.name: piece_of(extents[one.source][one.source_name]) for one in assembled.taken}
+        return taken | {one.name: self._literals.piece(one.data) for one in assembled.made}
+
+    def _with_files(
+        self,
+        planned: PlannedDatabases,
+        subtask: int,
+        key_groups: KeyGroupRange,
+        files: Mapping[str, Piece],
+        header: Piece,
+    ) -> PlannedDatabases:
+        referred = tuple((name, piece) for name, piece in files.items() if self._may_refer(name, piece))
+        copied = {META_STREAM: header} | {name: piece for name, piece in files.items() if (name, piece) not in referred}
+        streams = [
+            CopiedFile(
+                subtask=subtask,
+                pieces=(piece,) if piece.length else (),
+                inline=self._inline.takes(piece.length),
+                local_name=name,
+            )
+            for name, piece in copied.items()
+        ]
+        database = NewDatabase(subtask, key_groups.first, len(key_groups), referred)
+        return planned._replace(
+            databases=(*planned.databases, database),
+            files=[*planned.files, *streams],
+        )
+
+    def _may_refer(self, name: str, piece: Piece) -> bool:
+        if self._referring is None or not piece.file or not name.endswith(".sst"):
+            return False
+        return Extent(piece.file, 0, self._referring[piece.file]) == Extent(piece.file, piece.start, piece.length)
+
+
+def _looked_through(database: Database) -> SourceDatabase:
+    if database.source is None:
+        raise ValueError(f"the directory of subtask {database.subtask} was not looked through")
+    return database.source
+
+
+def _groups(database: Database, wanted: KeyGroupRange) -> range:
+    shared = database.key_groups.intersection(wanted)
+    return range(shared.first, shared.last + 1)
+
+
+def _is_shared(assembled: AssembledDatabase) -> bool:
+    """Whether so much of it reaches out that a neighbour's fetching it too counts."""
+    total = sum(file.size for file in assembled.manifest.files.values())
+    return assembled.foreign_bytes > FOREIGN_SHARE * total

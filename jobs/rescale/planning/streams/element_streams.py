@@ -1,0 +1,65 @@
+"""Operator state by element: who gets which element says `redistribution`; here it becomes pieces of files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rescale.errors import UnsupportedError
+from rescale.flink.operator_state import merge_operator_state_headers, write_operator_state_header
+from rescale.flink.redistribution import redistribute
+from rescale.flink.slot import Slot
+from rescale.planning.new_streams import CheckedElements, CopiedElements, StateElements
+from rescale.planning.pieces import Literals, Piece, joined, piece_of
+from rescale.planning.streams.inline import InlineBudget
+from rescale.snapshot.element_layouts import elements_of, layouts_of
+from rescale.snapshot.model import ElementStream, Operator
+
+
+def plan_elements(
+    operator: Operator, new_parallelism: int, literals: Literals, inline: InlineBudget
+) -> list[CopiedElements | CheckedElements]:
+    """The managed and raw operator-state streams of one operator at `new_parallelism`."""
+    planned: list[CopiedElements | CheckedElements] = []
+    for slot, sources in ((Slot.OPERATOR, operator.operator), (Slot.RAW_OPERATOR, operator.raw_operator)):
+        if not sources:
+            continue
+        by_subtask = {source.subtask: source for source in sources}
+        layouts = layouts_of(operator, sources)
+        compressed = any(source.parsed is not None and source.parsed.compressed for source in sources)
+        stays = new_parallelism == operator.entry.parallelism
+        of_all = None if stays else _header(operator, sources, literals)
+        for subtask, shares in enumerate(redistribute(layouts, new_parallelism)):
+            if stays and subtask not in by_subtask:
+                continue
+            header = of_all or _header(operator, [by_subtask[subtask]], literals)
+            states = [(share, elements_of(share, by_subtask)) for share in shares]
+            pieces = joined([header, *(piece_of(extent) for _, extents in states for extent in extents)])
+            is_inline = inline.takes(sum(piece.length for piece in pieces))
+            elements = tuple(
+                StateElements(share.name, share.mode, tuple(extent.length for extent in extents))
+                for share, extents in states
+            )
+            planned.append(
+                CheckedElements(subtask=subtask, pieces=pieces, inline=is_inline, states=elements)
+                if slot is Slot.OPERATOR and compressed
+                else CopiedElements(slot=slot, subtask=subtask, pieces=pieces, inline=is_inline, states=elements)
+            )
+    return planned
+
+
+def _header(operator: Operator, givers: Sequence[ElementStream], literals: Literals) -> Piece:
+    """The header that serves all givers: the first one's where all are equal, else one with all their states.
+
+    Raw state has none: every header is empty and so is this one.
+    """
+    first = givers[0]
+    if all(giver.header == first.header for giver in givers):
+        return piece_of(first.extent.part(0, len(first.header)))
+    parsed = [giver.parsed for giver in givers if giver.parsed is not None]
+    if len(parsed) < len(givers):
+        raise UnsupportedError(
+            "the subtasks registered different operator states, and a serializer that is not known hides which",
+            operator=operator.label,
+            advice="take a savepoint after every subtask has registered all its states (in initializeState())",
+        )
+    return literals.piece(write_operator_state_header(merge_operator_state_headers(parsed)))

@@ -1,0 +1,117 @@
+"""Keyed state whose key groups move as they are: every new subtask gets those of its range, from wherever they lie.
+
+At the same max parallelism key groups are byte ranges, and move unread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rescale.errors import UnsupportedError
+from rescale.flink.advice import CANONICAL
+from rescale.flink.key_groups import KeyGroupRange, key_group_range
+from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.keyed.heap import empty_group
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.metadata.handles import HandleTag
+from rescale.flink.slot import Slot
+from rescale.planning.new_streams import CopiedKeyGroups, TranslatedKeyGroups
+from rescale.planning.operator_shapes import Shape
+from rescale.planning.pieces import Literals, joined, piece_of
+from rescale.planning.streams.inline import InlineBudget
+from rescale.planning.streams.key_group_owners import owners_of
+from rescale.planning.streams.keyed_headers import NO_HEADER, HeaderPlanner
+from rescale.snapshot.model import KeyedStream, Operator
+
+
+class KeyGroupPlanner:
+    """Plans the streams of one operator in its new shape whose key groups are those of the source."""
+
+    def __init__(
+        self, operator: Operator, shape: Shape, headers: HeaderPlanner, literals: Literals, inline: InlineBudget
+    ) -> None:
+        self.operator = operator
+        self.shape = shape
+        self.headers = headers
+        self.literals = literals
+        self.inline = inline
+
+    def streams(self) -> list[CopiedKeyGroups | TranslatedKeyGroups]:
+        """Of key groups that move as they are."""
+        return [*self._of_slot(Slot.KEYED, self.operator.keyed), *self.raw_streams()]
+
+    def raw_streams(self) -> list[CopiedKeyGroups | TranslatedKeyGroups]:
+        return self._of_slot(Slot.RAW_KEYED, self.operator.raw_keyed)
+
+    def own_raw_streams(self) -> list[CopiedKeyGroups | TranslatedKeyGroups]:
+        """Of raw keyed state that is no timers."""
+        return self._of_slot(Slot.RAW_KEYED, self.operator.own_raw_keyed)
+
+    def _of_slot(self, slot: Slot, sources: Sequence[KeyedStream]) -> list[CopiedKeyGroups | TranslatedKeyGroups]:
+        owners = owners_of(self.operator, sources)
+        by_subtask = {source.subtask: source for source in sources}
+        max_parallelism = self.operator.entry.max_parallelism
+        planned = []
+        for subtask in range(self.shape.parallelism):
+            wanted = key_group_range(max_parallelism, self.shape.parallelism, subtask)
+            holding = {owners[group].subtask for group in range(wanted.first, wanted.last + 1) if group in owners}
+            givers = [by_subtask[giver] for giver in sorted(holding)]
+            stream = self._stream(slot, subtask, wanted, givers, owners) if givers else None
+            if stream is not None:
+                planned.append(stream)
+        return planned
+
+    def _stream(
+        self,
+        slot: Slot,
+        subtask: int,
+        wanted: KeyGroupRange,
+        givers: Sequence[KeyedStream],
+        owners: dict[int, KeyedStream],
+    ) -> CopiedKeyGroups | TranslatedKeyGroups | None:
+        header = self.headers.plan(givers) if slot is Slot.KEYED else NO_HEADER
+        pieces = [header.piece]
+        lengths = []
+        for key_group in range(wanted.first, wanted.last + 1):
+            owner = owners.get(key_group)
+            extent = owner.groups[key_group - owner.first_key_group] if owner else None
+            heap = givers[0].framing is Framing.HEAP
+            if extent is not None and owner is not None and owner.subtask not in header.anew:
+                piece = piece_of(extent, header.id_tables.get(owner.subtask))
+            elif heap:
+                piece = self.literals.piece(self._empty_group(key_group, header.parsed))
+            else:
+                lengths.append(-1)
+                continue
+            lengths.append(piece.length)
+            pieces.append(piece)
+        if slot is Slot.RAW_KEYED and not any(length >= 0 for length in lengths):
+            return None
+        inline = self.inline.takes(sum(piece.length for piece in pieces))
+        if any(piece.ids is not None for piece in pieces):
+            return TranslatedKeyGroups(
+                subtask=subtask,
+                pieces=joined(pieces),
+                inline=inline,
+                first_key_group=wanted.first,
+                key_groups=tuple(lengths),
+                compressed=header.parsed is not None and header.parsed.compressed,
+            )
+        return CopiedKeyGroups(
+            slot=slot,
+            subtask=subtask,
+            pieces=joined(pieces),
+            inline=inline,
+            first_key_group=wanted.first,
+            key_groups=tuple(lengths),
+            handle_tag=HandleTag.SAVEPOINT_KEY_GROUPS if givers[0].framing is Framing.CANONICAL else givers[0].tag,
+        )
+
+    def _empty_group(self, key_group: int, header: KeyedHeader | None) -> bytes:
+        if header is None:
+            raise UnsupportedError(
+                "some subtasks have no keyed state, and a serializer that is not known hides how many states there are",
+                operator=self.operator.label,
+                advice=CANONICAL,
+            )
+        return empty_group(key_group, header)

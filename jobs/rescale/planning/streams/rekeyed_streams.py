@@ -1,0 +1,150 @@
+"""Keyed state whose records get new key groups: all that can be said beforehand is which are read, and the header.
+
+At another max parallelism, or in another format, every record may go elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from rescale.errors import UnsupportedError
+from rescale.flink.advice import CANONICAL
+from rescale.flink.key_groups import key_group_range
+from rescale.flink.keyed.header import KeyedHeader, is_compressed, understood, write_keyed_header
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.planning.new_streams import RekeyedKeyGroups, RekeyedRows, RekeyedStream, RekeyedTimers
+from rescale.planning.operator_shapes import Shape
+from rescale.planning.pieces import Literals, Piece, piece_of
+from rescale.planning.rekeying import RekeyedDatabase, RekeyedSource, Rekeying
+from rescale.planning.streams.key_group_owners import owners_of
+from rescale.planning.streams.keyed_headers import HeaderPlanner
+from rescale.snapshot.model import Database, KeyedStream, Operator
+
+
+def plan_rekeyed(
+    operator: Operator,
+    shape: Shape,
+    headers: HeaderPlanner,
+    literals: Literals,
+    key_hash: str | None,
+    *,
+    timers: Sequence[KeyedStream],
+    created: int | None,
+) -> Rekeying | None:
+    """Which records are read, and the streams that they come to; None where there is no keyed state.
+
+    `timers` are raw keyed ones that become states like any other. `created` is there if all comes to RocksDB
+    directories: what these say of their age, in seconds since 1970. Timers that are in raw keyed state, too, are left
+    out there: of a directory's a job takes none that keeps its own on the heap.
+    """
+    givers: tuple[KeyedStream | Database, ...] = (*operator.keyed, *operator.databases)
+    _refuse_to_rekey(operator, shape.max_parallelism)
+    if not givers and not timers:
+        return None
+    owners_of(operator, givers)
+    owners_of(operator, timers)
+    doubled = operator.doubled_timers if created is not None else ()
+    left_out = {state.name for one in doubled if one.parsed is not None for state in one.parsed.states}
+    header = headers.plan(givers, timers, left_out)
+    compressed = bool(givers) and is_compressed(givers[0].header)
+    piece = header.piece if created is None or not compressed else _uncompressed(operator, header.parsed, literals)
+    tables = header.id_tables
+    sources = [_rekeyed_source(source, tables.get(source.subtask)) for source in operator.keyed]
+    sources += [_rekeyed_timers(one, header.timer_id_tables.get(one.subtask), literals) for one in timers]
+
+    def stream(subtask: int, first_key_group: int, key_groups: int) -> RekeyedStream:
+        own = {"subtask": subtask, "first_key_group": first_key_group, "key_groups": key_groups}
+        if created is None:
+            return RekeyedKeyGroups(**own, header=piece, compressed=compressed)
+        return RekeyedRows(**own, header=piece, created=created)
+
+    return Rekeying(
+        sources=tuple(sources),
+        header=piece,
+        compressed=compressed,
+        key_hash=key_hash,
+        streams=_of_subtasks(shape, stream),
+        databases=tuple(_rekeyed_database(one, tables.get(one.subtask)) for one in operator.databases),
+    )
+
+
+def plan_heap_timers(
+    operator: Operator, shape: Shape, headers: HeaderPlanner, literals: Literals, key_hash: str | None
+) -> Rekeying | None:
+    """The same for timers that stay what they are, raw keyed state; None where there are none."""
+    timers = operator.raw_timers
+    if not timers:
+        return None
+    owners_of(operator, timers)
+    header = headers.plan((), timers)
+
+    def stream(subtask: int, first_key_group: int, key_groups: int) -> RekeyedStream:
+        return RekeyedTimers(
+            subtask=subtask,
+            header=header.piece,
+            first_key_group=first_key_group,
+            key_groups=key_groups,
+            handle_tag=timers[0].tag,
+        )
+
+    return Rekeying(
+        sources=tuple(_rekeyed_timers(one, header.timer_id_tables.get(one.subtask), literals) for one in timers),
+        header=header.piece,
+        compressed=False,
+        key_hash=key_hash,
+        streams=_of_subtasks(shape, stream),
+    )
+
+
+def _of_subtasks(shape: Shape, stream: Callable[[int, int, int], RekeyedStream]) -> tuple[RekeyedStream, ...]:
+    """One for each new subtask, of (subtask, first key group, number of key groups)."""
+    ranges = [key_group_range(shape.max_parallelism, shape.parallelism, i) for i in range(shape.parallelism)]
+    return tuple(stream(i, own.first, len(own)) for i, own in enumerate(ranges))
+
+
+def _uncompressed(operator: Operator, header: KeyedHeader | None, literals: Literals) -> Piece:
+    """The header for RocksDB, which compresses blocks of its own."""
+    try:
+        return literals.piece(write_keyed_header(replace(understood(header), compressed=False)))
+    except UnsupportedError as error:
+        raise error.located(operator=operator.label) from None
+
+
+def _rekeyed_timers(timers: KeyedStream, ids: int | None, literals: Literals) -> RekeyedSource:
+    assert timers.parsed is not None
+    header = literals.piece(write_keyed_header(timers.parsed))
+    return _rekeyed_source(timers, ids)._replace(timers=header)
+
+
+def _rekeyed_source(source: KeyedStream, ids: int | None) -> RekeyedSource:
+    groups = tuple(None if group is None else (group.start, group.length) for group in source.groups)
+    return RekeyedSource(source.extent.file, source.first_key_group, groups, ids)
+
+
+def _rekeyed_database(database: Database, ids: int | None) -> RekeyedDatabase:
+    files = tuple((file.name, piece_of(file.extent)) for file in database.files)
+    key_groups = (database.key_groups.first, database.key_groups.last)
+    return RekeyedDatabase(key_groups, database.key_group_sizes, files, piece_of(database.header_extent), ids)
+
+
+def _refuse_to_rekey(operator: Operator, new_max_parallelism: int) -> None:
+    """Only canonical framing says where a record ends; raw keyed state that is no timers is the user's own."""
+    heap = [stream for stream in operator.keyed if stream.framing is not Framing.CANONICAL]
+    if heap:
+        raise UnsupportedError(
+            "heap framing does not tell where a record ends, so no record can get another key group",
+            operator=operator.label,
+            expected=f"canonical keyed state, to change the max parallelism to {new_max_parallelism}",
+            found=f"heap framing in subtask {heap[0].subtask}",
+            advice=CANONICAL,
+        )
+    if operator.own_raw_keyed and new_max_parallelism != operator.entry.max_parallelism:
+        raise UnsupportedError(
+            "raw keyed state is in a format of the operator's own, key group by key group",
+            operator=operator.label,
+            expected=f"no raw keyed state, to change the max parallelism to {new_max_parallelism}",
+            found=f"a stream of it in {len(operator.own_raw_keyed)} subtasks",
+            advice=f"keep its max parallelism, {operator.entry.max_parallelism}; if these are timers of keys whose "
+            f"serializer is not known, {CANONICAL}: there they are state like any other",
+        )

@@ -1,0 +1,1 @@
+"""A report's pages as text and Markdown."""

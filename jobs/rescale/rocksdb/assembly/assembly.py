@@ -1,0 +1,274 @@
+"""A database for other key groups from the files of existing ones, none of which is read or written.
+
+An SST file does not know whose it is: the MANIFEST says which files count, at which level, and how new they are. So a
+new MANIFEST over the files of one database, or of several that speak for different key groups, is a new database. What
+its files hold of foreign key groups is hidden by deleted ranges, in files of their own: Flink would write the same
+when it clips the database, but first has to open it, and to copy the rows of all databases but one.
+
+*Numbers.* Files are numbered anew, in each source by their age. Sequence numbers of level 0 are shifted so that the
+sources follow each other: RocksDB 6 wants those files in one order (`VersionBuilder::CheckConsistency`). Only the
+MANIFEST says so, the rows keep what they have; the files of different sources have no key in common, or this would be
+wrong. RocksDB 8 and later order level 0 by epochs, which are shifted too, or left out everywhere where some file has
+none: RocksDB then finds them itself (`RecoverEpochNumbers`).
+
+*Deleted ranges* lie in level 0 with the newest sequence numbers and epochs: elsewhere releases differ in whether they
+hide anything. There is one for each side and column family, and no wider than the files that reach out, because the
+next compaction takes along what it overlaps.
+
+*Clean and dirty.* A database that Flink clipped has files that reach out of its key groups, and deleted ranges over
+what they hold there. Among the files of another source these would hide its living rows. So only clean databases are
+joined; a dirty one is cleaned before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+
+from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.advice import ANOTHER, CANONICAL_RESULT
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.rocksdb.assembly.assembled_database import AssembledDatabase, MadeFile, SourceDatabase, TakenFile
+from rescale.rocksdb.database_layout import (
+    FIRST_TABLE,
+    LEVELS,
+    MANIFEST_NAME,
+    NUMBERS_LEFT,
+    OPTIONS_NAME,
+    UNKNOWN_CHECKSUM,
+    newest_creation,
+)
+from rescale.rocksdb.key_range import KeyRange, Overlap, key_range
+from rescale.rocksdb.manifest.edit_reader import InternalKey
+from rescale.rocksdb.manifest.edit_writer import varint
+from rescale.rocksdb.manifest.manifest import DEFAULT_COLUMN_FAMILY, ColumnFamily, Manifest
+from rescale.rocksdb.manifest.manifest_writer import write_current, write_manifest
+from rescale.rocksdb.manifest.version_edit import LARGEST_SEQUENCE, RANGE_DELETION, FileTag, LiveFile
+from rescale.rocksdb.sst.tombstone import write_tombstone
+from rescale.rocksdb.stored_files import CURRENT
+
+
+def assemble(sources: Sequence[SourceDatabase], key_groups: KeyGroupRange, max_parallelism: int) -> AssembledDatabase:
+    """A database with the rows that the sources have in `key_groups`, of which each has some.
+
+    `UnsupportedError` if more than one is given, and one of them is dirty where it counts (`is_clean`); and for more
+    levels than Flink's databases have.
+    """
+    return _Assembly(sources, key_groups, max_parallelism).result()
+
+
+def is_clean(source: SourceDatabase, key_groups: KeyGroupRange, max_parallelism: int) -> bool:
+    """Whether `source` may be joined with others where its rows in `key_groups` are wanted."""
+    return not _dirty(source, key_range(key_groups, max_parallelism), max_parallelism)
+
+
+def refuse_ingested(source: SourceDatabase) -> None:
+    """`UnsupportedError` if it has files that, joined with others, would need sequence numbers that they cannot have.
+
+    Those of files that were ingested stand in the files too, and must be the MANIFEST's.
+    """
+    found = [file.name for file in source.manifest.files.values() if not file.level and file.name in source.ingested]
+    if found:
+        raise UnsupportedError(
+            "a database with files that were ingested cannot be joined with others",
+            path=source.uri,
+            found=", ".join(sorted(found)),
+            advice=CANONICAL_RESULT,
+        )
+
+
+def _dirty(source: SourceDatabase, wanted: KeyRange, max_parallelism: int) -> list[LiveFile]:
+    """The files that reach out of the source's key groups, of those that are wanted."""
+    own = key_range(source.key_groups, max_parallelism)
+    return [
+        file
+        for file in source.manifest.files.values()
+        if Overlap.OUTSIDE not in (wanted.overlap(file), own.overlap(file)) and own.overlap(file) == Overlap.STRADDLING
+    ]
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """A file as it is in its source, and as it is to be."""
+
+    source: int
+    before: LiveFile
+    file: LiveFile
+
+
+class _Assembly:
+    """What is taken over from the sources to make one database of them."""
+
+    def __init__(self, sources: Sequence[SourceDatabase], key_groups: KeyGroupRange, max_parallelism: int) -> None:
+        self._sources = sorted(enumerate(sources), key=lambda numbered: numbered[1].key_groups)
+        self._max_parallelism = max_parallelism
+        if len(sources) == 1:  # what it has besides is dead
+            key_groups = key_groups.intersection(sources[0].key_groups)
+        self._wanted = key_range(key_groups, max_parallelism)
+        self._next_number = FIRST_TABLE
+        last = [source.manifest.last_sequence for _, source in self._sources]
+        self._shifts = [0, *accumulate(last)]
+        self._next_sequence = self._shifts[-1] + 1
+
+    def result(self) -> AssembledDatabase:
+        for _, source in self._sources:
+            self._check(source)
+        families: dict[str, list[_Taken]] = {DEFAULT_COLUMN_FAMILY: []}
+        for place, (number, source) in enumerate(self._sources):
+            for family in source.manifest.column_families:
+                families.setdefault(family.name, [])
+            self._take(place, number, source, families)
+        created = newest_creation(taken.file for family in families.values() for taken in family)
+        made: list[MadeFile] = []
+        column_families = []
+        for number, (name, found) in enumerate(families.items()):
+            files = self._with_epochs(found)
+            deleted = list(self._deleted_ranges(files, created))
+            for file in deleted:
+                data = write_tombstone(
+                    file.smallest,
+                    file.largest,
+                    file.smallest_sequence,
+                    column_family=(number, name),
+                    created=created,
+                )
+                made.append(MadeFile(file.name, data))
+                files.append(replace(file, size=len(data)))
+            files.sort(key=lambda file: (file.level, file.number))
+            self._check_levels(files, name)
+            column_families.append(ColumnFamily(number, name, tuple(files)))
+        manifest = Manifest(tuple(column_families), self._next_sequence, self._next_number - 1 + NUMBERS_LEFT)
+        return self._assembled(manifest, [taken for family in families.values() for taken in family], made)
+
+    def _check(self, source: SourceDatabase) -> None:
+        dirty = _dirty(source, self._wanted, self._max_parallelism) if len(self._sources) > 1 else []
+        if dirty:
+            raise UnsupportedError(
+                "a database with rows of foreign key groups cannot be joined with others as it is",
+                path=source.uri,
+                expected=f"only rows of the key groups {source.key_groups}",
+                found=", ".join(file.name for file in dirty),
+                advice=CANONICAL_RESULT,
+            )
+        if len(self._sources) > 1:
+            refuse_ingested(source)
+        deepest = max((file.level for file in source.manifest.files.values()), default=0)
+        if deepest >= LEVELS:
+            raise UnsupportedError(
+                "a database has more levels than Flink opens it with",
+                path=source.uri,
+                expected=f"levels 0 to {LEVELS - 1}",
+                found=f"a file in level {deepest}",
+                advice=CANONICAL_RESULT,
+            )
+
+    def _take(self, place: int, number: int, source: SourceDatabase, families: dict[str, list[_Taken]]) -> None:
+        """The files that are wanted of a source, numbered in the order in which they came to be."""
+        own = key_range(source.key_groups, self._max_parallelism)
+        wanted = [
+            (file, family.name)
+            for family in source.manifest.column_families
+            for file in family.files
+            if Overlap.OUTSIDE not in (self._wanted.overlap(file), own.overlap(file))
+        ]
+        for file, family in sorted(wanted, key=lambda pair: pair[0].number):
+            shift = self._shifts[place] if file.level == 0 else 0
+            moved = replace(
+                file,
+                number=self._take_number(),
+                smallest_sequence=file.smallest_sequence + shift,
+                largest_sequence=file.largest_sequence + shift,
+                fields=tuple(field for field in file.fields if field[0] != FileTag.MIN_LOG_NUMBER_TO_KEEP),
+            )
+            families[family].append(_Taken(number, file, moved))
+
+    def _take_number(self) -> int:
+        self._next_number += 1
+        return self._next_number - 1
+
+    @staticmethod
+    def _with_epochs(found: list[_Taken]) -> list[LiveFile]:
+        """The files of a column family; level 0 of a source is newer than all of the sources before."""
+        epochs = [_epoch(taken.file) for taken in found]
+        if None in epochs:
+            return [replace(taken.file, fields=_without_epoch(taken.file)) for taken in found]
+        newest: Counter[int] = Counter()
+        for taken, epoch in zip(found, epochs, strict=True):
+            newest[taken.source] = max(newest[taken.source], epoch or 0)
+        before = dict(zip(newest, [0, *accumulate(newest.values())], strict=False))
+        return [
+            replace(taken.file, fields=_with_epoch(taken.file, (epoch or 0) + before[taken.source]))
+            if taken.file.level == 0
+            else taken.file
+            for taken, epoch in zip(found, epochs, strict=True)
+        ]
+
+    def _deleted_ranges(self, files: Sequence[LiveFile], created: int) -> Iterator[LiveFile]:
+        """Files, still without a size, that hide what `files` hold outside of the range that is wanted."""
+        begin, end = self._wanted.begin, self._wanted.end
+        below = [file.smallest for file in files if self._wanted.reaches_below(file)]
+        above = [file.largest for file in files if self._wanted.reaches_above(file)]
+        ranges = [(min(below), begin)] if below else []
+        ranges += [(end, max(above) + b"\0")] if above else []
+        epochs = [_epoch(file) for file in files]
+        newest = None if None in epochs else max((epoch or 0 for epoch in epochs), default=0)
+        for number, (first, behind) in enumerate(ranges, 1):
+            sequence, self._next_sequence = self._next_sequence, self._next_sequence + 1
+            fields: list[tuple[int, bytes]] = [
+                (FileTag.OLDEST_ANCESTOR_TIME, varint(created)),
+                (FileTag.CREATION_TIME, varint(created)),
+                *UNKNOWN_CHECKSUM,
+            ]
+            if newest is not None:
+                fields.append((FileTag.EPOCH_NUMBER, varint(newest + number)))
+            yield LiveFile(
+                level=0,
+                number=self._take_number(),
+                size=0,
+                smallest_key=InternalKey(first, sequence, RANGE_DELETION),
+                largest_key=InternalKey(behind, LARGEST_SEQUENCE, RANGE_DELETION),
+                smallest_sequence=sequence,
+                largest_sequence=sequence,
+                fields=tuple(fields),
+            )
+
+    def _check_levels(self, files: Sequence[LiveFile], state: str) -> None:
+        """Below level 0 no two files may overlap, as they would if two sources spoke for one key group."""
+        ordered = sorted(files, key=lambda file: (file.level, file.smallest_key.order))
+        for one, other in pairwise(ordered):
+            if one.level == other.level > 0 and one.largest_key.order >= other.smallest_key.order:
+                raise SnapshotError(
+                    "two files of one level of a database have keys in common",
+                    path=self._sources[0][1].uri,
+                    state=state,
+                    found=f"level {one.level}, up to {one.largest.hex()} and from {other.smallest.hex()} on",
+                    advice=ANOTHER,
+                )
+
+    def _assembled(self, manifest: Manifest, taken: Sequence[_Taken], made: Sequence[MadeFile]) -> AssembledDatabase:
+        files = [TakenFile(one.file.name, one.source, one.before.name) for one in taken]
+        for number, source in self._sources:
+            if source.options is not None:
+                files.append(TakenFile(OPTIONS_NAME, number, source.options))
+                break
+        small = [
+            MadeFile(MANIFEST_NAME, write_manifest(manifest, MANIFEST_NAME)),
+            MadeFile(CURRENT, write_current(MANIFEST_NAME)),
+        ]
+        straddling = [one.file.name for one in taken if self._wanted.overlap(one.file) == Overlap.STRADDLING]
+        return AssembledDatabase(manifest, tuple(files), (*small, *made), tuple(straddling))
+
+
+def _epoch(file: LiveFile) -> int | None:
+    """None where it is not known (`kUnknownEpochNumber`)."""
+    return file.number_in(FileTag.EPOCH_NUMBER) or None
+
+
+def _without_epoch(file: LiveFile) -> tuple[tuple[int, bytes], ...]:
+    return tuple(field for field in file.fields if field[0] != FileTag.EPOCH_NUMBER)
+
+
+def _with_epoch(file: LiveFile, epoch: int) -> tuple[tuple[int, bytes], ...]:
+    return tuple((tag, varint(epoch) if tag == FileTag.EPOCH_NUMBER else value) for tag, value in file.fields)

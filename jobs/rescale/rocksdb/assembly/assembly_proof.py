@@ -1,0 +1,198 @@
+"""Whether a database of the files of others holds what these hold, by what its MANIFEST says, and without any row.
+
+It is asked of the result and the sources, and not of how the one was made from the others. What it proves: every file
+of a source that may have rows of the wanted key groups is there, once, where and in the order in which it was; all
+that these files may hold besides is hidden by deleted ranges that are newer than everything, and nothing else is. That
+the files have the same bytes must be seen to elsewhere; and that their rows are right nobody has looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from rescale.errors import IntegrityError
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.rocksdb.assembly.assembled_database import SourceDatabase
+from rescale.rocksdb.key_range import KeyRange, Overlap, key_range
+from rescale.rocksdb.manifest.manifest import ColumnFamily, Manifest
+from rescale.rocksdb.manifest.version_edit import FileTag, LiveFile
+from rescale.rocksdb.sst.table import DeletedRange
+
+
+class Origin(NamedTuple):
+    """The file `name` of the source with that number."""
+
+    source: int
+    name: str
+
+
+@dataclass(frozen=True)
+class ResultDatabase:
+    """A database to check; `uri` names it in errors.
+
+    Every SST file of it is in `origins` or in `deleted`, which has what a file says that is made of deleted ranges.
+    """
+
+    uri: str
+    manifest: Manifest
+    origins: Mapping[str, Origin]
+    deleted: Mapping[str, Sequence[DeletedRange]]
+
+
+def check_assembled(
+    sources: Sequence[SourceDatabase], result: ResultDatabase, key_groups: KeyGroupRange, max_parallelism: int
+) -> None:
+    """`IntegrityError` unless `result` has the rows that the sources have in `key_groups`, and no others."""
+    _Proof(sources, result, key_groups, max_parallelism).check()
+
+
+class _Proof:
+    def __init__(
+        self, sources: Sequence[SourceDatabase], result: ResultDatabase, key_groups: KeyGroupRange, maximum: int
+    ) -> None:
+        self._sources, self._result = sources, result
+        self._own = [key_range(source.key_groups, maximum) for source in sources]
+        alone = key_groups.intersection(sources[0].key_groups) if len(sources) == 1 else key_groups
+        self._wanted = key_range(alone, maximum)
+
+    def check(self) -> None:
+        states = {family.name for source in self._sources for family in source.manifest.column_families}
+        found = {family.name for family in self._result.manifest.column_families}
+        if found != states:
+            raise self._error("a database has not the states of its sources", expected=states, found=found)
+        names = self._result.manifest.files.keys()
+        known = self._result.origins.keys() | self._result.deleted.keys()
+        if names != known or self._result.origins.keys() & self._result.deleted.keys():
+            raise self._error("an SST file of unknown origin", expected=known, found=set(names))
+        for family in self._result.manifest.column_families:
+            self._check_family(family)
+
+    def _check_family(self, family: ColumnFamily) -> None:
+        taken = {self._result.origins[file.name]: file for file in family.files if file.name in self._result.origins}
+        deleted = [file for file in family.files if file.name in self._result.deleted]
+        if len(taken) + len(deleted) != len(family.files):
+            raise self._error("an SST file is there twice", state=family.name)
+        of_level_0 = [
+            [file for origin, file in taken.items() if origin.source == number and not file.level]
+            for number in range(len(self._sources))
+        ]
+        for number, source in enumerate(self._sources):
+            self._check_source(number, source, family.name, taken)
+        if taken:
+            raise self._error(
+                "an SST file is not one of this state of its source", state=family.name, found=min(taken).name
+            )
+        self._check_apart(filter(None, of_level_0), family.name)
+        self._check_deleted(family, deleted)
+        self._check_levels(family)
+
+    def _check_source(self, number: int, source: SourceDatabase, state: str, taken: dict[Origin, LiveFile]) -> None:
+        """Takes the source's files out of `taken`."""
+        own = self._own[number]
+        live = [file for family in source.manifest.column_families if family.name == state for file in family.files]
+        pairs = []
+        for file in live:
+            overlap = own.overlap(file)
+            there = taken.pop(Origin(number, file.name), None)
+            if there is not None:
+                pairs.append((file, there))
+                if len(self._sources) > 1 and overlap != Overlap.INSIDE:
+                    raise self._error("a file reaches over the rows of another source", state=state, found=file.name)
+            elif overlap != Overlap.OUTSIDE and self._wanted.overlap(file) != Overlap.OUTSIDE:
+                raise self._error(
+                    "an SST file of a source is missing", state=state, expected=f"{file.name} of {source.uri}"
+                )
+        for before, after in pairs:
+            if _place(before) != _place(after):
+                raise self._error("an SST file is not where it was", state=state, found=after.name)
+        self._check_order([pair for pair in pairs if pair[0].level == 0], state)
+
+    def _check_order(self, pairs: list[tuple[LiveFile, LiveFile]], state: str) -> None:
+        """In level 0: all have become newer by as much, and come one after the other as they did."""
+        ages = {(after.smallest_sequence - before.smallest_sequence) for before, after in pairs}
+        ages |= {(after.largest_sequence - before.largest_sequence) for before, after in pairs}
+        in_order = sorted(pairs, key=lambda pair: pair[0].number)
+        numbers_in_order = all(one[1].number < other[1].number for one, other in pairwise(in_order))
+        with_epochs = [pair for pair in pairs if _epoch(pair[1])]
+        epochs = {(_epoch(after) or 0) - (_epoch(before) or 0) for before, after in with_epochs}
+        if len(ages) > 1 or len(epochs) > 1 or not numbers_in_order:
+            raise self._error("files of one source are not as old as they were", state=state)
+
+    def _check_apart(self, sources: Iterable[Sequence[LiveFile]], state: str) -> None:
+        """In level 0: all files of a source are newer than all of another, by sequence numbers and by epochs."""
+        by_age = sorted(sources, key=lambda files: min(file.smallest_sequence for file in files))
+        for older, newer in pairwise(by_age):
+            last = max(file.largest_sequence for file in older)
+            first = min(file.smallest_sequence for file in newer)
+            epochs = max(_epoch(file) or 0 for file in older), min(_epoch(file) or 0 for file in newer)
+            if first < last or 0 < epochs[1] <= epochs[0]:
+                raise self._error("files of two sources are not one after the other in age", state=state)
+
+    def _check_deleted(self, family: ColumnFamily, deleted: Sequence[LiveFile]) -> None:
+        taken = [file for file in family.files if file not in deleted]
+        ranges = []
+        for file in deleted:
+            found = self._result.deleted[file.name]
+            sequence = file.smallest_sequence
+            says = [DeletedRange(file.smallest, file.largest, sequence)]
+            if list(found) != says or not file.exclusive or file.level or file.largest_sequence != sequence:
+                raise self._error("a deleted range is not as the MANIFEST tells", state=family.name, found=file.name)
+            ranges.append(KeyRange(file.smallest, file.largest))
+        newest = max((file.largest_sequence for file in taken), default=0)
+        sequences = [file.largest_sequence for file in deleted]
+        newest_epoch = max((_epoch(file) or 0 for file in taken), default=0)
+        epochs = [_epoch(file) for file in deleted]
+        older = any(sequence <= newest for sequence in sequences) or any(
+            epoch is not None and epoch <= newest_epoch for epoch in epochs
+        )
+        if older or len(set(sequences)) < len(sequences):
+            raise self._error("a deleted range is older than rows that it is to hide", state=family.name)
+        if len({_epoch(file) is None for file in family.files}) > 1:
+            raise self._error("only some files say how new they are", state=family.name)
+        for hidden in ranges:
+            if hidden.begin < self._wanted.end and self._wanted.begin < hidden.end:
+                raise self._error(
+                    "a range is deleted that belongs to the subtask",
+                    state=family.name,
+                    expected=f"nothing from {self._wanted.begin.hex()} to {self._wanted.end.hex()}",
+                    found=f"{hidden.begin.hex()} to {hidden.end.hex()}",
+                )
+        for file in taken:
+            below = not self._wanted.reaches_below(file) or any(
+                hidden.begin <= file.smallest and hidden.end >= self._wanted.begin for hidden in ranges
+            )
+            above = not self._wanted.reaches_above(file) or any(
+                hidden.begin <= self._wanted.end and hidden.end > file.largest for hidden in ranges
+            )
+            if not (below and above):
+                raise self._error("rows of foreign key groups are not hidden", state=family.name, found=file.name)
+
+    def _check_levels(self, family: ColumnFamily) -> None:
+        """Below level 0 no two files may overlap."""
+        ordered = sorted(family.files, key=lambda file: (file.level, file.smallest_key.order))
+        for one, other in pairwise(ordered):
+            if one.level == other.level > 0 and one.largest_key.order >= other.smallest_key.order:
+                raise self._error(
+                    "two files of one level have keys in common", state=family.name, found=f"{one.name}, {other.name}"
+                )
+
+    def _error(
+        self, what: str, *, state: str | None = None, expected: object = None, found: object = None
+    ) -> IntegrityError:
+        def text(value: object) -> object:
+            return ", ".join(sorted(map(str, value))) if isinstance(value, set) else value
+
+        return IntegrityError(what, path=self._result.uri, state=state, expected=text(expected), found=text(found))
+
+
+def _place(file: LiveFile) -> tuple[object, ...]:
+    """All that stays as it is wherever a file is taken to."""
+    sequences = (file.smallest_sequence, file.largest_sequence) if file.level else ()
+    return file.level, file.size, file.smallest_key, file.largest_key, sequences
+
+
+def _epoch(file: LiveFile) -> int | None:
+    return file.number_in(FileTag.EPOCH_NUMBER) or None

@@ -1,0 +1,193 @@
+"""A database of the files of others, from which RocksDB has removed what belongs to foreign key groups.
+
+Assembled as it is, its files may reach out, and Flink fetches those for both of the subtasks that they serve. Here the
+ranges outside are compacted: RocksDB rewrites the files that reach out, those that they overlap in the levels below,
+and nothing else. The result has no deleted ranges around it, holds only its own rows, and may be joined with others;
+so this is also how a dirty database is cleaned before it is joined.
+
+It is done in a scratch directory, on links or copies, with options of ours: `open_database` says why. A file that
+keeps its number was not touched: RocksDB takes no number twice. (Whether it is the same inode says nothing: that of a
+deleted file is used again.)
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from rescale.errors import IntegrityError, StoreError
+from rescale.flink.advice import CANONICAL_RESULT
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.rocksdb.assembly.assembled_database import AssembledDatabase, SourceDatabase
+from rescale.rocksdb.assembly.assembly import assemble, is_clean
+from rescale.rocksdb.database_layout import LEVELS, MANIFEST_NAME, NUMBERS_LEFT, newest_creation
+from rescale.rocksdb.engine.directory import ROOM, DatabaseDirectory, fetched_database
+from rescale.rocksdb.engine.library import RocksdbError, library
+from rescale.rocksdb.engine.open_database import check_tables, error_of_message
+from rescale.rocksdb.engine.opened_directory import open_directory
+from rescale.rocksdb.engine.table_writer import TABLES
+from rescale.rocksdb.key_range import KeyRange, key_range
+from rescale.rocksdb.manifest.edit_writer import varint
+from rescale.rocksdb.manifest.manifest import Manifest, read_current, read_manifest
+from rescale.rocksdb.manifest.manifest_writer import write_current, write_manifest
+from rescale.rocksdb.manifest.version_edit import FileTag, LiveFile
+from rescale.rocksdb.options_file import MERGE_OPERATOR
+from rescale.rocksdb.sst.identity import HOST, settle_identity
+from rescale.rocksdb.stored_files import CURRENT, StoredFile
+
+_OPTIONS = (
+    f"merge_operator={MERGE_OPERATOR};{TABLES};db_host_id={HOST};num_levels={LEVELS};max_open_files=256;"
+    "disable_auto_compactions=1;level_compaction_dynamic_level_bytes=0;target_file_size_base=67108864;"
+    "max_subcompactions=1;max_background_jobs=2;ttl=0;periodic_compaction_seconds=0;"
+    "stats_dump_period_sec=0;stats_persist_period_sec=0;info_log_level=FATAL_LEVEL"
+)
+"""Levels and tables as Flink has them, and nothing that depends on the time."""
+
+_FORCE_OPTIMIZED = 3
+"""`BottommostLevelCompaction`: files of the last level too, but not those that were just written."""
+
+_IDENTITY = "IDENTITY"
+_FULL = "No space left"
+
+
+@dataclass(frozen=True)
+class StoredDatabase:
+    """A database, and where its files lie by their names in it; `written` are those that lie in a scratch directory."""
+
+    database: SourceDatabase
+    files: Mapping[str, StoredFile]
+    written: frozenset[str] = field(default=frozenset())
+
+
+@contextmanager
+def compacted_database(
+    sources: Sequence[StoredDatabase], key_groups: KeyGroupRange, max_parallelism: int, scratch: Path, name: str
+) -> Iterator[StoredDatabase]:
+    """A database with the rows that the sources have in `key_groups`, and no others; there until the block ends.
+
+    Its files are those of the sources where they lie, new SST files below `scratch`, and small ones as data. Sources
+    may be dirty. The same sources and the same `name`, which no other database must have, give the same bytes. Raises
+    as `fetched_database` does, and what RocksDB meets; `UnsupportedError` as `assemble`.
+    """
+    with ExitStack() as stack:
+        if len(sources) > 1:
+            sources = [
+                source
+                if is_clean(source.database, key_groups, max_parallelism)
+                else stack.enter_context(
+                    compacted_database([source], key_groups, max_parallelism, scratch, f"{name}/{number}")
+                )
+                for number, source in enumerate(sources)
+            ]
+        else:
+            key_groups = key_groups.intersection(sources[0].database.key_groups)
+        assembled = assemble([source.database for source in sources], key_groups, max_parallelism)
+        stored = _stored(assembled, sources, key_groups, name)
+        if assembled.reaching_out:
+            identity = str(uuid.uuid5(uuid.NAMESPACE_URL, name)).encode()
+            needed = [file for file in stored.files.values() if not file.name.startswith("OPTIONS-")]
+            needed.append(StoredFile(_IDENTITY, name, len(identity), data=identity))
+            directory = stack.enter_context(fetched_database(needed, scratch))
+            wanted = key_range(key_groups, max_parallelism)
+            _compact(directory, assembled.manifest, wanted)
+            stored = _result(directory, stored, wanted, name)
+        yield stored
+
+
+def _stored(
+    assembled: AssembledDatabase, sources: Sequence[StoredDatabase], key_groups: KeyGroupRange, name: str
+) -> StoredDatabase:
+    files, written = {}, set()
+    for taken in assembled.taken:
+        source = sources[taken.source]
+        files[taken.name] = replace(source.files[taken.source_name], name=taken.name)
+        if taken.source_name in source.written:
+            written.add(taken.name)
+    for made in assembled.made:
+        files[made.name] = StoredFile(made.name, name, len(made.data), data=made.data)
+    options = next((file for file in files if file.startswith("OPTIONS-")), None)
+    database = SourceDatabase(name, assembled.manifest, key_groups, options)
+    return StoredDatabase(database, files, frozenset(written))
+
+
+def _compact(directory: DatabaseDirectory, manifest: Manifest, wanted: KeyRange) -> None:
+    """Rewrites the directory, in all column families where a file reaches out."""
+    check_tables(directory)
+    rocksdb = library()
+    states = [family.name for family in manifest.column_families]
+    with ExitStack() as stack:
+        try:
+            address, families = open_directory(directory.path, states, _OPTIONS, stack, read_only=False)
+            options = rocksdb.call("compactoptions_create")
+            stack.callback(rocksdb.call, "compactoptions_destroy", options)
+            rocksdb.call("compactoptions_set_bottommost_level_compaction", options, _FORCE_OPTIMIZED)
+            rocksdb.call("compactoptions_set_exclusive_manual_compaction", options, 1)
+            waiting = rocksdb.call("wait_for_compact_options_create")
+            stack.callback(rocksdb.call, "wait_for_compact_options_destroy", waiting)
+            for family in manifest.column_families:
+                below = [file.smallest for file in family.files if wanted.reaches_below(file)]
+                above = [file.largest for file in family.files if wanted.reaches_above(file)]
+                ranges = [(min(below), wanted.begin)] if below else []
+                ranges += [(wanted.end, max(above))] if above else []
+                for begin, end in ranges:
+                    handle = families[family.name]
+                    rocksdb.call("compact_range_cf_opt", address, handle, options, begin, len(begin), end, len(end))
+                    rocksdb.checked("wait_for_compact", address, waiting)  # the call before tells no error
+        except RocksdbError as error:
+            if _FULL in str(error):
+                raise StoreError(
+                    "the disk is full on which RocksDB rewrites a database",
+                    path=str(directory.path.parent),
+                    found=f"RocksDB says: {error}",
+                    advice=ROOM,
+                ) from None
+            raise error_of_message(str(error), directory) from None
+
+
+def _result(directory: DatabaseDirectory, before: StoredDatabase, wanted: KeyRange, name: str) -> StoredDatabase:
+    """What is in the directory now: files that were not touched where they lie, the others numbered behind them."""
+    current = read_current((directory.path / CURRENT).read_bytes(), str(directory.path / CURRENT))
+    found = read_manifest((directory.path / current).read_bytes(), str(directory.path / current))
+    old = before.database.manifest
+    if not wanted.holds(found.files.values()):
+        raise IntegrityError(
+            "RocksDB left rows of foreign key groups in a database",
+            path=before.database.uri,
+            found=", ".join(sorted(found.files)),
+            advice=CANONICAL_RESULT,
+        )
+    made = sorted(file.number for file in found.files.values() if file.number >= old.next_file_number)
+    numbers = dict(zip(made, range(old.next_file_number, old.next_file_number + len(made)), strict=True))
+    created = newest_creation(old.files.values())
+    families = tuple(
+        replace(
+            family,
+            files=tuple(
+                _renumbered(file, numbers[file.number], created) if file.number in numbers else file
+                for file in family.files
+            ),
+        )
+        for family in found.column_families
+    )
+    manifest = Manifest(families, old.last_sequence, old.next_file_number + len(made) - 1 + NUMBERS_LEFT)
+    files = {file: before.files[file] for file in before.files if file in manifest.files or not file.endswith(".sst")}
+    data = write_manifest(manifest, MANIFEST_NAME)
+    files[MANIFEST_NAME] = StoredFile(MANIFEST_NAME, name, len(data), data=data)
+    current_data = write_current(MANIFEST_NAME)
+    files[CURRENT] = StoredFile(CURRENT, name, len(current_data), data=current_data)
+    for number in made:
+        path, file = directory.path / f"{number:06d}.sst", f"{numbers[number]:06d}.sst"
+        settle_identity(path, f"{name}/{file}", created)
+        files[file] = StoredFile(file, str(path), path.stat().st_size)
+    written = {file for file in before.written if file in files} | {f"{number:06d}.sst" for number in numbers.values()}
+    return StoredDatabase(replace(before.database, manifest=manifest), files, frozenset(written))
+
+
+def _renumbered(file: LiveFile, number: int, created: int) -> LiveFile:
+    """Without the identifier that the file had before it was told another (`UniqueIdPtr`); RocksDB does without."""
+    times = {FileTag.OLDEST_ANCESTOR_TIME: varint(created), FileTag.CREATION_TIME: varint(created)}
+    fields = tuple((tag, times.get(FileTag(tag), value)) for tag, value in file.fields if tag != FileTag.UNIQUE_ID)
+    return replace(file, number=number, fields=fields)

@@ -1,0 +1,1 @@
+"""RocksDB itself, called through its library: databases opened, rows read in batches, sorted and written."""

@@ -1,0 +1,121 @@
+"""The files of a database in a directory of their own, as RocksDB wants them.
+
+RocksDB writes where it opens, if only a log, so this is never where the snapshot lies: local files are linked
+symbolically, all others are fetched, a few at a time in bounded chunks. What was fetched goes when the block ends. A
+task reads one database after the other, or several that are small together, so that the largest one bounds the disk.
+"""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rescale.errors import SnapshotError, StoreError
+from rescale.rocksdb.engine.scratch_folder import scratch_folder
+from rescale.rocksdb.stored_files import StoredFile, needed_files
+from rescale.storage.locations import is_s3
+from rescale.storage.store import open_store, read_in_chunks
+
+_CHUNK_BYTES = 8 * 1024 * 1024
+_AT_ONCE = 4
+ROOM = (
+    "name a directory with more room in SPARK_LOCAL_DIRS (with executors of their own: spark.local.dir, or a larger "
+    "volume): as many databases as tasks lie there at once"
+)
+
+
+@dataclass(frozen=True)
+class DatabaseDirectory:
+    """`files` as they lie in `path`, each under its name."""
+
+    path: Path
+    files: tuple[StoredFile, ...]
+
+    def content(self, file: StoredFile) -> bytes:
+        """All of a file; `SnapshotError` if it is no longer where it was linked to."""
+        try:
+            return (self.path / file.name).read_bytes()
+        except OSError as error:
+            raise SnapshotError(f"a file cannot be read any more: {error.strerror}", path=file.uri) from None
+
+
+@contextmanager
+def fetched_database(files: Sequence[StoredFile], scratch: Path) -> Iterator[DatabaseDirectory]:
+    """All files of a handle in a new directory below `scratch`, until the block ends.
+
+    `UnsupportedError` for files that a database of Flink does not have, `SnapshotError` for those that are gone, too
+    short or changed, for linked ones also when the block ends, `StoreError` if the disk has no room for them.
+    """
+    needed = needed_files(files)
+    linked = {file.name for file in needed if _is_whole_local_file(file)}
+    with ExitStack() as stack:
+        with _translated(scratch):
+            path = stack.enter_context(scratch_folder(scratch))
+            _check_space(scratch, sum(file.length for file in needed if file.name not in linked))
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                places = [
+                    pool.submit(_link if file.name in linked else _fetch, file, path / file.name) for file in needed
+                ]
+                try:
+                    for place in places:
+                        place.result()
+                finally:
+                    pool.shutdown(cancel_futures=True)
+        yield DatabaseDirectory(path, tuple(needed))
+        for file in needed:
+            if file.name in linked:
+                _check_version(file)
+
+
+@contextmanager
+def _translated(scratch: Path) -> Iterator[None]:
+    """Errors of the operating system as ours."""
+    try:
+        yield
+    except OSError as error:
+        path, full = error.filename or str(scratch), error.errno == errno.ENOSPC
+        raise StoreError(f"the file system says: {error.strerror}", path=path, advice=ROOM if full else None) from None
+
+
+def _is_whole_local_file(file: StoredFile) -> bool:
+    """Whether the file can be used where it lies."""
+    if file.data is not None or is_s3(file.uri) or file.start:
+        return False
+    there = open_store(file.uri).stat(file.uri)
+    return there is not None and there.size == file.length
+
+
+def _check_space(scratch: Path, needed: int) -> None:
+    free = shutil.disk_usage(scratch).free
+    if needed > free:
+        raise StoreError(
+            "a database does not fit on the disk that it is fetched to",
+            path=str(scratch),
+            expected=f"{needed} bytes for the files of one subtask's RocksDB directory",
+            found=f"{free} bytes are free",
+            advice=ROOM,
+        )
+
+
+def _link(file: StoredFile, path: Path) -> None:
+    _check_version(file)
+    path.symlink_to(file.uri)
+
+
+def _check_version(file: StoredFile) -> None:
+    """`SnapshotError` if a local file is gone, or another version than the pinned one."""
+    open_store(file.uri).read(file.uri, 0, 0, file.pin)
+
+
+def _fetch(file: StoredFile, path: Path) -> None:
+    with path.open("xb") as out:
+        if file.data is not None:
+            out.write(file.data)
+            return
+        for chunk in read_in_chunks(file.uri, file.start, file.length, file.pin, _CHUNK_BYTES):
+            out.write(chunk)

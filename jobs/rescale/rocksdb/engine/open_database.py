@@ -1,0 +1,167 @@
+"""A database of Flink, open for reading.
+
+It is opened with options of ours and not with those of the machine where Flink ran: what these say of the meaning of
+the rows was checked, everything else would only bring foreign paths and settings along. The merge operator joins the
+elements that were added to a list one by one; without it RocksDB shows such a list as if it were not there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from rescale.errors import RescaleError, SnapshotError, StoreError, UnsupportedError
+from rescale.flink.advice import ANOTHER, CANONICAL
+from rescale.rocksdb.consistency import checked_manifest
+from rescale.rocksdb.engine.directory import DatabaseDirectory
+from rescale.rocksdb.engine.library import RocksdbError, library
+from rescale.rocksdb.engine.opened_directory import open_directory
+from rescale.rocksdb.manifest.manifest import DEFAULT_COLUMN_FAMILY, Manifest
+from rescale.rocksdb.options_file import MERGE_OPERATOR
+from rescale.rocksdb.sst.footer import FOOTER_SIZE, check_blocks_of_footer
+from rescale.rocksdb.sst.table import SstTable
+from rescale.rocksdb.stored_files import CURRENT
+
+_OPTIONS = f"merge_operator={MERGE_OPERATOR};max_open_files=256;info_log_level=FATAL_LEVEL"
+_USUAL_LEVELS = 7
+_READAHEAD_BYTES = 1024 * 1024
+
+_FILE_IN_MESSAGE = re.compile(r"(\d+\.sst|MANIFEST-\d+|CURRENT)\b")
+_WRONGLY_BLAMED = re.compile(r"\s+The file \S*MANIFEST-\d+ may be corrupted\.")
+"""What RocksDB says of any SST file that it cannot open: the MANIFEST was read before, with its checksums."""
+
+_TRANSIENT = ("IO error", "Busy", "TimedOut", "Try again", "Aborted")
+_DAMAGED = ("Corruption", "NotFound")
+
+
+@dataclass(frozen=True)
+class RowIterator:
+    """An iterator of RocksDB over some rows of a state; `address` is that of its `rocksdb_iterator_t`."""
+
+    address: int
+    _database: OpenDatabase
+    _state: str
+
+    def check(self) -> None:
+        """Raises what RocksDB met, which otherwise looks like the end."""
+        try:
+            library().checked("iter_get_error", self.address)
+        except RocksdbError as error:
+            raise self._database.error(str(error), self._state) from None
+
+
+class OpenDatabase:
+    """An open database; `manifest` says what it holds."""
+
+    def __init__(
+        self, directory: DatabaseDirectory, manifest: Manifest, address: int, column_families: dict[str, int]
+    ) -> None:
+        self.manifest = manifest
+        self._directory = directory
+        self._address = address
+        self._column_families = column_families
+
+    @property
+    def uri(self) -> str:
+        """Of the file that says what belongs to the database."""
+        return next(file.uri for file in self._directory.files if file.name == CURRENT)
+
+    @contextmanager
+    def rows(self, state: str, begin: bytes, end: bytes) -> Iterator[RowIterator]:
+        """The rows of a state whose keys lie in [begin, end), from the first one on."""
+        rocksdb = library()
+        with ExitStack() as stack:
+            options = rocksdb.call("readoptions_create")
+            stack.callback(rocksdb.call, "readoptions_destroy", options)
+            rocksdb.call("readoptions_set_fill_cache", options, 0)
+            rocksdb.call("readoptions_set_readahead_size", options, _READAHEAD_BYTES)
+            rocksdb.call("readoptions_set_total_order_seek", options, 1)
+            rocksdb.call("readoptions_set_iterate_upper_bound", options, end, len(end))  # RocksDB keeps the address
+            family = self._column_families[state]
+            iterator = rocksdb.call("create_iterator_cf", self._address, options, family)
+            stack.callback(rocksdb.call, "iter_destroy", iterator)
+            rocksdb.call("iter_seek", iterator, begin, len(begin))
+            yield RowIterator(iterator, self, state)
+
+    def error(self, message: str, state: str) -> RescaleError:
+        """What RocksDB says while it reads a state, as an error of ours."""
+        (family,) = (family for family in self.manifest.column_families if family.name == state)
+        read = [file.name for file in family.files]
+        damaged = [name for name in _damaged_tables(self._directory) if name in read]
+        return error_of_message(message, self._directory, damaged or read).located(state=state)
+
+
+@contextmanager
+def opened_database(directory: DatabaseDirectory, states: Collection[str]) -> Iterator[OpenDatabase]:
+    """The database in a directory, whose states have these names in the meta stream.
+
+    `SnapshotError` if it is damaged, or its parts contradict each other; `UnsupportedError` if it is not Flink's.
+    """
+    manifest = checked_manifest(directory.files, directory.content, states)
+    levels = 1 + max((file.level for file in manifest.files.values()), default=0)
+    check_tables(directory)
+    options = f"{_OPTIONS};num_levels={max(levels, _USUAL_LEVELS)}"
+    with ExitStack() as stack:
+        try:
+            address, families = open_directory(
+                directory.path, [DEFAULT_COLUMN_FAMILY, *states], options, stack, read_only=True
+            )
+        except RocksdbError as error:
+            raise error_of_message(_WRONGLY_BLAMED.sub("", str(error)), directory, _damaged_tables(directory)) from None
+        yield OpenDatabase(directory, manifest, address, families)
+
+
+def check_tables(directory: DatabaseDirectory) -> None:
+    """`SnapshotError` for a damaged SST file that RocksDB would not survive."""
+    for file in directory.files:
+        if file.name.endswith(".sst"):
+            try:
+                with (directory.path / file.name).open("rb") as opened:
+                    data = _read_at(opened.fileno(), max(0, file.length - FOOTER_SIZE), FOOTER_SIZE)
+            except FileNotFoundError:
+                continue  # RocksDB says so
+            check_blocks_of_footer(data, file.length, file.uri, file.start)
+
+
+def _damaged_tables(directory: DatabaseDirectory) -> list[str]:
+    """The SST files whose ends and indexes are not what they should be, which is what RocksDB reads of all at once."""
+    damaged = []
+    for file in directory.files:
+        if not file.name.endswith(".sst"):
+            continue
+        try:
+            with (directory.path / file.name).open("rb") as opened:
+                for _ in SstTable(partial(_read_at, opened.fileno()), file.length, file.uri).index():
+                    pass
+        except (RescaleError, OSError):
+            damaged.append(file.name)
+    return damaged
+
+
+def _read_at(descriptor: int, start: int, size: int) -> bytes:
+    return os.pread(descriptor, size, start)
+
+
+def error_of_message(message: str, directory: DatabaseDirectory, read: Sequence[str] = ()) -> RescaleError:
+    """RocksDB's message as an error of ours, with the file of the snapshot that it speaks of.
+
+    Where it names none it must be one of those that were `read`.
+    """
+    sources = {file.name: file.uri for file in directory.files}
+    named = [name for name in _FILE_IN_MESSAGE.findall(message) if name in sources]
+    if not named and read:
+        message += f" (in {' or '.join(read)})"
+        named = list(read[:1] if len(read) == 1 else ())
+    path = sources[named[0] if named else CURRENT]
+    found = message.replace(f"{directory.path}/", "")
+    if found.startswith(_TRANSIENT) and "No such file" not in found:
+        return StoreError("RocksDB cannot read the database", path=path, found=found)
+    if found.startswith((*_DAMAGED, *_TRANSIENT)):
+        return SnapshotError("the database is damaged", path=path, found=f"RocksDB says: {found}", advice=ANOTHER)
+    return UnsupportedError(
+        "RocksDB does not read the database", path=path, found=f"RocksDB says: {found}", advice=CANONICAL
+    )

@@ -1,0 +1,47 @@
+"""RocksDB's way to open a directory: options as a text, and a handle for each column family."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from rescale.rocksdb.engine.library import library
+
+
+def options_of(text: str, stack: ExitStack) -> int:
+    """The address of a `rocksdb_options_t`, until the stack closes; `RocksdbError` for a text that is none."""
+    rocksdb = library()
+    base, options = (int(rocksdb.call("options_create")) for _ in range(2))
+    stack.callback(rocksdb.call, "options_destroy", base)
+    stack.callback(rocksdb.call, "options_destroy", options)
+    rocksdb.checked("get_options_from_string", base, text.encode(), options)
+    return options
+
+
+def open_directory(
+    path: Path, states: Sequence[str], options: str, stack: ExitStack, *, read_only: bool
+) -> tuple[int, dict[str, int]]:
+    """The addresses of a `rocksdb_t` and of its column families, until the stack closes.
+
+    All column families have the same options. `RocksdbError` if it cannot be opened.
+    """
+    rocksdb = library()
+    handles = (ctypes.c_void_p * len(states))()
+    chosen = options_of(options, stack)
+    address = rocksdb.checked(
+        "open_for_read_only_column_families" if read_only else "open_column_families",
+        chosen,
+        os.fsencode(path),
+        len(states),
+        (ctypes.c_char_p * len(states))(*(state.encode() for state in states)),
+        (ctypes.c_void_p * len(states))(*[chosen] * len(states)),
+        handles,
+        *((0,) if read_only else ()),
+    )
+    stack.callback(rocksdb.call, "close", address)
+    for handle in handles:
+        stack.callback(rocksdb.call, "column_family_handle_destroy", handle)
+    return address, {state: int(handle or 0) for state, handle in zip(states, handles, strict=True)}

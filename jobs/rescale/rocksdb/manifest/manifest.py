@@ -1,0 +1,179 @@
+"""What a RocksDB directory holds, by its CURRENT and MANIFEST (`VersionSet::Recover`): column families, live files.
+
+CURRENT names the MANIFEST, which is the history of the database: every record says which files came and went. Flink
+has a column family for each state, and `default` (id 0), which stays empty.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.advice import CANONICAL
+from rescale.rocksdb.manifest.log_framing import read_log
+from rescale.rocksdb.manifest.version_edit import LiveFile, VersionEdit, read_version_edit
+
+DEFAULT_COLUMN_FAMILY = "default"
+LARGEST_MANIFEST = 256 * 1024 * 1024
+"""Bytes that are read as a whole; those of small databases have a few KB."""
+
+_MANIFEST_NAME = re.compile(r"MANIFEST-\d+")
+
+
+@dataclass(frozen=True)
+class ColumnFamily:
+    """`files` are ordered by level and number."""
+
+    id: int
+    name: str
+    files: tuple[LiveFile, ...]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """`column_families` are ordered by id."""
+
+    column_families: tuple[ColumnFamily, ...]
+    last_sequence: int
+    next_file_number: int
+
+    @property
+    def files(self) -> dict[str, LiveFile]:
+        """All live files by their names in the directory."""
+        return {file.name: file for family in self.column_families for file in family.files}
+
+
+def read_current(data: bytes, path: str) -> str:
+    """The name of the MANIFEST; `SnapshotError` if there is none."""
+    text = data.decode(errors="replace")
+    name = text.removesuffix("\n")
+    if name == text or not _MANIFEST_NAME.fullmatch(name):
+        expected = "MANIFEST-<number> and a newline"
+        raise SnapshotError("CURRENT names no MANIFEST", path=path, expected=expected, found=text)
+    return name
+
+
+def read_manifest(data: bytes, path: str) -> Manifest:
+    """`SnapshotError` for a MANIFEST that is damaged or torn, `UnsupportedError` for what is not read."""
+    check_manifest_size(len(data), path)
+    history = _History(path)
+    edits = (read_version_edit(record.payload, path, record.position) for record in read_log(data, path))
+    for edit in _whole_groups(edits, path):
+        history.apply(edit)
+    return history.result()
+
+
+def check_manifest_size(size: int, path: str) -> None:
+    if size > LARGEST_MANIFEST:
+        raise UnsupportedError(
+            "a MANIFEST is larger than is read",
+            path=path,
+            expected=f"at most {LARGEST_MANIFEST} bytes",
+            found=f"{size} bytes",
+            advice=f"restart the job, which begins a new one, or {CANONICAL}",
+        )
+
+
+def _whole_groups(edits: Iterable[VersionEdit], path: str) -> Iterator[VersionEdit]:
+    """`AtomicGroupReadBuffer`: edits of a group count only together, and RocksDB drops those of one without its end."""
+    group: list[VersionEdit] = []
+    left = 0
+    for edit in edits:
+        found = edit.left_in_group
+        if (found is None and left) or (found is not None and left and found != left - 1):
+            raise SnapshotError(
+                "a group of changes is interrupted", path=path, offset=edit.position, expected=left - 1, found=found
+            )
+        group.append(edit)
+        left = found or 0
+        if not left:
+            yield from group
+            group.clear()
+    if group:
+        raise SnapshotError("the file ends inside a group of changes", path=path, offset=group[0].position)
+
+
+class _History:
+    """The state of the database while its history is read."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._names = {0: DEFAULT_COLUMN_FAMILY}
+        self._files: dict[int, dict[int, LiveFile]] = {0: {}}
+        self._last_sequence = self._next_file_number = 0
+        self._complete: set[str] = set()
+
+    def apply(self, edit: VersionEdit) -> None:
+        if edit.next_file_number is not None:
+            self._next_file_number = max(self._next_file_number, edit.next_file_number)
+            self._complete.add("next file number")
+        if edit.last_sequence is not None:
+            self._last_sequence = max(self._last_sequence, edit.last_sequence)
+            self._complete.add("last sequence")
+        if edit.added is not None:
+            self._add_column_family(edit, edit.added)
+        elif edit.column_family not in self._names:
+            raise self._error("a change of a column family that is not there", edit, edit.column_family)
+        elif edit.dropped:
+            if edit.column_family == 0:
+                raise self._error("the column family 0 is dropped, which cannot be", edit, self._names[0])
+            del self._names[edit.column_family], self._files[edit.column_family]
+        else:
+            self._change_files(edit)
+
+    def _add_column_family(self, edit: VersionEdit, name: str) -> None:
+        if edit.column_family in self._names or name in self._names.values():
+            raise self._error("a column family is added twice", edit, name)
+        if edit.files or edit.deleted:
+            raise self._error("files in the record that adds a column family, where RocksDB overlooks them", edit, name)
+        self._names[edit.column_family] = name
+        self._files[edit.column_family] = {}
+
+    def _change_files(self, edit: VersionEdit) -> None:
+        """First what goes: a file that goes and comes back has moved to another level."""
+        files = self._files[edit.column_family]
+        for gone in edit.deleted:
+            file = files.pop(gone.number, None)
+            if file is None or file.level != gone.level:
+                raise self._error("a file is removed that is not there", edit, f"{gone.number} of level {gone.level}")
+        for file in edit.files:
+            if file.number in files:
+                raise self._error("a file is added twice", edit, file.name)
+            files[file.number] = file
+
+    def result(self) -> Manifest:
+        missing = {"next file number", "last sequence"} - self._complete
+        if missing:
+            raise SnapshotError("the MANIFEST is not complete", path=self._path, expected=", ".join(sorted(missing)))
+        families = tuple(
+            ColumnFamily(i, name, tuple(sorted(self._files[i].values(), key=lambda file: (file.level, file.number))))
+            for i, name in sorted(self._names.items())
+        )
+        manifest = Manifest(families, self._last_sequence, self._next_file_number)
+        self._check(manifest)
+        return manifest
+
+    def _check(self, manifest: Manifest) -> None:
+        files = [file for family in manifest.column_families for file in family.files]
+        if len({file.number for file in files}) != len(files):
+            raise SnapshotError("two live files have one number", path=self._path)
+        for file in files:
+            if file.number >= manifest.next_file_number:
+                raise SnapshotError(
+                    "a live file has a number that is still to come",
+                    path=self._path,
+                    expected=f"below {manifest.next_file_number}",
+                    found=file.number,
+                )
+            if file.largest_sequence > manifest.last_sequence:
+                raise SnapshotError(
+                    "a live file has sequence numbers that are still to come, whose rows RocksDB would not show",
+                    path=self._path,
+                    expected=f"at most {manifest.last_sequence}",
+                    found=f"{file.largest_sequence} in {file.name}",
+                )
+
+    def _error(self, what: str, edit: VersionEdit, found: object) -> SnapshotError:
+        return SnapshotError(what, path=self._path, offset=edit.position, found=found)

@@ -1,0 +1,87 @@
+"""The mirror of `manifest`: a MANIFEST that says what a directory holds, without a history (`VersionSet::Recover`).
+
+Of a column family one record says that it is there and another one which files it has: in the record that adds it,
+RocksDB overlooks files. The next file number must be above that of every file in the directory, or RocksDB takes live
+files for what a crash left, and deletes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rescale.rocksdb.manifest.edit_writer import EditWriter
+from rescale.rocksdb.manifest.log_framing import write_log
+from rescale.rocksdb.manifest.manifest import ColumnFamily, Manifest, read_manifest
+from rescale.rocksdb.manifest.version_edit import BYTEWISE, FileTag, LiveFile, Tag
+
+
+def write_current(manifest_name: str) -> bytes:
+    """The content of CURRENT: without the newline RocksDB does not open the database."""
+    return f"{manifest_name}\n".encode()
+
+
+def write_manifest(manifest: Manifest, path: str) -> bytes:
+    """The bytes of a MANIFEST that reads as `manifest`; `path` is for errors, should it not be one that can be."""
+    data = write_log(_records(manifest))
+    if read_manifest(data, path) != manifest:
+        raise AssertionError(f"{path} does not read as it was written")
+    return data
+
+
+def _records(manifest: Manifest) -> Iterator[bytes]:
+    largest = max(family.id for family in manifest.column_families)
+    numbers = {Tag.NEXT_FILE_NUMBER: manifest.next_file_number, Tag.LAST_SEQUENCE: manifest.last_sequence}
+    logs = {Tag.LOG_NUMBER: 0, Tag.PREVIOUS_LOG_NUMBER: 0}
+    yield _numbers({**logs, **numbers, Tag.MAX_COLUMN_FAMILY: largest})
+    for family in manifest.column_families:
+        yield _added(family)
+        yield _files(family)
+    yield _numbers({Tag.LOG_NUMBER: 0, **numbers, Tag.MIN_LOG_NUMBER_TO_KEEP: 0})
+
+
+def _numbers(values: dict[Tag, int]) -> bytes:
+    writer = EditWriter()
+    for tag, value in values.items():
+        writer.varint(tag)
+        writer.varint(value)
+    return writer.bytes()
+
+
+def _added(family: ColumnFamily) -> bytes:
+    writer = EditWriter()
+    if family.id:
+        _write_id(writer, family)
+        writer.varint(Tag.COLUMN_FAMILY_ADD)
+        writer.slice(family.name.encode())
+    writer.varint(Tag.COMPARATOR)
+    writer.slice(BYTEWISE.encode())
+    return writer.bytes()
+
+
+def _files(family: ColumnFamily) -> bytes:
+    writer = EditWriter()
+    if family.id:
+        _write_id(writer, family)
+    writer.varint(Tag.LOG_NUMBER)
+    writer.varint(0)
+    for file in family.files:
+        _write_file(writer, file)
+    return writer.bytes()
+
+
+def _write_id(writer: EditWriter, family: ColumnFamily) -> None:
+    writer.varint(Tag.COLUMN_FAMILY)
+    writer.varint(family.id)
+
+
+def _write_file(writer: EditWriter, file: LiveFile) -> None:
+    for number in (Tag.NEW_FILE_4, file.level, file.number, file.size):
+        writer.varint(number)
+    writer.internal_key(file.smallest_key)
+    writer.internal_key(file.largest_key)
+    writer.varint(file.smallest_sequence)
+    writer.varint(file.largest_sequence)
+    for tag, value in file.fields:
+        writer.varint(tag)
+        writer.slice(value)
+    writer.varint(FileTag.TERMINATE)

@@ -1,0 +1,242 @@
+"""One record of a MANIFEST (`VersionEdit::EncodeTo`): what changed in the database.
+
+    { tag:varint32 value }*
+
+The column family that a record speaks of is one of its tags, behind the files that belong to it, so nothing can be
+said before the end. RocksDB skips what it may ignore; here an unknown tag is refused, because it may change what the
+rows mean, as files of blobs or keys with timestamps would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple
+
+from rescale.rocksdb.manifest.edit_reader import EditReader, InternalKey
+
+BYTEWISE = "leveldb.BytewiseComparator"
+
+VALUE, RANGE_DELETION = 1, 15
+"""`ValueType`s: of a value that was put, and of a deleted range."""
+
+LARGEST_SEQUENCE = (1 << 56) - 1
+
+
+class Tag(IntEnum):
+    """`VersionEdit`'s tags."""
+
+    COMPARATOR = 1
+    LOG_NUMBER = 2
+    NEXT_FILE_NUMBER = 3
+    LAST_SEQUENCE = 4
+    COMPACT_CURSOR = 5
+    DELETED_FILE = 6
+    NEW_FILE = 7
+    PREVIOUS_LOG_NUMBER = 9
+    MIN_LOG_NUMBER_TO_KEEP = 10
+    NEW_FILE_2 = 100
+    NEW_FILE_3 = 102
+    NEW_FILE_4 = 103
+    COLUMN_FAMILY = 200
+    COLUMN_FAMILY_ADD = 201
+    COLUMN_FAMILY_DROP = 202
+    MAX_COLUMN_FAMILY = 203
+    IN_ATOMIC_GROUP = 300
+    BLOB_FILE_ADDITION = 400
+    BLOB_FILE_GARBAGE = 401
+    DB_ID = 8193
+    OLD_BLOB_FILE_ADDITION = 8194
+    OLD_BLOB_FILE_GARBAGE = 8195
+    FULL_HISTORY_TIMESTAMP_LOW = 8198
+    WAL_ADDITION = 8199
+    WAL_DELETION = 8200
+    PERSIST_USER_DEFINED_TIMESTAMPS = 8201
+
+
+class FileTag(IntEnum):
+    """`NewFileCustomTag`; those with bit 64 must not be skipped."""
+
+    TERMINATE = 1
+    NEED_COMPACTION = 2
+    MIN_LOG_NUMBER_TO_KEEP = 3
+    OLDEST_BLOB_FILE = 4
+    OLDEST_ANCESTOR_TIME = 5
+    CREATION_TIME = 6
+    CHECKSUM = 7
+    CHECKSUM_FUNCTION = 8
+    TEMPERATURE = 9
+    MIN_TIMESTAMP = 10
+    MAX_TIMESTAMP = 11
+    UNIQUE_ID = 12
+    EPOCH_NUMBER = 13
+    COMPENSATED_RANGE_DELETION_SIZE = 14
+    TAIL_SIZE = 15
+    TIMESTAMPS_PERSISTED = 16
+    PATH_ID = 65
+
+
+_BLOBS = "files of blobs"
+_TIMESTAMPS = "keys with timestamps"
+_OTHER_DIRECTORIES = "files in several directories"
+
+_SKIPPED_NUMBERS = (
+    Tag.LOG_NUMBER,
+    Tag.PREVIOUS_LOG_NUMBER,
+    Tag.MIN_LOG_NUMBER_TO_KEEP,
+    Tag.MAX_COLUMN_FAMILY,
+)
+_SKIPPED_SLICES = (Tag.DB_ID, Tag.WAL_ADDITION, Tag.WAL_DELETION)
+_BLOB_TAGS = (
+    Tag.BLOB_FILE_ADDITION,
+    Tag.BLOB_FILE_GARBAGE,
+    Tag.OLD_BLOB_FILE_ADDITION,
+    Tag.OLD_BLOB_FILE_GARBAGE,
+)
+
+
+@dataclass(frozen=True)
+class LiveFile:
+    """An SST file of `size` bytes, from its smallest key to its largest one.
+
+    `fields` are what else is said of it, as (`FileTag`, value).
+    """
+
+    level: int
+    number: int
+    size: int
+    smallest_key: InternalKey
+    largest_key: InternalKey
+    smallest_sequence: int
+    largest_sequence: int
+    fields: tuple[tuple[int, bytes], ...] = ()
+
+    @property
+    def smallest(self) -> bytes:
+        """The user key."""
+        return self.smallest_key.user_key
+
+    @property
+    def largest(self) -> bytes:
+        """The user key."""
+        return self.largest_key.user_key
+
+    @property
+    def exclusive(self) -> bool:
+        """No row has the key `largest`, it is the end of a range that was deleted."""
+        return self.largest_key[1:] == (LARGEST_SEQUENCE, RANGE_DELETION)
+
+    def number_in(self, tag: FileTag) -> int | None:
+        """The number in one of the fields; None if it is not there."""
+        value = dict(self.fields).get(tag)
+        return None if value is None else EditReader(value, self.name, 0).varint()
+
+    @property
+    def name(self) -> str:
+        """In the directory (`MakeTableFileName`)."""
+        return f"{self.number:06d}.sst"
+
+
+class DeletedFile(NamedTuple):
+    level: int
+    number: int
+
+
+@dataclass
+class VersionEdit:
+    """What the record at `position` says, None for what it does not; filled while it is read."""
+
+    position: int
+    column_family: int = 0
+    added: str | None = None
+    dropped: bool = False
+    next_file_number: int | None = None
+    last_sequence: int | None = None
+    left_in_group: int | None = None
+    deleted: list[DeletedFile] = field(default_factory=list)
+    files: list[LiveFile] = field(default_factory=list)
+
+
+def read_version_edit(payload: bytes, path: str, position: int) -> VersionEdit:
+    """The edit that `payload` is; `SnapshotError` for damage, `UnsupportedError` for what is not read."""
+    reader = EditReader(payload, path, position)
+    edit = VersionEdit(position)
+    while reader.remaining:
+        _read_field(reader, edit)
+    return edit
+
+
+def _read_field(reader: EditReader, edit: VersionEdit) -> None:
+    match tag := reader.varint32():
+        case Tag.COMPARATOR:
+            if (name := reader.name()) != BYTEWISE:
+                raise reader.refusal("a comparator other than Flink's", found=name)
+        case Tag.NEXT_FILE_NUMBER:
+            edit.next_file_number = reader.varint()
+        case Tag.LAST_SEQUENCE:
+            edit.last_sequence = reader.varint()
+        case Tag.DELETED_FILE:
+            edit.deleted.append(DeletedFile(reader.varint32(), reader.varint()))
+        case Tag.NEW_FILE_2 | Tag.NEW_FILE_3 | Tag.NEW_FILE_4:
+            edit.files.append(_read_file(reader, tag))
+        case Tag.COLUMN_FAMILY:
+            edit.column_family = reader.varint32()
+        case Tag.COLUMN_FAMILY_ADD:
+            edit.added = reader.name()
+        case Tag.COLUMN_FAMILY_DROP:
+            edit.dropped = True
+        case Tag.IN_ATOMIC_GROUP:
+            edit.left_in_group = reader.varint32()
+        case _:
+            _skip_field(reader, tag)
+
+
+def _skip_field(reader: EditReader, tag: int) -> None:
+    if tag in _SKIPPED_NUMBERS:
+        reader.varint()
+    elif tag in _SKIPPED_SLICES:
+        reader.slice()
+    elif tag == Tag.COMPACT_CURSOR:
+        reader.varint32()
+        reader.internal_key()
+    elif tag in _BLOB_TAGS:
+        raise reader.refusal(_BLOBS, found=f"tag {tag}")
+    elif tag == Tag.FULL_HISTORY_TIMESTAMP_LOW:
+        if reader.slice():
+            raise reader.refusal(_TIMESTAMPS, found=f"tag {tag}")
+    elif tag == Tag.PERSIST_USER_DEFINED_TIMESTAMPS:
+        if reader.slice() != b"\x01":
+            raise reader.refusal(_TIMESTAMPS, found=f"tag {tag}")
+    else:
+        raise reader.refusal("something in its MANIFEST that is not known", found=f"tag {tag}")
+
+
+def _read_file(reader: EditReader, tag: int) -> LiveFile:
+    level, number = reader.varint32(), reader.varint()
+    if tag == Tag.NEW_FILE_3 and reader.varint32():
+        raise reader.refusal(_OTHER_DIRECTORIES)
+    size = reader.varint()
+    at = reader.position
+    smallest, largest = reader.internal_key(), reader.internal_key()
+    if smallest.user_key > largest.user_key:
+        raise reader.error("a file whose smallest key is above its largest", at=at, found=f"file {number}")
+    smallest_sequence, largest_sequence = reader.varint(), reader.varint()
+    fields = tuple(_file_fields(reader)) if tag == Tag.NEW_FILE_4 else ()
+    return LiveFile(level, number, size, smallest, largest, smallest_sequence, largest_sequence, fields)
+
+
+def _file_fields(reader: EditReader) -> Iterator[tuple[int, bytes]]:
+    while (tag := reader.varint32()) != FileTag.TERMINATE:
+        value = reader.slice()
+        if tag == FileTag.OLDEST_BLOB_FILE:
+            raise reader.refusal(_BLOBS, found=f"tag {tag} of a file")
+        if tag in (FileTag.MIN_TIMESTAMP, FileTag.MAX_TIMESTAMP):
+            raise reader.refusal(_TIMESTAMPS, found=f"tag {tag} of a file")
+        if tag == FileTag.TIMESTAMPS_PERSISTED and value != b"\x01":
+            raise reader.refusal(_TIMESTAMPS, found=f"tag {tag} of a file")
+        if tag == FileTag.PATH_ID and value != b"\x00":
+            raise reader.refusal(_OTHER_DIRECTORIES)
+        if tag not in FileTag._value2member_map_:
+            raise reader.refusal("something in its MANIFEST that is not known", found=f"tag {tag} of a file")
+        yield tag, value

@@ -1,0 +1,167 @@
+"""Access to S3 by an Airflow connection: whatever Airflow's hook makes of it, a step's own boto3 gets."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rescale.errors import RequestError, StoreError
+from rescale.orchestration.connections.access import DRIVER_POD, storage_access
+from support.s3 import S3Server
+
+_ROLE = "arn:aws:iam::123456789012:role/rescale"
+
+# What the boto3 of a step says: by which keys, until when, in which region, and whether S3 takes them.
+_ASK = """
+import boto3, json
+session = boto3.session.Session()
+credentials = session.get_credentials()
+keys = credentials.get_frozen_credentials()
+buckets = [bucket["Name"] for bucket in session.client("s3").list_buckets()["Buckets"]]
+print(json.dumps({
+    "method": credentials.method, "key": keys.access_key, "token": keys.token,
+    "expires": credentials._expiry_time.year, "buckets": buckets,
+}))
+"""
+
+
+def connect(monkeypatch: pytest.MonkeyPatch, **fields: Any) -> None:
+    """Makes the connection `state`; the worker has other keys of its own, and files with more."""
+    monkeypatch.setenv("AIRFLOW_CONN_STATE", json.dumps({"conn_type": "aws", **fields}))
+    for name in list(os.environ):
+        if name.startswith("AWS_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "the-worker-s-own")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not-a-secret")
+
+
+def seen_by_a_step() -> dict[str, Any]:
+    """By a process that is started with this one's environment."""
+    answer = subprocess.run([sys.executable, "-c", _ASK], capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr
+    document: dict[str, Any] = json.loads(answer.stdout)
+    return document
+
+
+def of_server(s3: S3Server, **more: Any) -> dict[str, Any]:
+    return {"endpoint_url": s3.endpoint, "region_name": "eu-central-1", **more}
+
+
+def test_keys_arrive_and_are_in_no_environment(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(monkeypatch, login="somebody", password="planted", extra=of_server(s3))
+    before = dict(os.environ)
+    with storage_access("state"):
+        assert "planted" not in os.environ.values()
+        assert os.environ["AWS_REGION"] == "eu-central-1"
+        seen = seen_by_a_step()
+    assert (seen["method"], seen["key"], seen["token"], seen["expires"]) == ("container-role", "somebody", "", 2999)
+    assert os.environ == before
+
+
+def test_a_session_token_goes_along(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    extra = of_server(s3, aws_access_key_id="a", aws_secret_access_key="b", aws_session_token="a-token")
+    connect(monkeypatch, extra=extra)
+    with storage_access("state"):
+        assert seen_by_a_step()["token"] == "a-token"
+
+
+def test_a_role_is_assumed_and_its_keys_expire(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    sts = {"sts": {"endpoint_url": s3.endpoint}}
+    connect(monkeypatch, login="a", password="b", extra=of_server(s3, role_arn=_ROLE, service_config=sts))
+    with storage_access("state"):
+        seen = seen_by_a_step()
+    assert seen["key"].startswith("ASIA")
+    assert seen["token"]
+    assert seen["expires"] < 2999
+
+
+def test_a_role_is_assumed_by_a_web_identity(s3: S3Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("a-token")
+    extra = of_server(
+        s3,
+        role_arn=_ROLE,
+        assume_role_method="assume_role_with_web_identity",
+        assume_role_with_web_identity_federation="file",
+        assume_role_with_web_identity_token_file=str(token),
+        service_config={"sts": {"endpoint_url": s3.endpoint}},
+    )
+    connect(monkeypatch, extra=extra)
+    with storage_access("state"):
+        assert seen_by_a_step()["key"].startswith("ASIA")
+
+
+def test_keys_are_renewed_while_a_step_works(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    sts = {"sts": {"endpoint_url": s3.endpoint}}
+    # The shortest that there is: botocore renews keys a quarter of an hour before they expire, so at once.
+    short = {"DurationSeconds": 900}
+    extra = of_server(s3, role_arn=_ROLE, assume_role_kwargs=short, service_config=sts)
+    connect(monkeypatch, login="a", password="b", extra=extra)
+    with storage_access("state"):
+        assert seen_by_a_step()["key"] != seen_by_a_step()["key"]
+
+
+def test_only_who_was_told_gets_the_keys(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(monkeypatch, login="a", password="b", extra=of_server(s3))
+    with storage_access("state"), pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(os.environ["AWS_CONTAINER_CREDENTIALS_FULL_URI"])
+
+
+def test_certificates_and_proxies_are_handed_on(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    extra = of_server(
+        s3, verify="/etc/ca.pem", config_kwargs={"proxies": {"https": "http://proxy:3128"}, "retries": {}}
+    )
+    connect(monkeypatch, login="a", password="b", extra=extra)
+    with storage_access("state"):
+        assert (os.environ["AWS_CA_BUNDLE"], os.environ["HTTPS_PROXY"]) == ("/etc/ca.pem", "http://proxy:3128")
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"extra": {"verify": False}}, "cannot be handed on to the steps: verify"),
+        ({"extra": {"config_kwargs": {"signature_version": "unsigned"}}}, "steps: config_kwargs.signature_version"),
+        ({"conn_type": "http"}, "does not give access to S3"),
+        (
+            {"extra": {"role_arn": _ROLE, "assume_role_method": "by_magic"}},
+            "the connection 'state' cannot be used as it is",
+        ),
+    ],
+)
+def test_what_cannot_work_is_refused_by_its_name(
+    fields: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect(monkeypatch, **{"login": "a", "password": "b", **fields})
+    with pytest.raises(RequestError, match=words), storage_access("state"):
+        pass
+
+
+def test_a_role_that_nobody_can_be_asked_for_is_worth_another_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    nobody = {"sts": {"endpoint_url": "http://127.0.0.1:9"}}
+    extra = {"role_arn": _ROLE, "region_name": "eu-central-1", "service_config": nobody}
+    connect(monkeypatch, login="a", password="b", extra=extra)
+    with pytest.raises(StoreError, match="the connection 'state' gives no access"), storage_access("state"):
+        pass
+
+
+def test_a_connection_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AIRFLOW_CONN_STATE", raising=False)
+    with pytest.raises(RequestError, match="there is no connection 'state'"), storage_access("state"):
+        pass
+
+
+def test_a_connection_is_refused_where_it_would_not_reach_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(DRIVER_POD, "/etc/driver.yaml")
+    with pytest.raises(RequestError, match="'s3' does not reach the pods") as caught, storage_access("s3"):
+        pass
+    assert "leave the field empty" in str(caught.value)
+    with storage_access(None):
+        pass

@@ -1,0 +1,169 @@
+"""Operator state at another parallelism, element by element."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.flink.operator_state import OperatorStateHeader, read_operator_state_header
+from rescale.flink.slot import Slot
+from rescale.planning.new_streams import CheckedElements, CopiedElements
+from rescale.planning.pieces import Literals, Piece, split
+from rescale.planning.streams.element_streams import plan_elements
+from rescale.planning.streams.inline import InlineBudget
+from rescale.snapshot.model import ElementStream, Operator
+from support.snapshot_bytes import broadcast_state, operator_header, operator_list
+from support.snapshots import names, opened
+from support.synthetic import GROUP_SIZE, element_stream, operator
+
+SPLIT, UNION, BROADCAST = DistributionMode.SPLIT_DISTRIBUTE, DistributionMode.UNION, DistributionMode.BROADCAST
+
+
+def header(*lists: str, broadcast: Sequence[str] = (), compressed: bool = False) -> OperatorStateHeader:
+    states = tuple(map(operator_list, lists)), tuple(map(broadcast_state, broadcast))
+    return read_operator_state_header(operator_header(*states, compressed=compressed), "header")
+
+
+HEADER = header("list", "union", broadcast=["rules"])
+
+
+ElementsStream = CopiedElements | CheckedElements
+
+
+def planned(of: Operator, parallelism: int, literals: Literals | None = None) -> list[ElementsStream]:
+    return plan_elements(of, parallelism, literals or Literals(), InlineBudget())
+
+
+def elements(stream: ElementsStream) -> dict[str, list[tuple[Piece, ...]]]:
+    """By state the pieces of each of its elements."""
+    lengths = [stream.header_size, *(length for state in stream.states for length in state.lengths)]
+    _, *runs = split(stream.pieces, lengths)
+    found, rest = {}, iter(runs)
+    for state in stream.states:
+        found[state.name] = [next(rest) for _ in state.lengths]
+    return found
+
+
+def everything(streams: Sequence[ElementsStream], state: str) -> list[tuple[Piece, ...]]:
+    return [element for stream in streams for element in elements(stream)[state]]
+
+
+def subtask(i: int, lists: int, union: int = 0, copies: int = 1) -> ElementStream:
+    return element_stream(i, {"list": (SPLIT, lists), "union": (UNION, union), "rules": (BROADCAST, copies)}, HEADER)
+
+
+def stored(sources: Sequence[ElementStream], name: str) -> list[tuple[Piece, ...]]:
+    return [
+        (Piece(*extent),)
+        for source in sources
+        for state in source.states
+        if state.name == name
+        for extent in state.elements
+    ]
+
+
+counts = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5)), min_size=1, max_size=6)
+
+
+@given(counts, st.integers(1, 9))
+def test_every_element_goes_to_exactly_one_subtask(counts: list[tuple[int, int]], parallelism: int) -> None:
+    sources = tuple(subtask(i, lists, union) for i, (lists, union) in enumerate(counts))
+    streams = planned(operator("lists", len(sources), elements=sources), parallelism)
+    assert [stream.subtask for stream in streams] == list(range(parallelism))
+    for name in ("list", "union"):
+        assert Counter(everything(streams, name)) == Counter(stored(sources, name))
+    for stream in streams:
+        (copy,) = elements(stream)["rules"]
+        assert copy == stored([sources[stream.subtask % len(sources)]], "rules")[0]
+        assert stream.header_size == len(sources[0].header)
+
+
+def test_at_the_same_parallelism_nothing_changes_its_subtask() -> None:
+    sources = (subtask(0, 3), subtask(2, 1, union=2))
+    streams = planned(operator("lists", 3, elements=sources), 3)
+    assert [(stream.subtask, stream.pieces) for stream in streams] == [
+        (source.subtask, (Piece(*source.extent),)) for source in sources
+    ]
+
+
+def test_subtasks_without_a_handle_get_one_at_another_parallelism() -> None:
+    streams = planned(operator("lists", 3, elements=(subtask(1, 2),)), 4)
+    assert [len(elements(stream)["list"]) for stream in streams] == [1, 1, 0, 0]
+    assert [len(elements(stream)["rules"]) for stream in streams] == [1, 1, 1, 1]
+
+
+def test_streams_with_other_states_get_a_header_for_all() -> None:
+    sources = (
+        element_stream(0, {"early": (SPLIT, 1)}, header("early")),
+        element_stream(1, {"late": (SPLIT, 2), "early": (SPLIT, 1)}, header("late", "early", broadcast=["rules"])),
+    )
+    literals = Literals()
+    streams = planned(operator("lists", elements=sources), 3, literals)
+    for stream in streams:
+        start = stream.pieces[0].start
+        merged = read_operator_state_header(literals.bytes()[start : start + stream.header_size], "merged")
+        assert [state.name for state in merged.list_states] == ["early", "late"]
+        assert [state.name for state in merged.broadcast_states] == ["rules"]
+        assert [state.name for state in stream.states] == ["early", "late"]
+    assert sum(len(elements(stream)["late"]) for stream in streams) == 2
+
+
+def test_at_the_same_parallelism_other_states_do_not_matter() -> None:
+    sources = tuple(element_stream(i, {name: (SPLIT, 1)}, name.encode()) for i, name in enumerate(("one", "two")))
+    streams = planned(operator("lists", elements=sources), 2)
+    assert [stream.pieces for stream in streams] == [(Piece(*source.extent),) for source in sources]
+
+
+def test_unknown_serializers_hide_which_states_differ() -> None:
+    sources = tuple(element_stream(i, {name: (SPLIT, 1)}, name.encode()) for i, name in enumerate(("one", "two")))
+    with pytest.raises(UnsupportedError, match="not known hides which") as caught:
+        planned(operator("lists", elements=sources), 3)
+    assert caught.value.operator == "lists"
+    same = tuple(element_stream(i, {"one": (SPLIT, 1)}, b"one") for i in range(2))
+    assert len(planned(operator("lists", elements=same), 3)) == 3
+
+
+def test_one_compressed_and_one_plain_stream_do_not_go_together() -> None:
+    sources = tuple(
+        element_stream(i, {"list": (SPLIT, 1)}, header("list", compressed=compressed))
+        for i, compressed in enumerate((False, True))
+    )
+    with pytest.raises(SnapshotError, match="different forms"):
+        planned(operator("lists", elements=sources), 3)
+
+
+def test_compressed_elements_are_looked_into_on_the_way() -> None:
+    sources = (element_stream(0, {"list": (SPLIT, 3)}, header("list", compressed=True)),)
+    assert all(isinstance(one, CheckedElements) for one in planned(operator("lists", 1, elements=sources), 2))
+
+
+def test_raw_elements_have_no_header() -> None:
+    sources = tuple(element_stream(i, {"_default_": (SPLIT, 2)}) for i in range(2))
+    streams = planned(operator("raw", raw_elements=sources), 4)
+    assert {(stream.slot, stream.header_size, stream.size) for stream in streams} == {
+        (Slot.RAW_OPERATOR, 0, GROUP_SIZE)
+    }
+    assert everything(streams, "_default_") == stored(sources, "_default_")
+
+
+@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("parallelism", [1, 4])
+def test_elements_of_flink_are_all_there(name: str, parallelism: int) -> None:
+    for of in opened(name).operators:
+        sources = of.operator
+        streams = [stream for stream in planned(of, parallelism) if stream.slot is Slot.OPERATOR]
+        modes = {state.name: state.mode for source in sources for state in source.states}
+        assert len(streams) == (parallelism if sources else 0)
+        for state, mode in modes.items():
+            found = everything(streams, state)
+            if mode is BROADCAST:
+                copies = stored(sources, state)
+                assert found == [copies[i % len(copies)] for i in range(parallelism)]
+            else:
+                assert Counter(found) == Counter(stored(sources, state))

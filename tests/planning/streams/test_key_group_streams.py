@@ -1,0 +1,279 @@
+"""Keyed streams at another parallelism: on streams made up for it, and on snapshots of Flink."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.key_groups import key_group_range
+from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
+from rescale.flink.keyed.heap import empty_group
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.slot import Slot
+from rescale.planning.new_streams import CopiedKeyGroups, TranslatedKeyGroups
+from rescale.planning.operator_shapes import Shape
+from rescale.planning.pieces import Literals, Piece, split
+from rescale.planning.streams.inline import InlineBudget
+from rescale.planning.streams.key_group_streams import KeyGroupPlanner
+from rescale.planning.streams.keyed_headers import HeaderPlanner
+from rescale.snapshot.findings import findings
+from rescale.snapshot.model import KeyedStream, Operator
+from support.snapshot_bytes import keyed_header, keyed_state
+from support.snapshots import names, opened
+from support.synthetic import GROUP_SIZE, keyed_stream, operator, own_stream, snapshot
+
+
+def header(*states: str, compressed: bool = False) -> KeyedHeader:
+    data = keyed_header(*map(keyed_state, states), compressed=compressed)
+    return read_keyed_header(data, "header")
+
+
+ONE = header("one")
+
+
+class Planned:
+    """What becomes of the keyed streams of an operator, with the literals and id tables that go with them."""
+
+    def __init__(self, of: Operator, parallelism: int) -> None:
+        self.literals = Literals()
+        headers = HeaderPlanner(of.label, self.literals)
+        shape = Shape(parallelism, of.entry.max_parallelism)
+        self.streams = KeyGroupPlanner(of, shape, headers, self.literals, InlineBudget()).streams()
+        self.id_tables = headers.id_tables
+
+    def groups(self, stream: CopiedKeyGroups | TranslatedKeyGroups) -> dict[int, tuple[Piece, ...]]:
+        """By key group the pieces that it is made of."""
+        lengths = [stream.header_size, *(max(0, length) for length in stream.key_groups)]
+        _, *runs = split(stream.pieces, lengths)
+        return {
+            key_group: run
+            for key_group, run, length in zip(
+                range(stream.first_key_group, 1 << 15), runs, stream.key_groups, strict=False
+            )
+            if length >= 0
+        }
+
+    def text(self, piece: Piece) -> bytes:
+        assert piece.file is None
+        return self.literals.bytes()[piece.start : piece.start + piece.length]
+
+
+def sources(of: Operator) -> dict[int, Piece]:
+    """By key group where it lies in the source."""
+    return {
+        key_group: Piece(*extent)
+        for stream in of.keyed
+        for key_group, extent in enumerate(stream.groups, stream.first_key_group)
+        if extent is not None
+    }
+
+
+def of_framing(framing: Framing, parallelism: int, max_parallelism: int) -> Operator:
+    streams = tuple(own_stream(i, parallelism, max_parallelism, framing, ONE) for i in range(parallelism))
+    return operator("counts", parallelism, max_parallelism, keyed=streams)
+
+
+@pytest.mark.parametrize("framing", [Framing.CANONICAL, Framing.HEAP])
+@given(st.integers(1, 40), st.integers(1, 40))
+def test_every_group_goes_to_the_subtask_that_owns_it(framing: Framing, old: int, new: int) -> None:
+    of = of_framing(framing, old, 40)
+    planned, expected = Planned(of, new), sources(of)
+    found: dict[int, tuple[Piece, ...]] = {}
+    for stream in planned.streams:
+        own = key_group_range(40, new, stream.subtask)
+        assert (stream.first_key_group, len(stream.key_groups)) == (own.first, len(own))
+        assert stream.handle_tag == of.keyed[0].tag
+        assert all(length == GROUP_SIZE for length in stream.key_groups)
+        found |= planned.groups(stream)
+    assert [stream.subtask for stream in planned.streams] == list(range(new))
+    assert found == {key_group: (piece,) for key_group, piece in expected.items()}
+    assert planned.id_tables == []
+
+
+def test_at_the_same_parallelism_a_stream_is_copied_in_one_piece() -> None:
+    of = of_framing(Framing.CANONICAL, 2, 128)
+    assert [stream.pieces for stream in Planned(of, 2).streams] == [(Piece(*stream.extent),) for stream in of.keyed]
+
+
+def test_a_layout_that_is_not_flinks_is_repaired_and_told() -> None:
+    """Stored parallelism 4 with the streams of 2: Flink would not look, and drop half of them."""
+    streams = tuple(own_stream(i, 2, 128, Framing.HEAP, ONE) for i in range(2))
+    of = operator("counts", 4, keyed=streams)
+    told = findings(snapshot(of))
+    assert any("subtask 0 of 4 owns key groups 0-31 but its keyed state holds 0-63" in sentence for sentence in told)
+    planned = Planned(of, 4)
+    assert [stream.subtask for stream in planned.streams] == [0, 1, 2, 3]
+    found = {key_group: run for stream in planned.streams for key_group, run in planned.groups(stream).items()}
+    assert found == {key_group: (piece,) for key_group, piece in sources(of).items()}
+
+
+def test_what_flink_lays_out_is_not_told() -> None:
+    assert findings(snapshot(of_framing(Framing.HEAP, 3, 128))) == []
+
+
+def stream_of(subtask: int, first: int, last: int, framing: Framing = Framing.CANONICAL) -> KeyedStream:
+    groups = dict.fromkeys(range(first, last + 1), GROUP_SIZE)
+    return keyed_stream(subtask, groups, framing, ONE, first=first, last=last)
+
+
+def test_a_group_in_two_streams_is_refused() -> None:
+    of = operator("counts", keyed=(stream_of(0, 0, 64), stream_of(1, 64, 127)))
+    with pytest.raises(SnapshotError, match="key group 64 lies in two keyed streams") as caught:
+        Planned(of, 3)
+    assert (caught.value.operator, caught.value.found) == ("counts", "subtasks 0 and 1")
+    assert any("key group 64 lies in the keyed state of subtasks 0 and 1" in one for one in findings(snapshot(of)))
+
+
+@pytest.mark.parametrize(("first", "last"), [(64, 128), (-1, 3)])
+def test_groups_beyond_the_max_parallelism_are_refused(first: int, last: int) -> None:
+    with pytest.raises(SnapshotError, match="declares key groups that cannot be"):
+        Planned(operator("counts", keyed=(stream_of(1, first, last),)), 3)
+
+
+@pytest.mark.parametrize("framing", [Framing.CANONICAL, Framing.HEAP])
+def test_a_subtask_whose_groups_lie_nowhere_gets_no_stream(framing: Framing) -> None:
+    of = operator("counts", 4, keyed=(stream_of(0, 0, 31, framing),))
+    assert [stream.subtask for stream in Planned(of, 8).streams] == [0, 1]
+    assert Planned(operator("counts"), 3).streams == []
+
+
+def test_a_canonical_group_that_is_not_there_stays_away() -> None:
+    groups = {3: 10, 60: 20}
+    of = operator("counts", 1, 64, keyed=(keyed_stream(0, groups, Framing.CANONICAL, ONE, first=0, last=63),))
+    (one, two) = Planned(of, 2).streams
+    assert one.key_groups == (-1, -1, -1, 10, *[-1] * 28)
+    assert two.key_groups == (*[-1] * 28, 20, -1, -1, -1)
+
+
+def test_groups_of_heap_subtasks_without_a_stream_are_filled_in() -> None:
+    """Flink reads a block for every key group of a heap stream; those that lie nowhere get an empty one."""
+    of = operator("counts", 4, keyed=(stream_of(0, 0, 31, Framing.HEAP),))
+    planned = Planned(of, 3)
+    (stream,) = planned.streams
+    assert (stream.first_key_group, len(stream.key_groups)) == (0, 43)
+    groups = planned.groups(stream)
+    assert {key_group: groups[key_group] for key_group in range(32)} == {
+        key_group: (piece,) for key_group, piece in sources(of).items()
+    }
+    for key_group in range(32, 43):
+        assert b"".join(map(planned.text, groups[key_group])) == empty_group(key_group, ONE)
+
+
+def test_a_heap_gap_behind_an_unknown_serializer_is_refused() -> None:
+    groups = dict.fromkeys(range(32), GROUP_SIZE)
+    of = operator("counts", 4, keyed=(keyed_stream(0, groups, Framing.HEAP, b"unknown", first=0, last=31),))
+    with pytest.raises(UnsupportedError, match="hides how many states"):
+        Planned(of, 3)
+    assert len(Planned(of, 4).streams) == 1
+
+
+def with_headers(framing: Framing, *headers: KeyedHeader | bytes) -> Operator:
+    streams = tuple(own_stream(i, len(headers), 128, framing, one) for i, one in enumerate(headers))
+    return operator("counts", len(headers), keyed=streams)
+
+
+def test_canonical_streams_with_other_states_get_a_header_for_all_and_new_ids() -> None:
+    of = with_headers(Framing.CANONICAL, header("one", "two"), header("two", "one", "three"))
+    planned = Planned(of, 1)
+    (stream,) = planned.streams
+    merged = planned.text(stream.pieces[0])[: stream.header_size]
+    assert [state.name for state in read_keyed_header(merged, "").states] == ["one", "two", "three"]
+    assert planned.id_tables == [(1, 0, 2)]
+    assert {piece.ids for piece in stream.pieces if piece.file == 1} == {None}
+    assert {piece.ids for piece in stream.pieces if piece.file == 2} == {0}
+    assert isinstance(stream, TranslatedKeyGroups)
+
+
+def test_only_where_streams_meet_are_ids_translated() -> None:
+    of = with_headers(Framing.CANONICAL, header("one", "two"), header("two", "one"))
+    planned = Planned(of, 2)
+    assert all(isinstance(stream, CopiedKeyGroups) for stream in planned.streams)
+    assert planned.id_tables == []
+
+
+def test_unknown_serializers_move_as_long_as_the_headers_are_equal() -> None:
+    assert len(Planned(with_headers(Framing.CANONICAL, b"same", b"same"), 3).streams) == 3
+    with pytest.raises(UnsupportedError, match="not known hides which") as caught:
+        Planned(with_headers(Framing.CANONICAL, b"one", b"another"), 3)
+    assert caught.value.operator == "counts"
+
+
+def test_heap_streams_with_other_states_are_refused_with_the_way_round() -> None:
+    of = with_headers(Framing.HEAP, header("one", "two"), header("two", "one"))
+    with pytest.raises(UnsupportedError, match="heap framing does not tell") as caught:
+        Planned(of, 3)
+    assert "canonical savepoint" in str(caught.value.advice)
+    assert "subtask 1" in str(caught.value.found)
+    assert len(Planned(of, 2).streams) == 2
+
+
+def test_a_heap_stream_without_entries_takes_the_others_states() -> None:
+    full, bare = header("one", "two"), header("one")
+    own = key_group_range(128, 2, 1)
+    empty = {key_group: len(empty_group(key_group, bare)) for key_group in range(own.first, own.last + 1)}
+    without = keyed_stream(1, empty, Framing.HEAP, bare, first=own.first, last=own.last)
+    of = operator("counts", keyed=(own_stream(0, 2, 128, Framing.HEAP, full), without))
+    planned = Planned(of, 1)
+    groups = planned.groups(planned.streams[0])
+    assert all(piece.file == 1 for key_group in range(64) for piece in groups[key_group])
+    for key_group in range(64, 128):
+        assert b"".join(map(planned.text, groups[key_group])) == empty_group(key_group, full)
+
+
+def test_raw_groups_move_without_header_and_only_where_there_are_any() -> None:
+    raw = keyed_stream(0, {5: 10, 6: 0, 100: 7}, Framing.RAW, first=0, last=127)
+    planned = Planned(operator("timers", 1, raw_keyed=(raw,)), 4)
+    assert [(stream.slot, stream.subtask, stream.header_size) for stream in planned.streams] == [
+        (Slot.RAW_KEYED, 0, 0),
+        (Slot.RAW_KEYED, 3, 0),
+    ]
+    assert planned.streams[0].key_groups == (*[-1] * 5, 10, 0, *[-1] * 25)
+    assert planned.groups(planned.streams[1]) == {100: (Piece(1, 10, 7),)}
+
+
+@pytest.mark.parametrize("name", [name for name in names() if not name.endswith(("rocksdb-checkpoint",))])
+@pytest.mark.parametrize("parallelism", [1, 5])
+def test_groups_of_flink_are_planned_as_they_lie(name: str, parallelism: int) -> None:
+    for of in opened(name).operators:
+        if not of.keyed or of.entry.max_parallelism < parallelism or mixed_heap(of):
+            continue
+        planned, expected = Planned(of, parallelism), sources(of)
+        keyed = [stream for stream in planned.streams if stream.slot is Slot.KEYED]
+        found = {key_group: run for stream in keyed for key_group, run in planned.groups(stream).items()}
+        assert set(expected) <= set(found)
+        for key_group, run in found.items():
+            (piece,) = run
+            if piece.file is not None:
+                assert piece._replace(ids=None) == expected[key_group]
+        for stream in keyed:
+            data = b"".join(bytes_of(name, planned, piece) for piece in stream.pieces)
+            assert len(data) == stream.size
+            if isinstance(stream, TranslatedKeyGroups):
+                assert read_keyed_header(data[: stream.header_size], name).compressed == stream.compressed
+
+
+def mixed_heap(of: Operator) -> bool:
+    """Streams without entries are written anew, which the test above does not follow."""
+    return of.keyed[0].framing is Framing.HEAP and len({stream.header for stream in of.keyed}) > 1
+
+
+def bytes_of(name: str, planned: Planned, piece: Piece) -> bytes:
+    if piece.file is None:
+        return planned.text(piece)
+    file, start, length, _ = piece
+    return Path(opened(name).files[file][0]).read_bytes()[start : start + length]
+
+
+@pytest.mark.parametrize("name", ["1.20-lazy", "2-lazy", "1.20-lazy-compressed", "2-lazy-compressed"])
+def test_states_that_flink_registered_late_need_new_ids(name: str) -> None:
+    of = next(one for one in opened(name).operators if one.label == "states")
+    planned = Planned(of, 1)
+    assert planned.id_tables
+    (stream,) = planned.streams
+    merged = read_keyed_header(planned.text(stream.pieces[0])[: stream.header_size], name)
+    known = {state.name: state.raw for one in of.keyed if one.parsed for state in one.parsed.states}
+    assert {state.name: state.raw for state in merged.states} == known

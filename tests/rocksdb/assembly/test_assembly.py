@@ -1,0 +1,215 @@
+"""Databases of the files of others: what Flink's own RocksDB libraries see in them, and what they go on with."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.rocksdb.assembly.assembled_database import SourceDatabase
+from rescale.rocksdb.assembly.assembly import assemble, is_clean
+from rescale.rocksdb.manifest.edit_reader import InternalKey
+from rescale.rocksdb.manifest.manifest import ColumnFamily, Manifest
+from rescale.rocksdb.manifest.version_edit import FileTag, LiveFile
+from support.assembled import (
+    STATES,
+    Part,
+    apply,
+    check,
+    check_our_reading,
+    flinks_parts,
+    go_on,
+    lay_out,
+    new_part,
+    overlapping,
+    random_parts,
+    random_steps,
+    ranges,
+)
+from support.flinks_rocksdb import FlinksRocksdb
+from support.slow import slow, slow_but
+
+MADE_AND_READ = (("1.20", "1.20"), ("1.20", "2"), ("2", "2"))
+
+
+@pytest.mark.parametrize("seed", [0, *map(slow, range(1, 4))])
+@pytest.mark.parametrize(("made_by", "read_by"), MADE_AND_READ)
+def test_random_databases(
+    seed: int, made_by: str, read_by: str, libraries: dict[str, FlinksRocksdb], tmp_path: Path
+) -> None:
+    rng = random.Random(seed)
+    max_parallelism = rng.choice([16, 128, 1000])
+    parts = random_parts(rng, libraries[made_by], max_parallelism, rng.randint(1, 5), tmp_path)
+    for number, key_groups in enumerate(ranges(max_parallelism, rng.randint(1, 8))):
+        made = joined(tmp_path / f"target-{number}", parts, key_groups, max_parallelism)
+        check_our_reading(made, max_parallelism, tmp_path)
+        check(libraries[read_by], made)
+        go_on(libraries[read_by], made, max_parallelism, rng)
+
+
+def joined(path: Path, parts: list[Part], key_groups: KeyGroupRange, max_parallelism: int) -> Part:
+    chosen = overlapping(parts, key_groups)
+    assembled = assemble([part.source() for part in chosen], key_groups, max_parallelism)
+    lay_out(assembled, [part.path for part in chosen], path)
+    return new_part(path, chosen, key_groups, max_parallelism)
+
+
+@pytest.mark.parametrize(("made_by", "read_by"), MADE_AND_READ)
+def test_many_files_in_level_0(made_by: str, read_by: str, libraries: dict[str, FlinksRocksdb], tmp_path: Path) -> None:
+    """Of several databases, which count from 1 each: their sequence numbers and epochs would mix."""
+    rng = random.Random(1)
+    parts = []
+    for subtask, key_groups in enumerate(ranges(128, 3)):
+        steps = [step for _ in range(4) for step in (*random_steps(rng, key_groups, 128, 60), ("flush",))]
+        path = tmp_path / f"part-{subtask}"
+        with libraries[made_by].opened(tmp_path / f"db-{subtask}", STATES) as database:
+            database.write([*steps, ("checkpoint", path)])
+        part = Part(path, key_groups, STATES, {state: {} for state in STATES})
+        apply(part.model, steps)
+        parts.append(part)
+    key_groups = KeyGroupRange(20, 100)
+    made = joined(tmp_path / "target", parts, key_groups, 128)
+    for family in made.source().manifest.column_families[1:]:
+        deleted = [file for file in family.files if file.exclusive]
+        assert len(deleted) == 2
+        assert len(family.files) > 12
+        newest_first = sorted(family.files, key=lambda file: -file.largest_sequence)
+        assert set(newest_first[:2]) == set(deleted)
+        assert all(one.smallest_sequence > other.largest_sequence for one, other in pairwise(newest_first))
+        epochs = {file.number_in(FileTag.EPOCH_NUMBER) for file in family.files}
+        assert epochs == {None} if made_by == "1.20" else len(epochs) == len(family.files)
+    check(libraries[read_by], made)
+    go_on(libraries[read_by], made, 128, rng)
+
+
+FLINKS = [
+    f"{line}-rocksdb-{name}"
+    for line, names in {
+        "1.20": ("changing", "2to3", "3to2", "native-incremental", "heap-timers"),
+        "2": ("changing", "2to3", "3to2", "native-incremental", "heap-timers", "imported"),
+    }.items()
+    for name in names
+]
+
+
+@pytest.mark.parametrize("name", slow_but(lambda name: name.endswith(("changing", "2to3")), FLINKS))
+@pytest.mark.parametrize("parallelism", [1, 3, slow(5)])
+def test_databases_of_flink(name: str, parallelism: int, libraries: dict[str, FlinksRocksdb], tmp_path: Path) -> None:
+    """Those that Flink clipped are dirty: alone they do, joined with others they would hide what these hold."""
+    refused = done = 0
+    for operator, ((maximum, _), parts) in enumerate(flinks_parts(name, tmp_path).items()):
+        for number, key_groups in enumerate(ranges(maximum, parallelism)):
+            chosen = overlapping(parts, key_groups)
+            if len(chosen) > 1 and not all(is_clean(part.source(), key_groups, maximum) for part in chosen):
+                with pytest.raises(UnsupportedError, match="foreign key groups") as caught:
+                    assemble([part.source() for part in chosen], key_groups, maximum)
+                assert "--format canonical" in (caught.value.advice or "")
+                refused += 1
+                continue
+            made = joined(tmp_path / f"target-{operator}-{number}", parts, key_groups, maximum)
+            check_our_reading(made, maximum, tmp_path)
+            for line in ("1.20", "2") if name.startswith("1.20") else ("2",):
+                check(libraries[line], made)
+            done += 1
+    assert done or refused
+    clipped = name.endswith(("2to3", "imported"))
+    assert not refused or clipped
+    assert refused or not (clipped and parallelism == 1)
+
+
+Fields = tuple[tuple[int, bytes], ...]
+
+
+def live(
+    number: int, smallest: bytes, largest: bytes, *, level: int = 0, fields: tuple[tuple[int, bytes], ...] = ()
+) -> LiveFile:
+    keys = InternalKey(smallest, 5, 1), InternalKey(largest, 6, 1)
+    return LiveFile(level, number, 1000, *keys, 5, 6, fields)
+
+
+def database(first: int, last: int, *files: LiveFile) -> SourceDatabase:
+    families = (ColumnFamily(0, "default", ()), ColumnFamily(1, "state", files))
+    return SourceDatabase(f"{first}-{last}", Manifest(families, 10, 100), KeyGroupRange(first, last))
+
+
+def test_what_is_dead_stays_dead() -> None:
+    """One source, which says nothing of the key groups in front of its own: what it has there was left behind."""
+    assembled = assemble([database(10, 19, live(5, b"\x08", b"\x0c"))], KeyGroupRange(0, 15), 128)
+    (file, deleted) = assembled.manifest.column_families[1].files
+    assert (file.name, file.smallest_sequence) == ("000010.sst", 5)
+    assert (deleted.smallest, deleted.largest, deleted.exclusive) == (b"\x08", b"\x0a", True)
+    assert assembled.reaching_out == ("000010.sst",)
+    assert assembled.foreign_bytes == 1000
+
+
+def test_files_outside_are_not_taken_over() -> None:
+    outside = live(5, b"\x02", b"\x09"), live(6, b"\x14", b"\x15")
+    assembled = assemble([database(0, 31, *outside, live(7, b"\x0a", b"\x13\xff"))], KeyGroupRange(10, 19), 128)
+    assert [taken.source_name for taken in assembled.taken] == ["000007.sst"]
+    assert [made.name for made in assembled.made] == ["MANIFEST-000004", "CURRENT"]
+    assert not assembled.reaching_out
+
+
+def test_files_of_foreign_key_groups_alone_do_not_make_a_database_dirty() -> None:
+    left_behind = live(5, b"\x08", b"\x09")
+    sources = [database(0, 7, live(4, b"\x01", b"\x02"), left_behind), database(8, 15, live(4, b"\x08", b"\x09"))]
+    assert is_clean(sources[0], KeyGroupRange(0, 15), 128)
+    assembled = assemble(sources, KeyGroupRange(0, 15), 128)
+    assert [(taken.source, taken.source_name) for taken in assembled.taken] == [(0, "000004.sst"), (1, "000004.sst")]
+
+
+def test_dirt_outside_of_what_is_wanted_does_not_count() -> None:
+    sources = [database(0, 7, live(4, b"\x01", b"\x0a")), database(8, 15, live(4, b"\x08", b"\x09"))]
+    assert not is_clean(sources[0], KeyGroupRange(0, 15), 128)
+    assert is_clean(sources[1], KeyGroupRange(0, 15), 128)
+    with pytest.raises(UnsupportedError, match="foreign key groups") as caught:
+        assemble(sources, KeyGroupRange(0, 15), 128)
+    assert (caught.value.path, caught.value.found) == ("0-7", "000004.sst")
+
+
+def test_epochs_are_known_of_all_files_or_of_none() -> None:
+    def epoch(number: int) -> Fields:
+        return ((FileTag.EPOCH_NUMBER, bytes([number])),)
+
+    first = database(0, 7, live(4, b"\1", b"\2", fields=epoch(3)), live(5, b"\3", b"\4", level=6, fields=epoch(9)))
+    second = database(8, 15, live(4, b"\x08", b"\x0f", fields=epoch(2)))
+    family = assemble([second, first], KeyGroupRange(0, 9), 128).manifest.column_families[1]
+    epochs = [(file.level, file.number_in(FileTag.EPOCH_NUMBER)) for file in family.files]
+    assert epochs == [(0, 3), (0, 11), (0, 12), (6, 9)]
+    without = replace(second, manifest=database(8, 15, live(4, b"\x08", b"\x0f")).manifest)
+    family = assemble([first, without], KeyGroupRange(0, 9), 128).manifest.column_families[1]
+    assert {file.number_in(FileTag.EPOCH_NUMBER) for file in family.files} == {None}
+
+
+def test_two_databases_that_speak_for_one_key_group() -> None:
+    sources = [database(0, 8, live(4, b"\1", b"\x08\1", level=1)), database(8, 15, live(4, b"\x08", b"\x0f", level=1))]
+    with pytest.raises(SnapshotError, match="keys in common") as caught:
+        assemble(sources, KeyGroupRange(0, 15), 128)
+    assert caught.value.state == "state"
+
+
+def test_more_levels_than_flink_has() -> None:
+    with pytest.raises(UnsupportedError, match="more levels") as caught:
+        assemble([database(0, 15, live(4, b"\1", b"\2", level=7))], KeyGroupRange(0, 7), 128)
+    assert caught.value.path == "0-15"
+
+
+def test_ingested_files_keep_their_sequence_number() -> None:
+    sources = [database(0, 7, live(4, b"\1", b"\2")), database(8, 15, live(4, b"\x08", b"\x0f"))]
+    sources[0] = replace(sources[0], ingested=frozenset(["000004.sst"]))
+    with pytest.raises(UnsupportedError, match="ingested") as caught:
+        assemble(sources, KeyGroupRange(0, 15), 128)
+    assert (caught.value.path, caught.value.found) == ("0-7", "000004.sst")
+    assert assemble(sources[:1], KeyGroupRange(0, 3), 128).taken
+    deep = replace(sources[0], manifest=database(0, 7, live(4, b"\1", b"\2", level=6)).manifest)
+    assert assemble([deep, sources[1]], KeyGroupRange(0, 15), 128).taken
+
+
+def test_the_same_files_make_the_same_database() -> None:
+    sources = [database(0, 7, live(4, b"\1", b"\2")), database(8, 15, live(9, b"\x08", b"\x0f"))]
+    assert assemble(sources, KeyGroupRange(0, 9), 128) == assemble(sources, KeyGroupRange(0, 9), 128)

@@ -1,0 +1,215 @@
+"""The check of files finds what is wrong with a database, and nothing where nothing is."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rescale.errors import IntegrityError
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.rocksdb.assembly.assembled_database import AssembledDatabase, SourceDatabase
+from rescale.rocksdb.assembly.assembly import assemble
+from rescale.rocksdb.assembly.assembly_proof import Origin, ResultDatabase, check_assembled
+from rescale.rocksdb.manifest.edit_reader import InternalKey
+from rescale.rocksdb.manifest.manifest import ColumnFamily, Manifest
+from rescale.rocksdb.manifest.version_edit import FileTag, LiveFile
+from rescale.rocksdb.sst.table import SstTable
+from support.assembled import flinks_parts, overlapping, random_parts, ranges
+from support.flinks_rocksdb import FlinksRocksdb
+from support.slow import slow
+
+
+def result(assembled: AssembledDatabase) -> ResultDatabase:
+    def table(data: bytes) -> SstTable:
+        return SstTable(lambda start, size: data[start : start + size], len(data), "")
+
+    return ResultDatabase(
+        "s3://bucket/target",
+        assembled.manifest,
+        {file.name: Origin(file.source, file.source_name) for file in assembled.taken if file.name.endswith(".sst")},
+        {file.name: list(table(file.data).deleted_ranges()) for file in assembled.made if file.name.endswith(".sst")},
+    )
+
+
+@pytest.mark.parametrize("seed", [0, *map(slow, range(1, 4))])
+@pytest.mark.parametrize("line", ["1.20", "2"])
+def test_random_databases(seed: int, line: str, libraries: dict[str, FlinksRocksdb], tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    maximum = rng.choice([16, 128, 1000])
+    parts = random_parts(rng, libraries[line], maximum, rng.randint(1, 4), tmp_path)
+    for key_groups in ranges(maximum, rng.randint(1, 6)):
+        sources = [part.source() for part in overlapping(parts, key_groups)]
+        check_assembled(sources, result(assemble(sources, key_groups, maximum)), key_groups, maximum)
+
+
+@pytest.mark.parametrize("name", ["1.20-rocksdb-2to3", "2-rocksdb-2to3", "2-rocksdb-changing"])
+def test_databases_of_flink(name: str, tmp_path: Path) -> None:
+    for (maximum, _), parts in flinks_parts(name, tmp_path).items():
+        for part in parts:
+            first, last = part.key_groups.first, part.key_groups.last
+            for key_groups in (part.key_groups, KeyGroupRange(first, first + 3), KeyGroupRange(last, last)):
+                sources = [part.source()]
+                check_assembled(sources, result(assemble(sources, key_groups, maximum)), key_groups, maximum)
+
+
+def live(number: int, smallest: bytes, largest: bytes, age: int, level: int = 0) -> LiveFile:
+    keys = InternalKey(smallest, age, 1), InternalKey(largest, age, 1)
+    return LiveFile(level, number, 1000, *keys, age, age, ((FileTag.EPOCH_NUMBER, bytes([age])),))
+
+
+def database(first: int, last: int, *files: LiveFile) -> SourceDatabase:
+    families = (ColumnFamily(0, "default", ()), ColumnFamily(1, "state", files))
+    return SourceDatabase(f"{first}-{last}", Manifest(families, 20, 100), KeyGroupRange(first, last))
+
+
+SOURCES = [
+    database(
+        0,
+        7,
+        live(4, b"\1", b"\2", 3),
+        live(5, b"\1", b"\7\1", 4),
+        live(6, b"\1", b"\3", 1, 6),
+        live(7, b"\4", b"\7", 2, 6),
+    ),
+    database(8, 15, live(4, b"\x08", b"\x0e", 9), live(5, b"\x09", b"\x0a", 10)),
+]
+WANTED = KeyGroupRange(3, 12)
+RIGHT = result(assemble(SOURCES, WANTED, 128))
+"""Files 10 to 12 are the first source's but its oldest, 13 and 14 the second one's, 15 and 16 deleted ranges."""
+
+Change = Callable[[dict[str, LiveFile]], None]
+
+
+def changed(change: Change) -> ResultDatabase:
+    """With the files as `change` leaves them, by their names in the right result."""
+    files = RIGHT.manifest.files
+    change(files)
+    family = replace(RIGHT.manifest.column_families[1], files=tuple(files.values()))
+    manifest = replace(RIGHT.manifest, column_families=(RIGHT.manifest.column_families[0], family))
+    kept = {file.name for file in files.values()}
+    return replace(
+        RIGHT,
+        manifest=manifest,
+        origins={name: origin for name, origin in RIGHT.origins.items() if name in kept},
+        deleted={name: ranges for name, ranges in RIGHT.deleted.items() if name in kept},
+    )
+
+
+def test_what_is_right() -> None:
+    check_assembled(SOURCES, RIGHT, WANTED, 128)
+    assert sorted(RIGHT.deleted) == ["000015.sst", "000016.sst"]
+    assert len(RIGHT.origins) == 6 - 1
+
+
+def setting(name: str, **fields: object) -> Change:
+    def change(files: dict[str, LiveFile]) -> None:
+        files[name] = replace(files[name], **fields)  # type: ignore[arg-type]
+
+    return change
+
+
+def without(name: str) -> Change:
+    return lambda files: files.pop(name) and None
+
+
+def swapped(files: dict[str, LiveFile]) -> None:
+    """The two files of the second source in level 0."""
+    one, other = files["000013.sst"], files["000014.sst"]
+    ages = [(file.smallest_sequence, file.largest_sequence) for file in (one, other)]
+    files["000013.sst"] = replace(one, smallest_sequence=ages[1][0], largest_sequence=ages[1][1])
+    files["000014.sst"] = replace(other, smallest_sequence=ages[0][0], largest_sequence=ages[0][1])
+
+
+def older_than_the_first(files: dict[str, LiveFile]) -> None:
+    """The second source's files are so old that one is older than a file of the first one."""
+    for name in ("000013.sst", "000014.sst"):
+        file = files[name]
+        files[name] = replace(
+            file, smallest_sequence=file.smallest_sequence - 26, largest_sequence=file.largest_sequence - 26
+        )
+
+
+def older_by_epoch(files: dict[str, LiveFile]) -> None:
+    for name in ("000013.sst", "000014.sst"):
+        (epoch,) = files[name].fields
+        files[name] = replace(files[name], fields=((epoch[0], bytes([epoch[1][0] - 10])),))
+
+
+EPOCH_1 = ((FileTag.EPOCH_NUMBER, b"\1"),)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (without("000010.sst"), "is missing"),
+        (without("000012.sst"), "is missing"),
+        (without("000014.sst"), "is missing"),
+        (without("000015.sst"), "not hidden"),
+        (without("000016.sst"), "not hidden"),
+        (setting("000012.sst", level=5), "not where it was"),
+        (setting("000012.sst", size=999), "not where it was"),
+        (setting("000012.sst", largest_key=InternalKey(b"\6", 2, 1)), "not where it was"),
+        (setting("000012.sst", largest_sequence=3), "not where it was"),
+        (setting("000014.sst", smallest_sequence=31, largest_sequence=31), "not as old"),
+        (setting("000013.sst", fields=EPOCH_1), "not as old"),
+        (setting("000013.sst", fields=()), "only some files"),
+        (swapped, "not as old"),
+        (older_than_the_first, "one after the other in age"),
+        (older_by_epoch, "one after the other in age"),
+        (setting("000015.sst", level=6), "not as the MANIFEST tells"),
+        (setting("000015.sst", largest_sequence=99), "not as the MANIFEST tells"),
+        (setting("000015.sst", smallest_key=InternalKey(b"\2", 41, 15)), "not as the MANIFEST tells"),
+        (setting("000015.sst", fields=EPOCH_1), "older than rows"),
+    ],
+)
+def test_what_is_wrong_with_a_file(change: Change, said: str) -> None:
+    with pytest.raises(IntegrityError, match=said) as caught:
+        check_assembled(SOURCES, changed(change), WANTED, 128)
+    assert caught.value.path == "s3://bucket/target"
+
+
+def test_a_deleted_range_that_hides_what_belongs_to_the_subtask() -> None:
+    def widened(files: dict[str, LiveFile]) -> None:
+        file = files["000015.sst"]
+        files["000015.sst"] = replace(file, largest_key=file.largest_key._replace(user_key=b"\3\5"))
+
+    (deleted,) = RIGHT.deleted["000015.sst"]
+    wrong = changed(widened)
+    wrong = replace(wrong, deleted={**wrong.deleted, "000015.sst": [deleted._replace(end=b"\3\5")]})
+    with pytest.raises(IntegrityError, match="belongs to the subtask") as caught:
+        check_assembled(SOURCES, wrong, WANTED, 128)
+    assert (caught.value.expected, caught.value.found) == ("nothing from 03 to 0d", "01 to 0305")
+
+
+def test_a_deleted_range_that_is_too_narrow() -> None:
+    with pytest.raises(IntegrityError, match="not hidden"):
+        check_assembled(SOURCES, RIGHT, KeyGroupRange(4, 12), 128)
+
+
+def test_files_that_nobody_knows() -> None:
+    without_one = {name: origin for name, origin in RIGHT.origins.items() if name != "000010.sst"}
+    with pytest.raises(IntegrityError, match="unknown origin"):
+        check_assembled(SOURCES, replace(RIGHT, origins=without_one), WANTED, 128)
+    foreign = {**RIGHT.origins, "000010.sst": Origin(0, "000099.sst")}
+    with pytest.raises(IntegrityError, match=r"is missing|not one of this state"):
+        check_assembled(SOURCES, replace(RIGHT, origins=foreign), WANTED, 128)
+    twice = {**RIGHT.origins, "000010.sst": Origin(0, "000005.sst"), "000011.sst": Origin(0, "000005.sst")}
+    with pytest.raises(IntegrityError, match="there twice"):
+        check_assembled(SOURCES, replace(RIGHT, origins=twice), WANTED, 128)
+
+
+def test_states_that_are_not_the_same() -> None:
+    family = replace(RIGHT.manifest.column_families[1], name="other")
+    manifest = replace(RIGHT.manifest, column_families=(RIGHT.manifest.column_families[0], family))
+    with pytest.raises(IntegrityError, match="states"):
+        check_assembled(SOURCES, replace(RIGHT, manifest=manifest), WANTED, 128)
+
+
+def test_files_of_a_dirty_source_among_others() -> None:
+    dirty = replace(SOURCES[1], key_groups=KeyGroupRange(9, 15))
+    with pytest.raises(IntegrityError, match="rows of another source"):
+        check_assembled([SOURCES[0], dirty], RIGHT, WANTED, 128)

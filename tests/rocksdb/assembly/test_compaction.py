@@ -1,0 +1,147 @@
+"""Databases without foreign rows: what RocksDB made of them is opened by Flink's own libraries."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rescale.errors import SnapshotError
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.rocksdb.assembly.assembly import assemble, is_clean
+from rescale.rocksdb.assembly.compaction import StoredDatabase, compacted_database
+from rescale.rocksdb.consistency import checked_manifest
+from rescale.rocksdb.key_range import key_range
+from rescale.rocksdb.manifest.version_edit import FileTag
+from support.assembled import (
+    SMALL,
+    Part,
+    apply,
+    check,
+    check_our_reading,
+    flinks_parts,
+    go_on,
+    lay_out,
+    new_part,
+    overlapping,
+    random_parts,
+    random_steps,
+    ranges,
+)
+from support.databases import read_file
+from support.flinks_rocksdb import FlinksRocksdb
+from support.rocksdb_writer import listed
+from support.slow import slow
+
+
+def stored(part: Part) -> StoredDatabase:
+    return StoredDatabase(part.source(), {file.name: file for file in listed(part.path)})
+
+
+def compacted(path: Path, parts: Sequence[Part], key_groups: KeyGroupRange, max_parallelism: int) -> Part:
+    """Laid out at `path`; twice the same, and clean."""
+    chosen = overlapping(parts, key_groups)
+    before = {file: file.stat().st_mtime_ns for part in chosen for file in part.path.iterdir()}
+    contents: list[dict[str, bytes]] = []
+    for i in range(2):
+        scratch = path.parent / f"scratch-{path.name}-{i}"
+        scratch.mkdir()
+        with compacted_database(
+            [stored(part) for part in chosen], key_groups, max_parallelism, scratch, "place"
+        ) as made:
+            contents.append({name: read_file(file) for name, file in made.files.items()})
+            assert is_clean(made.database, key_groups, max_parallelism)
+            assert made.written == {name for name, file in made.files.items() if str(scratch) in file.uri}
+            assert key_range(key_groups, max_parallelism).holds(made.database.manifest.files.values())
+        assert not list(scratch.iterdir())
+    assert {file: file.stat().st_mtime_ns for part in chosen for file in part.path.iterdir()} == before
+    assert contents[0] == contents[1]
+    path.mkdir()
+    for name, data in contents[0].items():
+        (path / name).write_bytes(data)
+    return new_part(path, chosen, key_groups, max_parallelism)
+
+
+@pytest.mark.parametrize("seed", [0, *map(slow, range(1, 4))])
+@pytest.mark.parametrize(("made_by", "read_by"), [("1.20", "1.20"), ("1.20", "2"), ("2", "2")])
+def test_dirty_databases_are_cleaned_and_joined(
+    seed: int, made_by: str, read_by: str, libraries: dict[str, FlinksRocksdb], tmp_path: Path
+) -> None:
+    """What was assembled as it is, and lived on, is cleaned: files of foreign rows, and what hides them, are gone."""
+    rng = random.Random(seed)
+    max_parallelism = rng.choice([16, 128, 1000])
+    parts = random_parts(rng, libraries[made_by], max_parallelism, rng.randint(1, 3), tmp_path)
+    dirty = []
+    for number, key_groups in enumerate(ranges(max_parallelism, rng.randint(2, 4))):
+        chosen = overlapping(parts, key_groups)
+        assembled = assemble([part.source() for part in chosen], key_groups, max_parallelism)
+        lay_out(assembled, [part.path for part in chosen], tmp_path / f"between-{number}")
+        part = new_part(tmp_path / f"dirty-{number}", chosen, key_groups, max_parallelism)
+        more = random_steps(rng, key_groups, max_parallelism, rng.choice([0, 200]), part.states)
+        apply(part.model, more)
+        with libraries[made_by].opened(
+            tmp_path / f"between-{number}", part.states, rng.choice(["", SMALL])
+        ) as database:
+            database.write([*more, ("checkpoint", part.path)])
+        dirty.append(part)
+    for number, key_groups in enumerate(ranges(max_parallelism, rng.randint(1, 3))):
+        made = compacted(tmp_path / f"target-{number}", dirty, key_groups, max_parallelism)
+        check_our_reading(made, max_parallelism, tmp_path)
+        check(libraries[read_by], made)
+        go_on(libraries[read_by], made, max_parallelism, rng)
+
+
+@pytest.mark.parametrize("name", ["1.20-rocksdb-2to3", "2-rocksdb-2to3", "2-rocksdb-imported", "1.20-rocksdb-changing"])
+@pytest.mark.parametrize("parallelism", [2, slow(5)])
+def test_databases_of_flink(name: str, parallelism: int, libraries: dict[str, FlinksRocksdb], tmp_path: Path) -> None:
+    for operator, ((maximum, _), parts) in enumerate(flinks_parts(name, tmp_path).items()):
+        for number, key_groups in enumerate(ranges(maximum, parallelism)):
+            made = compacted(tmp_path / f"target-{operator}-{number}", parts, key_groups, maximum)
+            check_our_reading(made, maximum, tmp_path)
+            for line in ("1.20", "2") if name.startswith("1.20") else ("2",):
+                check(libraries[line], made)
+
+
+def test_files_that_do_not_reach_out_stay_as_they_are(libraries: dict[str, FlinksRocksdb], tmp_path: Path) -> None:
+    part = Part(tmp_path / "part", KeyGroupRange(0, 127), ("state",), {"state": {}})
+    rng = random.Random(0)
+    steps = [("put", "state", bytes([i // 16]) + bytes([i % 16]) * 4, rng.randbytes(100)) for i in range(2048)]
+    apply(part.model, steps)
+    options = "target_file_size_base=10000;max_bytes_for_level_base=200000"
+    with libraries["1.20"].opened(tmp_path / "db", part.states, options) as database:
+        database.write([*steps, ("flush",), steps[0], steps[-1], ("flush",), ("compact", "state")])
+        database.write([("checkpoint", part.path)])
+    source = stored(part)
+    with compacted_database([source], KeyGroupRange(30, 70), 128, tmp_path, "place") as made:
+        tables = {name for name in made.files if name.endswith(".sst")}
+        assert len(tables - made.written) > 2
+        assert 1 <= len(made.written) <= 2
+        for name in tables - made.written:
+            assert made.files[name] in [replace(file, name=name) for file in source.files.values()]
+        newest = max(file.number_in(FileTag.CREATION_TIME) or 0 for file in source.database.manifest.files.values())
+        for name in made.written:
+            file = made.database.manifest.files[name]
+            assert file.number_in(FileTag.CREATION_TIME) == newest
+            assert file.number_in(FileTag.UNIQUE_ID) is None
+        assert checked_manifest(list(made.files.values()), read_file, ["state"]) == made.database.manifest
+
+
+def test_damage_that_shows_when_it_is_rewritten(libraries: dict[str, FlinksRocksdb], tmp_path: Path) -> None:
+    part = Part(tmp_path / "part", KeyGroupRange(0, 127), ("state",), {"state": {}})
+    steps = [("put", "state", bytes([i // 16]) + bytes([i % 16]) * 4, i.to_bytes(100, "big")) for i in range(2048)]
+    with libraries["1.20"].opened(tmp_path / "db", part.states) as database:
+        database.write([*steps, ("checkpoint", part.path)])
+    (table,) = part.path.glob("*.sst")
+    data = bytearray(table.read_bytes())
+    data[len(data) // 2] ^= 1
+    table.write_bytes(data)
+    with (
+        pytest.raises(SnapshotError, match="damaged") as caught,
+        compacted_database([stored(part)], KeyGroupRange(30, 70), 128, tmp_path, "place"),
+    ):
+        pass
+    assert "block checksum mismatch" in (caught.value.found or "")
+    assert caught.value.path == str(table)

@@ -1,0 +1,155 @@
+"""A database's files in a directory of their own: from local files, S3, segments and handles; and nothing stays."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rescale.errors import RescaleError, SnapshotError, StoreError
+from rescale.rocksdb.engine import directory
+from rescale.rocksdb.engine.directory import fetched_database
+from rescale.rocksdb.stored_files import StoredFile
+from rescale.storage.contract import Pin
+from rescale.storage.store import open_store
+from support.databases import Stored, databases, read_file, read_rows
+from support.s3 import S3Server
+
+
+@pytest.fixture
+def stored() -> Stored:
+    return databases("2-rocksdb-changing")[1]
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Path:
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    return folder
+
+
+def rows_of(stored: Stored, files: list[StoredFile], scratch: Path) -> Any:
+    rows = read_rows(files, stored.states, stored.key_groups, stored.max_parallelism, scratch)
+    assert list(scratch.iterdir()) == []
+    return rows
+
+
+def test_local_files_are_linked(stored: Stored, scratch: Path) -> None:
+    with fetched_database(stored.files, scratch) as there:
+        assert all((there.path / file.name).readlink() == Path(file.uri) for file in stored.files)
+    assert list(scratch.iterdir()) == []
+
+
+def test_the_snapshot_stays_as_it_is(stored: Stored, scratch: Path) -> None:
+    def seen() -> list[Any]:
+        folders = {Path(file.uri).parent for file in stored.files}
+        states = ((path, path.stat(), path.read_bytes()) for folder in folders for path in sorted(folder.iterdir()))
+        return [(path, s.st_mtime_ns, s.st_ctime_ns, s.st_nlink, data) for path, s, data in states]
+
+    before = seen()
+    rows_of(stored, list(stored.files), scratch)
+    assert seen() == before
+
+
+def test_segments_and_bytes_of_handles(stored: Stored, scratch: Path, tmp_path: Path) -> None:
+    """As file merging stores them: several files in one."""
+    merged = tmp_path / "merged"
+    files, content = [], b"something else"
+    for i, file in enumerate(stored.files):
+        data = read_file(file)
+        if i % 3 == 0:
+            files.append(StoredFile(file.name, "_metadata", len(data), data=data))
+        else:
+            files.append(StoredFile(file.name, str(merged), len(data), start=len(content)))
+            content += data
+    merged.write_bytes(content + b"more")
+    assert rows_of(stored, files, scratch) == rows_of(stored, list(stored.files), scratch)
+
+
+def test_objects(stored: Stored, scratch: Path, s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(directory, "_CHUNK_BYTES", 1000)
+    s3.create_bucket("databases")
+    store = open_store("s3://databases")
+    files = []
+    for file in stored.files:
+        uri = f"s3://databases/{file.name}"
+        store.put(uri, read_file(file))
+        files.append(replace(file, uri=uri, pin=store.stat(uri)))
+    assert rows_of(stored, files, scratch) == rows_of(stored, list(stored.files), scratch)
+    store.put(files[0].uri, b"x" * files[0].length)
+    with pytest.raises(SnapshotError, match="changed"):
+        rows_of(stored, files, scratch)
+    store.delete([files[0].uri])
+    with pytest.raises(SnapshotError, match="gone"):
+        rows_of(stored, files, scratch)
+    assert list(scratch.iterdir()) == []
+
+
+def test_local_files_that_have_changed_or_are_gone(stored: Stored, scratch: Path) -> None:
+    path = Path(stored.files[0].uri)
+    pin = Pin(path.stat().st_size, mtime_ns=path.stat().st_mtime_ns + 1)
+    with pytest.raises(SnapshotError, match="changed"):
+        rows_of(stored, [replace(stored.files[0], pin=pin), *stored.files[1:]], scratch)
+    with pytest.raises(SnapshotError, match="gone"):
+        rows_of(stored, [replace(stored.files[0], uri=f"{path}.gone"), *stored.files[1:]], scratch)
+    with pytest.raises(SnapshotError, match="ends too early"):
+        rows_of(stored, [replace(stored.files[0], length=pin.size + 1), *stored.files[1:]], scratch)
+    assert list(scratch.iterdir()) == []
+
+
+def test_a_linked_file_that_changes_meanwhile(tmp_path: Path, scratch: Path) -> None:
+    path = tmp_path / "CURRENT"
+    path.write_bytes(b"MANIFEST-000004\n")
+    file = StoredFile("CURRENT", str(path), 16, pin=open_store(str(path)).stat(str(path)))
+    block = fetched_database([file], scratch)
+    there = block.__enter__()
+    path.write_bytes(b"MANIFEST-000005\n")
+    os.utime(path, ns=(0, 0))
+    with pytest.raises(SnapshotError, match="changed"):
+        block.__exit__(None, None, None)
+    path.unlink()
+    with pytest.raises(SnapshotError, match="cannot be read any more"):
+        there.content(file)
+    assert list(scratch.iterdir()) == []
+
+
+def test_a_disk_without_room(stored: Stored, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seen before anything is fetched; what is linked needs none."""
+    free = 20_000
+    monkeypatch.setattr(directory.shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+    inline = [replace(file, data=read_file(file)) for file in stored.files]
+    with pytest.raises(StoreError, match="does not fit") as caught:
+        rows_of(stored, inline, scratch)
+    assert caught.value.path == str(scratch)
+    assert (caught.value.expected or "").startswith(f"{sum(file.length for file in stored.files)} bytes")
+    assert caught.value.found == f"{free} bytes are free"
+    assert "SPARK_LOCAL_DIRS" in (caught.value.advice or "")
+    assert rows_of(stored, list(stored.files), scratch)
+
+
+def test_a_scratch_directory_that_is_not_there(stored: Stored, tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="file system"):
+        rows_of(stored, list(stored.files), tmp_path / "none")
+
+
+def test_the_disk_fails(stored: Stored, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(directory, "_fetch", full)
+    with pytest.raises(StoreError, match="No space left") as caught:
+        rows_of(stored, [replace(file, data=read_file(file)) for file in stored.files], scratch)
+    assert "SPARK_LOCAL_DIRS" in (caught.value.advice or "")
+    assert list(scratch.iterdir()) == []
+
+
+def test_an_error_in_the_block_is_the_callers(stored: Stored, scratch: Path) -> None:
+    with pytest.raises(OSError, match="mine"), fetched_database(stored.files, scratch):
+        raise OSError("mine")
+    with pytest.raises(RescaleError, match="mine"), fetched_database(stored.files, scratch):
+        raise RescaleError("mine")
+    assert list(scratch.iterdir()) == []

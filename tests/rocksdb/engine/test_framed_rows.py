@@ -1,0 +1,69 @@
+"""Databases as canonical key groups: real Flinks', against what is read from them state by state."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rescale.errors import SnapshotError
+from rescale.rocksdb.engine import framed_rows
+from rescale.rocksdb.engine.directory import fetched_database
+from rescale.rocksdb.engine.framed_rows import KeyGroupReader
+from rescale.rocksdb.engine.open_database import opened_database
+from support.canonical import read_group
+from support.databases import Rows, Stored, databases, read_rows, with_canonical
+from support.rocksdb_writer import written
+
+
+def rows_of_key_groups(database: Stored, scratch: Path) -> Rows:
+    """All rows, by way of whole key groups; what is said of the records must be true of the bytes."""
+    reader = KeyGroupReader(database.max_parallelism)
+    ids = {state: i for i, state in enumerate(database.states)}
+    groups: dict[int, bytes] = {}
+    described: Rows = {}
+    with fetched_database(database.files, scratch) as directory, opened_database(directory, ids) as opened:
+        for window in reader.read(opened, ids, database.key_groups):
+            data = window.records.data.tobytes()
+            assert b"".join(bytes(piece) for _, piece in window.pieces) == data
+            for key_group, piece in window.pieces:
+                groups[key_group] = groups.get(key_group, b"") + bytes(piece)
+            found = window.records
+            columns = (column.tolist() for column in (found.starts, found.limits, found.ends))
+            for start, limit, end, state, group in zip(*columns, found.states, found.groups, strict=True):
+                described[database.states[state], int(group), data[start:limit]] = data[limit + 4 : end]
+    assert list(groups) == sorted(groups)
+    rows: Rows = {}
+    for key_group, content in groups.items():
+        for group, record in read_group(content, database.max_parallelism):
+            assert group == key_group
+            rows[database.states[record.state], key_group, record.key] = record.value
+    assert rows == described
+    return rows
+
+
+@pytest.mark.parametrize("name", with_canonical())
+@pytest.mark.parametrize("small", [False, True], ids=["usual buffers", "small buffers"])
+def test_key_groups_hold_all_rows(name: str, small: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if small:
+        monkeypatch.setattr(framed_rows, "_BUFFER_SIZE", 40)
+        monkeypatch.setattr(framed_rows, "_RECORDS_AT_ONCE", 3)
+    for database in databases(name):
+        expected = read_rows(database.files, database.states, database.key_groups, database.max_parallelism, tmp_path)
+        assert rows_of_key_groups(database, tmp_path) == expected != {}
+
+
+def test_a_key_without_a_key_group_is_named(tmp_path: Path) -> None:
+    with written(tmp_path / "open", ["one", "two"]) as writer:
+        writer.put("one", b"\x01key", b"value")
+        writer.put("two", b"\x02", b"value")
+        writer.flush()
+        files = writer.checkpoint(tmp_path / "taken")
+    ids = {"one": 0, "two": 1}
+    with (
+        fetched_database(files, tmp_path) as directory,
+        opened_database(directory, ids) as database,
+        pytest.raises(SnapshotError) as caught,
+    ):
+        list(KeyGroupReader(1000).read(database, ids, framed_rows.KeyGroupRange(0, 999)))
+    assert caught.value.state == "two"

@@ -1,0 +1,55 @@
+"""Where Spark's RocksDB is looked for, and what is said where it is not."""
+
+from __future__ import annotations
+
+import platform
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from rescale.errors import UnsupportedError
+from rescale.rocksdb.engine import library
+
+
+@pytest.fixture
+def jar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The jar of the Spark that SPARK_HOME names: it comes before that of PySpark."""
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    monkeypatch.setattr(platform, "system", lambda: "Linux")
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    jar = tmp_path / "jars" / "rocksdbjni-9.9.9.jar"
+    jar.parent.mkdir()
+    return jar
+
+
+def test_pyspark_has_it_where_there_is_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    assert library.load_library() is not None
+
+
+def test_a_spark_without_its_jars(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    monkeypatch.setattr(library.importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(UnsupportedError, match="no RocksDB is here"):
+        library.load_library()
+
+
+def test_a_machine_that_it_is_not_built_for(jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jar.touch()
+    monkeypatch.setattr(platform, "machine", lambda: "vax")
+    with pytest.raises(UnsupportedError, match="no RocksDB is here") as caught:
+        library.load_library()
+    assert "Linux vax" in (caught.value.found or "")
+
+
+@pytest.mark.parametrize("members", [None, {}, {"librocksdbjni-linux64.so": b"no library"}])
+def test_a_jar_that_is_damaged(jar: Path, members: dict[str, bytes] | None) -> None:
+    jar.touch()
+    if members is not None:
+        with zipfile.ZipFile(jar, "w") as archive:
+            for name, data in members.items():
+                archive.writestr(name, data)
+    with pytest.raises(UnsupportedError, match="not there" if not members else "cannot be loaded") as caught:
+        library.load_library()
+    assert caught.value.path == str(jar)

@@ -1,0 +1,175 @@
+"""Rows in batches: real Flinks' against canonical savepoints, those of our own databases against a model."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rescale.errors import UnsupportedError
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.flink.keyed import records
+from rescale.rocksdb.consistency import checked_manifest
+from rescale.rocksdb.engine import scan
+from rescale.rocksdb.manifest.manifest import ColumnFamily
+from support.databases import Rows, canonical_rows, databases, read_file, read_rows, with_canonical
+from support.rocksdb_writer import MERGE, Writer, written
+
+ALL = KeyGroupRange(0, 127)
+
+
+def of_model(writer: Writer, key_groups: KeyGroupRange = ALL) -> Rows:
+    return {
+        (state, key[0], key[1:]): value
+        for state, rows in writer.model.items()
+        for key, value in rows.items()
+        if key_groups.first <= key[0] <= key_groups.last
+    }
+
+
+def families(name: str) -> list[ColumnFamily]:
+    """Of all databases of a snapshot."""
+    return [
+        family
+        for database in databases(name)
+        for family in checked_manifest(database.files, read_file, database.states).column_families
+    ]
+
+
+@pytest.mark.parametrize("name", with_canonical())
+def test_a_database_holds_what_a_canonical_savepoint_holds(name: str, tmp_path: Path) -> None:
+    found: Rows = {}
+    states: set[str] = set()
+    for database in databases(name):
+        rows = read_rows(database.files, database.states, database.key_groups, database.max_parallelism, tmp_path)
+        assert not found.keys() & rows.keys()
+        found |= rows
+        states |= set(database.states)
+    expected = {row: value for row, value in canonical_rows(name).items() if row[0] in states}
+    assert found == expected
+    assert {row[0] for row in found} == states
+
+
+@pytest.mark.parametrize("line", ["1.20", "2"])
+def test_the_fixtures_hold_what_is_hard(line: str) -> None:
+    """Files that reach out of the range of their handle, deleted ranges, and lists in several parts."""
+    lists = [value for row, value in canonical_rows(f"{line}-rocksdb-changing").items() if row[0] == "history"]
+    assert any(b"0:" in value and b"1:" in value and b"2:" in value for value in lists)
+    assert all(len(family.files) == 3 for family in families(f"{line}-rocksdb-changing") if family.id)
+    scaled_out = [file for family in families(f"{line}-rocksdb-2to3") for file in family.files]
+    assert any(file.exclusive for file in scaled_out)
+    foreign = [file for file in scaled_out if file.smallest[0] < 86 <= file.largest[0] and not file.exclusive]
+    assert len(foreign) == 2 * 6
+
+
+@pytest.mark.parametrize("line", ["1.20", "2"])
+def test_rows_outside_the_range_stay_out(line: str, tmp_path: Path) -> None:
+    """Deleted ranges hide what Flink clipped; of a range that is narrower still, bounds do."""
+    left_out = 0
+    for database in databases(f"{line}-rocksdb-2to3"):
+        first, last = database.key_groups.first, database.key_groups.last
+        everywhere = read_rows(database.files, database.states, ALL, 128, tmp_path)
+        assert {row[1] for row in everywhere} <= set(range(first, last + 1))
+        narrow = KeyGroupRange(first + 5, last - 5)
+        inside = {row: value for row, value in everywhere.items() if narrow.first <= row[1] <= narrow.last}
+        assert read_rows(database.files, database.states, narrow, 128, tmp_path) == inside
+        left_out += len(everywhere) - len(inside)
+    assert left_out
+
+
+STATES = ("first", "second")
+KEYS = st.builds(lambda group, key: bytes([group]) + key, st.integers(0, 7), st.binary(max_size=2))
+STEPS = st.one_of(
+    st.tuples(st.just("put"), st.sampled_from(STATES), KEYS, st.binary(max_size=20)),
+    st.tuples(st.just("add"), st.sampled_from(STATES), KEYS, st.binary(max_size=5)),
+    st.tuples(st.just("delete"), st.sampled_from(STATES), KEYS),
+    st.tuples(st.just("delete_range"), st.sampled_from(STATES), st.sampled_from([b"\0", b"\2"]), st.just(b"\5")),
+    st.tuples(st.just("flush")),
+    st.tuples(st.just("compact"), st.sampled_from(STATES)),
+)
+
+
+@settings(max_examples=40)
+@given(st.lists(STEPS, max_size=25), st.integers(0, 7), st.integers(0, 7))
+def test_any_history(steps: list[tuple[str, ...]], one: int, other: int) -> None:
+    with tempfile.TemporaryDirectory() as folder, written(Path(folder, "db"), STATES) as writer:
+        for step, *arguments in steps:
+            getattr(writer, step)(*arguments)
+        files = writer.checkpoint(Path(folder, "checkpoint"))
+        key_groups = KeyGroupRange(min(one, other), max(one, other))
+        assert read_rows(files, STATES, key_groups, 128, Path(folder)) == of_model(writer, key_groups)
+
+
+def test_key_groups_of_two_bytes_to_the_last(tmp_path: Path) -> None:
+    with written(tmp_path / "db", ["state"]) as writer:
+        for group in (0, 127, 128, 255, 256, 32766, 32767):
+            writer.put("state", group.to_bytes(2, "big") + b"key", b"value")
+        files = writer.checkpoint(tmp_path / "checkpoint")
+    for first, last, found in ((0, 32767, 7), (128, 255, 2), (256, 32766, 2), (32767, 32767, 1), (300, 400, 0)):
+        rows = read_rows(files, ["state"], KeyGroupRange(first, last), 32768, tmp_path)
+        assert len(rows) == found
+        assert all(first <= row[1] <= last for row in rows)
+
+
+def test_more_levels_than_usual(tmp_path: Path) -> None:
+    with written(tmp_path / "db", ["state"], f"{MERGE};num_levels=9;level_compaction_dynamic_level_bytes=1") as writer:
+        writer.put("state", b"\1key", b"value")
+        writer.compact("state")
+        files = writer.checkpoint(tmp_path / "checkpoint")
+        (family,) = (family for family in checked_manifest(files, read_file, ["state"]).column_families if family.id)
+        assert family.files[0].level == 8
+        assert read_rows(files, ["state"], ALL, 128, tmp_path) == of_model(writer)
+
+
+@pytest.fixture
+def small_buffers(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], None]:
+    def use(size: int, rows: int) -> None:
+        monkeypatch.setattr(scan, "BUFFER_SIZE", size)
+        monkeypatch.setattr(scan, "RECORDS_AT_ONCE", rows)
+
+    return use
+
+
+@pytest.mark.parametrize(("size", "rows"), [(1 << 20, 1), (1 << 20, 7), (64, 1000), (11, 3)])
+def test_batches_of_any_size(size: int, rows: int, small_buffers: Callable[[int, int], None], tmp_path: Path) -> None:
+    """Rows that fill the buffer to the last byte, and some that are larger than it."""
+    small_buffers(size, rows)
+    with written(tmp_path / "db", ["state"]) as writer:
+        for i in range(50):
+            writer.put("state", bytes([i]) + b"key", b"v" * (i * i % 97))
+        files = writer.checkpoint(tmp_path / "checkpoint")
+        assert read_rows(files, ["state"], ALL, 128, tmp_path) == of_model(writer)
+
+
+def test_a_row_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(scan, "LARGEST_RECORD", records.BUFFER_SIZE + 100)
+    with written(tmp_path / "db", ["state"]) as writer:
+        writer.put("state", b"\1key", bytes(records.BUFFER_SIZE))
+        writer.put("state", b"\2key", bytes(records.BUFFER_SIZE + 200))
+        files = writer.checkpoint(tmp_path / "checkpoint")
+    assert len(read_rows(files, ["state"], KeyGroupRange(0, 1), 128, tmp_path)) == 1
+    with pytest.raises(UnsupportedError, match="larger than can be moved") as caught:
+        read_rows(files, ["state"], ALL, 128, tmp_path)
+    assert caught.value.state == "state"
+
+
+def test_the_compiled_loop_is_kept_for_other_processes(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from support.databases import databases, read_rows;"
+        "from rescale.rocksdb import row_loop;"
+        "d = databases('2-rocksdb-native')[0];"
+        "rows = read_rows(d.files, d.states, d.key_groups, d.max_parallelism, Path(sys.argv[1]));"
+        "print(len(rows), sum(row_loop.copy_rows.stats.cache_hits.values()))"
+    )
+    places = ":".join(str(Path(__file__).parents[levels] / folder) for levels, folder in ((1, "."), (2, "jobs")))
+    environment = {"PYTHONPATH": places, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin:/bin"}
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    runs = [subprocess.run(command, env=environment, check=True, capture_output=True).stdout for _ in range(2)]
+    (first, compiled), (second, kept) = (run.split() for run in runs)
+    assert (first, compiled, kept) == (second, b"0", b"1")

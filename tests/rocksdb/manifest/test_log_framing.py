@@ -1,0 +1,94 @@
+"""Records of a MANIFEST, at all places in a block, and damaged."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rescale.errors import SnapshotError, UnsupportedError
+from rescale.rocksdb.manifest.log_framing import BLOCK_SIZE, masked_crc32c, read_log
+from support.manifests import FIRST, FULL, LAST, MIDDLE, log, piece
+
+
+def payloads(data: bytes) -> list[bytes]:
+    return [record.payload for record in read_log(data, "MANIFEST")]
+
+
+def test_the_checksum_is_masked() -> None:
+    assert masked_crc32c(b"123456789") == 0xC78AB0E5
+
+
+@pytest.mark.parametrize("left", range(9))
+def test_a_record_that_leaves_this_much_of_a_block(left: int) -> None:
+    records = [b"a" * (BLOCK_SIZE - 7 - left), b"next", b"", b"b" * 100_000, b"end"]
+    assert payloads(log(*records)) == records
+
+
+@given(st.lists(st.integers(0, 80_000).map(lambda size: bytes([size % 251]) * size), max_size=6))
+def test_any_records(records: list[bytes]) -> None:
+    assert payloads(log(*records)) == records
+
+
+def test_an_empty_record_is_no_padding() -> None:
+    assert payloads(piece(FULL, b"") + piece(FULL, b"x")) == [b"", b"x"]
+
+
+def test_zeros_go_to_the_end_of_the_block() -> None:
+    first = piece(FULL, b"x")
+    assert payloads(first + bytes(BLOCK_SIZE - len(first)) + piece(FULL, b"y")) == [b"x", b"y"]
+    assert payloads(first + bytes(100)) == [b"x"]
+
+
+def test_positions_are_those_of_the_first_pieces() -> None:
+    records = [b"a" * 40_000, b"b"]
+    assert [record.position for record in read_log(log(*records), "MANIFEST")] == [0, 40_014]
+
+
+def test_every_cut_is_noticed_unless_it_is_between_records() -> None:
+    records = [b"one", b"", b"three" * 5]
+    data = log(*records)
+    borders = {len(log(*records[:count])): count for count in range(len(records) + 1)}
+    for end in range(len(data)):
+        if end in borders:
+            assert payloads(data[:end]) == records[: borders[end]]
+        else:
+            with pytest.raises(SnapshotError, match="ends inside a record"):
+                payloads(data[:end])
+
+
+def test_a_record_that_goes_on_in_a_block_that_is_gone() -> None:
+    with pytest.raises(SnapshotError, match="ends inside a record"):
+        payloads(log(b"x" * 50_000)[:BLOCK_SIZE])
+
+
+def test_every_flipped_bit_is_noticed() -> None:
+    data = log(b"one", b"", b"three" * 5)
+    for bit in range(8 * len(data)):
+        damaged = bytearray(data)
+        damaged[bit // 8] ^= 1 << bit % 8
+        with pytest.raises((SnapshotError, UnsupportedError)):
+            payloads(bytes(damaged))
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (piece(LAST, b"x"), "out of order"),
+        (piece(MIDDLE, b"x"), "out of order"),
+        (piece(FIRST, b"x") + piece(FULL, b"y"), "out of order"),
+        (piece(FIRST, b"x") + piece(FIRST, b"y"), "out of order"),
+        (piece(FIRST, b""), "ends inside a record"),
+        (piece(0, b"x"), "does not have"),
+        (piece(5, b"x"), "does not have"),
+        (b"\1" + bytes(100), "padding"),
+        (piece(FULL, b"a" * (BLOCK_SIZE - 10)) + b"\0\1\0", "behind the last record"),
+        (piece(FULL, b"a" * (BLOCK_SIZE - 7)).replace(b"a", b"b", 1), "checksum"),
+        (piece(FULL, b"a" * BLOCK_SIZE) + bytes(100), "reaches over"),
+    ],
+)
+def test_damage_is_named(data: bytes, said: str) -> None:
+    with pytest.raises((SnapshotError, UnsupportedError), match=said) as caught:
+        payloads(data)
+    assert caught.value.path == "MANIFEST"
+    assert caught.value.offset is not None
