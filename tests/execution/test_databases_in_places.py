@@ -11,17 +11,19 @@ from typing import Any
 
 import pytest
 
-from rescale.errors import RescaleError, SnapshotError
+from rescale.errors import IntegrityError, RescaleError, SnapshotError
 from rescale.execution.loop import Loop
-from rescale.execution.steps import validate_published
+from rescale.execution.steps import validate_coverage, validate_published
 from rescale.flink.metadata.handles import FileStream, RelativeFileStream, SegmentStream
 from rescale.planning.plan import Plan
+from rescale.planning.proof import Proof
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.locations import contains, join
 from rescale.storage.store import open_store
 from rescale.target.places import places_of
+from rescale.target.publication import publish
 from support.edited import edit, relocated, repointed, with_streams
-from support.pipeline import execute_without_spark, plan_rescale
+from support.pipeline import execute_without_spark, move, plan_rescale
 from support.rekeyed import contents
 from support.s3 import S3Server
 from support.slow import slow
@@ -81,6 +83,24 @@ def test_absolute_handles_in_s3(name: str, scheme: str, bucket: str, tmp_path: P
 def test_absolute_handles_on_this_machine(name: str, tmp_path: Path) -> None:
     source = relocated(name, tmp_path / "source")
     assert_taken(str(source), str(relocated(name, tmp_path / "like")), str(tmp_path / "results"))
+
+
+def test_files_in_s3_that_are_referred_to_are_proven_by_their_versions(bucket: str, tmp_path: Path) -> None:
+    source, target = uploaded(tmp_path / "uploaded", INCREMENTAL, f"s3://{bucket}/flink/job", "s3a"), f"s3://{bucket}/t"
+    plan = plan_rescale(source, target, ["3"], files="refer")
+    move(plan, Loop())
+    certificate = validate_coverage(plan, Loop(), Proof.FILES)
+    publish(plan)
+    found = [one["directories"] for one in certificate["operators"] if one["directories"]]
+    assert [(one["by_files"], one["by_records"], one["files_copied"]) for one in found] == [(3, 0, 0)]
+    for proof in Proof:
+        assert validate_published(source, target, [], [], Loop(), proof)["proof"] == proof
+    referred = next(uri for uri, _ in open_snapshot(target, [f"s3://{bucket}"]).files if not contains(target, uri))
+    open_store(referred).put(referred, b"x" * len(open_store(referred).read_all(referred, 1 << 30)[0]))
+    for proof in Proof:
+        with pytest.raises(IntegrityError, match="that the result refers to is gone, or is not the one") as caught:
+            validate_published(source, target, [], [], Loop(), proof)
+        assert caught.value.path == referred
 
 
 @pytest.mark.parametrize(("sibling", "where"), [("shared", "s3"), ("taskowned", "local")])

@@ -104,7 +104,6 @@ def test_how_deep_the_proof_goes_is_asked_for_apart_from_the_request() -> None:
     assert proof_of(filled(**_PLACES)) is Proof.RECORDS
     assert proof_of(filled(**_PLACES, proof="files")) is Proof.FILES
     assert request_of(filled(**_PLACES, proof="files")) == request_of(filled(**_PLACES))
-    assert proof_of({}) is Proof.RECORDS
     assert "proof" not in look_form()
 
 

@@ -304,8 +304,8 @@ def request_of(params: Mapping[str, Any], known: Mapping[str, Any] | None = None
 
 
 def proof_of(params: Mapping[str, Any]) -> Proof:
-    """How deep the result of a filled form is to be compared with its source; not every form asks."""
-    return Proof(stripped(params).get("proof", Proof.RECORDS))
+    """How deep the result of a filled form is to be compared with its source."""
+    return Proof(stripped(params)["proof"])
 
 
 def understood(request: Request) -> str:

@@ -11,7 +11,9 @@ from airflow.sdk import Param
 from rescale.errors import RequestError
 from rescale.orchestration.flink.kinds import HandOver, PatchDeployment, Print, RunJar
 from rescale.orchestration.flink.rest import SavepointFormat, Taking
-from rescale.orchestration.form import PLACE, Form, lines, rescale_form
+from rescale.orchestration.form import PLACE, Form, lines, proof_of, rescale_form
+from rescale.planning.proof import Proof, refuse_files_in_vain
+from rescale.planning.request import Format, Request
 
 _STARTING = "Starting it again"
 
@@ -44,7 +46,6 @@ def job_form() -> Form:
     """The Params, in the order of the form."""
     of_a_rescale = rescale_form()
     del of_a_rescale["source"]
-    del of_a_rescale["proof"]  # of a canonical savepoint no file is taken as it is
     return {**_job_fields(), **of_a_rescale, **_starting_fields()}
 
 
@@ -181,6 +182,13 @@ def taking_of(params: Mapping[str, Any], hand_over: HandOver) -> Taking:
             found=f"{taking.value!r} and the hand-over {params['hand_over']!r}",
         )
     return taking
+
+
+def check_proof(params: Mapping[str, Any], request: Request) -> None:
+    """`RequestError` if a proof by files is asked for, and no file could be taken as it is; nothing is stopped then."""
+    native = SavepointFormat(params["savepoint_format"]) is SavepointFormat.NATIVE
+    if proof_of(params) is Proof.FILES:
+        refuse_files_in_vain(directories=native and request.format is not Format.CANONICAL)
 
 
 def _given(params: Mapping[str, Any], field: str, kind: Kind) -> str:
