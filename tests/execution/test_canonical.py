@@ -132,7 +132,10 @@ def test_a_changed_result_is_found(name: str, tmp_path: Path) -> None:
         (b"\xff", SnapshotError, "a timer that cannot be read"),
     ],
 )
-def test_a_damaged_timer_is_found(wrong: bytes, error: type[RescaleError], what: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("wanted", "maximum"), [("canonical", ()), ("keep", ("1000",)), ("keep", ("64",))])
+def test_a_damaged_timer_is_found(
+    wanted: str, maximum: tuple[str, ...], wrong: bytes, error: type[RescaleError], what: str, tmp_path: Path
+) -> None:
     """One that lies on the heap beside RocksDB."""
     source = shutil.copytree(snapshots.directory(HEAP_TIMERS), tmp_path / "source")
     snapshot = open_snapshot(str(source))
@@ -141,11 +144,13 @@ def test_a_damaged_timer_is_found(wrong: bytes, error: type[RescaleError], what:
     file = Path(snapshot.files[extent.file][0])
     at = file.read_bytes().index(b"user-1") - (len(wrong) == 1)
     file.write_bytes(file.read_bytes()[:at] + wrong + file.read_bytes()[at + len(wrong) :])
-    plan = plan_rescale(str(source), str(tmp_path / "target"), format="canonical")
+    plan = plan_rescale(str(source), str(tmp_path / "target"), max_parallelism=maximum, format=wanted)
     with pytest.raises(error, match=what) as caught:
         execute_without_spark(plan)
     assert caught.value.operator == operator.label
-    assert not (tmp_path / "target").exists()
+    assert wanted == "keep" or not (tmp_path / "target").exists()
+    assert not (tmp_path / "target" / "_metadata").exists()
+    assert not list((tmp_path / "target").glob("*-rawkeyed-*"))
 
 
 @pytest.mark.parametrize("wanted", ["canonical", "rocksdb"])
