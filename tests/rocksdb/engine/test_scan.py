@@ -162,12 +162,12 @@ def test_a_row_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch, tmp
 def test_the_compiled_loop_is_kept_for_other_processes(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from support.databases import databases, read_rows;"
-        "from rescale.rocksdb import row_loop;"
+        "from rescale.rocksdb.engine import row_loop;"
         "d = databases('2-rocksdb-native')[0];"
         "rows = read_rows(d.files, d.states, d.key_groups, d.max_parallelism, Path(sys.argv[1]));"
         "print(len(rows), sum(row_loop.copy_rows.stats.cache_hits.values()))"
     )
-    places = ":".join(str(Path(__file__).parents[levels] / folder) for levels, folder in ((1, "."), (2, "jobs")))
+    places = ":".join(str(Path(__file__).parents[levels] / folder) for levels, folder in ((2, "."), (3, "jobs")))
     environment = {"PYTHONPATH": places, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin:/bin"}
     command = [sys.executable, "-c", program, str(tmp_path)]
     runs = [subprocess.run(command, env=environment, check=True, capture_output=True).stdout for _ in range(2)]

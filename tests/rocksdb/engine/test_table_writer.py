@@ -184,7 +184,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
 import resource, sys
 from pathlib import Path
 from rescale.errors import StoreError
-from rocksdb.test_table_writer import random_rows, write
+from rocksdb.engine.test_table_writer import random_rows, write
 pairs = random_rows(20_000)
 write(Path({str(tmp_path)!r}, "warm"), [pairs[:1]])
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
@@ -193,7 +193,7 @@ try:
 except StoreError as error:
     print(error)
 """
-    tests = str(Path(__file__).parents[1])
+    tests = str(Path(__file__).parents[2])
     done = subprocess.run(
         [sys.executable, "-c", script],
         env={"PYTHONPATH": tests, "PATH": "/usr/bin:/bin"},
