@@ -21,6 +21,7 @@ _NOTABLE_LOSS = 0.05
 _NOTABLE_BYTES = 1_000_000
 
 RESTORES = "What Flink itself would do at restore"
+FORMATS = "What restoring the result costs Flink, by format"
 SHAPES = "How evenly bytes would lie"
 
 
@@ -50,6 +51,21 @@ def _restore_row(restore: dict[str, Any]) -> tuple[str, ...]:
         f"up to {databases} a subtask" if databases else "",
         f"about {duration(restore['seconds'])}",
     )
+
+
+def formats_table(document: dict[str, Any]) -> Table:
+    """What restoring the result takes in each format that it could have; without rows where there is no plan."""
+    formats = document["durations"]["formats"] if document["durations"] is not None else ()
+    rows = [
+        (
+            f"{one['format']}{' (this plan)' if one['chosen'] else ''}",
+            human_bytes(one["read"]),
+            human_bytes(one["by_record"]),
+            f"about {duration(one['seconds'])}",
+        )
+        for one in formats
+    ]
+    return table(("format", "Flink reads", "record by record", "takes"), rows)
 
 
 def restore_sentences(document: dict[str, Any]) -> Iterator[str]:
@@ -273,5 +289,9 @@ def sentences(document: dict[str, Any]) -> list[str]:
 
 def insight_blocks(document: dict[str, Any]) -> list[Block]:
     """Tables, then a paragraph for each sentence."""
-    tables = [*tabled(RESTORES, restores_table(document)), *tabled(SHAPES, shapes_table(document))]
+    tables = [
+        *tabled(RESTORES, restores_table(document)),
+        *tabled(FORMATS, formats_table(document)),
+        *tabled(SHAPES, shapes_table(document)),
+    ]
     return [*tables, *paragraphs(sentences(document))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rescale.report.insights import RESTORES, restores_table, sentences
+from rescale.report.insights import FORMATS, RESTORES, formats_table, restores_table, sentences
 from rescale.report.kafka import kafka_line
 from rescale.report.page import Block, Code, Command, Listed, Page, Section, Strong, listed, paragraph, table, tabled
 from rescale.report.planned import OPERATOR_HEADERS, is_changed, operator_row, work_lines
@@ -50,6 +50,7 @@ def approval_page(summary: dict[str, Any]) -> Page:
         Section(title, tuple(shown)),
         *listed("Kafka sources", map(kafka_line, summary["kafka"])),
         *tabled(RESTORES, restores_table(summary["insight"])),
+        *tabled(FORMATS, formats_table(summary["insight"])),
         *listed("Good to know", sentences(summary["insight"])),
         *listed("Warnings", summary["warnings"]),
         paragraph("Afterwards the job starts with"),

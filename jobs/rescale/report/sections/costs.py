@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rescale.report.figures import Part, StackedBar, StackedBars
-from rescale.report.insights import RESTORES, restore_shape, restores_table
+from rescale.report.insights import FORMATS, RESTORES, formats_table, restore_shape, restores_table
 from rescale.report.page import Block, Figure, Section, paragraph, table
 from rescale.report.units import duration, human_bytes
 
@@ -61,12 +61,8 @@ def _formats(insight: dict[str, Any]) -> list[Block]:
         )
         for one in formats
     ]
-    numbers = table(
-        ("format", "Flink reads", "record by record", "takes"),
-        [(label, human_bytes(read), human_bytes(replayed), takes) for label, (read, replayed, _), takes in rows],
-    )
     words = "Every subtask of the new shape finds just its own state, as records that are put one by one or as files."
-    return [Figure("What restoring the result costs, by format", words, _bars(rows), numbers)]
+    return [Figure(FORMATS, words, _bars(rows), formats_table(insight))]
 
 
 def _bars(rows: Sequence[_Row]) -> StackedBars:
