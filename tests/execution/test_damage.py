@@ -221,10 +221,11 @@ def test_a_missing_state_file_is_an_error(with_files: Path) -> None:
         moved.rename(file)
 
 
-def test_a_flipped_bit_in_a_state_file_is_copied_or_an_error(with_files: Path) -> None:
+@in_shares
+def test_a_flipped_bit_in_a_state_file_is_copied_or_an_error(with_files: Path, share: Share[int]) -> None:
     for file in state_files(with_files):
         data = file.read_bytes()
-        for at in range(7, len(data), len(data) // 12):
+        for at in share(range(7, len(data), len(data) // 12)):
             file.write_bytes(data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :])
             plan = planned(with_files)
             if isinstance(plan, Plan):

@@ -146,6 +146,7 @@ def test_names_are_data_and_never_markup(name: str) -> None:
     assert json.loads(seen.texts["script"][0])["report"] == 1
 
 
+@pytest.mark.slow
 def test_it_stays_small() -> None:
     """50 operators with 32,768 key groups each, at 96 subtasks and at 2,000; 500 operators with as many warnings."""
     small = plan_report((64, 256), (96, 256), 2)

@@ -111,6 +111,7 @@ def test_key_groups_are_the_same(hashes: list[int], max_parallelism: int) -> Non
     assert one.tolist() == other.tolist()
 
 
+@pytest.mark.slow
 def test_a_small_installation_finds_hashes_as_well() -> None:
     """All tests of how keys hash, in a process that has no numba, where a warning is an error."""
     hide_numba = "import sys; sys.modules['numba'] = None; import pytest; sys.exit(pytest.main(sys.argv[1:]))"

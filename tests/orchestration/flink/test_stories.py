@@ -120,6 +120,7 @@ def test_of_two_runs_that_would_stop_a_job_one_has_it(cluster: SessionCluster, t
     assert cluster.alive() == {started["job"]}
 
 
+@pytest.mark.slow
 def test_a_hand_over_that_fails_goes_back_to_the_source(cluster: SessionCluster, tmp_path: Path) -> None:
     cluster.run(2)
     before = look(cluster, Taking.CANCEL, "128")  # a maximum in the code, which no configuration overrides
