@@ -139,7 +139,7 @@ class Flink:
         if kafka:
             jars += [kafka_classes(version, kafka), *kafka_connector(kafka)]
         command = [
-            *("java", "-Xmx1200m", "-XX:MaxDirectMemorySize=500m", *jvm_options()),
+            *("java", "-Xms1200m", "-Xmx1200m", "-Xmn600m", "-XX:MaxDirectMemorySize=1g", *jvm_options()),
             f"-Dlog4j.configurationFile={logging_configuration()}",
             *("-cp", os.pathsep.join(map(str, jars))),
             *("harness.Server", str(self._work), json.dumps(dict(options or {}))),
