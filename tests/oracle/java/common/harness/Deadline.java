@@ -23,11 +23,11 @@ public final class Deadline {
         }
     }
 
-    /** Waits a little between two looks at something. */
+    /** Waits a little between two looks at something; a look at all tasks of a job costs as much as some of its work. */
     public void pause(String waitingFor) throws Exception {
         if (System.nanoTime() > end) {
             throw new TimeoutException("out of time: " + waitingFor);
         }
-        Thread.sleep(15);
+        Thread.sleep(40);
     }
 }
