@@ -1,6 +1,7 @@
 """Another max parallelism for a canonical savepoint: MB of source per CPU-second, beside a plain copy of the files.
 
     python benchmarks/rehash.py [--gigabytes 1] [--value-size 1000] [--keys long] [--states 1] [--max-parallelism 1000]
+                                [--format rocksdb]
 
 CPU is user and system time of driver, JVM and workers, of the second of two rounds; the session's start is not counted.
 Peak memory is that of the largest Python worker and of the JVM.
@@ -20,7 +21,7 @@ from processes import Cost, cost, peak_memory
 from rescale.execution.spark.spark_tasks import spark_tasks
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.planning.prepare import prepare
-from rescale.planning.request import make_request
+from rescale.planning.request import Format, make_request
 from rescale.target.claim import claim
 
 PROCESSES = 2
@@ -34,6 +35,7 @@ def main() -> None:
     parser.add_argument("--keys", choices=("long", "string"), default="long")
     parser.add_argument("--states", type=int, default=1, help="how many states share the keys")
     parser.add_argument("--max-parallelism", type=int, default=1000, help="the new one; the old one is 128")
+    parser.add_argument("--format", choices=list(Format), default=Format.CANONICAL, type=Format, help="of the result")
     parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:
@@ -42,18 +44,18 @@ def main() -> None:
         write_savepoint(
             home / "source", size, value_size=arguments.value_size, keys=arguments.keys, states=arguments.states
         )
-        measure(home, arguments.max_parallelism)
+        measure(home, str(arguments.max_parallelism), arguments.format)
 
 
-def measure(home: Path, max_parallelism: int) -> None:
+def measure(home: Path, maximum: str, result: Format) -> None:
     source = home / "source"
     megabytes = sum(path.stat().st_size for path in source.iterdir()) / 1e6
     costs: dict[str, Cost] = {}
     with spark_tasks("benchmark", f"local[{PROCESSES}]") as tasks:
         for turn in range(2):
             target = home / f"target-{turn}"
-            request = make_request(str(source), str(target), [str(PARALLELISM)], max_parallelism=[str(max_parallelism)])
-            plan = prepare(request).plan
+            shape = ([str(PARALLELISM)], (), (), [maximum])
+            plan = prepare(make_request(str(source), str(target), *shape, format=result)).plan
             claim(plan)
             costs["plain copy"] = cost(lambda: shutil.copytree(source, home / "copy"))
             costs["reshuffle"] = cost(lambda plan=plan: reshuffle_keyed_state(plan, tasks))
@@ -66,7 +68,7 @@ def measure(home: Path, max_parallelism: int) -> None:
         (what, f"{megabytes / spent.cpu:.0f}", f"{megabytes / spent.seconds:.0f}", f"{spent.seconds:.1f} s")
         for what, spent in costs.items()
     ]
-    headers = (f"{megabytes:.0f} MB of source, 128 → {max_parallelism}", "MB per CPU-second", "MB/s", "time")
+    headers = (f"{megabytes:.0f} MB of source, 128 → {maximum}, {result}", "MB per CPU-second", "MB/s", "time")
     print(tabulate(rows, headers=headers))
     print("peak resident MB:", ", ".join(f"{name} {peak:.0f}" for name, peak in sorted(peaks.items())))
 

@@ -29,6 +29,12 @@ from rescale.snapshot.opening import open_snapshot
 KEY_BYTES = 20
 MAXIMUM, OTHER_MAXIMUM = 128, 1000
 SWITCHED = re.compile(r"^(\d\d:\d\d:\d\d,\d{3}) .* switched from (DEPLOYING to INITIALIZING|INITIALIZING to RUNNING)\.")
+JVM = ("-XX:TieredStopAtLevel=4", "-Xms2g", "-Xmx2g", "-Xmn800m")
+"""As a task manager runs that lives on: tests compile less, since their JVM soon ends."""
+
+OWN_MEMORY = {"state.backend.rocksdb.memory.managed": "false"}
+"""Memtables of RocksDB's own size: those of the little memory that tests have are flushed every megabyte."""
+
 WAYS = {
     "as it is": (4, MAXIMUM, None),
     **{
@@ -55,8 +61,9 @@ def main() -> None:
     parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
     arguments = parser.parse_args()
     keys = int(arguments.gigabytes * 1e9 / (arguments.value_size + KEY_BYTES))
-    job = Job("bulk", 4, {"keys": keys, "bytes": arguments.value_size}, max_parallelism=MAXIMUM, backend="rocksdb")
-    with tempfile.TemporaryDirectory(dir=arguments.directory) as folder, Flink(arguments.flink) as flink:
+    parameters = {"keys": keys, "bytes": arguments.value_size}
+    job = Job("bulk", 4, parameters, max_parallelism=MAXIMUM, backend="rocksdb", configuration=OWN_MEMORY)
+    with tempfile.TemporaryDirectory(dir=arguments.directory) as folder, Flink(arguments.flink, jvm=JVM) as flink:
         measure(Path(folder), flink, job, arguments.rounds)
 
 

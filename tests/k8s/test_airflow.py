@@ -72,6 +72,10 @@ def end(run: Run) -> str:
     return str(wait_for(lambda: run.state if run.state in ("success", "failed") else None, "the end of the run"))
 
 
+def errors(run: Run, name: str, attempt: int) -> str:
+    return "\n".join(line["event"] for line in run.log(name, attempt) if line.get("level") == "error")
+
+
 def test_a_run_loses_an_executor_and_its_driver_and_publishes(
     airflow: AirflowServer, space: Namespace, savepoint: str, flink_for_clusters: Flink, tmp_path: Path
 ) -> None:
@@ -109,10 +113,10 @@ def test_what_another_try_cannot_mend_fails_at_once_with_the_pods_words(
         if not entry.uri.endswith("_metadata"):
             open_store(source).put(entry.uri, b"something else")
     assert end(run) == "failed"
-    tasks = run.tasks()
-    assert {tasks[name]["try_number"] for name in ("reshuffle_keyed_state", "redistribute_operator_state")} == {1}
-    told = [line["event"] for line in run.log("reshuffle_keyed_state") if line.get("level") == "error"]
-    assert any("changed" in line for line in told), told
+    for name in ("reshuffle_keyed_state", "redistribute_operator_state"):
+        tries = [errors(run, name, attempt + 1) for attempt in range(run.task(name)["try_number"])]
+        # the cluster may cost a try, what the step says may not
+        assert ["changed" in told for told in tries] == [False] * (len(tries) - 1) + [True], tries
     wait_for(lambda: not space.pods("executor"), "executors to be gone")
 
 

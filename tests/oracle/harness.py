@@ -124,10 +124,17 @@ class Flink:
 
     `options` are further options of the cluster, for what a job's own configuration cannot say. Some that begin with
     `s3.` bring Flink's S3 file system with them. With `kafka`, a release of
-    the connector, there are also the scenarios that read from Kafka.
+    the connector, there are also the scenarios that read from Kafka. `jvm` are further options of the JVM.
     """
 
-    def __init__(self, version: str, options: Mapping[str, str] | None = None, *, kafka: str | None = None) -> None:
+    def __init__(
+        self,
+        version: str,
+        options: Mapping[str, str] | None = None,
+        *,
+        kafka: str | None = None,
+        jvm: Sequence[str] = (),
+    ) -> None:
         self.version = version
         self._work = Path(tempfile.mkdtemp(prefix=f"flink-{version}-"))
         logs = cache() / "logs"
@@ -139,7 +146,7 @@ class Flink:
         if kafka:
             jars += [kafka_classes(version, kafka), *kafka_connector(kafka)]
         command = [
-            *("java", "-Xms1200m", "-Xmx1200m", "-Xmn600m", "-XX:MaxDirectMemorySize=1g", *jvm_options()),
+            *("java", "-Xms1200m", "-Xmx1200m", "-Xmn600m", "-XX:MaxDirectMemorySize=1g", *jvm_options(), *jvm),
             f"-Dlog4j.configurationFile={logging_configuration()}",
             *("-cp", os.pathsep.join(map(str, jars))),
             *("harness.Server", str(self._work), json.dumps(dict(options or {}))),

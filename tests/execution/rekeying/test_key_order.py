@@ -15,7 +15,7 @@ from rescale.execution.rekeying.block_buffer import BlockBuffer
 from rescale.execution.rekeying.block_rows import BlockSorter, write_rows
 from rescale.execution.rekeying.key_order import in_key_order
 from rescale.execution.rekeying.sorted_blocks import SortedBlocks, take_in
-from rescale.execution.writers.protocol import RecordOrder, WriteRange
+from rescale.execution.writers.protocol import WriteRange
 from support.blocks import Moving, block
 from support.canonical import Record
 from support.composite import in_a_buffer
@@ -44,7 +44,7 @@ def batched(found: list[Moving], size: int) -> Iterator[list[Moving]]:
 
 def rows_of(batches: Sequence[Sequence[Moving]]) -> list[bytes]:
     """Of batches that were read one after the other."""
-    sorter = BlockSorter(GROUPS, STATES, RecordOrder.KEY)
+    sorter = BlockSorter(GROUPS, STATES)
     rows = []
     for number, batch in enumerate(batches):
         found = in_a_buffer([one.record for one in batch], [0] * len(batch))

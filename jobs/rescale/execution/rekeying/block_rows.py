@@ -4,7 +4,7 @@
 
 A slot is a key group of the result and a state in it: key group × number of states + state id. `last` is where the last
 record of a block begins. Blocks of one slot go in the order of their units and batches, which is that of the source; so
-do the records in a block, unless it is made for a writer that wants them by their keys.
+do the records in a block.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rescale.execution.writers.protocol import RecordOrder
 from rescale.flink.arrays import Longs
 from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.records import Records
@@ -32,8 +31,7 @@ Index = npt.NDArray[np.void]
 class BlockSorter:
     """Sorts the records of batches into blocks for one operator; its buffers are used again for the next batch."""
 
-    def __init__(self, max_parallelism: int, number_of_states: int, order: RecordOrder = RecordOrder.SOURCE) -> None:
-        self._order = order
+    def __init__(self, max_parallelism: int, number_of_states: int) -> None:
         self.slots = max_parallelism * number_of_states
         self._states = number_of_states
         self._prefix = prefix_size(max_parallelism)
@@ -49,15 +47,11 @@ class BlockSorter:
         if size > len(self._out):
             self._out = np.empty(size, np.uint8)
         slots = groups * self._states + states
-        starts, limits, ends = records.starts, records.limits, records.ends
-        if self._order is RecordOrder.KEY:
-            by_key = self._by_key(records)
-            starts, limits, ends, groups, slots = (c[by_key] for c in (starts, limits, ends, groups, slots))
         sort_loop.sort_records(
             records.data,
-            starts,
-            limits,
-            ends,
+            records.starts,
+            records.limits,
+            records.ends,
             groups,
             slots,
             self._prefix,
@@ -71,14 +65,6 @@ class BlockSorter:
         index["slot"], index["size"] = filled, sizes[filled]
         index["last"] = self._lasts[filled] - (self._places[filled] - sizes[filled])
         return index, self._out[:size].data
-
-    @staticmethod
-    def _by_key(records: Records) -> Longs:
-        from rescale.execution.rekeying import key_order_loop
-
-        order, spare = np.empty(len(records), np.int64), np.empty(len(records), np.int64)
-        key_order_loop.order_by_key(records.data, records.starts, records.limits, order, spare)
-        return order
 
 
 def write_rows(

@@ -1,67 +1,68 @@
 """Blocks for a writer that wants the records of a key group and state by the bytes of their keys.
 
-Records are sorted in every batch already (`BlockSorter`); what is left to do here is to make one sequence of a slot's
-blocks. As many as fit into memory are sorted at once; the runs that come of it, seldom more than one, are merged.
+As many blocks as fit into memory are sorted at once, slot by slot; a slot that lies in several such runs, or is larger
+than memory, is merged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 import numpy as np
 
 from rescale.execution.rekeying.sorted_blocks import SortedBlocks
+from rescale.execution.writers.windows import windows
 from rescale.flink.arrays import Bytes, Longs
+from rescale.flink.keyed.block_records import records_of_blocks
 
-MEMORY = 64 * 1024 * 1024
+MEMORY = 32 * 1024 * 1024
 WINDOW = 8 * 1024 * 1024
 
 
 def in_key_order(blocks: SortedBlocks) -> SortedBlocks:
     """The same records in other blocks, whose bytes are put into the buffer, too."""
-    borders = [0, *(np.flatnonzero(np.diff(blocks.slots)) + 1).tolist(), len(blocks)]
-    found: list[SortedBlocks] = []
-    for first, last in pairwise(borders):
-        slot = blocks.part(first, last)
-        found.append(slot if len(slot) < 2 else _merged(_runs(slot)))
-    return _joined(blocks, found)
+    runs = _joined(blocks, [_sorted(blocks.part(first, last)) for first, last in windows(blocks, MEMORY)])
+    borders = np.flatnonzero(np.diff(runs.slots, prepend=-1, append=-1))
+    found, at = [], 0
+    for several in np.flatnonzero(np.diff(borders) > 1).tolist():
+        first, last = borders[several : several + 2].tolist()
+        found += [runs.part(at, first), _merged(runs.part(first, last))]
+        at = last
+    return _joined(runs, [*found, runs.part(at, len(runs))])
 
 
-def _runs(slot: SortedBlocks) -> SortedBlocks:
-    """Of the blocks of a slot, fewer ones: each made of neighbours that fit into memory together."""
-    made = []
-    first = 0
-    behind = np.cumsum(slot.sizes)
-    while first < len(slot):
-        before = int(behind[first]) - int(slot.sizes[first])
-        last = max(first + 1, int(np.searchsorted(behind, before + MEMORY, side="right")))
-        made.append(_sorted(slot.part(first, last)))
-        first = last
-    return _joined(slot, made)
+def _sorted(blocks: SortedBlocks) -> SortedBlocks:
+    """Blocks that fit into memory together, as one for each of their slots."""
+    from rescale.execution.rekeying.key_order_loop import put_records
+    from rescale.flink.keyed.key_sort_loop import sort_keys
 
-
-def _sorted(slot: SortedBlocks) -> SortedBlocks:
-    from rescale.execution.rekeying import key_order_loop as loop
-    from rescale.flink.keyed.block_loop import count_records, find_records
-
-    if len(slot) < 2:
-        return slot
-    data, begins = slot.load(0, len(slot))
-    blocks = list(zip(begins.tolist(), (begins + slot.sizes).tolist(), strict=True))
-    count = sum(count_records(data, begin, end) for begin, end in blocks)
-    starts, limits, ends, order, spare = (np.empty(count, np.int64) for _ in range(5))
-    at = 0
-    for begin, end in blocks:
-        at = find_records(data, begin, end, at, starts, limits, ends)
-    loop.order_by_key(data, starts, limits, order, spare)
-    out = np.empty(int(slot.sizes.sum()), np.uint8)
-    last = loop.put_records(data, starts, ends, order, out)
-    return _appended(slot, [(out, last)])
+    data, begins = blocks.load(0, len(blocks))
+    records = records_of_blocks(data, begins, begins + blocks.sizes)
+    count = len(records.starts)
+    if count < 2:
+        return blocks
+    order = np.empty(count, np.int64)
+    sort_keys(data, records.starts, records.limits, order, np.empty(count, np.uint64))
+    slots = blocks.slots[records.blocks]
+    order = order[np.argsort(slots[order], kind="stable")]
+    out = np.empty(int(blocks.sizes.sum()), np.uint8)
+    put_records(data, records.starts, records.ends, order, out)
+    behind = np.cumsum((records.ends - records.starts + 4)[order])
+    last = np.flatnonzero(np.diff(slots[order], append=-1))
+    ends = behind[last]
+    starts = np.concatenate([[0], ends[:-1]])
+    begins_of_last = ends - (records.ends - records.starts + 4)[order[last]]
+    places = blocks.buffer.append(out.data) + starts
+    return SortedBlocks(
+        blocks.number_of_states, slots[order[last]], ends - starts, begins_of_last - starts, places, blocks.buffer
+    )
 
 
 def _merged(slot: SortedBlocks) -> SortedBlocks:
-    return slot if len(slot) < 2 else _appended(slot, _windows(slot))
+    """Of sorted runs of one slot."""
+    found = [(len(data), last, slot.buffer.append(data.data)) for data, last in _windows(slot)]
+    sizes, lasts, places = (np.array(column, np.int64) for column in zip(*found, strict=True))
+    return SortedBlocks(slot.number_of_states, np.full(len(found), slot.slots[0]), sizes, lasts, places, slot.buffer)
 
 
 def _windows(slot: SortedBlocks) -> Iterator[tuple[Bytes, int]]:
@@ -83,13 +84,6 @@ def _windows(slot: SortedBlocks) -> Iterator[tuple[Bytes, int]]:
             room *= 2
         else:
             out = np.empty(2 * len(out), np.uint8)
-
-
-def _appended(slot: SortedBlocks, pieces: Iterator[tuple[Bytes, int]] | list[tuple[Bytes, int]]) -> SortedBlocks:
-    """Blocks of one slot, put into the buffer."""
-    found = [(len(data), last, slot.buffer.append(data.data)) for data, last in pieces]
-    sizes, lasts, places = (np.array(column, np.int64) for column in zip(*found, strict=True))
-    return SortedBlocks(slot.number_of_states, np.full(len(found), slot.slots[0]), sizes, lasts, places, slot.buffer)
 
 
 def _joined(blocks: SortedBlocks, parts: list[SortedBlocks]) -> SortedBlocks:

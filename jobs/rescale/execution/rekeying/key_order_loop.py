@@ -20,44 +20,11 @@ def _is_less(data: Bytes, start: Long, limit: Long, other_start: Long, other_lim
 
 
 @compiled
-def order_by_key(data: Bytes, starts: Longs, limits: Longs, order: Longs, spare: Longs) -> None:
-    """Puts the numbers of all records into `order`, by their keys; of equal ones the first comes first.
-
-    Key i is `data[starts[i]:limits[i]]`; `spare` is as long as `order` and is overwritten.
-    """
-    count = len(order)
-    for i in range(count):
-        order[i] = i
-    width = 1
-    while width < count:
-        for begin in range(0, count, 2 * width):
-            middle, end = min(begin + width, count), min(begin + 2 * width, count)
-            one, other = begin, middle
-            for i in range(begin, end):
-                takes_other = other < end and (
-                    one == middle
-                    or _is_less(
-                        data, starts[order[other]], limits[order[other]], starts[order[one]], limits[order[one]]
-                    )
-                )
-                if takes_other:
-                    spare[i] = order[other]
-                    other += 1
-                else:
-                    spare[i] = order[one]
-                    one += 1
-        order[:] = spare
-        width *= 2
-
-
-@compiled
-def put_records(data: Bytes, starts: Longs, ends: Longs, order: Longs, out: Bytes) -> Long:
-    """Writes whole records in an order, one behind the other; returns where the last one begins."""
-    at = last = np.int64(0)
+def put_records(data: Bytes, starts: Longs, ends: Longs, order: Longs, out: Bytes) -> None:
+    """Writes whole records in an order, one behind the other."""
+    at = np.int64(0)
     for i in order:
-        last = at
         at = copy_bytes(data, starts[i] - 4, ends[i], out, at)
-    return last
 
 
 @compiled

@@ -42,7 +42,7 @@ def rekey_streams(
     receipts = ranges[-1].partition + 1
     progress = Progress("read and check every record", sum(unit.size for unit in units))
     shuffle = tasks.shuffle(
-        partial(SortSide, plan, rekeyings, ranges, receipts, writer.order),
+        partial(SortSide, plan, rekeyings, ranges, receipts),
         [(unit.size, unit) for unit in units],
         receipts + 1,
         progress,

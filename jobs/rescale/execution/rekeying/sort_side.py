@@ -14,7 +14,7 @@ from rescale.execution.rekeying.read_units import ReadUnit
 from rescale.execution.rekeying.totals import Receipt
 from rescale.execution.sources.planned_records import PlannedOperator, planned_operator
 from rescale.execution.sources.record_sources import SourceReader
-from rescale.execution.writers.protocol import RecordOrder, WriteRange
+from rescale.execution.writers.protocol import WriteRange
 from rescale.flink.keyed.header import LEFT_OUT
 from rescale.planning.plan import Plan
 from rescale.planning.rekeying import Rekeying
@@ -27,14 +27,13 @@ BATCHES = 8
 class SortSide:
     """Reads units and gives (partition, row) for those who write, and to one who adds up pickled receipts or an error.
 
-    Records of one slot have the `order` in each block; `done` is told how many bytes of the source were read.
+    `done` is told how many bytes of the source were read.
     """
 
     plan: Plan
     rekeyings: Mapping[int, Rekeying]
     ranges: Sequence[WriteRange]
     receipts: int
-    order: RecordOrder
     done: Callable[[int], None]
 
     def __call__(self, units: Iterable[Sequence[ReadUnit]]) -> Iterator[tuple[int, bytes]]:
@@ -45,7 +44,7 @@ class SortSide:
                 if unit.operator not in sorters:
                     mine = [one for one in self.ranges if one.operator == unit.operator]
                     planned = planned_operator(self.plan, operator, self.rekeyings[unit.operator])
-                    sorters = {unit.operator: _OperatorSorter(planned, unit.operator, mine, self.order)}
+                    sorters = {unit.operator: _OperatorSorter(planned, unit.operator, mine)}
                 yield from sorters[unit.operator].rows(unit)
                 yield self.receipts, pickle.dumps(sorters[unit.operator].receipt())
             except RescaleError as error:
@@ -59,10 +58,10 @@ class SortSide:
 class _OperatorSorter:
     """Sorts units of one operator, whose new streams are cut into `ranges`."""
 
-    def __init__(self, planned: PlannedOperator, number: int, ranges: Sequence[WriteRange], order: RecordOrder) -> None:
+    def __init__(self, planned: PlannedOperator, number: int, ranges: Sequence[WriteRange]) -> None:
         self._planned = planned
         self._number = number
-        self._sorter = BlockSorter(planned.operator.new_max_parallelism, planned.number_of_states, order)
+        self._sorter = BlockSorter(planned.operator.new_max_parallelism, planned.number_of_states)
         self._partitions = [one.partition for one in ranges]
         self._borders = np.array([one.first * planned.number_of_states for one in ranges], np.int64)
         self._reader = SourceReader(planned.plan.contents, times=BATCHES)

@@ -37,7 +37,7 @@ class RecordOrder(Enum):
     """As in the source: by the order of its files, and in it."""
 
     KEY = "key"
-    """By the bytes of their keys, without signs; equal keys as in the source."""
+    """By the bytes of their keys, without signs."""
 
 
 class WriteRange(NamedTuple):

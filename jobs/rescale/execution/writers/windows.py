@@ -8,16 +8,16 @@ import numpy as np
 
 from rescale.execution.writers.protocol import Blocks
 
-_WINDOW = 8 * 1024 * 1024
-"""Bytes of blocks that are loaded at once."""
+WINDOW = 8 * 1024 * 1024
+"""Bytes of blocks that are loaded at once, if nothing else is said."""
 
 
-def windows(blocks: Blocks) -> Iterator[tuple[int, int]]:
+def windows(blocks: Blocks, size: int = WINDOW) -> Iterator[tuple[int, int]]:
     """(first, behind the last) of the blocks that are loaded at once; one that is larger is a window of its own."""
     behind = np.cumsum(blocks.sizes)
     first = 0
     while first < len(blocks):
         before = int(behind[first]) - int(blocks.sizes[first])
-        last = max(first + 1, int(np.searchsorted(behind, before + _WINDOW, side="right")))
+        last = max(first + 1, int(np.searchsorted(behind, before + size, side="right")))
         yield first, last
         first = last

@@ -19,12 +19,21 @@ def count_records(data: Bytes, begin: Long, end: Long) -> int:
 
 
 @compiled
-def find_records(data: Bytes, begin: Long, end: Long, at: int, starts: Longs, limits: Longs, ends: Longs) -> int:
-    """Finds the records of a block; puts where keys start and end, and values end, from element `at` on."""
-    while begin < end:
-        starts[at] = begin + 4
-        limits[at] = starts[at] + number(data, begin)
-        ends[at] = limits[at] + 4 + number(data, limits[at])
-        begin = ends[at]
-        at += 1
-    return at
+def count_all(data: Bytes, begins: Longs, ends: Longs, counts: Longs) -> None:
+    """Counts the records of many blocks."""
+    for i in range(len(begins)):
+        counts[i] = count_records(data, begins[i], ends[i])
+
+
+@compiled
+def find_all(data: Bytes, begins: Longs, ends: Longs, starts: Longs, limits: Longs, record_ends: Longs) -> None:
+    """Finds the records of many blocks: where keys start and end, and values end."""
+    at = 0
+    for i in range(len(begins)):
+        begin = begins[i]
+        while begin < ends[i]:
+            starts[at] = begin + 4
+            limits[at] = starts[at] + number(data, begin)
+            record_ends[at] = limits[at] + 4 + number(data, limits[at])
+            begin = record_ends[at]
+            at += 1

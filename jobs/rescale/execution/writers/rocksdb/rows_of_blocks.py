@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-import numpy as np
-
 from rescale.execution.writers.protocol import Blocks
 from rescale.execution.writers.windows import windows
 from rescale.flink.arrays import Bytes, Longs
+from rescale.flink.keyed.block_records import records_of_blocks
 from rescale.rocksdb.engine.table_writer import Rows
 
 
@@ -25,13 +24,6 @@ def rows_of_blocks(blocks: Blocks) -> Iterator[tuple[int, Rows]]:
             yield state, _rows(data, starts[numbers], sizes[numbers])
 
 
-def _rows(data: Bytes, starts: Longs, sizes: Longs) -> Rows:
-    from rescale.flink.keyed.block_loop import count_records, find_records
-
-    places = list(zip(starts.tolist(), (starts + sizes).tolist(), strict=True))
-    count = sum(count_records(data, begin, end) for begin, end in places)
-    keys, limits, ends = (np.empty(count, np.int64) for _ in range(3))
-    at = 0
-    for begin, end in places:
-        at = find_records(data, begin, end, at, keys, limits, ends)
-    return Rows(data, keys, limits, limits + 4, ends)
+def _rows(data: Bytes, begins: Longs, sizes: Longs) -> Rows:
+    found = records_of_blocks(data, begins, begins + sizes)
+    return Rows(data, found.starts, found.limits, found.limits + 4, found.ends)

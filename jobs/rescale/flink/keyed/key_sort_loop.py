@@ -1,7 +1,7 @@
-"""The loops that put rows in the order of their keys; compiled, so their module is loaded late.
+"""The loops that find the order of keys as bytes; compiled, so their module is loaded late.
 
 A key is looked at in words of eight bytes, the first byte being the highest, so that comparing words is comparing
-bytes. Rows whose words are equal are put in order by the words that follow.
+bytes. Keys whose words are equal are put in order by the words that follow.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def _word(data: Bytes, begin: Long, end: Long) -> np.uint64:
 
 
 @compiled
-def sort_rows(data: Bytes, begins: Longs, ends: Longs, order: Longs, words: Words) -> None:
-    """Fills `order` with the numbers of the rows in the order of their keys `data[begins[i]:ends[i]]`.
+def sort_keys(data: Bytes, begins: Longs, ends: Longs, order: Longs, words: Words) -> None:
+    """Fills `order` with the numbers of the keys `data[begins[i]:ends[i]]` in the order of their bytes.
 
     `words` is scratch of the same length.
     """
@@ -53,7 +53,7 @@ def sort_rows(data: Bytes, begins: Longs, ends: Longs, order: Longs, words: Word
 
 @compiled
 def _by_length(begins: Longs, ends: Longs, order: Longs, first: Long, last: Long, size: Long) -> Long:
-    """Puts the rows whose keys end within `size` bytes before the others, by length; returns where the others begin.
+    """Puts the keys that end within `size` bytes before the others, by length; returns where the others begin.
 
     Of keys with the same bytes so far, the shorter ones come first.
     """
