@@ -1,10 +1,12 @@
 """`rescale run` from start to exit of its last process, against a bare SparkContext with one Python job, in one run.
 
-    python benchmarks/whole_run.py [--gigabytes 0.3] [--rounds 3] [--max-parallelism 1000] [--directory DIR]
+    PYTHONPATH=tests python benchmarks/whole_run.py [--gigabytes 0.3] [--rounds 3] [--max-parallelism 1000]
+                                                    [--directory DIR]
 
-The demo's savepoint of some kilobytes, and one of any size. Every way takes its turn in every round, and its median
-counts; the first round has warmed up what is compiled. CPU is user and system time of all processes, the JVM and the
-workers among them: those that outlive who started them are ended by this process.
+The demo's savepoint of some kilobytes, and one of any size: canonical, and as RocksDB's files, which are only referred
+to and proven file by file. Every way takes its turn in every round, and its median counts; the first round has warmed
+up what is compiled. CPU is user and system time of all processes, the JVM and the workers among them: those that
+outlive who started them are ended by this process.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from statistics import median
 from tabulate import tabulate
 
 import rescale.demo
+from big_databases import write_databases
 from big_savepoint import write_savepoint
 from processes import Cost
 
@@ -51,21 +54,24 @@ def main() -> None:
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1)
     with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:
         home = Path(folder)
-        sources = {"rescale run, the demo's savepoint": Path(rescale.demo.__file__).parent / "savepoint"}
+        rehash = ("--max-parallelism", str(arguments.max_parallelism))
+        runs = {"rescale run, the demo's savepoint": (str(Path(rescale.demo.__file__).parent / "savepoint"), *rehash)}
         if arguments.gigabytes:
             write_savepoint(home / "source", int(arguments.gigabytes * 1e9))
-            sources[f"rescale run, {arguments.gigabytes:g} GB"] = home / "source"
-        measure(home, sources, str(arguments.max_parallelism), arguments.rounds)
+            write_databases(home / "source", home / "databases")
+            runs[f"rescale run, {arguments.gigabytes:g} GB"] = (str(home / "source"), *rehash)
+            referring = ("--files", "refer", "--proof", "files")
+            runs[f"rescale run, {arguments.gigabytes:g} GB referred to"] = (str(home / "databases"), *referring)
+        measure(home, runs, arguments.rounds)
 
 
-def measure(home: Path, sources: dict[str, Path], max_parallelism: str, rounds: int) -> None:
-    shape = ("--parallelism", str(PARALLELISM), "--max-parallelism", max_parallelism)
+def measure(home: Path, runs: dict[str, tuple[str, ...]], rounds: int) -> None:
+    common = ("--target", str(home / "target"), "--master", f"local[{PROCESSES}]", "--parallelism", str(PARALLELISM))
     costs: dict[str, list[Cost]] = {}
     for number in range(rounds + 1):
         turns = {"bare SparkContext, one job": [sys.executable, "-c", BARE]}
-        for what, source in sources.items():
-            words = ("run", str(source), "--target", str(home / "target"), "--master", f"local[{PROCESSES}]", *shape)
-            turns[what] = [sys.executable, "-m", "rescale.cli.main", *words]
+        for what, words in runs.items():
+            turns[what] = [sys.executable, "-m", "rescale.cli.main", "run", *words, *common]
         for what, command in turns.items():
             spent = cost_of(command)
             if number:

@@ -24,8 +24,14 @@ settings.register_profile("rescale", deadline=None)
 settings.load_profile("rescale")
 
 
-LONGEST_FIRST = ("airflow", "oracle", "execution", "demo", "orchestration", "flink")
+LONGEST_FIRST = ("airflow", "oracle", "k8s", "execution", "demo", "orchestration", "flink")
 """What takes longest begins first, or one of several workers would be left alone with it."""
+
+TOGETHER = {f"tests/{folder}" for folder in ("airflow", "airflow/job", "k8s", "oracle")}
+"""Folders whose tests share what is dear to start."""
+
+APART = {"tests/oracle/test_cases.py"}
+"""Takes so long that it may as well start all that again."""
 
 
 class Folder(pytest.Package):
@@ -45,7 +51,8 @@ class Together(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         file = PurePath(nodeid.partition("::")[0])
-        return str(file.parent if file.parent.name in ("airflow", "k8s", "oracle") else file)
+        together = file.parent.as_posix() in TOGETHER and file.as_posix() not in APART
+        return str(file.parent if together else file)
 
 
 @pytest.hookimpl(optionalhook=True)
