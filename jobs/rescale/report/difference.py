@@ -6,6 +6,7 @@ from typing import Any
 
 from rescale.report.page import Block, Listed, Page, paragraph, table
 from rescale.report.renderers.text import text_of
+from rescale.report.shortening import MOST_OPERATORS, MOST_ROWS, first, left_out
 from rescale.report.units import counted
 
 _LONGEST = 120
@@ -20,16 +21,25 @@ def difference_page(document: dict[str, Any]) -> Page:
     states = [(operator, state) for operator in document["operators"] for state in operator["states"]]
     verdict = f"{document['verdict']}: {_extent(document, states)}"
     blocks: list[Block] = [paragraph(f"A: {document['a']}", f"B: {document['b']}", verdict)]
-    if states:
-        headers = ("operator", "state", "type", "counted", "A", "B", "digest of A", "digest of B", "")
-        blocks.append(table(headers, [_row(operator, state) for operator, state in states]))
+    headers = ("operator", "state", "type", "counted", "A", "B", "digest of A", "digest of B", "")
+    shown = first(states, MOST_ROWS, lambda one: one[1]["equal"])  # those that differ before those that are equal
+    rows = [_row(operator, state) for operator, state in shown]
+    blocks += [table(headers, rows)] if rows else []
+    blocks += left_out(len(states) - len(rows), "more state", "more states", reported=False)
+    return Page((*blocks, *_found(document)))
+
+
+def _found(document: dict[str, Any]) -> list[Block]:
+    """What differs, by operator and by state."""
+    blocks: list[Block] = []
     for operator in document["operators"]:
         if operator["differences"]:
             blocks.append(Listed(operator["label"], _differences(operator["differences"])))
         for state in operator["states"]:
             if not state["equal"] and (state["differences"] or not operator["differences"]):
                 blocks.append(Listed(f"{operator['label']}, {state['state']}", _state(state)))
-    return Page(tuple(blocks))
+    left = left_out(len(blocks) - MOST_OPERATORS, "more that differs", "more that differ", reported=False)
+    return [*blocks[:MOST_OPERATORS], *left]
 
 
 def _extent(document: dict[str, Any], states: list[tuple[dict[str, Any], dict[str, Any]]]) -> str:

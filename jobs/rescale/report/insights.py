@@ -12,6 +12,7 @@ import msgspec
 
 from rescale.insight.insight import Insight
 from rescale.report.page import Block, Table, paragraphs, table, tabled
+from rescale.report.shortening import cut_lines
 from rescale.report.units import arrow, counted, duration, human_bytes
 
 _MOST_SHAPES = 10
@@ -294,4 +295,4 @@ def insight_blocks(document: dict[str, Any]) -> list[Block]:
         *tabled(FORMATS, formats_table(document)),
         *tabled(SHAPES, shapes_table(document)),
     ]
-    return [*tables, *paragraphs(sentences(document))]
+    return [*tables, *paragraphs(cut_lines(sentences(document)))]

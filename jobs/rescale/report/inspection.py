@@ -17,6 +17,7 @@ from rescale.report.insights import insight_blocks, insight_document
 from rescale.report.kafka import kafka_document, kafka_tables
 from rescale.report.page import Block, Listed, Page, Warned, paragraph, table
 from rescale.report.renderers.text import text_of
+from rescale.report.shortening import MOST_OPERATORS, cut_table, first, left_operators, state_bytes
 from rescale.report.units import counted, human_bytes
 from rescale.snapshot.findings import findings
 from rescale.snapshot.kafka.audit import spread
@@ -58,6 +59,7 @@ def inspection_text(document: dict[str, Any]) -> str:
 
 def inspection_page(document: dict[str, Any]) -> Page:
     operators = document["operators"]
+    shown = first(operators, MOST_OPERATORS, lambda operator: -state_bytes(operator))
     blocks: list[Block] = [
         Listed(
             document["snapshot"],
@@ -80,19 +82,24 @@ def inspection_page(document: dict[str, Any]) -> Page:
                     human_bytes(operator["operator_bytes"]) if operator["operator_bytes"] else "",
                     operator["remark"],
                 )
-                for operator in operators
+                for operator in shown
             ],
         ),
+        *left_operators(operators, shown),
     ]
     states = [
         (operator["label"], state["name"], state["type"], state["content"])
-        for operator in operators
+        for operator in shown
         for state in operator["states"]
     ]
     if states and all(operator["label"] == operator["operator_id"] for operator in operators):
         blocks.append(paragraph(_WITHOUT_NAMES))
-    if states:
-        blocks.append(table(("operator", "state", "type", "content"), states))
+    blocks += cut_table(
+        ("operator", "state", "type", "content"),
+        states,
+        "more state of these operators",
+        "more states of these operators",
+    )
     blocks += kafka_tables(document["kafka"])
     blocks += insight_blocks(document["insight"])
     return Page((*blocks, *map(Warned, document["warnings"])))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from rescale.flink.kafka.position import Position
-from rescale.report.page import Table, table
+from rescale.report.page import Block
+from rescale.report.shortening import cut_table
 from rescale.report.units import counted
 from rescale.snapshot.kafka.audit import audit, per_subtask, spread
 from rescale.snapshot.kafka.offsets import KafkaOffsets
@@ -42,11 +43,11 @@ def _partition(position: Position) -> dict[str, Any]:
     return {"topic": topic, "partition": partition, "next": following, "stop": stop}
 
 
-def kafka_tables(documents: list[dict[str, Any]]) -> list[Table]:
+def kafka_tables(documents: list[dict[str, Any]]) -> list[Block]:
     """One with a line for each topic; none where there is no Kafka source."""
     rows = [row for document in documents for row in _rows(document)]
     headers = ("Kafka source", "topic", "partitions", "next records", "partitions by subtask")
-    return [table(headers, rows)] if rows else []
+    return cut_table(headers, rows, "more topic", "more topics")
 
 
 def kafka_line(document: dict[str, Any]) -> str:

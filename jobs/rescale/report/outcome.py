@@ -8,6 +8,7 @@ from rescale.planning.plan import Plan
 from rescale.planning.proof import Proof
 from rescale.report.page import Block, Listed, Page, Table, paragraph, table
 from rescale.report.renderers.text import text_of
+from rescale.report.shortening import MOST_OPERATORS, first, left_out
 from rescale.report.units import counted, human_bytes
 from rescale.target.places import places_of
 from rescale.target.publication import Published
@@ -49,12 +50,15 @@ def certificate_text(certificate: dict[str, Any]) -> str:
 
 
 def certificate_page(certificate: dict[str, Any]) -> Page:
-    operators = counted(len(certificate["operators"]), "operator")
+    operators = certificate["operators"]
+    shown = {**certificate, "operators": first(operators, MOST_OPERATORS, lambda proof: -proof["bytes"])}
+    number, left = counted(len(operators), "operator"), len(operators) - len(shown["operators"])
     blocks: list[Block] = [
-        paragraph(f"{certificate['verdict']}: {operators}, {human_bytes(certificate['bytes'])} compared"),
-        proofs_table(certificate),
+        paragraph(f"{certificate['verdict']}: {number}, {human_bytes(certificate['bytes'])} compared"),
+        proofs_table(shown),
+        *left_out(left, "more operator with less state", "more operators with less state", reported=False),
     ]
-    blocks += [shown for shown in (records_table(certificate), directories_table(certificate)) if shown.rows]
+    blocks += [one for one in (records_table(shown), directories_table(shown)) if one.rows]
     return Page(tuple(blocks))
 
 

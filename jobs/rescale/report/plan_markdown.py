@@ -9,6 +9,7 @@ from rescale.report.kafka import kafka_line
 from rescale.report.page import Block, Code, Command, Listed, Page, Section, Strong, listed, paragraph, table, tabled
 from rescale.report.planned import OPERATOR_HEADERS, is_changed, operator_row, work_lines
 from rescale.report.renderers.markdown import markdown_of
+from rescale.report.shortening import cut_lines
 from rescale.report.units import counted, human_bytes
 
 _LARGEST = 10
@@ -48,10 +49,10 @@ def approval_page(summary: dict[str, Any]) -> Page:
             ),
         ),
         Section(title, tuple(shown)),
-        *listed("Kafka sources", map(kafka_line, summary["kafka"])),
+        *listed("Kafka sources", cut_lines(list(map(kafka_line, summary["kafka"])))),
         *tabled(RESTORES, restores_table(summary["insight"])),
         *tabled(FORMATS, formats_table(summary["insight"])),
-        *listed("Good to know", sentences(summary["insight"])),
+        *listed("Good to know", cut_lines(sentences(summary["insight"]))),
         *listed("Warnings", summary["warnings"]),
         paragraph("Afterwards the job starts with"),
         Command(summary["start"]),

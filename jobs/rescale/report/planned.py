@@ -17,6 +17,7 @@ from rescale.report.insights import insight_blocks, insight_document
 from rescale.report.kafka import kafka_document, kafka_tables
 from rescale.report.page import Block, Listed, Page, Warned, paragraph, paragraphs, table
 from rescale.report.renderers.text import text_of
+from rescale.report.shortening import MOST_OPERATORS, MOST_ROWS, first, left_operators, left_out, state_bytes
 from rescale.report.units import arrow, counted, human_bytes
 from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.snapshot.model import Operator, Snapshot
@@ -55,6 +56,7 @@ def plan_text(summary: dict[str, Any]) -> str:
 def plan_page(summary: dict[str, Any]) -> Page:
     """Of a `plan_summary`."""
     operators = summary["operators"]
+    shown = first(operators, MOST_OPERATORS, lambda operator: (not is_changed(operator), -state_bytes(operator)))
     moves = f"{counted(len(operators), 'operator')}, {human_bytes(summary['bytes_moved'])} to move"
     blocks: list[Block] = [
         Listed(
@@ -64,22 +66,31 @@ def plan_page(summary: dict[str, Any]) -> Page:
                 f"to   {summary['target']}",
             ),
         ),
-        table(OPERATOR_HEADERS, map(operator_row, operators)),
+        table(OPERATOR_HEADERS, map(operator_row, shown)),
+        *left_operators(operators, shown),
+        *_shares(operators, shown),
     ]
-    shares = [
-        (operator["label"], share["subtask"], share["key_groups"], human_bytes(share["bytes"]))
-        for operator in operators
-        if is_changed(operator)
-        for share in operator["subtasks"][:_MOST_SUBTASKS]
-    ]
-    if shares:
-        blocks.append(table(("operator", "new subtask", "key groups", "state"), shares))
     blocks += paragraphs(work_lines(summary))
     blocks += kafka_tables(summary["kafka"])
     blocks += insight_blocks(summary["insight"])
     blocks += map(Warned, summary["warnings"])
     blocks.append(paragraph(f"afterwards the job starts with: {summary['start']}"))
     return Page(tuple(blocks))
+
+
+def _shares(operators: Sequence[dict[str, Any]], shown: Sequence[dict[str, Any]]) -> list[Block]:
+    """What new subtasks get: of operators with many the fullest."""
+    rows = [
+        (operator["label"], share["subtask"], share["key_groups"], human_bytes(share["bytes"]))
+        for operator in shown
+        if is_changed(operator)
+        for share in first(operator["subtasks"], _MOST_SUBTASKS, lambda share: -share["bytes"])
+    ][:MOST_ROWS]
+    if not rows:
+        return []
+    left = sum(len(operator["subtasks"]) for operator in operators if is_changed(operator)) - len(rows)
+    shares = table(("operator", "new subtask", "key groups", "state"), rows)
+    return [shares, *left_out(left, "more new subtask", "more new subtasks, none of them fuller in its operator")]
 
 
 def is_changed(operator: dict[str, Any]) -> bool:
@@ -126,7 +137,7 @@ def _work(operator: dict[str, Any]) -> str:
 
 
 _MOST_SUBTASKS = 16
-"""Subtasks of an operator that the text shows; the JSON has all."""
+"""Subtasks of an operator that the text shows."""
 
 
 def _operator(operator: OperatorPlan, old: Operator, shape: ShapeAdvice | None) -> dict[str, Any]:
