@@ -15,6 +15,8 @@ import textwrap
 import traceback as tracebacks
 from typing import Any, ClassVar, Self
 
+from rescale.names import printable, printable_lines
+
 _LONGEST_DETAIL = 1000
 _LONGEST_TRACEBACK = 20_000
 _OF_THE_MACHINE = {
@@ -35,7 +37,7 @@ class RescaleError(Exception):
 
     `what` is the sentence. The rest is optional and is printed on lines of its own: where it was seen (`path`,
     `offset` in bytes, `operator`, `state`), what was `expected` and what was `found`, and what to `advise`. Only faults
-    of ours have a `traceback`.
+    of ours have a `traceback`. As text it holds nothing that a terminal would obey, whatever the names in it are.
     """
 
     exit_code: ClassVar[int] = 1
@@ -78,13 +80,13 @@ class RescaleError(Exception):
     def __str__(self) -> str:
         labels = {"offset": "at byte", "advice": "what to do"}
         details = [
-            f"  {labels.get(name, name)}: {getattr(self, name)}"
+            f"  {labels.get(name, name)}: {printable(str(getattr(self, name)))}"
             for name in self.DETAILS
             if getattr(self, name) is not None and name != "traceback"
         ]
         if self.traceback is not None:
-            details += ["  traceback:", textwrap.indent(self.traceback, "    ")]
-        return "\n".join([self.what, *details])
+            details += ["  traceback:", textwrap.indent(printable_lines(self.traceback), "    ")]
+        return "\n".join([printable(self.what), *details])
 
     def located(self, **details: Any) -> Self:
         """The same error with the details filled in that were not known where it was raised."""

@@ -23,6 +23,14 @@ error: it does not add up
 """
 
 
+def test_a_log_obeys_no_name(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    tell("operator \x1b[31mred\x0bgone\u2028error: forged")
+    assert [(record.levelname, record.message) for record in caplog.records] == [
+        ("INFO", r"operator \x1b[31mred\x0bgone\u2028error: forged")
+    ]
+
+
 def test_lines_of_a_step_arrive_at_their_levels(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     step = StepLog()

@@ -16,6 +16,7 @@ from typing import Any
 from airflow.sdk import Context, RetryDecision, RetryPolicy
 
 from rescale.errors import RescaleError, unexpected
+from rescale.names import printable
 from rescale.orchestration.words import told_in_words_of_the_form
 
 log = logging.getLogger(__name__)
@@ -44,7 +45,7 @@ class ByOurErrors(RetryPolicy):
     ) -> RetryDecision:
         if not isinstance(exception, TaskEnded):
             return RetryDecision.default()
-        sentence = exception.error.what
+        sentence = printable(exception.error.what)
         return RetryDecision.fail(sentence) if exception.error.final else RetryDecision.retry(reason=sentence)
 
 

@@ -6,6 +6,7 @@ import logging
 import re
 import textwrap
 
+from rescale.names import printable
 from rescale.orchestration.words import in_words_of_the_form
 
 log = logging.getLogger(__name__)
@@ -23,7 +24,7 @@ _NOISE = re.compile(r"WARNING: Using incubator modules: |\s*$")
 
 def tell(text: str) -> None:
     """Says a page of ours, in words of the form; a line that begins with `warning:` is one."""
-    for line in in_words_of_the_form(text).splitlines():
+    for line in map(printable, in_words_of_the_form(text).split("\n")):
         level = level_of(line)
         for part in _wrapped(line):
             log.log(level, "%s", part)

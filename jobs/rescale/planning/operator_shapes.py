@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from rescale.errors import RequestError
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
+from rescale.names import did_you_mean
 from rescale.planning.good_maximum import good_max_parallelism
 from rescale.planning.request import Request
 from rescale.snapshot.model import Operator
@@ -104,9 +105,10 @@ def _find(by_id: dict[str, Operator], selector: str) -> str:
     for operator_id in ids:
         if operator_id in by_id:
             return operator_id
+    labels = [operator.label for operator in by_id.values()]
     raise RequestError(
         f"no operator {selector!r} in the snapshot",
-        expected=f"the uid or the id of one of: {', '.join(sorted(o.label for o in by_id.values()))}",
+        expected=f"the uid or the id of one of: {', '.join(sorted(labels))}",
         found=selector,
-        advice="rescale inspect lists the operators",
+        advice=" ".join(filter(None, [did_you_mean(selector, labels), "rescale inspect lists the operators"])),
     )

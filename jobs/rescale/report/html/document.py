@@ -16,9 +16,9 @@ import htpy as h
 from htpy import Element, Node
 from markupsafe import Markup
 
+from rescale.names import printable_lines
 from rescale.report.html.blocks import blocks
 from rescale.report.page import Page, Section
-from rescale.report.renderers.text import printable
 
 
 def html_of(page: Page, data: object) -> str:
@@ -46,7 +46,7 @@ def html_of(page: Page, data: object) -> str:
             ],
         ]
     )
-    return "\n".join(map(printable, document.split("\n")))
+    return printable_lines(document)
 
 
 def _contents(page: Page) -> Element:

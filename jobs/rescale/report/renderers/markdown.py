@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from tabulate import tabulate
 
+from rescale.names import printable
 from rescale.report.page import (
     Block,
     Code,
@@ -22,7 +23,6 @@ from rescale.report.page import (
     Warned,
     Words,
 )
-from rescale.report.renderers.text import printable
 
 _MARKUP = re.compile(r"[\\`*\[\]|~]|(?<!\w)_|_(?!\w)|&(?=[#\w])")
 _LINE_START = re.compile(r"^(\s*\d*)([#+>.)=-])")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tabulate import tabulate
 
+from rescale.names import printable
 from rescale.report.page import Block, Command, Figure, Listed, Page, Paragraph, Section, Table, Verdict, Warned, Words
 
 _INDENT = "  "
@@ -14,15 +15,6 @@ _INDENT = "  "
 def text_of(page: Page) -> str:
     """Blocks with a blank line between them."""
     return _blocks(page.blocks)
-
-
-def printable(words: str) -> str:
-    """The words on one line, with what a terminal would obey (control characters, such as ESC) as Python writes it."""
-    return "".join(sign if sign.isprintable() else _escaped(sign) for sign in words)
-
-
-def _escaped(sign: str) -> str:
-    return sign.encode("unicode_escape").decode()
 
 
 def _blocks(blocks: Sequence[Block]) -> str:

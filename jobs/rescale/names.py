@@ -1,0 +1,27 @@
+"""Names that others gave, of operators, states and files: data, whoever is shown them, and easily misspelt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+_MOST_NEAR = 3
+
+
+def printable(words: str) -> str:
+    """The words on one line, with what a terminal would obey (control characters, such as ESC) as Python writes it."""
+    if words.isprintable():
+        return words
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in words)
+
+
+def printable_lines(text: str) -> str:
+    """The same of every line of a text."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str | None:
+    """A question after those known names that are nearest to the word; None if there are none near it."""
+    by_folded = {name.casefold(): name for name in known}
+    near = get_close_matches(word.casefold(), by_folded, _MOST_NEAR)
+    return f"did you mean {' or '.join(repr(by_folded[name]) for name in near)}?" if near else None

@@ -1,0 +1,41 @@
+"""Names that others gave."""
+
+from __future__ import annotations
+
+import pytest
+
+from rescale.errors import InternalError, SnapshotError
+from rescale.names import did_you_mean, printable, printable_lines
+
+EVIL = "\x1b[2J\x9b31mred\u202e\rgone\nerror: forged\x07"
+
+
+def test_what_a_terminal_would_obey_is_shown_as_python_writes_it() -> None:
+    assert printable("visits → ∑") == "visits → ∑"
+    assert printable(EVIL) == r"\x1b[2J\x9b31mred\u202e\rgone\nerror: forged\x07"
+    assert printable_lines(f"a\n{EVIL}").count("\n") == 2
+
+
+def test_an_error_obeys_no_name_that_is_in_it() -> None:
+    error = SnapshotError(f"no state {EVIL}", operator=EVIL, state=EVIL, path=EVIL, found=EVIL, expected=EVIL)
+    lines = str(error).split("\n")
+    assert len(lines) == 6
+    assert all(line.isprintable() for line in lines)
+    assert error.to_json()["operator"] == EVIL, "as data it is what it is"
+    fault = str(InternalError.seen(EVIL, f"Traceback\n  {EVIL}")).split("\n")
+    assert all(line.isprintable() for line in fault)
+    assert "    Traceback" in fault
+
+
+@pytest.mark.parametrize(
+    ("word", "question"),
+    [
+        ("visit", "did you mean 'visits'?"),
+        ("VISITS", "did you mean 'visits'?"),
+        ("revenu", "did you mean 'revenue'?"),
+        ("sink", None),
+        ("count", "did you mean 'counts-2' or 'counts-1'?"),
+    ],
+)
+def test_near_misses(word: str, question: str | None) -> None:
+    assert did_you_mean(word, ["visits", "revenue", "counts-1", "counts-2"]) == question
