@@ -15,7 +15,7 @@ from rescale.planning.plan import Plan
 from rescale.planning.prepare import prepare
 from rescale.planning.request import make_request
 from rescale.report.planned import plan_summary
-from rescale.report.stored import document_of, put_report, run_document
+from rescale.report.stored import document_of, put_report, report_of, run_document
 from rescale.target.certificate import Certificate
 from rescale.target.claim import claim
 from rescale.target.places import places_of
@@ -131,6 +131,30 @@ def test_what_is_not_ours_is_refused_in_a_sentence(
     document = json.loads(capsys.readouterr().out)
     assert said in document["what"]
     assert not out.exists()
+
+
+@pytest.mark.parametrize("key", ["operators", "insight", "kafka"])
+def test_a_damaged_summary_is_refused_in_a_sentence(capsys: Captured, plan: Plan, key: str, tmp_path: Path) -> None:
+    summary = json.loads(Path(places_of(plan).report_data).read_text())
+    for damaged in ({**summary, key: 7}, {k: v for k, v in summary.items() if k != key}):
+        Path(places_of(plan).report_data).write_text(json.dumps(damaged))
+        out = tmp_path / "report.html"
+        assert main(["report", plan.target, "-o", str(out)]) == 2
+        assert capsys.readouterr().err.startswith("error: no report can be made of this: it was damaged")
+        assert not out.exists()
+        assert "could not be written" in put_report(plan), "and the run goes on"
+
+
+def test_a_plan_that_was_edited_is_refused_by_its_name(plan: Plan, tmp_path: Path) -> None:
+    stored = Path(places_of(plan).plan)
+    content = stored.read_bytes().replace(b'"new_parallelism":6', b'"new_parallelism":0')
+    stored.write_bytes(content)
+    with pytest.raises(SnapshotError, match="another digest"):
+        report_of(str(stored))
+    renamed = tmp_path / "mine.json"
+    renamed.write_bytes(content)
+    with pytest.raises(RequestError, match="no report can be made of this"):
+        report_of(str(renamed))
 
 
 def test_somebody_elses_documents_beside_a_target(plan: Plan) -> None:

@@ -6,8 +6,7 @@ import argparse
 
 from rescale.cli.arguments import add_allow_prefix, add_uids, prefixes_of, uids_of
 from rescale.cli.output import Output
-from rescale.report.html_report import html_report
-from rescale.report.stored import document_of
+from rescale.report.stored import report_of
 from rescale.report.units import human_bytes
 from rescale.storage.locations import normalise
 from rescale.storage.store import open_store
@@ -37,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
-    document = document_of(normalise(arguments.of), prefixes_of(arguments), uids_of(arguments))
-    page, place = html_report(document), normalise(arguments.out)
+    page = report_of(normalise(arguments.of), prefixes_of(arguments), uids_of(arguments))
+    place = normalise(arguments.out)
     open_store(place).put(place, page)
     answer = {"report": place, "bytes": len(page)}
     output.answer(answer, lambda: f"{place}: {human_bytes(len(page))}")

@@ -7,11 +7,12 @@ so that there is a report when the source is gone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 
-from rescale.errors import RequestError, RescaleError, SnapshotError
+from rescale.errors import RequestError, SnapshotError, unexpected
 from rescale.planning.plan import Plan
 from rescale.process import STEPS_OF_A_RUN, Step
 from rescale.report.html_report import html_report
@@ -39,20 +40,46 @@ def put_report(plan: Plan, summary: dict[str, Any] | None = None) -> str:
         if summary is not None:
             store_report_data(plan, msgspec.json.encode(summary))
         store_report(plan, html_report(run_document(plan)))
-    except RescaleError as error:
-        return f"the report could not be written: {error}"
+    except Exception as error:
+        return f"the report could not be written: {unexpected(error)}"
     return f"report: {places_of(plan).report}"
 
 
+def report_of(uri: str, allow_prefixes: Sequence[str] = (), uids: Sequence[tuple[str, str]] = ()) -> bytes:
+    """A page about all that `document_of` tells."""
+    document = document_of(uri, allow_prefixes, uids)
+    if document["plan"] is None:
+        return html_report(document)
+    with _as_it_was_written(uri):
+        return html_report(document)
+
+
 def document_of(uri: str, allow_prefixes: Sequence[str] = (), uids: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:
-    """All that is known of a snapshot, of a plan's file, or of a target and the run that made it."""
-    if uri.endswith(".json"):
-        return run_document(load_plan(uri))
-    digest = claimed_by(uri)
-    if digest is not None:
-        return run_document(load_plan(Places(uri, digest).plan))
+    """All that is known of a snapshot, of a plan's file, or of a target and the run that made it.
+
+    `RequestError` if documents of a run are damaged, or not ours.
+    """
+    digest = None if uri.endswith(".json") else claimed_by(uri)
+    plan = Places(uri, digest).plan if digest is not None else uri
+    if plan.endswith(".json"):
+        with _as_it_was_written(uri):
+            return run_document(load_plan(plan))
     snapshot = open_snapshot(uri, allow_prefixes, uids)
     return report_document(snapshot=_as_json(inspection(snapshot, kafka_offsets(snapshot))))
+
+
+@contextmanager
+def _as_it_was_written(uri: str) -> Iterator[None]:
+    """In the block, whatever does not stand as it should in a document that can be read as one of ours is its fault."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise RequestError(
+            "no report can be made of this: it was damaged, or written by another version of Rescale",
+            path=uri,
+            found=f"{type(error).__name__}: {error}",
+            advice="plan again, and report on that; or see who else writes here",
+        ) from error
 
 
 def run_document(plan: Plan) -> dict[str, Any]:

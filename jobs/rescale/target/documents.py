@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
+from rescale.errors import SnapshotError
 from rescale.planning.plan import Plan, plan_from_json, plan_to_json
+from rescale.storage.locations import name
 from rescale.storage.store import open_store
 from rescale.target.places import places_of
+
+_OF_PLAN = re.compile(r"plan-([0-9a-f]{64})\.json")
 
 DOCUMENT_LIMIT = 1 << 30
 """Largest document of our own that is read, in bytes."""
@@ -39,4 +45,15 @@ def store_report_data(plan: Plan, data: bytes) -> None:
 
 
 def load_plan(uri: str) -> Plan:
-    return plan_from_json(read_document(uri), uri)
+    """The plan in a file; `SnapshotError` if it is none, or not the one that the file's name says."""
+    plan = plan_from_json(read_document(uri), uri)
+    named = _OF_PLAN.fullmatch(name(uri))
+    if named is not None and named[1] != plan.digest:
+        raise SnapshotError(
+            "the plan is not what was written: it has another digest than its name says",
+            path=uri,
+            expected=named[1],
+            found=plan.digest,
+            advice="plan again; it was damaged or edited, or written by another version of Rescale",
+        )
+    return plan
