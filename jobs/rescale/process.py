@@ -21,8 +21,10 @@ from typing import Any
 import msgspec
 
 from rescale.errors import RequestError, RescaleError, StoreError
+from rescale.names import printable
 from rescale.storage.store import open_store
 from rescale.target.documents import read_document
+from rescale.ticks import Tick, tick_of
 
 _GRACE_SECONDS = 20
 _LAST_WORDS_SECONDS = 5
@@ -43,11 +45,16 @@ STEPS_OF_A_RUN = (Step.RESHUFFLE, Step.REDISTRIBUTE, Step.VALIDATE)
 
 
 def run_step(
-    step: Step, result_uri: str, arguments: Sequence[str], say: Callable[[str], None] | None = None
+    step: Step,
+    result_uri: str,
+    arguments: Sequence[str],
+    say: Callable[[str], None] | None = None,
+    draw: Callable[[Tick], None] | None = None,
 ) -> dict[str, Any]:
     """Runs a step's process to its end and returns its result document, without status and seconds.
 
-    What it has to say goes to standard error, or line by line to `say`.
+    What it has to say goes to standard error, or line by line to `say`, with nothing in it that a terminal would obey.
+    With `draw`, which is called in a thread as `say` is, that gets how far it is.
 
     Raises the error that the step ended with, or `StoreError` when it died without saying why. When this process
     is interrupted, the step's processes (Spark's among them) are ended too.
@@ -60,15 +67,16 @@ def run_step(
         )
     store = open_store(result_uri)
     store.delete([result_uri])
+    drawn = [] if draw is None else ["--drawn"]
     process = subprocess.Popen(
-        [sys.executable, "-m", step.value, "--attached", "--result", result_uri, *arguments],
+        [sys.executable, "-m", step.value, "--attached", *drawn, "--result", result_uri, *arguments],
         stdin=subprocess.PIPE,
         stdout=sys.stderr.fileno() if say is None else subprocess.PIPE,
         stderr=None if say is None else subprocess.STDOUT,
         start_new_session=True,
     )
     try:
-        with _listening(process, say):
+        with _listening(process, say, draw):
             code = process.wait()
     except BaseException:
         _end(process)
@@ -87,7 +95,9 @@ def run_step(
 
 
 @contextmanager
-def _listening(process: subprocess.Popen[bytes], say: Callable[[str], None] | None) -> Iterator[None]:
+def _listening(
+    process: subprocess.Popen[bytes], say: Callable[[str], None] | None, draw: Callable[[Tick], None] | None
+) -> Iterator[None]:
     """In the block, each line of the process is said; its last words too, but what it leaves behind keeps nobody."""
     if say is None or process.stdout is None:
         yield
@@ -96,7 +106,10 @@ def _listening(process: subprocess.Popen[bytes], say: Callable[[str], None] | No
 
     def listen() -> None:
         for line in lines:
-            say(line.rstrip())
+            if draw is not None and (tick := tick_of(line)) is not None:
+                draw(tick)
+            else:
+                say(printable(line.rstrip().expandtabs()))
 
     listener = threading.Thread(target=listen, daemon=True)
     listener.start()

@@ -28,7 +28,7 @@ Captured = pytest.CaptureFixture[str]
 def in_this_process() -> Any:
     """The step without its process."""
 
-    def run_step(step: Step, _: str, words: Sequence[str]) -> dict[str, Any]:
+    def run_step(step: Step, _: str, words: Sequence[str], *__: object) -> dict[str, Any]:
         assert step is Step.DIFF
         a, b = (open_snapshot(words[words.index(word) + 1]) for word in ("--a", "--b"))
         return diff(a, b).document()

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rescale.cli.main import main
+from rescale.cli.main import main, parser
 from rescale.errors import RescaleError
 from rescale.planning.planner import make_plan
 from rescale.planning.request import make_request
@@ -172,7 +172,6 @@ def test_every_error_has_its_code_and_is_json_if_asked_for(
 @pytest.mark.parametrize(
     "words",
     [
-        [],
         ["inspect"],
         ["plan", "/a"],
         ["dance"],
@@ -237,7 +236,9 @@ def test_an_interrupted_command_says_whether_it_goes_on(
     assert ("the same command" in said) is resumes
 
 
-@pytest.mark.parametrize("command", ["inspect", "plan", "run", "validate", "diff", "discard"])
+@pytest.mark.parametrize(
+    "command", ["inspect", "plan", "run", "validate", "report", "diff", "discard", "virtual-keys", "demo"]
+)
 def test_every_command_explains_itself(capsys: Captured, command: str) -> None:
     with pytest.raises(SystemExit) as ended:
         main([command, "--help"])
@@ -245,6 +246,55 @@ def test_every_command_explains_itself(capsys: Captured, command: str) -> None:
     text = capsys.readouterr().out
     assert text.startswith(f"usage: rescale {command}")
     assert "--output" in text
+    assert max(map(len, text.partition("For example:")[0].splitlines())) <= 80
+    example = text.partition("For example:\n\n  rescale ")[2].strip()
+    assert parser().parse_args(example.split()).execute
+
+
+def test_alone_it_shows_the_way(capsys: Captured) -> None:
+    assert main([]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    steps = [line.split() for line in captured.err.splitlines() if line.startswith("  rescale ")]
+    assert [step[1] for step in steps] == ["inspect", "plan", "run", "validate"]
+    for step in steps:
+        assert parser().parse_args(step[1:]).execute
+
+
+@pytest.mark.parametrize(
+    ("words", "question"),
+    [
+        (["inspekt", "/a"], "did you mean 'inspect'?"),
+        (["plan", "/a", "--target", "/b", "--format", "canonicle"], "did you mean 'canonical'?"),
+        (["plan", "/a", "--targe", "/b"], "--targe: did you mean '--target'?"),
+        (
+            ["plan", "/a", "--target", "/b", "--paralelism=3"],
+            "--paralelism: did you mean '--parallelism' or '--max-parallelism'?",
+        ),
+        (["run", SOURCE, "--target", "/t", "--parallelism", "list=2", "--uids", "NAMES"], "did you mean 'lists'?"),
+    ],
+)
+def test_what_is_misspelt_is_asked_about(capsys: Captured, tmp_path: Path, words: list[str], question: str) -> None:
+    names = tmp_path / "uids"
+    names.write_text("".join(f"{uid}\n" for _, uid in uids("1.20-heap-native")))
+    code, document = answer(capsys, *(str(names) if word == "NAMES" else word for word in words))
+    assert code == 2
+    assert document["advice"].startswith(f"{question} "), document
+
+
+def test_a_terminal_obeys_no_name_of_a_file(capsys: Captured, tmp_path: Path) -> None:
+    beside = tmp_path / "target.rescale"
+    beside.mkdir()
+    (beside / "\x1b[2J\x9bm\u202e").touch()
+    words = ["discard", str(tmp_path / "target")]
+    assert main(words) == 0
+    text = capsys.readouterr().out
+    assert r"such as " in text
+    assert r"\x1b[2J\x9bm\u202e" in text
+    assert main([*words, "--output", "json"]) == 0
+    printed = capsys.readouterr().out
+    assert all(line.isprintable() for line in printed.splitlines())
+    assert json.loads(printed)["left"] == [str(beside / "\x1b[2J\x9bm\u202e")]
 
 
 def test_the_whole_explains_itself(capsys: Captured) -> None:

@@ -17,7 +17,7 @@ Captured = pytest.CaptureFixture[str]
 
 
 def arguments(result: Path | str, *, attached: bool) -> argparse.Namespace:
-    return argparse.Namespace(result=str(result), attached=attached)
+    return argparse.Namespace(result=str(result), attached=attached, drawn=False)
 
 
 def failing() -> dict[str, Any]:

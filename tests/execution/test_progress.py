@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rescale.execution.progress import Progress
+from rescale.ticks import Tick, tick_of
 
 Captured = pytest.CaptureFixture[str]
 
@@ -62,3 +63,38 @@ def test_much_is_estimated_from_half_a_minute(clock: Clock, capsys: Captured) ->
     told = capsys.readouterr().err.splitlines()
     assert [line for line in told if "left" in line] == told[-2:]
     assert told[-1] == "validate: 36 kB of 10 MB, about 9964 s left"
+
+
+def test_who_draws_it_gets_more_and_knows_when_it_is_over(
+    clock: Clock, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Progress, "drawn", True)
+    progress = Progress("validate", 1_000_000)
+    for second, done in ((0.1, 0), (1, 0), (1.2, 50_000), (2, 100_000), (7, 600_000)):
+        clock.now = second
+        progress.at(done)
+    clock.now = 11
+    progress.finish(1_000_000)
+    *lines, last = capsys.readouterr().err.rstrip().split("\n")
+    assert last == "validate: 1 MB in 11.0 s", "as ever"
+    ticks = [tick_of(line) for line in lines]
+    assert ticks == [
+        Tick("validate", 0, 1_000_000),
+        Tick("validate", 100_000, 1_000_000),
+        Tick("validate", 600_000, 1_000_000, pytest.approx(550_000 / 5.8), pytest.approx(400_000 / (550_000 / 5.8))),
+        Tick("validate", 1_000_000, 1_000_000, over=True),
+    ]
+
+
+def test_what_is_over_at_once_is_not_drawn(clock: Clock, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Progress, "drawn", True)
+    progress = Progress("validate", 100)
+    clock.now = 0.2
+    progress.at(50)
+    progress.finish(100)
+    assert capsys.readouterr().err == "validate: 100 bytes in 0.2 s\n"
+
+
+@pytest.mark.parametrize("line", ["validate: 1 MB in 11.0 s", "", "\x1e", '\x1e{"phase": 7}', '{"phase": "validate"}'])
+def test_other_lines_are_no_ticks(line: str) -> None:
+    assert tick_of(line) is None

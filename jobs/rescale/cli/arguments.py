@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any, NoReturn
 
+from rescale.cli.completion import complete_operators
 from rescale.errors import RequestError
+from rescale.names import did_you_mean
 from rescale.planning.prepare import Prepared, prepare
 from rescale.planning.proof import Proof
 from rescale.planning.request import Files, Format, Request, make_request, parse_uids
@@ -15,13 +19,49 @@ from rescale.storage.locations import normalise
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are `RequestError`s, so that they can be answered in JSON too; nothing is abbreviated."""
+    """A parser whose errors are `RequestError`s, so that they can be answered in JSON too; nothing is abbreviated.
+
+    What is misspelt is asked about.
+    """
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(allow_abbrev=False, **arguments)
+        self._words: list[str] = []
+        self._question: str | None = None
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse does it, but words that are left over are an error of the command that they belong to."""
+        self._words = list(sys.argv[1:] if args is None else args)
+        found, unknown = super().parse_known_args(self._words, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
 
     def error(self, message: str) -> NoReturn:
-        raise RequestError(message, advice=f"see {self.prog} --help")
+        questions = [self._question, *map(self._about_option, self._words)]
+        question = next(filter(None, questions), None)
+        raise RequestError(message, advice=" ".join(filter(None, [question, f"see {self.prog} --help"])))
+
+    def _about_option(self, word: str) -> str | None:
+        option = word.partition("=")[0]
+        misspelt = option.startswith("--") and option not in ("--", *self._option_string_actions)
+        question = did_you_mean(option, self._option_string_actions) if misspelt else None
+        return f"{option}: {question}" if question else None
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError:
+            self._question = did_you_mean(str(value), map(str, action.choices or ()))
+            raise
+
+
+class Formatter(argparse.HelpFormatter):
+    """Fills paragraphs, but not those that are indented: nobody could copy a command that was."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:  # noqa: ARG002
+        parts = text.rstrip().split("\n\n")
+        return "\n\n".join(part if part.startswith(" ") else fill(part, width) for part in parts) + "\n"
 
 
 def add_source(parser: argparse.ArgumentParser) -> None:
@@ -63,7 +103,7 @@ def add_shape(parser: argparse.ArgumentParser) -> None:
         "A number such as 6 is for all operators, visits=12 for the one that has the uid visits. Without any the "
         "shape stays, and the result is a self-contained copy.",
     )
-    shape.add_argument(
+    parallelism = shape.add_argument(
         "--parallelism",
         metavar="[UID=]N",
         action="append",
@@ -71,7 +111,7 @@ def add_shape(parser: argparse.ArgumentParser) -> None:
         help="the new parallelism: N for every operator whose parallelism may change, UID=N for one (repeatable; uid "
         "or operator id)",
     )
-    shape.add_argument(
+    maximum = shape.add_argument(
         "--max-parallelism",
         metavar="[UID=]M",
         action="append",
@@ -79,6 +119,8 @@ def add_shape(parser: argparse.ArgumentParser) -> None:
         help="the new max parallelism (number of key groups): M for every operator, UID=M for one (repeatable). A "
         "divisor of the old one works for every type of key; for others the keys are hashed anew",
     )
+    for action in (parallelism, maximum):
+        complete_operators(action)
     shape.add_argument(
         "--format",
         choices=[one.value for one in Format],
@@ -98,7 +140,7 @@ def add_shape(parser: argparse.ArgumentParser) -> None:
 
 
 def add_key_hash(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    key_hash = parser.add_argument(
         "--key-hash",
         metavar="[UID=]HASH",
         action="append",
@@ -107,6 +149,7 @@ def add_key_hash(parser: argparse.ArgumentParser) -> None:
         "the key's bytes to 32 bits, where the module is installed where Spark runs (repeatable). Every record is "
         "checked against it. Without it, common formulas are tried",
     )
+    complete_operators(key_hash)
 
 
 def add_proof(parser: argparse.ArgumentParser) -> None:

@@ -15,6 +15,7 @@ DESCRIPTION = (
     "Starts an S3 server and an Airflow on 127.0.0.1, runs the DAG on a savepoint that comes with the package, "
     "and shows before and after. Everything is gone when it ends."
 )
+EXAMPLE = "rescale demo --ui"
 
 _INTERRUPTED = 130
 """The exit code of what was ended by Ctrl-C."""

@@ -6,6 +6,7 @@ import argparse
 
 from rescale.cli.arguments import add_source, add_uids, prefixes_of, uids_of
 from rescale.cli.output import Output
+from rescale.cli.terminal import waiting
 from rescale.report.inspection import inspection, inspection_text
 from rescale.snapshot.kafka.offsets import kafka_offsets
 from rescale.snapshot.opening import open_snapshot
@@ -16,6 +17,7 @@ DESCRIPTION = (
     "Shows kind, operators, states, sizes and oddities of a snapshot. Reads _metadata, headers, indexes of RocksDB "
     "files, the offsets of Kafka sources, and few bytes more."
 )
+EXAMPLE = "rescale inspect s3://flink/savepoints/savepoint-1a2b3c"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
-    snapshot = open_snapshot(normalise(arguments.source), prefixes_of(arguments), uids_of(arguments))
-    document = inspection(snapshot, kafka_offsets(snapshot))
+    with waiting(f"reading {arguments.source}"):
+        snapshot = open_snapshot(normalise(arguments.source), prefixes_of(arguments), uids_of(arguments))
+        document = inspection(snapshot, kafka_offsets(snapshot))
     output.answer(document, lambda: inspection_text(document))

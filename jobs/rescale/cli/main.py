@@ -1,5 +1,7 @@
 """`rescale`: the commands put together, errors turned into exit codes."""
 
+# PYTHON_ARGCOMPLETE_OK
+
 from __future__ import annotations
 
 import argparse
@@ -9,19 +11,44 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from io import TextIOWrapper
 from itertools import pairwise
+from textwrap import indent
 
 from rescale.cli import demo, diff, discard, inspect, plan, report, run, validate, virtual_keys
-from rescale.cli.arguments import Parser
+from rescale.cli.arguments import Formatter, Parser
+from rescale.cli.completion import complete
 from rescale.cli.output import Output
-from rescale.errors import unexpected
+from rescale.errors import RequestError, unexpected
 
-_EPILOG = """\
-A first look, a plan, a run:
+_THE_WAY = """\
+What is in the snapshot?
 
-  rescale inspect s3://bucket/savepoints/savepoint-1a2b3c
-  rescale plan s3://bucket/savepoints/savepoint-1a2b3c --target s3://bucket/rescaled/one --parallelism 6
-  rescale run  s3://bucket/savepoints/savepoint-1a2b3c --target s3://bucket/rescaled/one --parallelism 6
+  rescale inspect s3://flink/savepoints/savepoint-1a2b3c
 
+What would a rescale do? This moves nothing.
+
+  rescale plan s3://flink/savepoints/savepoint-1a2b3c --target s3://flink/rescaled/one --parallelism 6
+
+Move all state, prove that it is all there, and publish the result.
+
+  rescale run s3://flink/savepoints/savepoint-1a2b3c --target s3://flink/rescaled/one --parallelism 6
+
+Compare a published result with its source once more.
+
+  rescale validate s3://flink/savepoints/savepoint-1a2b3c s3://flink/rescaled/one
+"""
+
+_GUIDE = f"""\
+Rescale changes the shape of a Flink job's state while the job is stopped, in four steps.
+
+{_THE_WAY}
+A path will do for s3://. All commands: rescale --help; one of them: rescale run --help; all of it at work on this
+machine: rescale demo
+"""
+
+_EPILOG = f"""\
+The way:
+
+{indent(_THE_WAY, "  ")}
 The source is never modified. A run that was interrupted is resumed by the same command; `rescale discard` removes
 what it left instead.
 
@@ -43,13 +70,20 @@ def parser() -> argparse.ArgumentParser:
         prog="rescale",
         description="Change the shape of a Flink job's state while the job is stopped.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Formatter,
     )
     root.add_argument("--version", action="version", version=f"rescale {version('rescale')}")
     commands = root.add_subparsers(metavar="COMMAND", required=True)
     for command in (inspect, plan, run, validate, report, diff, discard, demo, virtual_keys):
         name = command.__name__.rpartition(".")[2].replace("_", "-")
-        sub = commands.add_parser(name, parents=[common], help=command.SUMMARY, description=command.DESCRIPTION)
+        sub = commands.add_parser(
+            name,
+            parents=[common],
+            help=command.SUMMARY,
+            description=command.DESCRIPTION,
+            epilog=f"For example:\n\n  {command.EXAMPLE}",
+            formatter_class=Formatter,
+        )
         command.add_arguments(sub)
         sub.set_defaults(execute=command.execute, resumes=getattr(command, "RESUMES", False))
     return root
@@ -58,8 +92,14 @@ def parser() -> argparse.ArgumentParser:
 def main(words: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, TextIOWrapper):  # it may not know the signs of tables, such as an arrow
         sys.stdout.reconfigure(errors="backslashreplace")
+    words = sys.argv[1:] if words is None else words
+    if "_ARGCOMPLETE" in os.environ:
+        complete(parser())
+    if not words:
+        print(_GUIDE, end="", file=sys.stderr)
+        return RequestError.exit_code
     try:
-        code = _answered(sys.argv[1:] if words is None else words)
+        code = _answered(words)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output went away
         for stream in (sys.stdout, sys.stderr):

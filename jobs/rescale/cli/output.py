@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
+from rescale.cli.terminal import coloured, console, shows_colours
 from rescale.errors import RescaleError
+from rescale.names import printable_lines
 
 
 class Output:
-    """Answers in the way that `--output` asks for; progress and remarks go to standard error."""
+    """Answers in the way that `--output` asks for; progress and remarks go to standard error.
+
+    Whatever names are in it, there is nothing in it that a terminal would obey.
+    """
 
     def __init__(self, form: str) -> None:
         self.json = form == "json"
@@ -21,16 +27,25 @@ class Output:
         if self.json:
             self._print_json(document)
         else:
-            print(text())
+            print(printable_lines(text()))
 
     def error(self, error: RescaleError) -> None:
         if self.json:
             self._print_json(error.to_json())
-        print(f"error: {error}", file=sys.stderr)
+        if shows_colours():
+            console().print(coloured(error))
+        else:
+            print(f"error: {error}", file=sys.stderr)
 
     def say(self, what: str) -> None:
-        print(what, file=sys.stderr, flush=True)
+        print(printable_lines(what), file=sys.stderr, flush=True)
 
     @staticmethod
     def _print_json(document: dict[str, Any]) -> None:
-        print(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+        lines = msgspec.json.format(msgspec.json.encode(document), indent=2).decode().split("\n")
+        print("\n".join(line if line.isprintable() else _escaped(line) for line in lines))
+
+
+def _escaped(line: str) -> str:
+    """JSON that means the same, without what a terminal would obey: that stands in strings alone."""
+    return "".join(sign if sign.isprintable() else json.dumps(sign)[1:-1] for sign in line)

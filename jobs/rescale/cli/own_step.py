@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from rescale.cli.terminal import moves_the_cursor
 from rescale.process import Step, run_step
 
 
@@ -18,6 +21,18 @@ def run_reading_step(step: Step, words: Sequence[str], arguments: argparse.Names
 
 
 def run_own_step(step: Step, words: Sequence[str], master: str) -> dict[str, Any]:
-    """The result document of a step that is given `words` and Spark's master."""
+    """The result document of a step that is given `words` and Spark's master; on a terminal, how far it is is drawn."""
     with tempfile.TemporaryDirectory() as directory:
-        return run_step(step, str(Path(directory, "result.json")), [*words, "--master", master])
+        result, words = str(Path(directory, "result.json")), [*words, "--master", master]
+        if not moves_the_cursor():
+            return run_step(step, result, words, _say)
+        from rescale.cli.drawing import Drawing
+
+        with Drawing() as drawing:
+            return run_step(step, result, words, drawing.say, drawing.draw)
+
+
+def _say(line: str) -> None:
+    """Whether or not anybody still reads standard error: the step goes on."""
+    with suppress(BrokenPipeError):
+        print(line, file=sys.stderr, flush=True)

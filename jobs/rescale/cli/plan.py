@@ -6,10 +6,15 @@ import argparse
 
 from rescale.cli.arguments import add_shape, add_source, add_uids, prepared
 from rescale.cli.output import Output
+from rescale.cli.terminal import waiting
 from rescale.report.planned import plan_summary, plan_text
 
 SUMMARY = "what a rescale would do; moves nothing"
 DESCRIPTION = "Shows who would own what, how many bytes move, and how even the new shape is. Writes nothing."
+EXAMPLE = (
+    "rescale plan s3://flink/savepoints/savepoint-1a2b3c --target s3://flink/rescaled/one --parallelism 6 "
+    "--max-parallelism 720"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,5 +24,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
-    summary = plan_summary(*prepared(arguments))
+    with waiting(f"reading {arguments.source}"):
+        summary = plan_summary(*prepared(arguments))
     output.answer(summary, lambda: plan_text(summary))

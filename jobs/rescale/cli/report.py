@@ -6,6 +6,7 @@ import argparse
 
 from rescale.cli.arguments import add_allow_prefix, add_uids, prefixes_of, uids_of
 from rescale.cli.output import Output
+from rescale.cli.terminal import waiting
 from rescale.report.stored import report_of
 from rescale.report.units import human_bytes
 from rescale.storage.locations import normalise
@@ -16,6 +17,7 @@ DESCRIPTION = (
     "Makes one HTML file with pictures of key groups, load, operator state, Kafka offsets and costs, and with the "
     "certificate of a run. It needs no network and no scripts. A run puts one beside its target by itself."
 )
+EXAMPLE = "rescale report s3://flink/rescaled/one -o one.html"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
-    page = report_of(normalise(arguments.of), prefixes_of(arguments), uids_of(arguments))
+    with waiting(f"reading {arguments.of}"):
+        page = report_of(normalise(arguments.of), prefixes_of(arguments), uids_of(arguments))
     place = normalise(arguments.out)
     open_store(place).put(place, page)
     answer = {"report": place, "bytes": len(page)}

@@ -9,6 +9,7 @@ import socket
 from rescale.cli.arguments import add_master, add_proof, add_shape, add_source, add_uids, prepared
 from rescale.cli.output import Output
 from rescale.cli.own_step import run_own_step
+from rescale.cli.terminal import waiting
 from rescale.errors import RescaleError
 from rescale.planning.plan import Plan
 from rescale.planning.proof import Proof, how_proven
@@ -22,6 +23,10 @@ from rescale.target.publication import is_published, publish
 
 SUMMARY = "plan, move, validate, publish"
 DESCRIPTION = "Rescales a snapshot: nothing is visible to Flink in the target before everything was validated."
+EXAMPLE = (
+    "rescale run s3://flink/savepoints/savepoint-1a2b3c --target s3://flink/rescaled/one --parallelism 6 "
+    "--max-parallelism 720"
+)
 
 RESUMES = True
 """After it was interrupted, the same command goes on."""
@@ -41,9 +46,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
-    plan, snapshot, kafka = prepared(arguments)
+    with waiting(f"reading {arguments.source}"):
+        plan, snapshot, kafka = prepared(arguments)
+        summary = plan_summary(plan, snapshot, kafka)
     accept = arguments.accept_unconditional_publish
-    summary = plan_summary(plan, snapshot, kafka)
     output.say(plan_text(summary))
     proof = Proof(arguments.proof)
     if not is_published(plan):
@@ -52,9 +58,10 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
         claim(plan, accept_unconditional=accept, by={"host": socket.gethostname(), "process": str(os.getpid())})
         output.say(put_report(plan, summary))
         _move(plan, arguments.master, proof)
-    published = publish(plan, accept_unconditional=accept)
-    if not published.already:
-        put_report(plan)
+    with waiting(f"publishing {plan.target}"):
+        published = publish(plan, accept_unconditional=accept)
+        if not published.already:
+            put_report(plan)
     document = outcome(plan, published)
     output.answer(document, lambda: outcome_text(document))
 

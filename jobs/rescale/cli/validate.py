@@ -16,6 +16,7 @@ DESCRIPTION = (
     "Reads all state of SOURCE and TARGET and compares it: every key group, every element. Writes nothing. So it also "
     "deepens the proof of a result that went by its files."
 )
+EXAMPLE = "rescale validate s3://flink/savepoints/savepoint-1a2b3c s3://flink/rescaled/one"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -16,6 +16,7 @@ DESCRIPTION = (
     "For jobs that address subtasks by hand-picked keys: prints, for every subtask, the smallest number from 0 up that "
     "keyBy sends there. The table is good for just this parallelism and max parallelism."
 )
+EXAMPLE = "rescale virtual-keys --max-parallelism 128 --parallelism 6 --key-type int"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

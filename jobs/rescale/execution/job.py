@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from rescale.errors import RescaleError, unexpected
+from rescale.execution.progress import Progress
 from rescale.planning.proof import Proof
 from rescale.storage.locations import normalise
 from rescale.storage.store import open_store
@@ -32,6 +33,9 @@ def job_parser(description: str | None) -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--attached", action="store_true", help="end when standard input ends: with the process that started this one"
+    )
+    parser.add_argument(
+        "--drawn", action="store_true", help="say how far the work is for a program that draws it, not in words"
     )
     return parser
 
@@ -53,6 +57,7 @@ def run_job(arguments: argparse.Namespace, body: Callable[[], dict[str, Any]]) -
 
     With it stands how many seconds that took.
     """
+    Progress.drawn = arguments.drawn
     if arguments.attached:
         threading.Thread(target=_end_with_standard_input, daemon=True).start()
     failure: RescaleError | None = None

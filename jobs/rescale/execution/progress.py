@@ -1,13 +1,16 @@
-"""Progress in words, on standard error: one line whenever it is worth one."""
+"""Progress in words, on standard error: one line whenever it is worth one. Who draws it gets `Tick`s instead."""
 
 from __future__ import annotations
 
 import sys
 import time
+from typing import ClassVar
 
 from rescale.report.units import human_bytes
+from rescale.ticks import Tick, line_of
 
 _SECONDS_BETWEEN_LINES = 5.0
+_SECONDS_BETWEEN_TICKS = 0.5
 _SECONDS_TO_ESTIMATE_FROM = 30.0
 """Where little is done yet."""
 
@@ -18,7 +21,9 @@ def say_compiling() -> None:
 
 
 class Progress:
-    """How much of `total` bytes a step has done."""
+    """How much of `total` bytes a step has done. It is `drawn` where whoever started this process does that."""
+
+    drawn: ClassVar[bool] = False
 
     def __init__(self, step: str, total: int) -> None:
         self.step = step
@@ -32,27 +37,45 @@ class Progress:
         now = time.monotonic()
         if done and self._first is None:
             self._first = now, done
-        if now - self._said >= _SECONDS_BETWEEN_LINES and done > self._done:
+        if self.drawn:
+            self._tick(now, done)
+        elif now - self._said >= _SECONDS_BETWEEN_LINES and done > self._done:
             self._said, self._done = now, done
             if not done:
                 self.say(f"begun, {human_bytes(self.total)} to go")
                 return
-            self.say(f"{human_bytes(done)} of {human_bytes(self.total)}{self._left(now, done)}")
+            rate = self._rate(now, done)
+            left = f", about {(self.total - done) / rate:.0f} s left" if rate else ""
+            self.say(f"{human_bytes(done)} of {human_bytes(self.total)}{left}")
 
-    def _left(self, now: float, done: int) -> str:
-        """An estimate from what was done since the first bytes were: until then tasks start, and loops compile.
+    def _tick(self, now: float, done: int) -> None:
+        """What is over at once is never drawn."""
+        if now - self._said >= _SECONDS_BETWEEN_TICKS:
+            self._said, self._done = now, done
+            rate = self._rate(now, done)
+            left = (self.total - done) / rate if rate else None
+            self._print(line_of(Tick(self.step, done, self.total, rate, left)))
+
+    def _rate(self, now: float, done: int) -> float | None:
+        """Bytes a second since the first bytes, to estimate from: until then tasks start, and loops compile.
 
         More may be compiled later, so it also takes a good part of the bytes, or some time.
         """
         first, before = self._first or (now, done)
         enough = _SECONDS_BETWEEN_LINES if done >= self.total / 10 else _SECONDS_TO_ESTIMATE_FROM
         if now - first < enough or done <= before:
-            return ""
-        return f", about {(self.total - done) * (now - first) / (done - before):.0f} s left"
+            return None
+        return (done - before) / (now - first)
 
     def finish(self, done: int) -> None:
         seconds = time.monotonic() - self._started
+        if self.drawn and self._done >= 0:
+            self._print(line_of(Tick(self.step, done, self.total, over=True)))
         self.say(f"{human_bytes(done)} in {seconds:.1f} s")
 
     def say(self, what: str) -> None:
-        print(f"{self.step}: {what}", file=sys.stderr, flush=True)
+        self._print(f"{self.step}: {what}")
+
+    @staticmethod
+    def _print(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)

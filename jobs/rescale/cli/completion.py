@@ -1,0 +1,52 @@
+"""What a shell completes (https://pypi.org/project/argcomplete): commands, options, their values, and operators."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from rescale.errors import RescaleError
+from rescale.flink.metadata.reader import read_metadata
+from rescale.planning.request import parse_uids
+from rescale.snapshot.discovery import find_metadata
+from rescale.storage.locations import is_s3, normalise
+from rescale.storage.store import open_store
+
+_LARGEST_METADATA = 16 * 1024 * 1024
+"""Bytes that are read at once while somebody waits."""
+
+
+def complete(parser: argparse.ArgumentParser) -> None:
+    """Ends the process with what the shell that has started it asked for."""
+    import argcomplete  # which nobody else needs
+
+    argcomplete.autocomplete(parser)
+
+
+def complete_operators(action: argparse.Action) -> None:
+    """Lets an option that takes `UID=…` be completed with the operators of SOURCE."""
+    action.completer = _operators  # type: ignore[attr-defined]
+
+
+def _operators(parsed_args: argparse.Namespace, **_: object) -> list[str]:
+    """`uid=` for each; none of a snapshot in S3, which would take too long, nor names that a terminal would obey."""
+    try:
+        source = normalise(parsed_args.source)
+        if is_s3(source):
+            return []
+        metadata = find_metadata(source)
+        data, _pin = open_store(metadata).read_all(metadata, _LARGEST_METADATA)
+        given = _given_names(parsed_args)
+        names = [
+            given.get(entry.operator_id) or entry.uid or entry.operator_id
+            for entry in read_metadata(data, metadata).operators
+        ]
+    except (RescaleError, OSError, UnicodeError):
+        return []
+    return [f"{name}=" for name in names if name.isprintable()]
+
+
+def _given_names(parsed_args: argparse.Namespace) -> dict[str, str]:
+    """By operator id, as `--uids` gives them."""
+    file = getattr(parsed_args, "uids", None)
+    return dict(parse_uids(Path(file).read_text(encoding="utf-8").splitlines())) if file else {}

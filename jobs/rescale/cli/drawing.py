@@ -1,0 +1,66 @@
+"""How far a step is, drawn on a terminal below the lines that it has to say."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from rescale.cli.terminal import console
+from rescale.report.units import duration, human_bytes
+from rescale.ticks import Tick
+
+
+class Drawing:
+    """A bar under the name of the phase that goes on, as long as the block runs; lines go above it, and stay."""
+
+    def __init__(self) -> None:
+        self._tick: Tick | None = None
+        self._live = Live(
+            get_renderable=self._drawn,
+            console=console(),
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+    def say(self, line: str) -> None:
+        self._live.console.print(Text(line))
+
+    def draw(self, tick: Tick) -> None:
+        self._tick = None if tick.over else tick
+        self._live.refresh()
+
+    def _drawn(self) -> RenderableType:
+        tick = self._tick
+        if tick is None:
+            return Text()
+        bar = Table.grid(padding=(0, 1), expand=True)
+        bar.add_column(ratio=1)
+        bar.add_column(no_wrap=True)
+        bar.add_row(ProgressBar(tick.total, tick.done, pulse=not tick.done), how_far(tick))
+        return Group(Text(tick.phase), bar)
+
+
+def how_far(tick: Tick) -> str:
+    """`1.2 GB of 3.4 GB, 85 MB/s, about 26 seconds left`, as far as it is known."""
+    parts = [f"{human_bytes(tick.done)} of {human_bytes(tick.total)}"]
+    if tick.rate is not None:
+        parts.append(f"{human_bytes(tick.rate)}/s")
+    if tick.left is not None:
+        parts.append(f"about {duration(tick.left)} left")
+    return ", ".join(parts)

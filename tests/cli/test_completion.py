@@ -1,0 +1,44 @@
+"""What a shell completes, as argcomplete asks for it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.snapshots import directory
+
+NAMED = directory("2-clicks")
+
+
+def completed(line: str, tmp_path: Path) -> list[str]:
+    answer = tmp_path / "answer"
+    environment = {
+        **os.environ,
+        "_ARGCOMPLETE": "1",
+        "_ARGCOMPLETE_STDOUT_FILENAME": str(answer),
+        "_ARGCOMPLETE_IFS": "\n",
+        "COMP_LINE": line,
+        "COMP_POINT": str(len(line)),
+        "COMP_TYPE": "9",
+    }
+    done = subprocess.run([sys.executable, "-m", "rescale.cli.main"], env=environment, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == b""
+    return answer.read_text().split("\n") if answer.exists() else []
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("rescale di", ["diff", "discard"]),
+        (f"rescale plan {NAMED} --format ", ["keep", "canonical", "rocksdb"]),
+        (f"rescale run {NAMED} --target /t --parallelism vi", ["visits="]),
+        ("rescale run s3://bucket/savepoint --target /t --parallelism vi", []),
+    ],
+)
+def test_words_are_completed(line: str, words: list[str], tmp_path: Path) -> None:
+    assert completed(line, tmp_path) == (words or [""])

@@ -1,0 +1,121 @@
+"""What a terminal sees, and what nobody sees elsewhere: colours, and bars."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Sequence
+from fcntl import ioctl
+from pathlib import Path
+
+import pytest
+
+from rescale.cli.drawing import how_far
+from rescale.ticks import Tick
+from support.snapshots import directory
+
+PLAIN = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
+
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def on_a_terminal(words: Sequence[str], **environment: str) -> tuple[int, str, str]:
+    """Exit code, standard output (a pipe), and what a terminal of 80 columns gets as standard error."""
+    ours, theirs = pty.openpty()
+    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    with subprocess.Popen(
+        [sys.executable, *words],
+        env={**PLAIN, "TERM": "xterm-256color", **environment},
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        stdin=theirs,
+        text=True,
+    ) as process:
+        os.close(theirs)
+        seen = b""
+        while chunk := _read(ours):
+            seen += chunk
+        said = process.stdout.read() if process.stdout else ""
+    os.close(ours)
+    return process.returncode, said, seen.decode()
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 1 << 16)
+    except OSError as error:
+        if error.errno != errno.EIO:  # which means that all who write to it are gone
+            raise
+        return b""
+
+
+def rescale(*words: str) -> list[str]:
+    return ["-m", "rescale.cli.main", *words]
+
+
+@pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_an_error_is_coloured_where_colours_are_wanted(environment: dict[str, str]) -> None:
+    code, said, seen = on_a_terminal(rescale("inspect", "/nowhere", "--output", "json"), **environment)
+    assert (code, json.loads(said)["what"]) == (2, "there is no snapshot")
+    assert bool(COLOUR.search(seen)) == (not environment)
+    lines = COLOUR.sub("", seen).splitlines()
+    assert lines[0] == "error: there is no snapshot"
+    assert lines[-1] == "  what to do: name the directory that Flink printed when it took the savepoint"
+
+
+def test_a_run_draws_how_far_it_is_and_answers_as_ever(tmp_path: Path) -> None:
+    hook = "import rescale.execution.progress as progress\nprogress._SECONDS_BETWEEN_TICKS = 0\n"
+    (tmp_path / "sitecustomize.py").write_text(
+        f"import sys\nif 'move_and_validate' in sys.orig_argv:\n    {hook}".replace("\np", "\n    p")
+    )
+    words = rescale(
+        "run", directory("2-clicks"), "--target", str(tmp_path / "t"), "--parallelism", "3", "--output", "json"
+    )
+    code, said, seen = on_a_terminal(words, PYTHONPATH=str(tmp_path), NO_COLOR="1")
+    assert code == 0, seen
+    assert json.loads(said)["already_published"] is False
+    assert "━" in seen
+    assert "\x1e" not in seen
+    assert not re.search(r"\x1b\[\d+m", seen), "no colour"
+    assert re.search(r"validate: \S+ kB in \d+\.\d s\r\n", seen), seen
+    assert seen.rindex("\x1b[?25h") > seen.rindex("\x1b[?25l"), "the cursor is there again"
+
+
+BAR = """
+import sys
+from rescale.cli.drawing import Drawing
+from rescale.ticks import Tick
+with Drawing() as drawing:
+    drawing.draw(Tick("write every record under its new key group", 0, 3_000_000_000))
+    drawing.draw(Tick("write every record under its new key group", 1_000_000_000, 3_000_000_000, 85e6, 23.5))
+    drawing.say("compiling")
+    drawing.draw(Tick("write every record under its new key group", 3_000_000_000, 3_000_000_000, over=True))
+"""
+
+
+def test_a_bar_fits_into_eighty_columns() -> None:
+    code, _, seen = on_a_terminal(["-c", BAR])
+    assert code == 0, seen
+    lines = [COLOUR.sub("", line) for line in re.split(r"[\r\n]+|\x1b\[\d*[AK]", seen)]
+    assert max(len(re.sub(r"\x1b\[\S*?[a-zA-Z]", "", line)) for line in lines) <= 80
+    assert "write every record under its new key group" in lines
+    assert any("━" in line and line.rstrip().endswith("1 GB of 3 GB, 85 MB/s, about 24 seconds left") for line in lines)
+    assert "compiling" in lines
+
+
+@pytest.mark.parametrize(
+    ("tick", "words"),
+    [
+        (Tick("validate", 0, 5_000_000), "0 bytes of 5 MB"),
+        (Tick("validate", 1_000_000, 5_000_000, 1e6, 4.0), "1 MB of 5 MB, 1 MB/s, about 4 seconds left"),
+    ],
+)
+def test_no_more_is_said_than_is_known(tick: Tick, words: str) -> None:
+    assert how_far(tick) == words
