@@ -17,7 +17,7 @@ DESCRIPTION = (
     "Reads all state of A and B, whatever their shapes, and compares it by operator and state: every record, timer, "
     "element and copy. Names the first differences. Writes nothing. Exit code 0: equal; 4: different."
 )
-EXAMPLE = "rescale diff s3://flink/savepoints/savepoint-1a2b3c s3://flink/rescaled/one"
+EXAMPLE = "rescale diff s3://flink/savepoint-1a2b s3://flink/new"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

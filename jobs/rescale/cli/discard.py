@@ -11,7 +11,7 @@ from rescale.target.removal import discard
 
 SUMMARY = "remove what an unpublished run left"
 DESCRIPTION = "Removes files and claim of a run that did not publish. Never touches a published result, or other files."
-EXAMPLE = "rescale discard s3://flink/rescaled/one"
+EXAMPLE = "rescale discard s3://flink/new"
 
 RESUMES = True
 """After it was interrupted, the same command goes on."""

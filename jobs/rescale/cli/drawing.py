@@ -8,6 +8,7 @@ from typing import Self
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
@@ -17,10 +18,14 @@ from rescale.ticks import Tick
 
 
 class Drawing:
-    """A bar under the name of the phase that goes on, as long as the block runs; lines go above it, and stay."""
+    """A bar under the name of the phase that goes on, as long as the block runs; lines go above it, and stay.
+
+    Before and between phases something moves, too.
+    """
 
     def __init__(self) -> None:
         self._tick: Tick | None = None
+        self._alive = Spinner("dots")
         self._live = Live(
             get_renderable=self._drawn,
             console=console(),
@@ -48,7 +53,7 @@ class Drawing:
     def _drawn(self) -> RenderableType:
         tick = self._tick
         if tick is None:
-            return Text()
+            return self._alive
         bar = Table.grid(padding=(0, 1), expand=True)
         bar.add_column(ratio=1)
         bar.add_column(no_wrap=True)

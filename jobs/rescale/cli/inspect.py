@@ -17,7 +17,7 @@ DESCRIPTION = (
     "Shows kind, operators, states, sizes and oddities of a snapshot. Reads _metadata, headers, indexes of RocksDB "
     "files, the offsets of Kafka sources, and few bytes more."
 )
-EXAMPLE = "rescale inspect s3://flink/savepoints/savepoint-1a2b3c"
+EXAMPLE = "rescale inspect s3://flink/savepoint-1a2b"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from io import TextIOWrapper
 from itertools import pairwise
-from textwrap import indent
 
 from rescale.cli import demo, diff, discard, inspect, plan, report, run, validate, virtual_keys
 from rescale.cli.arguments import Formatter, Parser
@@ -22,33 +21,31 @@ from rescale.errors import RequestError, unexpected
 _THE_WAY = """\
 What is in the snapshot?
 
-  rescale inspect s3://flink/savepoints/savepoint-1a2b3c
+  rescale inspect s3://flink/savepoint-1a2b
 
 What would a rescale do? This moves nothing.
 
-  rescale plan s3://flink/savepoints/savepoint-1a2b3c --target s3://flink/rescaled/one --parallelism 6
+  rescale plan s3://flink/savepoint-1a2b --target s3://flink/new --parallelism 6
 
 Move all state, prove that it is all there, and publish the result.
 
-  rescale run s3://flink/savepoints/savepoint-1a2b3c --target s3://flink/rescaled/one --parallelism 6
+  rescale run s3://flink/savepoint-1a2b --target s3://flink/new --parallelism 6
 
 Compare a published result with its source once more.
 
-  rescale validate s3://flink/savepoints/savepoint-1a2b3c s3://flink/rescaled/one
+  rescale validate s3://flink/savepoint-1a2b s3://flink/new
 """
 
 _GUIDE = f"""\
-Rescale changes the shape of a Flink job's state while the job is stopped, in four steps.
+Rescale changes the shape of a Flink job's state while the job is stopped.
 
 {_THE_WAY}
-A path will do for s3://. All commands: rescale --help; one of them: rescale run --help; all of it at work on this
-machine: rescale demo
+A path will do, too. All commands: rescale --help; one of them: rescale run
+--help; all of it at work on this machine: rescale demo
 """
 
 _EPILOG = f"""\
-The way:
-
-{indent(_THE_WAY, "  ")}
+{_THE_WAY}
 The source is never modified. A run that was interrupted is resumed by the same command; `rescale discard` removes
 what it left instead.
 

@@ -11,10 +11,7 @@ from rescale.report.planned import plan_summary, plan_text
 
 SUMMARY = "what a rescale would do; moves nothing"
 DESCRIPTION = "Shows who would own what, how many bytes move, and how even the new shape is. Writes nothing."
-EXAMPLE = (
-    "rescale plan s3://flink/savepoints/savepoint-1a2b3c --target s3://flink/rescaled/one --parallelism 6 "
-    "--max-parallelism 720"
-)
+EXAMPLE = "rescale plan s3://flink/savepoint-1a2b --target s3://flink/new --parallelism visits=6"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -17,7 +17,7 @@ DESCRIPTION = (
     "Makes one HTML file with pictures of key groups, load, operator state, Kafka offsets and costs, and with the "
     "certificate of a run. It needs no network and no scripts. A run puts one beside its target by itself."
 )
-EXAMPLE = "rescale report s3://flink/rescaled/one -o one.html"
+EXAMPLE = "rescale report s3://flink/new -o new.html"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

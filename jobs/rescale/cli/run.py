@@ -23,10 +23,7 @@ from rescale.target.publication import is_published, publish
 
 SUMMARY = "plan, move, validate, publish"
 DESCRIPTION = "Rescales a snapshot: nothing is visible to Flink in the target before everything was validated."
-EXAMPLE = (
-    "rescale run s3://flink/savepoints/savepoint-1a2b3c --target s3://flink/rescaled/one --parallelism 6 "
-    "--max-parallelism 720"
-)
+EXAMPLE = "rescale run s3://flink/savepoint-1a2b --target s3://flink/new --parallelism visits=6"
 
 RESUMES = True
 """After it was interrupted, the same command goes on."""

@@ -16,7 +16,7 @@ DESCRIPTION = (
     "Reads all state of SOURCE and TARGET and compares it: every key group, every element. Writes nothing. So it also "
     "deepens the proof of a result that went by its files."
 )
-EXAMPLE = "rescale validate s3://flink/savepoints/savepoint-1a2b3c s3://flink/rescaled/one"
+EXAMPLE = "rescale validate s3://flink/savepoint-1a2b s3://flink/new"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
