@@ -1,0 +1,60 @@
+"""Makes the pictures of reports in the README: `python tests/report/make_screenshots.py`, with Debian's chromium.
+
+They show a job that nobody ran: what has come of a rescale, in light, and the load of many subtasks, in dark.
+"""
+
+from __future__ import annotations
+
+import base64
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from selenium.webdriver import Chrome
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+from rescale.report.html_report import html_report  # noqa: E402
+from support.browser import browser, shown_as  # noqa: E402
+from support.reports import plan_report, proven  # noqa: E402
+
+WIDTH = 1100
+PAPER = 20
+
+PLACE_OF = (
+    "return document.querySelectorAll(arguments[0])[arguments[1]].getBoundingClientRect()[arguments[2]] + scrollY"
+)
+
+
+def main() -> None:
+    folder = HERE / "screenshots"
+    folder.mkdir(exist_ok=True)
+    few, many = proven(plan_report((4, 128), (6, 128))), proven(plan_report((48, 1024), (64, 1024)))
+    with tempfile.TemporaryDirectory() as scratch, browser(WIDTH, 1000) as driver:
+        page = Path(scratch, "report.html")
+        show(driver, page, few, "light")
+        picture(driver, folder / "report.png", 0, driver.execute_script(PLACE_OF, "figure", 0, "bottom"))
+        show(driver, page, many, "dark")
+        edges = [driver.execute_script(PLACE_OF, *edge) for edge in (("h3", 0, "top"), ("figure", 1, "bottom"))]
+        picture(driver, folder / "load.png", *edges)
+
+
+def show(driver: Chrome, page: Path, document: dict[str, Any], theme: str) -> None:
+    document["plan"]["taken"] = "2026-03-02 06:00:00+00:00"
+    page.write_bytes(html_report(document))
+    shown_as(driver, WIDTH, theme)
+    driver.get(page.as_uri())
+
+
+def picture(driver: Chrome, file: Path, top: float, bottom: float) -> None:
+    """Of a part of the page, with some paper around it."""
+    first, last = max(0, top - PAPER), bottom + PAPER
+    clip = {"x": 0, "y": first, "width": WIDTH, "height": last - first, "scale": 1}
+    shot = driver.execute_cdp_cmd("Page.captureScreenshot", {"clip": clip, "captureBeyondViewport": True})
+    file.write_bytes(base64.b64decode(shot["data"]))
+
+
+if __name__ == "__main__":
+    main()
