@@ -119,6 +119,7 @@ def test_nothing_fails_for_want_of_a_report(plan: Plan) -> None:
         ("plan.json", b"[1]", "not a plan"),
         ("plan.json", b'{"format": 1}', "a plan of another version"),
         ("plan.json", bytes(range(256)), "not a plan"),
+        ("plan.json", b'{"format": ' + 100_000 * b"[", "not a plan"),
         ("letter.txt", b"Dear all", "there is no snapshot"),
     ],
 )

@@ -118,5 +118,5 @@ def plan_from_json(document: bytes, path: str) -> Plan:
                 advice="have planned and carried out by the same version of Rescale (of both images), or plan again",
             )
         return msgspec.json.decode(document, type=Plan)
-    except (msgspec.MsgspecError, UnicodeError) as error:
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise SnapshotError(f"not a plan: {error}", path=path) from None

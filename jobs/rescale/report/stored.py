@@ -135,7 +135,7 @@ def _read(uri: str) -> dict[str, Any] | None:
         return None
     try:
         document = msgspec.json.decode(read_document(uri))
-    except (msgspec.MsgspecError, UnicodeError):
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         document = None
     if not isinstance(document, dict):
         raise RequestError("this is not a document of ours", path=uri, advice="see who else writes here")

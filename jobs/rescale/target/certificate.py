@@ -127,7 +127,7 @@ def read_certificate(target: str) -> Certificate:
         fields: dict[str, Any] = msgspec.json.decode(read_document(uri), type=dict[str, Any])
         found = fields.pop(_DIGEST, None)
         certificate = msgspec.convert(fields, Certificate)
-    except (msgspec.MsgspecError, UnicodeError) as error:
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise IntegrityError(f"the certificate cannot be read: {error}", path=uri, advice=_ADVICE) from None
     expected = _digest(fields)
     if found != expected or certificate.verdict != COMPLETE:

@@ -154,7 +154,7 @@ def claim_on(target: str) -> Claim | None:
     try:
         document = json.loads(read_document(uri))
         return Claim(str(document["plan"]), dict(document.get("by", {})), document.get("at"))
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise RequestError(
             "there is a claim on the target that is not one of ours", path=uri, advice="name another target"
         ) from None

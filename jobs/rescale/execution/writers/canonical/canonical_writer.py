@@ -135,8 +135,8 @@ class CanonicalWriter:
         for result in results:
             written[result.operator, result.stream].append(result)
         receipts = {place: dict(pair for one in some for pair in one.receipts) for place, some in written.items()}
-        merges = [(1, work.merge) for work in works if work.merge is not None]
-        joining = Progress("join small parts", len(merges))
+        merges = [(work.merge.size, work.merge) for work in works if work.merge is not None]
+        joining = Progress("join small parts", sum(size for size, _ in merges))
         for merge, receipt in tasks.run(partial(merged, self.plan), merges, joining):
             receipts.setdefault((merge.operator, merge.stream), {})[merge.part] = receipt
         tokens = {(work.range.operator, work.stream): work.token for work in works if work.token}

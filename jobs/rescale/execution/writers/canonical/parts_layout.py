@@ -18,7 +18,7 @@ from rescale.target.places import places_of
 
 
 class Merge(NamedTuple):
-    """A part of a stream that is put together from what was staged."""
+    """A part of a stream, of `size` bytes, that is put together from what was staged."""
 
     operator: int
     stream: int
@@ -26,6 +26,7 @@ class Merge(NamedTuple):
     part: int
     offset: int
     staged: tuple[str, ...]
+    size: int
 
 
 class PartsWork(NamedTuple):
@@ -70,7 +71,7 @@ def stream_parts(
             waiting.append(staging)
             waiting_size += staged
             if waiting_size >= smallest or is_last:
-                merge = Merge(one.operator, stream, token, part, offset, tuple(waiting))
+                merge = Merge(one.operator, stream, token, part, offset, tuple(waiting), waiting_size)
                 part, offset, waiting, waiting_size = part + 1, offset + waiting_size, [], 0
         works.append(
             PartsWork(
