@@ -83,7 +83,7 @@ def test_the_bytes_depend_on_the_plan_alone(name: str, tmp_path: Path, monkeypat
     first = files_of(plan)
     assert any("-rawkeyed-" in file for file in first)
     remove(plan)
-    monkeypatch.setattr(windows, "_WINDOW", 100)
+    monkeypatch.setattr(windows, "WINDOW", 100)
     monkeypatch.setattr(block_buffer, "MEMORY", 500)
     monkeypatch.setattr("rescale.execution.rekeying.read_units.UNIT_SIZE", 2000)
     execute_without_spark(plan, cores=64, order=Random(7))
