@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import urllib.error
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
@@ -59,6 +62,19 @@ def test_the_question_shows_the_plan_and_where_all_of_it_lies(rejected: Asked) -
     assert Path(plan).exists()
 
 
+def test_the_question_leads_to_the_report_for_who_may_see_the_run(rejected: Asked) -> None:
+    run, target = rejected
+    (address,) = re.findall(r"\[The report\]\((\S+)\)", run.question()["body"])
+    assert run.links("plan") == {"Report": address}
+    for name in (USER, "vera"):
+        status, headers, page = run.airflow.as_user(name).page(address)
+        assert status == 200
+        assert page == Path(f"{target}.rescale/report.html").read_bytes()
+        assert "sandbox" in headers["Content-Security-Policy"]
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(address)
+
+
 def test_a_rejected_plan_is_red_and_leaves_nothing(rejected: Asked) -> None:
     run, target = rejected
     run.question()
@@ -76,6 +92,9 @@ def test_a_rejected_plan_is_red_and_leaves_nothing(rejected: Asked) -> None:
     assert "the plan was rejected; nothing was moved" in run.told("rejected")
     assert f"nothing was published: the plan was rejected\n  found: rejected by {USER}" in run.told("end")
     assert list(target.parent.glob(f"{target.name}*")) == []
+    status, _, told = run.airflow.page(str(run.links("plan")["Report"]))
+    assert status == 404
+    assert b"report.html is gone" in told
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 import time
 from collections.abc import Callable
@@ -98,6 +99,18 @@ def test_the_log_of_the_last_task_shows_the_line_that_starts_the_job(succeeded: 
     run, target = succeeded
     told = [line["event"] for line in run.log("publish")]
     assert any(line.startswith(f"start the job: flink run -s {target} -p 3") for line in told)
+    certificate = read(f"{target}.rescale/certificate.json")
+    assert f"certificate: {target}.rescale/certificate.json, SHA-256 {hashlib.sha256(certificate).hexdigest()}" in told
+    assert any(re.match(r"verdict: complete \(proof by records\): \d+ operators, .* compared", line) for line in told)
+    assert any(line.startswith("size: ") for line in told)
+
+
+def test_the_report_is_one_click_from_what_tells_of_the_result(succeeded: tuple[Run, str]) -> None:
+    run, target = succeeded
+    (address,) = {run.links(task_id)["Report"] for task_id in ("plan", "validate", "publish")}
+    assert run.links("inspect") == {}
+    status, _, page = run.airflow.page(str(address))
+    assert (status, page) == (200, read(f"{target}.rescale/report.html"))
 
 
 @pytest.mark.slow
@@ -108,6 +121,7 @@ def test_a_secret_is_nowhere_to_be_seen(airflow: AirflowServer, bucket: str, upl
     secret = airflow.secret.encode()
     for entry in (*open_store(target).list(target), *open_store(target).list(f"{target}.rescale")):
         assert secret not in read(entry.uri), entry.uri
+    assert airflow.page(str(run.links("publish")["Report"]))[2] == read(f"{target}.rescale/report.html")
     # The database, with XComs and rendered fields, and all logs.
     files = [path for path in airflow.home.folder.rglob("*") if path.is_file()]
     assert any(path.name == "airflow.db" for path in files)

@@ -9,6 +9,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from email.message import Message
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -54,6 +55,15 @@ class AirflowServer:
         status, document = self._ask("GET", f"/ui{path}", None, {"Authorization": f"Bearer {self._token}"})
         assert status == 200, document
         return document
+
+    def page(self, url: str) -> tuple[int, Message, bytes]:
+        """Status, headers and content of an address that a page links to."""
+        request = urllib.request.Request(url, headers={"Authorization": f"Bearer {self._token}"})
+        try:
+            with urllib.request.urlopen(request, timeout=_REQUEST_SECONDS) as answer:
+                return answer.status, answer.headers, answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.headers, error.read()
 
     def _ask(self, method: str, path: str, document: Any, headers: dict[str, str]) -> tuple[int, Any]:
         data = None if document is None else json.dumps(document).encode()
@@ -193,6 +203,11 @@ class Run:
 
     def xcom(self, task_id: str) -> Any:
         return self._get(f"/taskInstances/{task_id}/xcomEntries/return_value")["value"]
+
+    def links(self, task_id: str) -> dict[str, str | None]:
+        """The buttons of a task, with their addresses."""
+        links: dict[str, str | None] = self._get(f"/taskInstances/{task_id}/links")["extra_links"]
+        return links
 
     def told(self, task_id: str) -> str:
         """The events of a task's log, a line each."""

@@ -22,6 +22,7 @@ from rescale.orchestration.attempts import ATTEMPTS, ended_by_our_errors
 from rescale.orchestration.connections.access import storage_access
 from rescale.orchestration.form import stripped
 from rescale.orchestration.question import END_OF_QUESTION
+from rescale.orchestration.reports.report_link import report_url
 from rescale.orchestration.rescale_task import skip_task
 from rescale.orchestration.settings import settings
 from rescale.target.documents import load_plan, read_document
@@ -103,7 +104,8 @@ class PlanApproval(ApprovalOperator):
         self.subject = f"{planned['source']} → {planned['target']}: {planned['asked']}"
         with ended_by_our_errors(), storage_access(stripped(context["params"])["connection"]):
             self.assigned_users = _users(_triggered_by(context))
-            self.body = _question(places_of(load_plan(planned["plan"])), until)
+            shown = report_url(context["ti"].dag_id, context["ti"].run_id)
+            self.body = _question(places_of(load_plan(planned["plan"])), shown, until)
         self.notifiers = [_Tried(one) for one in told]  # called when the question is there
         context["ti"].xcom_push(_ASKED, {"until": until.isoformat(), "remind": remind})
         super().execute(context)
@@ -154,9 +156,10 @@ def _shown(instant: datetime) -> str:
     return f"{instant:%Y-%m-%d %H:%M} UTC"
 
 
-def _question(places: Places, until: datetime) -> str:
+def _question(places: Places, report: str, until: datetime) -> str:
     question = read_document(places.plan_page).decode().partition(END_OF_QUESTION)[0]
     return (
-        f"{question}\n\nThe whole plan: `{places.plan_page}`, and for programs `{places.plan}`\n\n"
+        f"{question}\n\n[The report]({report}) shows what moves where, in pictures. "
+        f"The whole plan: `{places.plan_page}`, and for programs `{places.plan}`\n\n"
         f"Without an answer until {_shown(until)} the plan counts as rejected."
     )

@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
 from airflow.providers.cncf.kubernetes.operators.pod import KubernetesPodOperator
-from airflow.sdk import Context
+from airflow.sdk import BaseOperatorLink, Context
 from airflow.sdk.exceptions import AirflowException
 from kubernetes.client import V1Pod
 
@@ -47,7 +47,7 @@ class StepPod(KubernetesPodOperator):
     """Runs `step` of the plan that an earlier task's summary names.
 
     `template` is the path of the pod's; `answer` is what the task gives for the plan and the step's result document;
-    `words` are what the form adds to the step's arguments.
+    `words` are what the form adds to the step's arguments; `links` are on the page of the task.
     """
 
     template_fields = (*KubernetesPodOperator.template_fields, "planned")
@@ -60,6 +60,7 @@ class StepPod(KubernetesPodOperator):
         template: str,
         answer: Answer,
         words: Words = lambda _: [],
+        links: Sequence[BaseOperatorLink] = (),
         **arguments: Any,
     ) -> None:
         super().__init__(
@@ -77,6 +78,7 @@ class StepPod(KubernetesPodOperator):
         self.planned = planned
         self.answer = answer
         self.words = words
+        self.operator_extra_links = tuple(links)
 
     def execute(self, context: Context) -> None:
         """Starts the pod, or finds the one that an earlier try started, and waits without a worker."""

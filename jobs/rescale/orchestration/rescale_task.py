@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, NoReturn
 
-from airflow.sdk import get_current_context, task
+from airflow.providers.standard.operators.python import PythonOperator
+from airflow.sdk import BaseOperatorLink, get_current_context
+from airflow.sdk.bases.decorator import DecoratedOperator, task_decorator_factory
 from airflow.sdk.exceptions import AirflowSkipException
 
 from rescale.orchestration.attempts import ATTEMPTS, ended_by_our_errors
@@ -39,6 +41,20 @@ def skip_task(reason: str) -> NoReturn:
     raise AirflowSkipException(reason)
 
 
+class RescaleOperator(DecoratedOperator, PythonOperator):
+    """A function as a task, with `links` on its page."""
+
+    template_fields = ("op_args", "op_kwargs")
+    template_fields_renderers: ClassVar = {"op_args": "py", "op_kwargs": "py"}
+
+    def __init__(
+        self, *, python_callable: Any, op_args: Any, op_kwargs: Any, links: Sequence[BaseOperatorLink] = (), **more: Any
+    ) -> None:
+        called = {"python_callable": python_callable, "op_args": op_args, "op_kwargs": op_kwargs}
+        super().__init__(kwargs_to_upstream=called, **called, **more)
+        self.operator_extra_links = tuple(links)
+
+
 def rescale_task(
     function: Callable[..., Summary],
     task_id: str,
@@ -49,7 +65,7 @@ def rescale_task(
 ) -> Any:
     """A task that has the access which the form names, and that our errors end with their sentence.
 
-    `multiple_outputs`: other tasks take single values of what it returns.
+    `arguments` are those of `RescaleOperator`; `multiple_outputs`: other tasks take single values of what it returns.
     """
 
     @functools.wraps(function)
@@ -59,4 +75,7 @@ def rescale_task(
             return function(*inputs, params=params, **more)
 
     arguments |= {"task_id": task_id, "task_display_name": display_name, **ATTEMPTS}
-    return task(multiple_outputs=multiple_outputs, **arguments)(with_access)
+    make = task_decorator_factory(
+        multiple_outputs=multiple_outputs, decorated_operator_class=RescaleOperator, **arguments
+    )
+    return make(with_access)

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 from airflow.sdk import Asset, TriggerRule
 
 from rescale.errors import RequestError, UnsupportedError
@@ -25,6 +26,7 @@ from rescale.orchestration.form import (
     understood,
 )
 from rescale.orchestration.question import END_OF_QUESTION, question_markdown
+from rescale.orchestration.reports.report_link import REPORT, ReportLink, ReportPlace
 from rescale.orchestration.rescale_task import Summary, rescale_task, skip_task
 from rescale.orchestration.step_task import step_task
 from rescale.orchestration.summaries import certificate_summary, plan_summary, snapshot_summary
@@ -40,12 +42,13 @@ from rescale.report.plan_markdown import plan_markdown
 from rescale.report.planned import plan_summary as detailed_summary
 from rescale.report.planned import plan_text
 from rescale.report.stored import put_report
-from rescale.report.units import counted
+from rescale.report.units import counted, human_bytes
 from rescale.snapshot.kafka.audit import stopped_consumers
 from rescale.snapshot.kafka.offsets import kafka_offsets
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.locations import normalise
+from rescale.target.certificate import read_certificate
 from rescale.target.claim import claim
 from rescale.target.documents import load_plan, read_document, store_plan_page
 from rescale.target.places import places_of
@@ -126,6 +129,8 @@ def _plan(known: Known, params: Any = None, dag_run: Any = None, ti: Any = None)
         page = f"{question_markdown(shown)}{END_OF_QUESTION}{understood(request)}\n\n{plan_markdown(shown)}"
         store_plan_page(plan, in_words_of_the_form(page))
         log.info("%s", put_report(plan, shown))
+    place = ReportPlace(plan.target, plan.digest, params["connection"])
+    ti.xcom_push(REPORT, msgspec.to_builtins(place))
     return {**plan_summary(plan, shown, published=published), "source": plan.source, "asked": asked(request)}
 
 
@@ -159,7 +164,12 @@ def _publish(planned: Summary, params: Any = None) -> Summary:
     published = publish(plan, accept_unconditional=params["accept_unconditional_publish"])
     done = outcome(plan, published)
     log.info("%s", put_report(plan))
-    digest = hashlib.sha256(read_document(places_of(plan).certificate)).hexdigest()
+    digest = hashlib.sha256(read_document(done["certificate"])).hexdigest()
+    certified = read_certificate(plan.target)
+    compared = f"{counted(len(certified.operators), 'operator')}, {human_bytes(certified.bytes)} compared"
+    log.info("verdict: %s (proof by %s): %s", certified.verdict, certified.proof.value, compared)
+    log.info("certificate: %s, SHA-256 %s", done["certificate"], digest)
+    log.info("size: %s of state", human_bytes(done["bytes_moved"]))
     log.info("start the job: %s", done["start"])
     kept = {key: done[key] for key in ("target", "metadata_sha256", "certificate", "start")}
     return {**kept, "starting": plan.start._asdict(), "certificate_sha256": digest}
@@ -210,7 +220,9 @@ def _rejected(planned: Summary, params: Any = None, ti: Any = None) -> Summary: 
 
 
 inspect = rescale_task(_inspect, "inspect", "Inspect the source")
-plan = rescale_task(_plan, PLAN, "Plan")
+_REPORT = (ReportLink(PLAN),)
+
+plan = rescale_task(_plan, PLAN, "Plan", links=_REPORT)
 look = rescale_task(_look, PLAN, "Plan")
 discard_left = rescale_task(_discard, "discard", "Discard")
 reshuffle = step_task(
@@ -234,8 +246,9 @@ validate = step_task(
     "Reads source and result back from storage, compares them, and certifies what is there.",
     _certified,
     words=lambda params: ["--proof", proof_of(params).value],
+    links=_REPORT,
 )
-publish_result = rescale_task(_publish, PUBLISH, "Publish", multiple_outputs=True)
+publish_result = rescale_task(_publish, PUBLISH, "Publish", multiple_outputs=True, links=_REPORT)
 announce = rescale_task(
     _announce, ANNOUNCE, "Tell who waits for it", inlets=[RESCALED_SAVEPOINT], outlets=[RESCALED_SAVEPOINT]
 )

@@ -36,27 +36,12 @@ _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 
 
 class S3Store:
-    """`Store` over S3."""
+    """`Store` over S3; `client` is one that is configured otherwise than by the AWS variables."""
 
     part_limits = PartLimits(smallest=5 * 1024 * 1024, most=10_000)
 
-    def __init__(self) -> None:
-        try:
-            config = Config(
-                retries={"mode": "standard", "total_max_attempts": _ATTEMPTS},
-                max_pool_connections=_CONNECTIONS,
-                connect_timeout=10,
-                read_timeout=60,
-                request_checksum_calculation=_unless_set("AWS_REQUEST_CHECKSUM_CALCULATION"),
-                response_checksum_validation=_unless_set("AWS_RESPONSE_CHECKSUM_VALIDATION"),
-                s3={"addressing_style": "path"} if _custom_endpoint() else None,
-            )
-            self._client: S3Client = boto3.session.Session(region_name=_region()).client("s3", config=config)
-        except (BotoCoreError, ValueError) as error:
-            raise RequestError(
-                f"S3 cannot be used as it is configured: {sentence(error)}",
-                advice="check AWS_ENDPOINT_URL, AWS_PROFILE and the other AWS variables",
-            ) from None
+    def __init__(self, client: S3Client | None = None) -> None:
+        self._client = client or _own_client()
 
     def stat(self, uri: str) -> Pin | None:
         head = self._head(uri)
@@ -240,6 +225,27 @@ class S3Store:
                         raise
             time.sleep(_CONFLICT_SECONDS * 2**attempt)  # another writer is at it: a later answer tells who won
         raise StoreError("the store sees conflicting writes again and again", path=uri)
+
+
+def _own_client() -> S3Client:
+    """As the AWS variables say."""
+    try:
+        config = Config(
+            retries={"mode": "standard", "total_max_attempts": _ATTEMPTS},
+            max_pool_connections=_CONNECTIONS,
+            connect_timeout=10,
+            read_timeout=60,
+            request_checksum_calculation=_unless_set("AWS_REQUEST_CHECKSUM_CALCULATION"),
+            response_checksum_validation=_unless_set("AWS_RESPONSE_CHECKSUM_VALIDATION"),
+            s3={"addressing_style": "path"} if _custom_endpoint() else None,
+        )
+        client: S3Client = boto3.session.Session(region_name=_region()).client("s3", config=config)
+    except (BotoCoreError, ValueError) as error:
+        raise RequestError(
+            f"S3 cannot be used as it is configured: {sentence(error)}",
+            advice="check AWS_ENDPOINT_URL, AWS_PROFILE and the other AWS variables",
+        ) from None
+    return client
 
 
 def _conditions(pin: Pin | None) -> list[dict[str, Any]]:

@@ -30,8 +30,8 @@ from typing import NamedTuple
 
 from rescale.errors import RequestError
 from rescale.planning.plan import Plan
-from rescale.storage.store import open_store
-from rescale.target.documents import read_document
+from rescale.storage.store import Store, open_store
+from rescale.target.documents import DOCUMENT_LIMIT
 from rescale.target.places import Places, claim_place
 
 STEPS = KEYED, OPERATOR = "keyed", "operator"
@@ -146,13 +146,17 @@ class Claim(NamedTuple):
         return ", ".join([f"plan {self.plan[:8]}", *(f"{k} {v}" for k, v in self.by.items()), *filter(None, [self.at])])
 
 
-def claim_on(target: str) -> Claim | None:
-    """What claims the target; `RequestError` if it is no claim of ours."""
+def claim_on(target: str, store: Store | None = None) -> Claim | None:
+    """What claims the target; `RequestError` if it is no claim of ours.
+
+    `store` is the one to look in where that is not this process's own.
+    """
     uri = claim_place(target)
-    if open_store(uri).stat(uri) is None:
+    store = store or open_store(uri)
+    if store.stat(uri) is None:
         return None
     try:
-        document = json.loads(read_document(uri))
+        document = json.loads(store.read_all(uri, DOCUMENT_LIMIT)[0])
         return Claim(str(document["plan"]), dict(document.get("by", {})), document.get("at"))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise RequestError(

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from rescale.errors import RequestError, StoreError
-from rescale.orchestration.connections.access import DRIVER_POD, storage_access
+from rescale.orchestration.connections.access import DRIVER_POD, s3_store_of, storage_access
 from support.s3 import S3Server
 
 _ROLE = "arn:aws:iam::123456789012:role/rescale"
@@ -64,6 +64,18 @@ def test_keys_arrive_and_are_in_no_environment(s3: S3Server, monkeypatch: pytest
         seen = seen_by_a_step()
     assert (seen["method"], seen["key"], seen["token"], seen["expires"]) == ("container-role", "somebody", "", 2999)
     assert os.environ == before
+
+
+def test_a_process_that_serves_many_reaches_the_store_as_it_is(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    s3.create_bucket("served-to-many")
+    connect(monkeypatch, login="somebody", password="planted", extra=of_server(s3))
+    before, uri = dict(os.environ), "s3://served-to-many/file"
+    store = s3_store_of("state")
+    store.put(uri, b"content")
+    assert store.read_all(uri, 100)[0] == b"content"
+    assert os.environ == before
+    with pytest.raises(RequestError, match="there is no connection 'nobody'"):
+        s3_store_of("nobody")
 
 
 def test_a_session_token_goes_along(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:

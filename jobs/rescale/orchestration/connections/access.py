@@ -11,13 +11,16 @@ import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from rescale.errors import RequestError, RescaleError
 from rescale.orchestration.connections.credentials import served
+
+if TYPE_CHECKING:
+    from rescale.storage.store import Store
 
 DRIVER_POD = "RESCALE_DRIVER_POD"
 """Variable with the path of a pod's template: where it is set, the steps that move or read state are pods."""
@@ -87,6 +90,35 @@ def storage_access(connection_id: str | None) -> Iterator[None]:
             os.environ.update(before)
 
 
+def s3_store_of(connection_id: str) -> Store:
+    """S3 as the connection reaches it, for a process that serves many at once: its variables stay as they are."""
+    from airflow.providers.amazon.aws.hooks.base_aws import AwsBaseHook
+    from botocore.config import Config
+
+    from rescale.storage.s3 import S3Store
+    from rescale.storage.s3_errors import translated
+
+    _aws_connection(connection_id)
+    hook = AwsBaseHook(aws_conn_id=connection_id, client_type="s3")
+    try:
+        with translated(connection_id):
+            own = hook.conn_config.get_service_endpoint_url("s3") is not None
+            config = Config(s3={"addressing_style": "path"} if own else None).merge(hook.config)
+            return S3Store(hook.get_client_type(hook.region_name, config))
+    except RescaleError:
+        raise
+    except Exception as error:
+        raise _unusable(connection_id, error) from None
+
+
+def _unusable(connection_id: str, error: Exception) -> RequestError:
+    """For what a hook itself raises, or whatever it is federated with."""
+    return RequestError(
+        f"the connection {connection_id!r} cannot be used as it is: {error}",
+        advice="look at the connection (Admin, Connections)",
+    )
+
+
 def _variables(connection_id: str, stack: ExitStack) -> dict[str, str]:
     """What the connection stands for; `RequestError` names what is not there or cannot be handed on."""
     from airflow.providers.amazon.aws.hooks.base_aws import AwsBaseHook  # brings boto3
@@ -104,11 +136,8 @@ def _variables(connection_id: str, stack: ExitStack) -> dict[str, str]:
         error.what = f"the connection {connection_id!r} gives no access: {error.what}"
         error.advice = "look at the connection (Admin, Connections): keys, role_arn, and what the role trusts"
         raise
-    except Exception as error:  # a hook's own, and those of whatever it is federated with
-        raise RequestError(
-            f"the connection {connection_id!r} cannot be used as it is: {error}",
-            advice="look at the connection (Admin, Connections)",
-        ) from None
+    except Exception as error:
+        raise _unusable(connection_id, error) from None
     if credentials is None:
         raise RequestError(
             f"the connection {connection_id!r} gives no access: it holds no keys, and the worker has none of its own",

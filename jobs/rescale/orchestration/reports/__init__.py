@@ -1,0 +1,1 @@
+"""The report of a run, one click away from its tasks in Airflow."""
