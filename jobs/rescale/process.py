@@ -51,7 +51,7 @@ def run_step(
     say: Callable[[str], None] | None = None,
     draw: Callable[[Tick], None] | None = None,
 ) -> dict[str, Any]:
-    """Runs a step's process to its end and returns its result document, without status and seconds.
+    """Runs a step's process to its end and returns its result document, without status, seconds and metrics.
 
     What it has to say goes to standard error, or line by line to `say`, with nothing in it that a terminal would obey.
     With `draw`, which is called in a thread as `say` is, that gets how far it is.
@@ -88,7 +88,8 @@ def run_step(
             advice="look at its output above (out of memory?), then run the same command again: it resumes",
         )
     document: dict[str, Any] = msgspec.json.decode(read_document(result_uri))
-    document.pop("seconds", None)  # which the report reads
+    for of_the_process in ("seconds", "metrics"):  # which others read
+        document.pop(of_the_process, None)
     if document.pop("status") != "done":
         raise RescaleError.from_json(document)
     return document

@@ -35,6 +35,7 @@ def test_what_was_done_is_in_the_document(attached: bool, tmp_path: Path, capsys
     assert run_job(arguments(result, attached=attached), lambda: {"bytes": 1}) == 0
     document = json.loads(result.read_text())
     assert 0 <= document.pop("seconds") < 60
+    assert document.pop("metrics")["worst_memory_bytes"]["driver"] > 1_000_000
     assert document == {"status": "done", "bytes": 1}
     assert capsys.readouterr().err == ""
 

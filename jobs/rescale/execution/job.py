@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from rescale.errors import RescaleError, unexpected
+from rescale.execution.meter import METER
 from rescale.execution.progress import Progress
 from rescale.planning.proof import Proof
 from rescale.storage.locations import normalise
@@ -55,7 +56,7 @@ def add_proof(parser: argparse.ArgumentParser) -> None:
 def run_job(arguments: argparse.Namespace, body: Callable[[], dict[str, Any]]) -> int:
     """Runs `body`, writes what it returns (or the error that it raises) to `--result`; returns the exit code.
 
-    With it stands how many seconds that took.
+    With it stand how many seconds that took, and metrics of it (`meter`).
     """
     Progress.drawn = arguments.drawn
     if arguments.attached:
@@ -85,15 +86,16 @@ def run_part(result_uri: str, body: Callable[[], dict[str, Any]]) -> None:
 
 
 def _outcome(body: Callable[[], dict[str, Any]]) -> tuple[dict[str, Any], RescaleError | None]:
-    """What `body` returns or raises, as a document with the seconds that it took."""
-    begun = time.monotonic()
+    """What `body` returns or raises, as a document with the seconds that it took and what was done in them."""
+    begun, before = time.monotonic(), METER.read()
     failure = None
     try:
         document = {"status": "done", **body()}
     except Exception as error:
         failure = unexpected(error)
         document = {"status": "failed", **failure.to_json()}
-    return {**document, "seconds": round(time.monotonic() - begun, 3)}, failure
+    seconds = round(time.monotonic() - begun, 3)
+    return {**document, "seconds": seconds, "metrics": METER.metrics_since(before, seconds)}, failure
 
 
 def _put(result_uri: str, document: dict[str, Any]) -> None:

@@ -21,6 +21,7 @@ from rescale.errors import RequestError, SnapshotError, StoreError, UnsupportedE
 from rescale.storage.contract import Entry, PartLimits, Pin
 from rescale.storage.locations import contains, split_s3
 from rescale.storage.s3_errors import is_absent, refuses_conditions, sentence, status_of, translated
+from rescale.storage.s3_requests import REQUESTS
 from rescale.storage.side_by_side import side_by_side
 
 if TYPE_CHECKING:
@@ -245,6 +246,7 @@ def _own_client() -> S3Client:
             f"S3 cannot be used as it is configured: {sentence(error)}",
             advice="check AWS_ENDPOINT_URL, AWS_PROFILE and the other AWS variables",
         ) from None
+    REQUESTS.count(client)
     return client
 
 

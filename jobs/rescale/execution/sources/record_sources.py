@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
+from rescale.execution.meter import METER
 from rescale.execution.sources.database_records import DatabaseRecords
 from rescale.execution.sources.group_records import GroupRecords
 from rescale.execution.sources.spans import group_runs
@@ -95,6 +96,21 @@ class RecordBatches(Protocol):
         """When all were read: `IntegrityError` if records of `accounted` bytes, with their framing, are not all."""
 
 
+class _Counted:
+    """Batches, whose records are counted on their way."""
+
+    def __init__(self, batches: RecordBatches) -> None:
+        self._batches = batches
+
+    def __iter__(self) -> Iterator[Records]:
+        for records in self._batches:
+            METER.saw(len(records))
+            yield records
+
+    def check_all_read(self, accounted: int) -> None:
+        self._batches.check_all_read(accounted)
+
+
 class SourceReader:
     """Reads sources of the snapshot with these `files`; `UnsupportedError` where records cannot be told apart.
 
@@ -109,6 +125,9 @@ class SourceReader:
         self._timers: tuple[tuple[int, KeyedHeader], TimerReader] | None = None
 
     def batches(self, source: RecordSource) -> RecordBatches:
+        return _Counted(self._batches(source))
+
+    def _batches(self, source: RecordSource) -> RecordBatches:
         match source.place:
             case GroupPlace(compressed, groups):
                 return GroupRecords(self._group_reader(source), self._files, groups, compressed=compressed)

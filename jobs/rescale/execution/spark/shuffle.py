@@ -11,9 +11,11 @@ from typing import TypeVar
 
 from pyspark import SparkContext
 
+from rescale.execution.meter import METER
 from rescale.execution.progress import Progress
 from rescale.execution.spark.dispatch import failures_as_ours, reported, slices_of
 from rescale.execution.spark.exchange import send_to_partitions
+from rescale.execution.spark.task_meter import counted_into, new_sum
 from rescale.execution.tasks import Sender, Weighed
 
 U = TypeVar("U")
@@ -35,25 +37,35 @@ class SparkShuffle:
         self._progress = progress
         self._done = spark.accumulator(0)
         slices = [[unit for _, unit in some] for some in slices_of(units, spark.defaultParallelism)]
-        sender = make_sender(self._done.add)
-        self._rows = send_to_partitions(spark.parallelize(slices, len(slices)).mapPartitions(sender), partitions)
+        sender, sent = make_sender(self._done.add), new_sum(spark)
+
+        def send(parts: Iterable[list[U]]) -> Iterator[tuple[int, bytes]]:
+            with counted_into(sent):
+                yield from sender(parts)
+
+        self._sent = sent
+        self._rows = send_to_partitions(spark.parallelize(slices, len(slices)).mapPartitions(send), partitions)
 
     def read(self, partition: int, work: Callable[[Iterable[bytes]], R]) -> R:
         """Has everything read; returns what `work` makes of the rows of one partition."""
 
         with failures_as_ours(), reported(self._progress, lambda: self._done.value):
             (result,) = self._spark.runJob(self._rows, lambda rows: [work(rows)], [partition])
+        METER.add(self._sent.value)
         return result
 
     def write(
         self, sizes: Mapping[int, int], work: Callable[[int, Iterable[bytes]], Iterator[R]], progress: Progress
     ) -> list[R]:
         """What `work(partition, rows)` gives for each partition that has a size in bytes, in no order."""
-        done = self._spark.accumulator(0)
+        done, written = self._spark.accumulator(0), new_sum(self._spark)
 
-        def counted(partition: int, rows: Iterable[bytes]) -> Iterator[R]:
-            yield from work(partition, rows)
+        def write(partition: int, rows: Iterable[bytes]) -> Iterator[R]:
+            with counted_into(written):
+                yield from work(partition, rows)
             done.add(sizes[partition])
 
         with failures_as_ours(), reported(progress, lambda: done.value):
-            return list(self._spark.runJob(self._rows.mapPartitionsWithIndex(counted), list, sorted(sizes)))
+            results = list(self._spark.runJob(self._rows.mapPartitionsWithIndex(write), list, sorted(sizes)))
+        METER.add(written.value)
+        return results

@@ -12,10 +12,12 @@ from typing import TypeVar
 from pyspark import Accumulator, SparkContext
 
 from rescale.errors import RescaleError
+from rescale.execution.meter import METER
 from rescale.execution.progress import Progress
 from rescale.execution.spark.dispatch import attempt, failures_as_ours, reported, slices_of
 from rescale.execution.spark.session import spark_context
 from rescale.execution.spark.shuffle import SparkShuffle
+from rescale.execution.spark.task_meter import counted_into, new_sum
 from rescale.execution.tasks import Sender, Weighed
 
 _UNITS_AT_ONCE = 4
@@ -47,22 +49,25 @@ class SparkTasks:
             return []
         slices = slices_of(units, self.cores)
         done: Accumulator[int] = self.context.accumulator(0)
+        counted = new_sum(self.context)
 
         def run_slice(parts: Iterable[list[tuple[int, U]]]) -> Iterator[tuple[R | None, RescaleError | None]]:
             pool = ThreadPoolExecutor(_UNITS_AT_ONCE)
             try:
-                for part in parts:
-                    outcomes = pool.map(partial(attempt, work), [unit for _, unit in part])
-                    for (weight, _), outcome in zip(part, outcomes, strict=True):
-                        yield outcome
-                        if outcome[1] is not None:
-                            return
-                        done.add(weight)
+                with counted_into(counted):
+                    for part in parts:
+                        outcomes = pool.map(partial(attempt, work), [unit for _, unit in part])
+                        for (weight, _), outcome in zip(part, outcomes, strict=True):
+                            yield outcome
+                            if outcome[1] is not None:
+                                return
+                            done.add(weight)
             finally:
                 pool.shutdown(cancel_futures=True)
 
         with failures_as_ours(), reported(progress, lambda: done.value):
             rows = self.context.parallelize(slices, len(slices)).mapPartitions(run_slice).collect()
+        METER.add(counted.value)
         errors = [error for _, error in rows if error is not None]
         if errors:
             raise min(errors, key=str)

@@ -1,0 +1,133 @@
+"""What a step has done, in numbers, for whoever watches runs.
+
+It is counted where it is done: requests by the store, records and stages here. What Spark's workers have counted comes
+back with their tasks and is added to what the driver has; a task that was lost takes its numbers along.
+"""
+
+from __future__ import annotations
+
+import resource
+import threading
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from rescale.storage.s3_requests import REQUESTS
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Records looked at one by one, requests to S3 by what they ask for, and those of them that were a further try.
+
+    `lost_tasks` are tries of Spark's tasks that did not come to their end; `worst_memory` is what the largest of the
+    processes had in memory, in bytes.
+    """
+
+    records: int = 0
+    requests: Counter[str] = field(default_factory=Counter)
+    tried_again: int = 0
+    lost_tasks: int = 0
+    worst_memory: int = 0
+
+    def plus(self, other: Counted) -> Counted:
+        return Counted(
+            self.records + other.records,
+            self.requests + other.requests,
+            self.tried_again + other.tried_again,
+            self.lost_tasks + other.lost_tasks,
+            max(self.worst_memory, other.worst_memory),
+        )
+
+    def since(self, before: Counted) -> Counted:
+        """What was counted after that; memory is that of the whole life of a process."""
+        return Counted(
+            self.records - before.records,
+            self.requests - before.requests,
+            self.tried_again - before.tried_again,
+            self.lost_tasks - before.lost_tasks,
+            self.worst_memory,
+        )
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A part of a step that worked through bytes, in seconds."""
+
+    name: str
+    bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Of a meter, at one instant."""
+
+    own: Counted
+    workers: Counted
+    stages: int
+
+
+class Meter:
+    """Counts from the start of the process on; safe to use from many threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._records = 0
+        self._workers = Counted()
+        self._stages: list[Stage] = []
+
+    def saw(self, records: int) -> None:
+        with self._lock:
+            self._records += records
+
+    def add(self, of_workers: Counted) -> None:
+        with self._lock:
+            self._workers = self._workers.plus(of_workers)
+
+    def ended(self, stage: Stage) -> None:
+        with self._lock:
+            self._stages.append(stage)
+
+    @property
+    def own(self) -> Counted:
+        """Of this process alone."""
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        with self._lock:
+            return Counted(self._records, REQUESTS.by_kind, REQUESTS.tried_again, 0, memory)
+
+    def read(self) -> Reading:
+        own = self.own
+        with self._lock:
+            return Reading(own, self._workers, len(self._stages))
+
+    def metrics_since(self, before: Reading, seconds: float) -> dict[str, Any]:
+        """As JSON values; `bytes` are what all stages worked through, be it read or written."""
+        now = self.read()
+        own, workers = now.own.since(before.own), now.workers.since(before.workers)
+        both, stages = own.plus(workers), self._stages[before.stages : now.stages]
+        done = sum(stage.bytes for stage in stages)
+        return {
+            "bytes": done,
+            "records": both.records,
+            "mb_per_second": _rate(done, seconds),
+            "stages": [
+                {
+                    "stage": stage.name,
+                    "bytes": stage.bytes,
+                    "seconds": round(stage.seconds, 3),
+                    "mb_per_second": _rate(stage.bytes, stage.seconds),
+                }
+                for stage in stages
+            ],
+            "store_requests": dict(sorted(both.requests.items())),
+            "retries": {"requests": both.tried_again, "tasks": both.lost_tasks},
+            "worst_memory_bytes": {"driver": own.worst_memory, "workers": workers.worst_memory},
+        }
+
+
+METER = Meter()
+"""That of this process."""
+
+
+def _rate(done: int, seconds: float) -> float:
+    return round(done / 1e6 / seconds, 3) if seconds else 0.0

@@ -1,0 +1,32 @@
+"""What Spark's tasks count, added up on the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark import Accumulator, AccumulatorParam, SparkContext, TaskContext
+
+from rescale.execution.meter import METER, Counted
+
+
+class _Sum(AccumulatorParam[Counted]):
+    def zero(self, value: Counted) -> Counted:  # noqa: ARG002
+        return Counted()
+
+    def addInPlace(self, value1: Counted, value2: Counted) -> Counted:  # noqa: N802
+        return value1.plus(value2)
+
+
+def new_sum(context: SparkContext) -> Accumulator[Counted]:
+    """Into which tasks count what they do (`counted_into`)."""
+    return context.accumulator(Counted(), _Sum())
+
+
+@contextmanager
+def counted_into(total: Accumulator[Counted]) -> Iterator[None]:
+    """In the block a task works; if it comes to its end, what it did is counted."""
+    before, task = METER.own, TaskContext.get()
+    yield
+    done = METER.own.since(before)
+    total.add(done.plus(Counted(lost_tasks=task.attemptNumber() if task is not None else 0)))

@@ -1,0 +1,44 @@
+"""How many requests this process has sent to S3, by what they ask for, and how often boto3 had to ask again."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import Any
+
+
+class Requests:
+    """Counts from the start of the process on; safe to use from many threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sent: Counter[str] = Counter()
+        self._asked = 0
+
+    def count(self, client: Any) -> None:
+        """From now on counts what a client of boto3 sends."""
+        client.meta.events.register("before-call.s3", self._ask)
+        client.meta.events.register("before-send.s3", self._send)
+
+    @property
+    def by_kind(self) -> Counter[str]:
+        """Requests sent, such as `{"GetObject": 3}`, each try for itself."""
+        with self._lock:
+            return self._sent.copy()
+
+    @property
+    def tried_again(self) -> int:
+        with self._lock:
+            return self._sent.total() - self._asked
+
+    def _ask(self, **_: Any) -> None:
+        with self._lock:
+            self._asked += 1
+
+    def _send(self, event_name: str, **_: Any) -> None:
+        with self._lock:
+            self._sent[event_name.rpartition(".")[2]] += 1
+
+
+REQUESTS = Requests()
+"""Those of this process."""
