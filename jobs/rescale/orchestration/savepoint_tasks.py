@@ -25,6 +25,7 @@ from rescale.orchestration.form import (
     request_of,
     understood,
 )
+from rescale.orchestration.lineage import planned_lineage, published_lineage
 from rescale.orchestration.question import END_OF_QUESTION, question_markdown
 from rescale.orchestration.reports.report_link import REPORT, ReportLink, ReportPlace
 from rescale.orchestration.rescale_task import Summary, rescale_task, skip_task
@@ -131,6 +132,7 @@ def _plan(known: Known, params: Any = None, dag_run: Any = None, ti: Any = None)
         log.info("%s", put_report(plan, shown))
     place = ReportPlace(plan.target, plan.digest, params["connection"])
     ti.xcom_push(REPORT, msgspec.to_builtins(place))
+    ti.task.lineage = planned_lineage(plan)
     return {**plan_summary(plan, shown, published=published), "source": plan.source, "asked": asked(request)}
 
 
@@ -158,7 +160,7 @@ def _certified(plan: Plan, certificate: Summary) -> Summary:
     return certificate_summary(certificate, places_of(plan).certificate)
 
 
-def _publish(planned: Summary, params: Any = None) -> Summary:
+def _publish(planned: Summary, params: Any = None, ti: Any = None) -> Summary:
     """Puts the certified metadata into the target, in one write: from then on Flink can restore it."""
     plan = load_plan(planned["plan"])
     published = publish(plan, accept_unconditional=params["accept_unconditional_publish"])
@@ -171,6 +173,7 @@ def _publish(planned: Summary, params: Any = None) -> Summary:
     log.info("certificate: %s, SHA-256 %s", done["certificate"], digest)
     log.info("size: %s of state", human_bytes(done["bytes_moved"]))
     log.info("start the job: %s", done["start"])
+    ti.task.lineage = published_lineage(plan, certified, digest)
     kept = {key: done[key] for key in ("target", "metadata_sha256", "certificate", "start")}
     return {**kept, "starting": plan.start._asdict(), "certificate_sha256": digest}
 
