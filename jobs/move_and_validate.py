@@ -39,7 +39,7 @@ def main() -> int:
         work = 2 * plan.bytes_moved  # what was moved is read, and what came of it
         with step_tasks("rescale", arguments.master, work) as tasks:
             for step, execute in steps_of_a_run(Proof(arguments.proof)).items():
-                run_part(places_of(plan).result(step), partial(execute, plan, tasks))
+                run_part(step, places_of(plan).result(step), partial(execute, plan, tasks))
         return {}
 
     return run_job(arguments, body)

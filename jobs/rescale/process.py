@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from importlib.util import find_spec
@@ -50,11 +50,13 @@ def run_step(
     arguments: Sequence[str],
     say: Callable[[str], None] | None = None,
     draw: Callable[[Tick], None] | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Runs a step's process to its end and returns its result document, without status, seconds and metrics.
 
     What it has to say goes to standard error, or line by line to `say`, with nothing in it that a terminal would obey.
-    With `draw`, which is called in a thread as `say` is, that gets how far it is.
+    With `draw`, which is called in a thread as `say` is, that gets how far it is. `environment` are more variables for
+    the process.
 
     Raises the error that the step ended with, or `StoreError` when it died without saying why. When this process
     is interrupted, the step's processes (Spark's among them) are ended too.
@@ -74,6 +76,7 @@ def run_step(
         stdout=sys.stderr.fileno() if say is None else subprocess.PIPE,
         stderr=None if say is None else subprocess.STDOUT,
         start_new_session=True,
+        env={**os.environ, **(environment or {})},
     )
     try:
         with _listening(process, say, draw):

@@ -19,6 +19,7 @@ from rescale.execution.loop import Loop
 from rescale.execution.meter import METER
 from rescale.execution.steps import reshuffle_keyed_state
 from rescale.execution.tasks import Tasks
+from rescale.process import Step
 from rescale.storage.s3 import S3Store
 from rescale.storage.s3_requests import REQUESTS
 from rescale.target.claim import claim
@@ -32,7 +33,7 @@ def test_stages_and_records_of_a_step_are_counted_wherever_it_runs(tasks: Callab
     plan = plan_rescale(directory("2-clicks"), str(tmp_path / "target"), max_parallelism=["1000"])
     claim(plan)
     result = tmp_path / "result.json"
-    run_part(str(result), partial(reshuffle_keyed_state, plan, tasks()))
+    run_part(Step.RESHUFFLE, str(result), partial(reshuffle_keyed_state, plan, tasks()))
     metrics = json.loads(result.read_text())["metrics"]
     stages = metrics["stages"]
     assert {"read and check every record", "write every record under its new key group"} <= {
@@ -45,7 +46,7 @@ def test_stages_and_records_of_a_step_are_counted_wherever_it_runs(tasks: Callab
     assert metrics["retries"] == {"requests": 0, "tasks": 0}
     assert metrics["worst_memory_bytes"]["driver"] > 1_000_000
     assert (metrics["worst_memory_bytes"]["workers"] > 1_000_000) == (tasks is shared_spark)
-    run_part(str(result), partial(reshuffle_keyed_state, plan, tasks()))
+    run_part(Step.RESHUFFLE, str(result), partial(reshuffle_keyed_state, plan, tasks()))
     again = json.loads(result.read_text())["metrics"]
     assert (again["stages"], again["records"]) == ([], 0), "what an earlier try did is not done again"
 

@@ -22,6 +22,7 @@ from kubernetes.client import (
     V1Pod,
     V1PodStatus,
 )
+from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, use_span
 
 from rescale.demo.airflow_home import DAG_ID, dag_folder
 from rescale.errors import IntegrityError, RescaleError, StoreError
@@ -144,6 +145,12 @@ def test_what_the_form_says_of_a_step_arrives_in_its_pod(monkeypatch: pytest.Mon
     planned = {"published": False, "plan": places_of(plan).plan}
     words = lambda params: ["--proof", savepoint_tasks.proof_of(params).value]  # noqa: E731
     step = step_task.step_task(Step.VALIDATE, "validate", "Validate", "doc", words=words)(planned)
-    step.execute({"params": {"connection": None, "proof": " files "}})
+    span = NonRecordingSpan(
+        SpanContext(0x4BF92F3577B34DA6, 0x00F067AA0BA902B7, is_remote=True, trace_flags=TraceFlags(1))
+    )
+    with use_span(span):
+        step.execute({"params": {"connection": None, "proof": " files "}})
     assert step.arguments[:4] == ["python3", "-m", "validate_coverage", "--plan"]
     assert step.arguments[-2:] == ["--proof", "files"]
+    traced = {one.name: one.value for one in step.env_vars}
+    assert traced == {"TRACEPARENT": "00-00000000000000004bf92f3577b34da6-00f067aa0ba902b7-01"}

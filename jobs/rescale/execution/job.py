@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -21,6 +22,7 @@ import msgspec
 from rescale.errors import RescaleError, unexpected
 from rescale.execution.meter import METER
 from rescale.execution.progress import Progress
+from rescale.execution.tracing import traced
 from rescale.planning.proof import Proof
 from rescale.storage.locations import normalise
 from rescale.storage.store import open_store
@@ -64,7 +66,7 @@ def run_job(arguments: argparse.Namespace, body: Callable[[], dict[str, Any]]) -
     failure: RescaleError | None = None
     try:
         result_uri = normalise(arguments.result)
-        document, failure = _outcome(body)
+        document, failure = _outcome(Path(sys.argv[0]).stem, body)
         _put(result_uri, document)
     except Exception as error:
         ours = unexpected(error)
@@ -76,21 +78,25 @@ def run_job(arguments: argparse.Namespace, body: Callable[[], dict[str, Any]]) -
     return 0 if failure is None else failure.exit_code
 
 
-def run_part(result_uri: str, body: Callable[[], dict[str, Any]]) -> None:
-    """Runs `body`, one of several that share a job, and leaves a result document of its own; raises its error again."""
+def run_part(step: str, result_uri: str, body: Callable[[], dict[str, Any]]) -> None:
+    """Runs `body`, the step of this name, one of several that share a job.
+
+    It leaves a result document of its own, and its error is raised again.
+    """
     open_store(result_uri).delete([result_uri])
-    document, failure = _outcome(body)
+    document, failure = _outcome(step, body)
     _put(result_uri, document)
     if failure is not None:
         raise failure
 
 
-def _outcome(body: Callable[[], dict[str, Any]]) -> tuple[dict[str, Any], RescaleError | None]:
+def _outcome(step: str, body: Callable[[], dict[str, Any]]) -> tuple[dict[str, Any], RescaleError | None]:
     """What `body` returns or raises, as a document with the seconds that it took and what was done in them."""
     begun, before = time.monotonic(), METER.read()
     failure = None
     try:
-        document = {"status": "done", **body()}
+        with traced(step):
+            document = {"status": "done", **body()}
     except Exception as error:
         failure = unexpected(error)
         document = {"status": "failed", **failure.to_json()}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import resource
 import threading
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
@@ -51,11 +52,12 @@ class Counted:
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of a step that worked through bytes, in seconds."""
+    """A part of a step that worked through bytes; `began` is when, in seconds since 1970."""
 
     name: str
     bytes: int
     seconds: float
+    began: float
 
 
 @dataclass(frozen=True)
@@ -84,9 +86,15 @@ class Meter:
         with self._lock:
             self._workers = self._workers.plus(of_workers)
 
-    def ended(self, stage: Stage) -> None:
+    def ended(self, stage: str, done: int, seconds: float) -> None:
+        """A stage that worked through so many bytes is over, now."""
         with self._lock:
-            self._stages.append(stage)
+            self._stages.append(Stage(stage, done, seconds, time.time() - seconds))
+
+    def stages_after(self, number: int) -> list[Stage]:
+        """Those that ended after so many others."""
+        with self._lock:
+            return self._stages[number:]
 
     @property
     def own(self) -> Counted:
@@ -104,7 +112,7 @@ class Meter:
         """As JSON values; `bytes` are what all stages worked through, be it read or written."""
         now = self.read()
         own, workers = now.own.since(before.own), now.workers.since(before.workers)
-        both, stages = own.plus(workers), self._stages[before.stages : now.stages]
+        both, stages = own.plus(workers), self.stages_after(before.stages)
         done = sum(stage.bytes for stage in stages)
         return {
             "bytes": done,

@@ -6,7 +6,7 @@ import sys
 import time
 from typing import ClassVar
 
-from rescale.execution.meter import METER, Stage
+from rescale.execution.meter import METER
 from rescale.report.units import human_bytes
 from rescale.ticks import Tick, line_of
 
@@ -72,7 +72,7 @@ class Progress:
         seconds = time.monotonic() - self._started
         if self.drawn and self._done >= 0:
             self._print(line_of(Tick(self.step, done, self.total, over=True)))
-        METER.ended(Stage(self.step, done, seconds))
+        METER.ended(self.step, done, seconds)
         self.say(f"{human_bytes(done)} in {seconds:.1f} s")
 
     def say(self, what: str) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 from airflow.providers.cncf.kubernetes.operators.pod import KubernetesPodOperator
 from airflow.sdk import BaseOperatorLink, Context
 from airflow.sdk.exceptions import AirflowException
-from kubernetes.client import V1Pod
+from kubernetes.client import V1EnvVar, V1Pod
 
 from rescale.errors import RescaleError, StoreError
 from rescale.orchestration.attempts import ATTEMPTS, ended_by_our_errors
@@ -26,6 +26,7 @@ from rescale.orchestration.connections.access import storage_access
 from rescale.orchestration.form import stripped
 from rescale.orchestration.rescale_task import Answer, Summary, Words
 from rescale.orchestration.telling import StepLog
+from rescale.orchestration.trace_context import trace_context
 from rescale.process import Step
 from rescale.storage.store import open_store
 from rescale.target.documents import load_plan, read_document
@@ -90,6 +91,8 @@ class StepPod(KubernetesPodOperator):
         result = places_of(plan).result(self.step)
         self.arguments = ["python3", "-m", self.step.value, "--plan", self.planned["plan"], "--result", result]
         self.arguments += self.words(context["params"])
+        traced = [V1EnvVar(name=name, value=value) for name, value in trace_context().items()]
+        self.env_vars = [*self.env_vars, *traced]
         super().execute(context)
 
     def trigger_reentry(self, context: Context, event: dict[str, Any]) -> None:

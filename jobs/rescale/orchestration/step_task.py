@@ -14,6 +14,7 @@ from typing import Any
 from rescale.orchestration.connections.access import DRIVER_POD
 from rescale.orchestration.rescale_task import Answer, Summary, Words, rescale_task
 from rescale.orchestration.telling import StepLog
+from rescale.orchestration.trace_context import trace_context
 from rescale.process import Step, run_step
 from rescale.target.documents import load_plan
 from rescale.target.places import places_of
@@ -57,7 +58,7 @@ def _in_a_process(step: Step, answer: Answer, words: Words) -> Callable[..., Sum
         plan = load_plan(planned["plan"])
         arguments = ["--plan", planned["plan"], "--master", "local[*]", *words(params)]
         log.info("the step begins, in a process of its own")
-        document = run_step(step, places_of(plan).result(step), arguments, StepLog().say)
+        document = run_step(step, places_of(plan).result(step), arguments, StepLog().say, environment=trace_context())
         log.info("the step has ended")
         return answer(plan, document)
 

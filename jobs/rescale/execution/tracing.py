@@ -1,0 +1,89 @@
+"""Spans of a step and of its stages, for who collects traces: over OTLP (HTTP), as OpenTelemetry's variables say.
+
+There are none unless `OTEL_EXPORTER_OTLP_ENDPOINT`, or the same for traces alone, names a collector, and the SDK is
+installed (the extra `tracing`); else nothing of it is imported. A step's span hangs on that of who started it, which
+`TRACEPARENT` names (W3C Trace Context). A collector that does not answer costs seconds at the end, and no run.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING
+
+from rescale.errors import unexpected
+from rescale.execution.meter import METER, Stage
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.trace import Tracer
+
+_COLLECTORS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+_FLUSH_MILLISECONDS = 10_000
+_NANOSECONDS = 1_000_000_000
+
+
+class _Told:
+    """How many stages of this process have become spans."""
+
+    stages = 0
+
+
+_told = _Told()
+
+
+@contextmanager
+def traced(step: str) -> Iterator[None]:
+    """The block is a span, and so is every stage that ends in it; those of a step within it are that one's."""
+    provider = _provider() if any(os.environ.get(name) for name in _COLLECTORS) else None
+    if provider is None:
+        yield
+        return
+    from opentelemetry import trace
+    from opentelemetry.trace import StatusCode
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    inner = trace.get_current_span().get_span_context().is_valid
+    carrier = {name: os.environ.get(name.upper(), "") for name in ("traceparent", "tracestate")}
+    parent = None if inner else TraceContextTextMapPropagator().extract(carrier)
+    tracer, before = provider.get_tracer("rescale"), METER.read().stages
+    with tracer.start_as_current_span(step, parent, record_exception=False, set_status_on_exception=False) as span:
+        try:
+            yield
+        except Exception as error:
+            span.set_status(StatusCode.ERROR, unexpected(error).what)
+            raise
+        finally:
+            stages = METER.stages_after(max(before, _told.stages))
+            _told.stages = METER.read().stages
+            for stage in stages:
+                _tell(tracer, stage)
+    if not inner:
+        provider.force_flush(_FLUSH_MILLISECONDS)
+
+
+def _tell(tracer: Tracer, stage: Stage) -> None:
+    """A stage that is over."""
+    began = int(stage.began * _NANOSECONDS)
+    span = tracer.start_span(stage.name, start_time=began, attributes={"rescale.bytes": stage.bytes})
+    span.end(began + int(stage.seconds * _NANOSECONDS))
+
+
+@cache
+def _provider() -> TracerProvider | None:
+    """That of this process; None if the SDK is not there."""
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError:
+        print('no traces: that takes pip install "rescale[tracing]"', file=sys.stderr, flush=True)
+        return None
+    service = {} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: "rescale"}
+    provider = TracerProvider(resource=Resource.create(service))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    return provider

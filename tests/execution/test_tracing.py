@@ -1,0 +1,123 @@
+"""Spans of a step as a collector gets them over OTLP, and that nothing is sent or imported unless one is named."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+
+from rescale.planning.plan import Plan
+from rescale.process import Step
+from rescale.target.claim import claim
+from rescale.target.places import places_of
+from support.pipeline import plan_rescale
+from support.snapshots import directory
+
+TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+
+
+class Collector:
+    """Takes spans on the loopback."""
+
+    def __init__(self) -> None:
+        self.spans: list[Span] = []
+        self.services: set[str] = set()
+        collector = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                assert self.path == "/v1/traces"
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
+                    names = {one.key: one.value.string_value for one in resource.resource.attributes}
+                    collector.services.add(names["service.name"])
+                    for scope in resource.scope_spans:
+                        collector.spans += scope.spans
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                """Nothing."""
+
+        self._server = HTTPServer(("127.0.0.1", 0), Handler)
+
+    @contextmanager
+    def listening(self) -> Iterator[str]:
+        thread = threading.Thread(target=self._server.serve_forever, args=(0.1,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{self._server.server_port}"
+        finally:
+            self._server.shutdown()
+            thread.join()
+            self._server.server_close()
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    plan = plan_rescale(directory("2-clicks"), str(tmp_path / "target"), ["3"])
+    claim(plan)
+    return plan
+
+
+def run(plan: Plan, step: Step, **variables: str) -> int:
+    """A process of the step, with little to do; its exit code."""
+    result = places_of(plan).result(step)
+    words = ["--plan", places_of(plan).plan, "--result", result, "--master", "local[2]"]
+    named = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
+    done = subprocess.run([sys.executable, "-m", step.value, *words], env={**named, **variables}, check=False)
+    return done.returncode
+
+
+def test_a_run_and_its_steps_and_stages_are_spans_of_who_started_it(plan: Plan) -> None:
+    collector = Collector()
+    with collector.listening() as address:
+        code = run(plan, Step.RUN, OTEL_EXPORTER_OTLP_ENDPOINT=address, TRACEPARENT=f"00-{TRACE}-{PARENT}-01")
+    assert code == 0
+    assert collector.services == {"rescale"}
+    assert {span.trace_id.hex() for span in collector.spans} == {TRACE}
+    names = {span.span_id: span.name for span in collector.spans}
+    tree = {(names.get(span.parent_span_id, span.parent_span_id.hex()), span.name) for span in collector.spans}
+    assert {
+        (PARENT, "move_and_validate"),
+        ("move_and_validate", "reshuffle_keyed_state"),
+        ("reshuffle_keyed_state", "reshuffle keyed state"),
+        ("move_and_validate", "validate_coverage"),
+        ("validate_coverage", "validate"),
+    } <= tree
+    assert ("move_and_validate", "validate") not in tree
+    spans = {span.name: span for span in collector.spans}
+    stage, step = spans["validate"], spans["validate_coverage"]
+    assert step.start_time_unix_nano <= stage.start_time_unix_nano <= stage.end_time_unix_nano
+    assert {one.key: one.value.int_value for one in stage.attributes}["rescale.bytes"] > 0
+
+
+def test_a_step_that_fails_is_red(plan: Plan) -> None:
+    collector = Collector()
+    with collector.listening() as address:
+        code = run(plan, Step.VALIDATE, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=f"{address}/v1/traces")
+    document = json.loads(Path(places_of(plan).result(Step.VALIDATE)).read_bytes())
+    (span,) = collector.spans
+    assert code == document["exit_code"] == 2
+    assert span.status == Status(code=Status.STATUS_CODE_ERROR, message=document["what"])
+    assert span.parent_span_id == b""
+
+
+def test_without_a_collector_nothing_of_opentelemetry_is_imported() -> None:
+    words = (
+        "import sys\nfrom rescale.execution.tracing import traced\nwith traced('a step'): pass\n"
+        "print([name for name in sys.modules if name.startswith('opentelemetry')])"
+    )
+    named = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
+    done = subprocess.run([sys.executable, "-c", words], env=named, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
