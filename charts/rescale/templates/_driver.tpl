@@ -20,6 +20,10 @@ containers:
     {{- with .args }}
     args: {{- toYaml . | nindent 6 }}
     {{- end }}
+    {{- if .root.Values.metrics.enabled }}
+    ports:
+      - {name: metrics, containerPort: 4040}
+    {{- end }}
     env:
       - name: POD_NAME
         valueFrom: {fieldRef: {fieldPath: metadata.name}}
@@ -33,6 +37,10 @@ containers:
       {{- else }}
       - name: SPARK_CONF_DIR
         value: /etc/rescale/spark
+      {{- end }}
+      {{- with .root.Values.spark.eventLog }}
+      - name: RESCALE_EVENT_LOG
+        value: {{ . | quote }}
       {{- end }}
       {{- include "rescale.s3.env" .root | nindent 6 }}
       {{- include "rescale.network.env" .root | nindent 6 }}

@@ -5,7 +5,12 @@
 {{- $ours := include "rescale.selector" .root | fromYaml }}
 {{- $_ := set $ours "app.kubernetes.io/component" .component }}
 labels: {{- merge $ours (.of.labels | default dict) | toYaml | nindent 2 }}
-{{- with .of.annotations }}
+{{- $annotations := deepCopy (.of.annotations | default dict) }}
+{{- if and (eq .component "driver") .root.Values.metrics.enabled }}
+{{- $path := "/metrics/executors/prometheus" }}
+{{- $annotations = merge $annotations (dict "prometheus.io/scrape" "true" "prometheus.io/port" "4040" "prometheus.io/path" $path) }}
+{{- end }}
+{{- with $annotations }}
 annotations: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}

@@ -8,7 +8,19 @@ spark.driver.bindAddress ${env:POD_IP}
 spark.driver.port 7078
 spark.blockManager.port 7079
 spark.driver.memory {{ .Values.driver.memory }}
+{{- if .Values.metrics.enabled }}
+# The servlet is one of the UI's; nobody may end anything there.
+spark.ui.enabled true
+spark.ui.port 4040
+spark.ui.killEnabled false
+spark.ui.prometheus.enabled true
+spark.executor.processTreeMetrics.enabled true
+spark.metrics.namespace rescale
+spark.metrics.conf.*.sink.prometheusServlet.class org.apache.spark.metrics.sink.PrometheusServlet
+spark.metrics.conf.*.sink.prometheusServlet.path /metrics/prometheus
+{{- else }}
 spark.ui.enabled false
+{{- end }}
 spark.local.dir /tmp
 spark.executor.instances {{ .Values.executors.most }}
 spark.executor.cores {{ .Values.executors.cores }}

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import cramjam
 import pytest
 
 from big_savepoint import write_savepoint
@@ -137,26 +138,23 @@ def test_a_final_error_of_who_writes_arrives_as_itself(plan: Plan, monkeypatch: 
 
 @pytest.fixture(scope="module")
 def run(source: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, list[str], list[dict[str, Any]]]:
-    """The process of the step over a plan: the plan, the calls to stores, and what Spark says of each task."""
+    """The process of the step over a plan: the plan, the calls to stores, and what Spark says of each task.
+
+    Spark says it in its event log, which the step keeps where it was told to.
+    """
     home = tmp_path_factory.mktemp("metrics")
     plan = plan_rescale(source, str(home / "target"), ["3"], max_parallelism=["1000"])
     claim(plan)
     log, events, hook = Faults(str(home / "calls")), home / "events", home / "hook"
-    events.mkdir()
     hook.mkdir()
-    configuration = {
-        "spark.eventLog.enabled": "true",
-        "spark.eventLog.dir": events.as_uri(),
-        "spark.eventLog.compress": "false",
-        "spark.eventLog.rolling.enabled": "false",
-        "spark.shuffle.compress": "false",
-    }
-    (home / "spark-defaults.conf").write_text("".join(f"{key} {value}\n" for key, value in configuration.items()))
+    (home / "spark-defaults.conf").write_text("spark.shuffle.compress false\n")
     words = ["--plan", places_of(plan).plan, "--result", str(home / "result.json"), "--master", "local[2]"]
-    environment = {**os.environ, **log.environment(hook), "SPARK_CONF_DIR": str(home)}
+    told = {"SPARK_CONF_DIR": str(home), "RESCALE_EVENT_LOG": str(events)}
+    environment = {**os.environ, **log.environment(hook), **told}
     subprocess.run([sys.executable, "-m", "reshuffle_keyed_state", *words], env=environment, check=True, timeout=200)
     (file,) = events.iterdir()
-    lines = map(json.loads, file.read_text().splitlines())
+    assert file.suffix == ".zstd", "by which Spark's history server knows how it is packed"
+    lines = map(json.loads, bytes(cramjam.zstd.decompress(file.read_bytes())).splitlines())
     return plan, log.calls(), [line["Task Metrics"] for line in lines if line["Event"] == "SparkListenerTaskEnd"]
 
 

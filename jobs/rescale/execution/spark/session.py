@@ -22,6 +22,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 
 from rescale.errors import RequestError, StoreError
+from rescale.execution.spark.event_log import event_log_kept
 from rescale.execution.spark.executors import Executors, executors_for
 from rescale.execution.spark.waiting import executors_awaited
 
@@ -55,6 +56,16 @@ def spark_context(name: str, master: str | None, work: int | None = None) -> Ite
     )
     for variable, size in _MALLOC.items():
         conf.setExecutorEnv(variable, str(size))
+    with event_log_kept(conf):
+        context = _started(conf, master, work)
+        try:
+            with nullcontext() if _LOCAL.match(context.master or "") else executors_awaited(context):
+                yield context
+        finally:
+            context.stop()
+
+
+def _started(conf: SparkConf, master: str | None, work: int | None) -> SparkContext:
     with as_file(files("rescale.execution.spark") / "log4j2.properties") as logging:
         if master is not None:
             conf.setMaster(_with_attempts(master))
@@ -77,11 +88,7 @@ def spark_context(name: str, master: str | None, work: int | None = None) -> Ite
                 "Spark does not start", found=error, advice=f"look at the output above; Spark needs {_JAVA}"
             ) from None
     context.setLogLevel("ERROR")
-    try:
-        with nullcontext() if _LOCAL.match(context.master or "") else executors_awaited(context):
-            yield context
-    finally:
-        context.stop()
+    return context
 
 
 def _check_java() -> None:

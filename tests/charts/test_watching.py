@@ -1,0 +1,108 @@
+"""What platforms watch drivers by: metrics, a dashboard, event logs. None of it is there unless it is asked for."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from support.helm import CHART, Manifest, one, rendered, template
+from support.needs import need
+
+ALL = ("--values", str(CHART / "ways/all-in-one.yaml"), "--values", str(CHART / "ways/one-run.yaml"))
+
+SERVED = {"activeTasks", "maxTasks", "completedTasks_total", "failedTasks_total", "JVMHeapMemory_bytes"} | {
+    *("totalShuffleRead_bytes_total", "totalShuffleWrite_bytes_total", "ProcessTreePythonRSSMemory_bytes"),
+    *("totalGCTime_seconds_total", "totalDuration_seconds_total"),
+}
+"""Metrics that Spark 4.3 serves of each executor, after `metrics_executor_`."""
+
+
+@pytest.fixture(scope="module")
+def watched() -> list[Manifest]:
+    need("helm", "charts are rendered (go install helm.sh/helm/v3/cmd/helm@v3.19.0)")
+    return rendered(
+        *ALL,
+        *("--set", "metrics.enabled=true", "--set", "metrics.dashboard.enabled=true"),
+        *("--set", "networkPolicy.enabled=true", "--set", "spark.eventLog=s3://logs/rescale"),
+        *("--set-json", 'metrics.from=[{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}]'),
+        *("--set-json", 'driver.annotations={"prometheus.io/port": "4041"}'),
+    )
+
+
+def drivers(manifests: list[Manifest]) -> Iterator[Manifest]:
+    """The pods of drivers: of the run, and of Airflow's tasks."""
+    yield one(manifests, "Job", "")["spec"]["template"]
+    yield yaml.safe_load(one(manifests, "ConfigMap", "-airflow")["data"]["driver.yaml"])
+
+
+def conf(manifests: list[Manifest]) -> list[str]:
+    return str(one(manifests, "ConfigMap", "-spark")["data"]["spark-defaults.conf"]).splitlines()
+
+
+def test_drivers_say_where_their_metrics_are(watched: list[Manifest]) -> None:
+    for pod in drivers(watched):
+        annotations = pod["metadata"]["annotations"]
+        assert annotations["prometheus.io/path"] == "/metrics/executors/prometheus"
+        assert annotations["prometheus.io/port"] == "4041", "what the values say goes first"
+        assert pod["spec"]["containers"][0]["ports"] == [{"name": "metrics", "containerPort": 4040}]
+        kubernetes_validate.validate({"apiVersion": "v1", "kind": "Pod", **pod}, "1.34", strict=True)
+    assert {
+        "spark.ui.enabled true",
+        "spark.ui.killEnabled false",
+        "spark.metrics.conf.*.sink.prometheusServlet.class org.apache.spark.metrics.sink.PrometheusServlet",
+    } <= set(conf(watched))
+    executor = yaml.safe_load(one(watched, "ConfigMap", "-spark")["data"]["executor.yaml"])
+    assert "prometheus.io/scrape" not in executor["metadata"].get("annotations", {})
+
+
+def test_who_may_ask_is_let_in(watched: list[Manifest]) -> None:
+    ingress = one(watched, "NetworkPolicy", "-spark")["spec"]["ingress"]
+    assert ingress[1:] == [
+        {
+            "from": [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}],
+            "ports": [{"port": 4040, "protocol": "TCP"}],
+        }
+    ]
+
+
+def test_event_logs_go_where_the_values_say(watched: list[Manifest]) -> None:
+    for pod in drivers(watched):
+        env = {one["name"]: one.get("value") for one in pod["spec"]["containers"][0]["env"]}
+        assert env["RESCALE_EVENT_LOG"] == "s3://logs/rescale"
+    assert template(*ALL, "--set", "spark.eventLog=/var/log").returncode != 0
+
+
+def test_spark_s_own_event_log_can_be_configured_too() -> None:
+    words = ["--set-json", 'spark.conf={"spark.eventLog.enabled": true, "spark.eventLog.dir": "s3a://logs/rescale"}']
+    assert {"spark.eventLog.enabled true", "spark.eventLog.dir s3a://logs/rescale"} <= set(conf(rendered(*ALL, *words)))
+
+
+def test_the_dashboard_asks_for_what_spark_serves(watched: list[Manifest]) -> None:
+    found = one(watched, "ConfigMap", "-dashboard")
+    assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
+    dashboard: dict[str, Any] = json.loads(found["data"]["rescale.json"])
+    asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    names = {name for expression in asked for name in re.findall(r"metrics_executor_(\w+)", expression)}
+    assert names == SERVED
+    variables = {one["name"] for one in dashboard["templating"]["list"]}
+    assert {name for expression in asked for name in re.findall(r"\$(\w+)", expression)} <= {
+        *variables,
+        "__rate_interval",
+    }
+    places = [tuple(panel["gridPos"][axis] for axis in "xy") for panel in dashboard["panels"]]
+    assert len(set(places)) == len(places)
+
+
+def test_nothing_of_it_is_there_by_default() -> None:
+    manifests = rendered(*ALL)
+    assert not [m for m in manifests if m["metadata"]["name"].endswith("-dashboard")]
+    assert "spark.ui.enabled false" in conf(manifests)
+    for pod in drivers(manifests):
+        assert "prometheus.io/scrape" not in pod["metadata"].get("annotations", {})
+        assert "ports" not in pod["spec"]["containers"][0]
