@@ -47,7 +47,8 @@ def published_lineage(plan: Plan, certificate: Certificate, certificate_sha256: 
         "plan": plan.digest,
     }
     facets = {**_shape(shape), "rescale_certificate": proven}
-    result = LineageDataset(plan.target, facets, plan.bytes_moved, len(certificate.files))
+    files = [file for file in certificate.files if not file.is_elsewhere]
+    result = LineageDataset(plan.target, facets, plan.bytes_moved, len(files) + 1)  # with `_metadata`
     return planned_lineage(plan)._replace(result=result)
 
 
