@@ -122,6 +122,12 @@ def test_only_the_report_of_the_run_s_own_plan_is_shown(
     assert f"{places_of(plan).report} is gone" in ask(place_of(plan)).text
 
 
+def test_a_store_that_cannot_be_reached_is_named(plan: Plan, ask: Callable[[Any], Response]) -> None:
+    answer = ask(place_of(plan, target="s3://bucket/target", connection="nobody"))
+    assert answer.status_code == 502
+    assert answer.text.startswith("the report cannot be read from here: there is no connection 'nobody'")
+
+
 def test_somebody_who_has_not_logged_in_is_shown_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example/team/")
     client = TestClient(report_app(), follow_redirects=False)

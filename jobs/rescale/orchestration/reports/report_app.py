@@ -71,8 +71,7 @@ def report(dag_id: str, run_id: str, may: MaySeeTheRun, session: SessionDep) -> 
     try:
         page = _page(place)
     except RescaleError as error:
-        status = HTTPStatus.BAD_GATEWAY if not error.final else HTTPStatus.NOT_FOUND
-        raise HTTPException(status, f"the report cannot be read from here: {error}") from None
+        raise HTTPException(HTTPStatus.BAD_GATEWAY, f"the report cannot be read from here: {error}") from None
     return Response(page, media_type="text/html; charset=utf-8", headers=_headers(page))
 
 
