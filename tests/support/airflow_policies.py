@@ -52,7 +52,7 @@ def _fail_if_asked(context: Context) -> None:
         raise AirflowFailException("this was asked for")
 
 
-def _run_step(step: Any, _: str, arguments: Sequence[str], *__: Any) -> dict[str, Any]:
+def _run_step(step: Any, _: str, arguments: Sequence[str], *__: Any, **___: Any) -> dict[str, Any]:
     from rescale.execution.loop import Loop
     from support.warm import step_without_spark
 

@@ -58,7 +58,7 @@ def _run(words: list[str], faults: Faults, part_size: int, environment: dict[str
         sys.exit(main(words))
 
 
-def _run_step(step: Step, _: str, arguments: Sequence[str], *__: object) -> dict[str, Any]:
+def _run_step(step: Step, _: str, arguments: Sequence[str], *__: object, **___: object) -> dict[str, Any]:
     assert step is Step.RUN
     for one in STEPS_OF_A_RUN:
         step_without_spark(one, arguments, Loop())
