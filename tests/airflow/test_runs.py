@@ -180,7 +180,7 @@ FINAL: dict[str, tuple[dict[str, Any], str, str]] = {
     "kind": (
         {"source": directory("2-heap-native"), "max_parallelism": 256},
         "plan",
-        "heap framing does not tell where a record ends",
+        "the heap's own format is not written anew",
     ),
     "unsupported": ({"source": directory("1.20-unaligned")}, "plan", "an unaligned checkpoint with records in flight"),
 }

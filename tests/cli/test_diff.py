@@ -72,7 +72,7 @@ def test_different_jobs(capsys: Captured) -> None:
 
 @pytest.mark.parametrize(
     ("b", "code", "error"),
-    [("/nothing/there", 2, "RequestError"), (directory("1.20-heap-native"), 3, "UnsupportedError")],
+    [("/nothing/there", 2, "RequestError"), (directory("1.20-unaligned"), 3, "UnsupportedError")],
 )
 @pytest.mark.usefixtures("in_this_process")
 def test_what_cannot_be_compared_has_another_code(capsys: Captured, b: str, code: int, error: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from rescale.cli.main import main
+from rescale.flink.advice import CANONICAL_RESULT
+from rescale.flink.keyed.heap_entries import entry_layouts
 from rescale.flink.metadata.checkpoint_metadata import OperatorState, Subtask
 from rescale.flink.metadata.handles import (
     ChangelogHandle,
@@ -21,6 +23,7 @@ from rescale.flink.metadata.handles import (
     LocalFile,
     RelativeFileStream,
 )
+from rescale.flink.serializers import program
 from rescale.flink.state_meta_info import StateKind
 from rescale.rocksdb.manifest.log_framing import read_log
 from rescale.snapshot.opening import open_snapshot
@@ -30,6 +33,7 @@ from support.manifests import log, new_file, number, text, varint
 from support.pipeline import execute_without_spark, plan_rescale
 from support.rekeyed import contents
 from support.rocksdb_writer import MERGE, written
+from support.snapshot_bytes import BASE
 
 NATIVE = "2-rocksdb-native"
 CANONICAL = "--type canonical"
@@ -296,8 +300,27 @@ def test_a_database_that_is_not_read(capsys: Captured, source: Path, what: str, 
         assert error["operator"], error
 
 
-def test_heap_state_as_canonical(capsys: Captured, tmp_path: Path) -> None:
-    error = refusal(capsys, snapshots.directory("2-heap-native"), tmp_path / "target", "--format", "canonical")
-    assert "cannot become canonical" in error["what"]
+@pytest.fixture
+def without_longs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As if nobody knew how many bytes a long has."""
+    monkeypatch.delitem(program._SIMPLE, f"{BASE}LongSerializer$LongSerializerSnapshot")
+    entry_layouts.cache_clear()
+    yield
+    entry_layouts.cache_clear()
+
+
+@pytest.mark.usefixtures("without_longs")
+@pytest.mark.parametrize("wanted", ["canonical", "rocksdb"])
+def test_heap_state_whose_entries_cannot_be_told_apart(capsys: Captured, wanted: str, tmp_path: Path) -> None:
+    error = refusal(capsys, snapshots.directory("2-heap-native"), tmp_path / "target", "--format", wanted)
+    assert "the heap's own format does not tell where an entry ends" in error["what"]
+    assert "LongSerializerSnapshot" in error["what"]
+    assert error["operator"]
+    assert error["state"]
     assert CANONICAL in error["advice"]
-    assert "leave --format out" in error["advice"]
+
+
+def test_heap_state_is_not_written_anew(capsys: Captured, tmp_path: Path) -> None:
+    error = refusal(capsys, snapshots.directory("2-heap-native"), tmp_path / "target", "--max-parallelism", "256")
+    assert "the heap's own format is not written anew" in error["what"]
+    assert error["advice"] == CANONICAL_RESULT

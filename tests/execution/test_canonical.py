@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rescale.errors import IntegrityError, RescaleError, SnapshotError, UnsupportedError
+from rescale.errors import IntegrityError, RescaleError, SnapshotError
 from rescale.execution.diff.snapshots import diff_snapshots
 from rescale.execution.loop import Loop
 from rescale.execution.sources.record_sources import SourceReader, sources_of
@@ -170,8 +170,3 @@ def test_timers_that_are_there_twice_must_be_the_same(wanted: str, tmp_path: Pat
         execute_without_spark(plan)
     assert str(caught.value.state).startswith("_timer_state/")
     assert not (tmp_path / "target" / "_metadata").exists()
-
-
-def test_heap_state_does_not_become_canonical(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedError, match="cannot become canonical"):
-        plan_rescale(snapshots.directory("2-heap-native"), str(tmp_path / "target"), format="canonical")

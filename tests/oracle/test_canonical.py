@@ -1,4 +1,4 @@
-"""RocksDB state as canonical state in another shape, with the original gone: real Flink judges the result."""
+"""State of RocksDB and the heap as canonical state in another shape, with the original gone: real Flink judges it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from oracle.cases import COMPRESSED, ROCKSDB, everything, graph
+from oracle.cases import COMPRESSED, everything, graph
 from oracle.harness import Flink, Job
 from oracle.key_types import FOLDED_KEYS, keyed
 from oracle.test_copies import HEAP_TIMERS, INCREMENTAL, MERGING
@@ -47,10 +47,11 @@ class Case:
     first: str = ""
     before: int | None = None
     quick: bool = False
+    backend: str = "rocksdb"
 
     @property
     def source(self) -> Job:
-        return self.job.with_(**ROCKSDB, configuration=self.options)
+        return self.job.with_(backend=self.backend, configuration=self.options)
 
     @property
     def name(self) -> str:
@@ -93,6 +94,11 @@ CASES = (
     ),
     Case("inline", everything(2), INLINE, ("checkpoint",), 3, 64, "hashmap"),
     Case("merged files", everything(3), MERGING, ("checkpoint",), 8, 1000, "rocksdb"),
+    Case("heap", everything(4), {}, ("native",), 3, 256, "rocksdb", quick=True, backend="hashmap"),
+    Case("heap", everything(3, lazy=1).with_(**COMPRESSED), {}, ("checkpoint",), 5, 64, "hashmap", backend="hashmap"),
+    Case("heap", graph("windows", 3), {}, ("native",), 8, 1000, "hashmap", backend="hashmap"),
+    Case("heap of POJOs", keyed(3, 128, *FOLDED_KEYS), {}, ("native",), 2, 1000, "rocksdb", backend="hashmap"),
+    Case("heap", graph("sql", 3), {}, ("checkpoint",), 2, 64, "rocksdb", backend="hashmap"),
 )
 
 

@@ -6,14 +6,11 @@ known, over which its bytes count as spread evenly; or it was measured, which is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import log
 from typing import NamedTuple
 
-from rescale.flink.keyed.heap import is_empty_group
-from rescale.flink.keyed.key_group_table import Framing
-from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import KeyedStream, Operator
+from rescale.snapshot.model import Operator
 
 
 class KeyGroupSizes(NamedTuple):
@@ -41,16 +38,6 @@ def key_group_sizes(operator: Operator) -> KeyGroupSizes:
     return KeyGroupSizes(tuple(sizes), exact=not operator.databases)
 
 
-def filled_key_groups(stream: KeyedStream) -> Iterator[tuple[int, Extent]]:
-    """The key groups with entries, and where they lie."""
-    for key_group, extent in enumerate(stream.groups, stream.first_key_group):
-        empty = extent is None or (
-            stream.framing is Framing.HEAP and stream.parsed and is_empty_group(extent.length, stream.parsed)
-        )
-        if extent is not None and not empty:
-            yield key_group, extent
-
-
 _MOST_FILLED = 0.98
 """Part of the key groups; where more hold keys, the number of these cannot be told from it."""
 
@@ -63,7 +50,7 @@ def about_keys(operator: Operator) -> int | None:
     maximum = operator.entry.max_parallelism
     if operator.databases or operator.raw_keyed or not operator.keyed:
         return None
-    filled = {key_group for stream in operator.keyed for key_group, _ in filled_key_groups(stream)}
+    filled = {key_group for stream in operator.keyed for key_group, _ in stream.filled_groups}
     if len(filled) > _MOST_FILLED * maximum:
         return None
     return round(-maximum * log(1 - len(filled) / maximum))

@@ -19,7 +19,6 @@ from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.value_words import in_words
 from rescale.flink.state_meta_info import StateKind
-from rescale.insight.key_group_sizes import filled_key_groups
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Database, KeyedStream, Operator, Snapshot
 
@@ -43,7 +42,7 @@ def lone_keys(snapshot: Snapshot, operator: Operator) -> list[LoneKey]:
     known = all(database.measured for database in operator.databases)
     if snapshot.missing or not known or not 1 < len(headers) <= MOST_SUBTASKS or None in headers:
         return []
-    filled = [(stream, list(filled_key_groups(stream))) for stream in operator.keyed]
+    filled = [(stream, list(stream.filled_groups)) for stream in operator.keyed]
     if any(len(groups) > 1 for _, groups in filled):
         return []
     found = []
@@ -83,7 +82,7 @@ def _keys_of_group(
     if stream.framing is Framing.HEAP:
         return {(key_group, only_key(snapshot.contents.beginning(extent, _OF_A_GROUP), header))}
     keys: set[_Key] = set()
-    for composite in keys_of_group(operator.entry.max_parallelism, header, snapshot.contents, key_group, extent):
+    for composite in keys_of_group(operator.entry.max_parallelism, stream, snapshot.contents, key_group, extent):
         keys.add((key_group, _leading_key(header, composite)))
         if len(keys) > 1:
             break

@@ -21,7 +21,7 @@ from rescale.planning.operator_plan import OperatorPlan
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.contract import Pin
 
-FORMAT = 7
+FORMAT = 8
 
 
 class SourceFile(NamedTuple):

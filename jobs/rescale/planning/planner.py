@@ -7,9 +7,9 @@ from types import MappingProxyType
 
 from rescale.errors import UnsupportedError
 from rescale.flink.advice import CANONICAL
-from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.state_meta_info import StateKind
 from rescale.planning.database_remarks import of_references
+from rescale.planning.heap_refusals import refuse_heap
 from rescale.planning.new_streams import PlannedStream
 from rescale.planning.operator_plan import OperatorPlan
 from rescale.planning.operator_shapes import Shape, new_shapes
@@ -17,7 +17,7 @@ from rescale.planning.pieces import Literals
 from rescale.planning.plan import FORMAT, Plan, SourceFile
 from rescale.planning.rekeying import Rekeying
 from rescale.planning.remarks import remarks
-from rescale.planning.request import Files, Format, Request
+from rescale.planning.request import Files, Request
 from rescale.planning.result_kind import becomes_databases, goes_by_record, keeps_heap_timers
 from rescale.planning.streams.database_streams import DatabasePlanner, PlannedDatabases
 from rescale.planning.streams.element_streams import plan_elements
@@ -35,8 +35,6 @@ CHUNK_SIZE = 4 * 1024 * 1024
 
 _NOT_READ = (StateKind.KEY_VALUE_V2,)
 """`RegisteredKeyValueStateBackendMetaInfo` of `runtime.state.v2`, which only `ForStKeyedStateBackend` writes."""
-
-_NAMES = {Format.CANONICAL: "canonical", Format.ROCKSDB: "RocksDB's"}
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 
@@ -103,8 +101,8 @@ def _plan_operator(
     wanted = request.format
     by_record = goes_by_record(operator, shape, wanted)
     _refuse_unsupported(operator, shape, by_record=by_record)
-    if wanted is not Format.KEEP:
-        _refuse_heap(operator, wanted)
+    if by_record:
+        refuse_heap(operator, wanted)
     headers = HeaderPlanner(operator.label, literals)
     keyed = KeyGroupPlanner(operator, shape, headers, literals, inline)
     rekeying: Rekeying | None = None
@@ -157,15 +155,6 @@ def _plan_operator(
 def _created(snapshot: Snapshot) -> int:
     """When the snapshot was taken, in seconds since 1970; RocksDB takes 0 for "unknown"."""
     return max(int(snapshot.taken.timestamp()), 1) if snapshot.taken else 1
-
-
-def _refuse_heap(operator: Operator, wanted: Format) -> None:
-    if any(stream.framing is not Framing.CANONICAL for stream in operator.keyed):
-        raise UnsupportedError(
-            f"heap framing does not tell where a record ends, so it cannot become {_NAMES[wanted]}",
-            operator=operator.label,
-            advice=f"leave --format out, or {CANONICAL}",
-        )
 
 
 def _refuse_unsupported(operator: Operator, shape: Shape, *, by_record: bool) -> None:

@@ -17,7 +17,8 @@ class RekeyedSource(NamedTuple):
 
     `groups` holds where each begins in the file and how long it is; None for one that is not there. `ids` is the
     number of the operator's table that translates state ids, None where they stay. `timers` is there if the stream is
-    of raw keyed timers: the header of the states that they are read as.
+    of raw keyed timers: the header of the states that they are read as. `heap` is there if its key groups have heap
+    framing: its own header.
     """
 
     file: int
@@ -25,6 +26,7 @@ class RekeyedSource(NamedTuple):
     groups: tuple[tuple[int, int] | None, ...]
     ids: int | None
     timers: Piece | None = None
+    heap: Piece | None = None
 
 
 class RekeyedDatabase(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -12,11 +13,13 @@ from rescale.errors import SnapshotError
 from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.keyed.composite_key import key_leads
 from rescale.flink.keyed.header import KeyedHeader
-from rescale.flink.keyed.records import RecordReader
+from rescale.flink.keyed.heap_reader import NUMBER_SIZE, HeapReader
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.keyed.records import RecordReader, Records
 from rescale.flink.snappy import FramedDecompressor
 from rescale.snapshot.databases.sample import database_keys
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Operator
+from rescale.snapshot.model import KeyedStream, Operator
 from rescale.snapshot.snapshot_files import SnapshotFiles
 
 SAMPLE_SIZE = 4 * 1024 * 1024
@@ -48,28 +51,33 @@ def sample_keys(operator: Operator, files: SnapshotFiles) -> KeySample:
 def _stream_keys(operator: Operator, files: SnapshotFiles) -> Iterator[tuple[int, bytes]]:
     """(key group, key) from the beginnings of key groups."""
     found = [
-        (stream.parsed, key_group, extent)
+        (stream, key_group, extent)
         for stream in operator.keyed
-        for key_group, extent in enumerate(stream.groups, stream.first_key_group)
-        if extent is not None and stream.parsed is not None
+        for key_group, extent in stream.filled_groups
+        if stream.parsed is not None
     ]
     chosen = found[:: -(-len(found) // _PIECES)] if found else []
     most = _MOST_KEYS // len(chosen) + 1 if chosen else 0
-    for header, key_group, extent in chosen:
-        for key in islice(keys_of_group(operator.entry.max_parallelism, header, files, key_group, extent), most):
+    for stream, key_group, extent in chosen:
+        for key in islice(keys_of_group(operator.entry.max_parallelism, stream, files, key_group, extent), most):
             yield key_group, key
 
 
 def keys_of_group(
-    max_parallelism: int, header: KeyedHeader, files: SnapshotFiles, key_group: int, extent: Extent
+    max_parallelism: int, stream: KeyedStream, files: SnapshotFiles, key_group: int, extent: Extent
 ) -> Iterator[bytes]:
-    """The keys in the first 64 KiB of a key group, with all that follows them in the keys of records."""
+    """The keys in the first 64 KiB of a key group, with all that follows them in the keys of records.
+
+    The header of the stream must be understood, and the entries of heap streams.
+    """
+    header = stream.parsed
+    if header is None:
+        raise ValueError(f"the header of subtask {stream.subtask} is not understood")
     leads = key_leads(header)
-    reader = RecordReader(max_parallelism, len(header.states))
-    numbers, start = np.array([key_group], np.int64), np.zeros(1, np.int64)
     try:
-        data = _beginning(files, extent, compressed=header.compressed)
-        for records in reader.read(numbers, start, [data], whole=False):
+        data = files.beginning(extent, SAMPLE_SIZE // _PIECES)
+        read = _heap_records if stream.framing is Framing.HEAP else _canonical_records
+        for records in read(header, max_parallelism, key_group, data):
             starts = records.starts + leads[records.states]
             for first, limit in zip(starts.tolist(), records.limits.tolist(), strict=True):
                 yield records.data[first:limit].tobytes()
@@ -79,6 +87,15 @@ def keys_of_group(
         raise error.located(path=files.uri(extent)) from None
 
 
-def _beginning(files: SnapshotFiles, extent: Extent, *, compressed: bool) -> bytes:
-    data = files.beginning(extent, SAMPLE_SIZE // _PIECES)
-    return FramedDecompressor().feed(data) if compressed else data
+def _canonical_records(header: KeyedHeader, max_parallelism: int, key_group: int, data: bytes) -> Iterator[Records]:
+    reader = RecordReader(max_parallelism, len(header.states))
+    numbers, start = np.array([key_group], np.int64), np.zeros(1, np.int64)
+    plain = FramedDecompressor().feed(data) if header.compressed else data
+    return reader.read(numbers, start, [plain], whole=False)
+
+
+def _heap_records(header: KeyedHeader, max_parallelism: int, key_group: int, data: bytes) -> Iterator[Records]:
+    reader = HeapReader(replace(header, compressed=False), max_parallelism)
+    number, states = data[:NUMBER_SIZE], data[NUMBER_SIZE:]
+    plain = FramedDecompressor().feed(states) if header.compressed else states
+    return reader.read([(key_group, [number, plain])], whole=False)

@@ -64,15 +64,19 @@ class KeyedStream:
             if extent is not None:
                 yield key_group, extent
 
+    @property
+    def filled_groups(self) -> Iterator[tuple[int, Extent]]:
+        """(key group, extent) of those with entries, which their lengths tell."""
+        header = self.parsed if self.framing is Framing.HEAP else None
+        for key_group, extent in self.present_groups:
+            if header is None or not is_empty_group(extent.length, header):
+                yield key_group, extent
+
     @cached_property
     def has_no_entry(self) -> bool:
         """Whether no key group of a heap stream has an entry, which their lengths tell."""
-        header = self.parsed
-        return (
-            self.framing is Framing.HEAP
-            and header is not None
-            and all(group is None or is_empty_group(group.length, header) for group in self.groups)
-        )
+        known = self.framing is Framing.HEAP and self.parsed is not None
+        return known and next(self.filled_groups, None) is None
 
 
 @dataclass(frozen=True)
@@ -221,7 +225,12 @@ class Operator:
     @property
     def becomes_canonical(self) -> bool:
         """Whether there is keyed state that can become canonical and is not."""
-        return bool(self.databases or self.raw_timers)
+        return bool(self.databases or self.raw_timers or self.heap_streams)
+
+    @property
+    def heap_streams(self) -> tuple[KeyedStream, ...]:
+        """The keyed streams in the heap's own framing."""
+        return tuple(stream for stream in self.keyed if stream.framing is Framing.HEAP)
 
     @property
     def kinds(self) -> list[str]:

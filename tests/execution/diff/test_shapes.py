@@ -62,9 +62,17 @@ def test_it_is_equal_with_another_max_parallelism(name: str, max_parallelism: st
 
 
 @pytest.mark.parametrize("line", ["1.20", "2"])
-def test_state_of_both_backends_is_equal(line: str) -> None:
-    """Each ran the same job; they write nulls of a map in different ways."""
-    found = diff(snapshots.opened(f"{line}-canonical-hashmap"), snapshots.opened(f"{line}-canonical-rocksdb"))
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ("canonical-hashmap", "canonical-rocksdb"),
+        ("canonical-rocksdb", "heap-checkpoint"),
+        ("heap-native", "heap-native-compressed"),
+    ],
+)
+def test_state_of_all_backends_is_equal(line: str, a: str, b: str) -> None:
+    """Each ran the same job; they write nulls of a map in different ways, and in different shapes."""
+    found = diff(snapshots.opened(f"{line}-{a}"), snapshots.opened(f"{line}-{b}"))
     assert {state.state for state in unlike(found)} == OF_ITS_TIME
     assert all(d.found == "other value" for state in unlike(found) for d in state.differences)
     assert all("time to live" in (state.remark or "") for state in unlike(found))

@@ -15,8 +15,6 @@ from rescale.execution.progress import Progress
 from rescale.execution.sources.record_sources import sources_of
 from rescale.execution.sources.spans import extent_runs, group_runs
 from rescale.execution.tasks import Tasks
-from rescale.flink.keyed.heap import is_empty_group
-from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.record_digest import StateDigest
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.operator_state import has_compressed_elements
@@ -121,13 +119,7 @@ def _group_units(
     part: StatePart, label: str, side: Side, stream: KeyedStream
 ) -> Iterator[tuple[_UnitPlace, ExtentUnit]]:
     """Whole key groups; of the heap's those with entries."""
-    header = stream.parsed if stream.framing is Framing.HEAP else None
-    groups = (
-        (key_group, extent)
-        for key_group, extent in stream.present_groups
-        if header is None or not is_empty_group(extent.length, header)
-    )
-    for run in group_runs(groups):
+    for run in group_runs(stream.filled_groups):
         numbers, extents = zip(*run, strict=True)
         yield _UnitPlace(part, stream.subtask, numbers), ExtentUnit(0, side, label, None, extents, deflated=False)
 

@@ -1,10 +1,10 @@
 """The operators of two snapshots side by side, and whether their state can be compared at all.
 
-Records are compared one by one where it is told where each begins: in canonical streams and in RocksDB directories,
-whatever the shapes; one may have those and the other these.
-Raw keyed timers are compared as the records that canonical state has of them. Heap framing and other raw keyed state
-are compared by whole key groups, which takes the same key groups on both sides, and for the heap the same states in the
-same places.
+Records are compared one by one where it is told where each begins: in canonical streams, in RocksDB directories, and in
+heap streams whose serializers are all known, whatever the shapes; one may have those and the other these.
+Raw keyed timers are compared as the records that canonical state has of them. Other heap streams and other raw keyed
+state are compared by whole key groups, which takes the same key groups on both sides, and for the heap the same states
+in the same places.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, understood
+from rescale.flink.keyed.heap_entries import tells_entries
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.snapshot.model import Database, KeyedStream, Operator, Snapshot
 
@@ -52,11 +53,15 @@ class OperatorPair:
     @property
     def by_record(self) -> bool:
         """Whether keyed state is compared record by record."""
-        return all(holder.framing is Framing.CANONICAL for side in self.sides for holder in self.holders(side))
+        return all(_tells_records(holder) for side in self.sides for holder in self.holders(side))
 
     def headers(self, operator: Operator | None) -> list[KeyedHeader]:
         """Those that are understood."""
         return [header for header in (operator.keyed_headers if operator else ()) if header is not None]
+
+
+def _tells_records(holder: KeyedStream | Database) -> bool:
+    return holder.framing is Framing.CANONICAL or tells_entries(holder.parsed)
 
 
 def pair_operators(a: Snapshot, b: Snapshot) -> list[OperatorPair]:
@@ -103,9 +108,10 @@ def _check_keyed(pair: OperatorPair) -> None:
     holders = [holder for side in pair.sides for holder in pair.holders(side)]
     if not holders:
         return
-    if len({holder.framing for holder in holders}) > 1:
+    if not pair.by_record and len({holder.framing for holder in holders}) > 1:
         raise UnsupportedError(
-            "one snapshot has heap framing, which does not tell where a record begins, and the other has not",
+            "one snapshot has heap framing, which does not tell where a record begins as long as a serializer is not "
+            "known, and the other has not",
             operator=pair.label,
             advice=_CANONICAL_ADVICE,
         )
@@ -124,7 +130,10 @@ def _check_keyed(pair: OperatorPair) -> None:
         )
     if not pair.by_record:
         if all(map(pair.keyed, pair.sides)):
-            what = "heap framing can be compared by whole key groups only, and these differ"
+            what = (
+                "heap framing can be compared by whole key groups only as long as a serializer is not known, and these "
+                "differ"
+            )
             _check_same_key_groups(pair, what, _CANONICAL_ADVICE)
         _check_same_places(pair, [holder.parsed for holder in holders if holder.parsed is not None])
 

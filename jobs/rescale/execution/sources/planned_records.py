@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rescale.errors import IntegrityError
-from rescale.execution.sources.record_sources import DatabasePlace, GroupPlace, RecordSource, TimerPlace
+from rescale.execution.sources.record_sources import DatabasePlace, GroupPlace, HeapPlace, RecordSource, TimerPlace
 from rescale.flink.arrays import Longs
 from rescale.flink.keyed.composite_key import composite_keys
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
@@ -57,6 +57,8 @@ class PlannedOperator:
         ids = self.new_ids(stream.ids)
         if stream.timers is not None:
             return RecordSource(TimerPlace(groups), of, None, read_header(self.plan, stream.timers)), ids
+        if stream.heap is not None:
+            return RecordSource(HeapPlace(groups), of, None, read_header(self.plan, stream.heap)), ids
         number_of_states = None if self.header is None else len(ids)
         return RecordSource(GroupPlace(rekeying.compressed, groups), of, number_of_states, None), ids
 

@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 from rescale.execution.meter import METER
+from rescale.execution.sources.block_records import BlockRecords
 from rescale.execution.sources.database_records import DatabaseRecords
 from rescale.execution.sources.group_records import GroupRecords
 from rescale.execution.sources.spans import group_runs
-from rescale.execution.sources.timer_records import TimerRecords
 from rescale.flink.keyed.header import KeyedHeader, is_compressed, understood
+from rescale.flink.keyed.heap_reader import HeapReader
+from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.records import MOST_UNKNOWN_STATES, RecordReader, Records
 from rescale.flink.keyed.timer_reader import TimerReader
 from rescale.rocksdb.engine.scan import RowReader
@@ -55,6 +57,16 @@ class TimerPlace(NamedTuple):
         return sum(extent.length for _, extent in self.groups)
 
 
+class HeapPlace(NamedTuple):
+    """Key groups of one stream in heap framing, end to end."""
+
+    groups: tuple[tuple[int, Extent], ...]
+
+    @property
+    def size(self) -> int:
+        return sum(extent.length for _, extent in self.groups)
+
+
 class RecordSource(NamedTuple):
     """Records of an operator with that `max_parallelism`.
 
@@ -62,7 +74,7 @@ class RecordSource(NamedTuple):
     `number_of_states` is needed then, as far as that is known.
     """
 
-    place: GroupPlace | DatabasePlace | TimerPlace
+    place: GroupPlace | DatabasePlace | TimerPlace | HeapPlace
     max_parallelism: int
     number_of_states: int | None
     header: KeyedHeader | None
@@ -123,6 +135,7 @@ class SourceReader:
         self._groups: tuple[tuple[int, int | None], RecordReader] | None = None
         self._rows: tuple[int, RowReader] | None = None
         self._timers: tuple[tuple[int, KeyedHeader], TimerReader] | None = None
+        self._heap: tuple[tuple[int, KeyedHeader], HeapReader] | None = None
 
     def batches(self, source: RecordSource) -> RecordBatches:
         return _Counted(self._batches(source))
@@ -136,7 +149,9 @@ class SourceReader:
                     self._row_reader(source), self._files, files, understood(source.header), key_groups
                 )
             case TimerPlace(groups):
-                return TimerRecords(self._timer_reader(source), self._files, groups)
+                return BlockRecords(self._timer_reader(source), self._files, groups)
+            case HeapPlace(groups):
+                return BlockRecords(self._heap_reader(source), self._files, groups)
 
     def _group_reader(self, source: RecordSource) -> RecordReader:
         made_for = (source.max_parallelism, source.number_of_states)
@@ -155,6 +170,12 @@ class SourceReader:
             self._timers = made_for, TimerReader(made_for[1], source.max_parallelism, times=self._times)
         return self._timers[1]
 
+    def _heap_reader(self, source: RecordSource) -> HeapReader:
+        made_for = (source.max_parallelism, understood(source.header))
+        if self._heap is None or self._heap[0] != made_for:
+            self._heap = made_for, HeapReader(made_for[1], source.max_parallelism, times=self._times)
+        return self._heap[1]
+
 
 def sources_of(holder: KeyedStream | Database, max_parallelism: int) -> Iterator[RecordSource]:
     """Of what holds keyed state or timers in a snapshot."""
@@ -165,5 +186,12 @@ def sources_of(holder: KeyedStream | Database, max_parallelism: int) -> Iterator
         return
     for run in group_runs(holder.present_groups):
         groups = tuple(run)
-        kept = TimerPlace(groups) if holder.services else GroupPlace(is_compressed(holder.header), groups)
-        yield RecordSource(kept, max_parallelism, number_of_states, holder.parsed)
+        yield RecordSource(_place_of(holder, groups), max_parallelism, number_of_states, holder.parsed)
+
+
+def _place_of(stream: KeyedStream, groups: tuple[tuple[int, Extent], ...]) -> GroupPlace | TimerPlace | HeapPlace:
+    if stream.services:
+        return TimerPlace(groups)
+    if stream.framing is Framing.HEAP:
+        return HeapPlace(groups)
+    return GroupPlace(is_compressed(stream.header), groups)

@@ -6,14 +6,15 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from rescale.errors import SnapshotError, UnsupportedError
+from rescale.errors import UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.flink.binary import decode_modified_utf8
 from rescale.flink.java_hash import walk_row
 from rescale.flink.key_groups import prefix_size
+from rescale.flink.keyed.group_bytes import GroupBytes
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.heap_timers import BLOCK_HEAD, TimerService, services_of
-from rescale.flink.keyed.records import BUFFER_SIZE, LARGEST_RECORD, RECORDS_AT_ONCE, Records
+from rescale.flink.keyed.records import BUFFER_SIZE, RECORDS_AT_ONCE, Records
 
 _BESIDE_TIMER = 8
 """Most bytes of a record that are not in its timer: the key group and the length of the value."""
@@ -41,7 +42,7 @@ class TimerReader:
         """
         self._count = self._filled = 0
         for key_group, chunks in key_groups:
-            block = _Block(key_group, chunks)
+            block = GroupBytes("raw keyed timers", key_group, chunks)
             if block.take(len(BLOCK_HEAD)) != BLOCK_HEAD:
                 raise block.error("does not begin as timers do")
             for _ in range(block.number()):
@@ -51,9 +52,9 @@ class TimerReader:
             block.finish()
         yield from self._batch()
 
-    def _service(self, block: _Block) -> tuple[int, TimerService]:
+    def _service(self, block: GroupBytes) -> tuple[int, TimerService]:
         """The next service, and the id of its first state."""
-        name = block.take(int.from_bytes(block.take(2), "big"))
+        name = block.take(block.short())
         try:
             first, service = self._services[decode_modified_utf8(name)]
         except UnicodeError:
@@ -71,7 +72,7 @@ class TimerReader:
             raise block.error(f"says otherwise than others how the timers of {service.name} are written")
         return first, service
 
-    def _timers(self, block: _Block, service: TimerService, state_id: int) -> Iterator[Records]:
+    def _timers(self, block: GroupBytes, service: TimerService, state_id: int) -> Iterator[Records]:
         from rescale.flink.keyed.timer_loop import copy_timers
 
         starts, limits, ends, states, groups = self._columns
@@ -106,54 +107,3 @@ class TimerReader:
     def _make_room(self, timer: int) -> None:
         if timer + _BESIDE_TIMER > len(self._out):
             self._out = np.empty(timer + _BESIDE_TIMER, np.uint8)
-
-
-class _Block:
-    """The bytes of a key group as they come: `bytes` are here, and those before `at` have been used up."""
-
-    def __init__(self, key_group: int, chunks: Iterable[bytes | memoryview]) -> None:
-        self.key_group = key_group
-        self.bytes = np.empty(0, np.uint8)
-        self.at = 0
-        self._behind = 0
-        self._chunks = iter(chunks)
-
-    def fill(self) -> bool:
-        """Whether there was more."""
-        chunk = next(self._chunks, None)
-        if chunk is None:
-            return False
-        if len(self.bytes) - self.at > LARGEST_RECORD:
-            raise UnsupportedError(
-                f"key group {self.key_group} holds a timer that is larger than can be moved",
-                offset=self.offset,
-                expected=f"at most {LARGEST_RECORD} bytes",
-            )
-        self.bytes = np.concatenate([self.bytes[self.at :], np.frombuffer(chunk, np.uint8)])
-        self._behind += self.at
-        self.at = 0
-        return True
-
-    def take(self, size: int) -> bytes:
-        while len(self.bytes) - self.at < size:
-            if not self.fill():
-                raise self.error("ends too early")
-        self.at += size
-        return self.bytes[self.at - size : self.at].tobytes()
-
-    def number(self) -> int:
-        number = int.from_bytes(self.take(4), "big", signed=True)
-        if number < 0:
-            raise self.error("holds a count that cannot be")
-        return number
-
-    def finish(self) -> None:
-        if self.at < len(self.bytes) or self.fill():
-            raise self.error("has bytes behind its timers")
-
-    @property
-    def offset(self) -> int:
-        return self._behind + self.at
-
-    def error(self, what: str) -> SnapshotError:
-        return SnapshotError(f"a key group of raw keyed timers {what}: key group {self.key_group}", offset=self.offset)

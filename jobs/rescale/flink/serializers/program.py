@@ -90,6 +90,11 @@ def _tuple(snapshot: SerializerSnapshot) -> TypeTree:
     return Sequence(_trees(snapshot))
 
 
+def _inner(snapshot: SerializerSnapshot) -> TypeTree:
+    (inner,) = _trees(snapshot)
+    return inner
+
+
 def _case_class(snapshot: SerializerSnapshot) -> TypeTree:
     return Product(tuple(map(_scala, _trees(snapshot))))
 
@@ -221,6 +226,8 @@ _SIMPLE: dict[str, TypeTree] = {
 _COMPOSITE: dict[str, Callable[[SerializerSnapshot], TypeTree]] = {
     _BASE + "ListSerializerSnapshot": _list,
     _STATE + "ArrayListSerializerSnapshot": _list,
+    _STATE + "ttl.TtlStateFactory$TtlSerializerSnapshot": _tuple,
+    _STATE + "ttl.TtlAwareSerializerSnapshot": _inner,
     _BASE + "MapSerializerSnapshot": _map,
     _JAVA + "TupleSerializerSnapshot": _tuple,
     _JAVA + "RowSerializer$RowSerializerSnapshot": _row,

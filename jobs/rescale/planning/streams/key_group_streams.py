@@ -69,7 +69,7 @@ class KeyGroupPlanner:
         givers: Sequence[KeyedStream],
         owners: dict[int, KeyedStream],
     ) -> CopiedKeyGroups | TranslatedKeyGroups | None:
-        header = self.headers.plan(givers) if slot is Slot.KEYED else NO_HEADER
+        header = self.headers.plan(givers, unread=True) if slot is Slot.KEYED else NO_HEADER
         pieces = [header.piece]
         lengths = []
         for key_group in range(wanted.first, wanted.last + 1):

@@ -2,7 +2,7 @@
 
 The header is the only thing that two source streams can disagree about: state ids are positions in its list of states,
 and a state that was registered late has another position. Canonical framing lets the ids be translated; heap framing
-has no lengths to find them by.
+has no lengths to find them by, unless its entries are read.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from rescale.errors import SnapshotError, UnsupportedError
-from rescale.flink.advice import CANONICAL
+from rescale.flink.advice import CANONICAL, CANONICAL_RESULT
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, write_keyed_header
 from rescale.flink.keyed.heap_timers import timer_header
 from rescale.flink.keyed.key_group_table import Framing
@@ -51,8 +51,13 @@ class HeaderPlanner:
         givers: Sequence[KeyedStream | Database],
         timers: Sequence[KeyedStream] = (),
         left_out: Collection[str] = (),
+        *,
+        unread: bool = False,
     ) -> PlannedHeader:
-        """`timers` are raw keyed ones, which become states like any other. States that are `left_out` are no more."""
+        """`timers` are raw keyed ones, which become states like any other. States that are `left_out` are no more.
+
+        If they are `unread`, key groups move as they are.
+        """
         if not timers and not left_out and all(giver.header == givers[0].header for giver in givers):
             return PlannedHeader(piece_of(givers[0].header_extent), givers[0].parsed)
         parsed = [giver.parsed for giver in givers if giver.parsed is not None]
@@ -68,9 +73,9 @@ class HeaderPlanner:
                 operator=self._label,
                 advice="take a savepoint after every subtask has registered all its states (in open())",
             )
-        if all(giver.framing is Framing.CANONICAL for giver in givers):
-            return self._merged(givers, parsed, timers, left_out)
-        return self._heap_header(givers, parsed)
+        if unread and any(giver.framing is Framing.HEAP for giver in givers):
+            return self._heap_header(givers, parsed)
+        return self._merged(givers, parsed, timers, left_out)
 
     def _merged(
         self,
@@ -108,7 +113,7 @@ class HeaderPlanner:
                 operator=self._label,
                 expected="the same states in every keyed stream",
                 found=f"others in subtask {next(g.subtask for g in givers if g.parsed != merged.header)}",
-                advice=CANONICAL,
+                advice=f"{CANONICAL_RESULT}, for which every entry is read",
             )
         piece = self._literals.piece(write_keyed_header(merged.header))
         anew = frozenset(g.subtask for g in givers if g.has_no_entry and g.parsed != merged.header)

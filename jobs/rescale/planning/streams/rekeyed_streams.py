@@ -119,7 +119,8 @@ def _rekeyed_timers(timers: KeyedStream, ids: int | None, literals: Literals) ->
 
 def _rekeyed_source(source: KeyedStream, ids: int | None) -> RekeyedSource:
     groups = tuple(None if group is None else (group.start, group.length) for group in source.groups)
-    return RekeyedSource(source.extent.file, source.first_key_group, groups, ids)
+    heap = piece_of(source.header_extent) if source.framing is Framing.HEAP else None
+    return RekeyedSource(source.extent.file, source.first_key_group, groups, ids, heap=heap)
 
 
 def _rekeyed_database(database: Database, ids: int | None) -> RekeyedDatabase:
@@ -129,16 +130,7 @@ def _rekeyed_database(database: Database, ids: int | None) -> RekeyedDatabase:
 
 
 def _refuse_to_rekey(operator: Operator, new_max_parallelism: int) -> None:
-    """Only canonical framing says where a record ends; raw keyed state that is no timers is the user's own."""
-    heap = [stream for stream in operator.keyed if stream.framing is not Framing.CANONICAL]
-    if heap:
-        raise UnsupportedError(
-            "heap framing does not tell where a record ends, so no record can get another key group",
-            operator=operator.label,
-            expected=f"canonical keyed state, to change the max parallelism to {new_max_parallelism}",
-            found=f"heap framing in subtask {heap[0].subtask}",
-            advice=CANONICAL,
-        )
+    """Raw keyed state that is no timers is the user's own."""
     if operator.own_raw_keyed and new_max_parallelism != operator.entry.max_parallelism:
         raise UnsupportedError(
             "raw keyed state is in a format of the operator's own, key group by key group",

@@ -1,22 +1,28 @@
-"""The timers of raw keyed streams, read from storage as the records that canonical state has of them."""
+"""The records of key groups that are not canonical, read from storage: of raw keyed timers, and the heap's own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.execution.sources.chunks import Chunk, runs
 from rescale.execution.sources.spans import group_runs, span
 from rescale.flink.keyed.records import Records
-from rescale.flink.keyed.timer_reader import TimerReader
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.snapshot_files import SnapshotFiles
 
 
-class TimerRecords:
-    """Reads the timers of (key group, extent)s of `files`."""
+class BlockReader(Protocol):
+    """Reads (key group, its bytes in chunks), each to its last byte, as the records that canonical state has."""
 
-    def __init__(self, reader: TimerReader, files: SnapshotFiles, groups: Sequence[tuple[int, Extent]]) -> None:
+    def read(self, key_groups: Iterable[tuple[int, Iterable[Chunk]]], /) -> Iterator[Records]: ...
+
+
+class BlockRecords:
+    """Reads (key group, extent)s of `files`."""
+
+    def __init__(self, reader: BlockReader, files: SnapshotFiles, groups: Sequence[tuple[int, Extent]]) -> None:
         self._reader = reader
         self._files = files
         self._groups = groups
@@ -32,7 +38,7 @@ class TimerRecords:
             raise error.located(path=self._files.uri(self._extent)) from None
 
     def check_all_read(self, accounted: int) -> None:
-        """`TimerReader` does: it reads a key group to its last byte."""
+        """The reader does."""
 
     def _blocks(self) -> Iterator[tuple[int, Iterator[Chunk]]]:
         for run in group_runs(self._groups):
