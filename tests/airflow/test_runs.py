@@ -178,9 +178,9 @@ FINAL: dict[str, tuple[dict[str, Any], str, str]] = {
         "a key group ends inside a record",
     ),
     "kind": (
-        {"source": directory("2-heap-native"), "max_parallelism": 256},
+        {"source": directory("2-raw"), "max_parallelism": 256},
         "plan",
-        "the heap's own format is not written anew",
+        "raw keyed state is in a format of the operator's own",
     ),
     "unsupported": ({"source": directory("1.20-unaligned")}, "plan", "an unaligned checkpoint with records in flight"),
 }

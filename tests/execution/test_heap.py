@@ -1,4 +1,4 @@
-"""State in the heap's own format as canonical state and as RocksDB's, in any shape: all of it, where it belongs."""
+"""State in the heap's own format as canonical state, RocksDB's, and the heap's again: all of it, where it belongs."""
 
 from __future__ import annotations
 
@@ -11,23 +11,29 @@ from rescale.errors import IntegrityError
 from rescale.execution.diff.snapshots import diff_snapshots
 from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_published
+from rescale.flink.key_groups import key_group_of_hash, key_group_range
+from rescale.planning.request import Format
 from rescale.snapshot.opening import open_snapshot
 from support import snapshots
 from support.diffing import unlike
+from support.heap import LONG, TEXT, Entry, HeapState, write_heap_group, write_heap_savepoint
 from support.pipeline import execute_without_spark, plan_rescale
 from support.slow import slow_but
+from support.snapshot_bytes import keyed_header
 
 HEAP = [f"{line}-heap-{kind}" for line in ("1.20", "2") for kind in ("native", "native-compressed", "checkpoint")]
-SHAPES = [((), ()), (("5",), ()), (("3",), ("1000",)), (("2",), ("16",))]
+SHAPES = [((), ()), (("5",), ()), (("5",), ("1000",)), (("2",), ("16",))]
 OF_ITS_TIME = {"history-for-a-while", "kinds-for-a-while", "last-for-a-while"}
 """States with a time to live: they hold when they were written."""
 
-CASES = [(name, *shape, wanted) for name in HEAP for shape in SHAPES for wanted in ("canonical", "rocksdb")]
+CASES = [(name, *shape, wanted) for name in HEAP for shape in SHAPES for wanted in Format]
 QUICK = [
     ("2-heap-native", (), (), "canonical"),
-    ("1.20-heap-native-compressed", ("3",), ("1000",), "canonical"),
+    ("1.20-heap-native-compressed", ("5",), ("1000",), "canonical"),
     ("2-heap-native-compressed", ("2",), ("16",), "rocksdb"),
     ("1.20-heap-checkpoint", ("5",), (), "rocksdb"),
+    ("2-heap-checkpoint", ("5",), ("1000",), "keep"),
+    ("1.20-heap-native-compressed", ("2",), ("16",), "keep"),
 ]
 
 
@@ -40,6 +46,8 @@ def test_every_record_is_taken(case: tuple[str, tuple[str, ...], tuple[str, ...]
     execute_without_spark(plan)
     assert validate_published(source, target, [], [], Loop())["verdict"] == "complete"
     result = open_snapshot(target)
+    kinds = {"canonical": "canonical streams", "rocksdb": "RocksDB directories", "keep": "heap streams"}
+    assert {kind for operator in result.operators for kind in operator.kinds} == {kinds[wanted]}
     assert diff_snapshots(snapshots.opened(name), result, Loop()).equal
     twin = snapshots.opened(f"{name.partition('-')[0]}-canonical-hashmap")
     found = diff_snapshots(twin, result, Loop())
@@ -61,3 +69,50 @@ def test_a_key_in_a_foreign_group_is_found(tmp_path: Path) -> None:
     with pytest.raises(IntegrityError, match="does not give the key group that it lies in"):
         execute_without_spark(plan)
     assert not (tmp_path / "target" / "_metadata").exists()
+
+
+TOTAL, NAMES = HeapState("total", LONG, LONG), HeapState("names", LONG, TEXT, "MAP", LONG)
+MAXIMUM = 16
+
+
+@pytest.fixture
+def unlike_states(tmp_path: Path) -> str:
+    """A savepoint whose three subtasks list other states, or in another order; the last one has no entry."""
+    listed = [(TOTAL, NAMES), (NAMES, TOTAL), (TOTAL,)]
+    owned = [key_group_range(MAXIMUM, len(listed), subtask) for subtask in range(len(listed))]
+    keys: dict[int, list[tuple[int, ...]]] = {group: [] for group in range(MAXIMUM)}
+    for number in range(100):
+        key = tuple(f"user-{number}".encode())
+        keys[key_group_of_hash(TEXT.code(key), MAXIMUM)].append(key)
+    contents = {TOTAL.name: len, NAMES.name: lambda key: [(1, key), (2, None)]}
+    groups = {}
+    for states, own in zip(listed, owned, strict=True):
+        for group in range(own.first, own.last + 1):
+            entries = {
+                i: [Entry(0, key, contents[state.name](key)) for key in keys[group] if len(states) > 1]
+                for i, state in enumerate(states)
+            }
+            groups[group] = write_heap_group(group, TEXT, states, entries, range(len(states)), snappy=False)
+    headers = [keyed_header(*(state.info for state in states), key=TEXT.snapshot) for states in listed]
+    return write_heap_savepoint(tmp_path / "source", headers, groups, MAXIMUM)
+
+
+@pytest.mark.parametrize("wanted", Format)
+@pytest.mark.parametrize(("parallelism", "maximum"), [("1", "16"), ("2", "16"), ("3", "16"), ("2", "64")])
+def test_subtasks_may_list_other_states(
+    unlike_states: str, wanted: Format, parallelism: str, maximum: str, tmp_path: Path
+) -> None:
+    target = str(tmp_path / "target")
+    plan = plan_rescale(unlike_states, target, [parallelism], max_parallelism=[maximum], format=wanted)
+    execute_without_spark(plan)
+    assert validate_published(unlike_states, target, [], [], Loop())["verdict"] == "complete"
+    source, result = open_snapshot(unlike_states), open_snapshot(target)
+    found = diff_snapshots(source, result, Loop())
+    assert found.equal
+    assert {state.state: state.b.count > 100 for one in found.operators for state in one.states} == {
+        "total": False,
+        "names": True,
+    }
+    if wanted is Format.KEEP:
+        # In the same shape, nothing need be read: each stream stays what it is.
+        assert (plan.operators[0].rekeying is None) is (parallelism == "3")

@@ -123,6 +123,7 @@ CASES = (
     Case(everything(3, 129, keys=0).with_(**COMPRESSED), 2, "checkpoint"),
     Case(everything(4, 128, lazy=1).with_(**ROCKSDB), 3, onto="rocksdb", quick=True),
     Case(everything(4, 1000, lazy=1, keys=5).with_(**ROCKSDB, **COMPRESSED), 7),
+    Case(everything(4, 128, lazy=1, keys=5), 3, "native"),
     # The operators' own framing.
     Case(everything(4, 128, raw_keyed=1, raw_operator=1), 6, quick=True),
     Case(everything(3, 1000, raw_keyed=1).with_(**ROCKSDB), 2),

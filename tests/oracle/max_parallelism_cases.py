@@ -30,6 +30,10 @@ MAX_PARALLELISM_CASES = (
     Case(everything(4, lazy=1).with_(**ROCKSDB), 3, max_after=1000, onto="rocksdb"),
     Case(everything(4, lazy=1, keys=5).with_(**COMPRESSED), 7, max_after=64),
     Case(everything(4, 129, lazy=1, keys=5).with_(**ROCKSDB, **COMPRESSED), 4, max_after=128),
+    # The heap's own format, which stays what it is.
+    Case(everything(4, lazy=1, keys=5), 3, "native", max_after=1000),
+    Case(everything(3, 1000).with_(**COMPRESSED), 5, "checkpoint", max_after=64),
+    Case(graph("windows", 3), 4, "native", max_after=256),
     # Operators in different shapes, before and after.
     Case(everything(4).with_(exceptions={"lists": 7, "rules": 2}), 3, exceptions_after={"lists": 5}, max_after=256),
     Case(keyed(3, 128, "Long", "String"), 4, max_exceptions_after={"by String": 1000}, onto="rocksdb"),

@@ -89,8 +89,7 @@ def key_group_of(flink: Flink, key: bytes) -> int:
 @pytest.mark.parametrize(
     ("job", "kind", "shape", "error", "says"),
     [
-        (everything(3), "native", {"max_parallelism": ["1000"]}, UnsupportedError, "--type canonical"),
-        slow(everything(3), "checkpoint", {"max_parallelism": ["64"]}, UnsupportedError, "--type canonical"),
+        slow(graph("cep", 3), "native", {"max_parallelism": ["64"]}, UnsupportedError, "--type canonical"),
         (everything(3, raw_keyed=1), "canonical", {"max_parallelism": ["1000"]}, UnsupportedError, "raw keyed"),
         slow(everything(3, raw_keyed=1), "canonical", {"max_parallelism": ["64"]}, UnsupportedError, "raw keyed"),
         (graph("windows", 3), "canonical", {"max_parallelism": ["256", "all=256"]}, RequestError, "one subtask"),

@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import struct
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from hypothesis import strategies as st
+
+from rescale.flink.key_groups import key_group_range
+from rescale.flink.keyed.heap_reader import HeapReader
+from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
+from rescale.flink.metadata.handles import HandleTag, KeyGroupsHandle, RelativeFileStream
+from rescale.flink.metadata.properties import savepoint_properties
+from rescale.flink.metadata.writer import write_metadata
+from rescale.flink.operator_id import operator_id_of_uid
 from rescale.flink.snappy import compressed
 from support.canonical import Record
 from support.composite import composite_key
-from support.java_values import JavaType
+from support.java_values import HASHABLE_LEAVES, JavaType, List, Pojo, Tuple
 from support.snapshot_bytes import BASE, composite, i32, list_of, state
+from support.written import UID
+
+LONG, TEXT = HASHABLE_LEAVES["Long"], HASHABLE_LEAVES["String"]
+ORDER = Pojo({"id": LONG, "town": TEXT}, 1, 31, ["id"])
 
 
 class HeapState(NamedTuple):
@@ -51,6 +66,26 @@ class Entry(NamedTuple):
     value: Any
 
 
+def states_with(namespace: JavaType) -> list[HeapState]:
+    """One of every kind."""
+    return [
+        HeapState("value", namespace, TEXT),
+        HeapState("list", namespace, ORDER, "LIST"),
+        HeapState("map", namespace, List(TEXT), "MAP", TEXT),
+        HeapState("sum", namespace, Tuple([LONG, LONG]), "REDUCING"),
+    ]
+
+
+def content(of: HeapState) -> st.SearchStrategy[Any]:
+    if of.user_key is not None:
+        return st.lists(st.tuples(of.user_key.values, st.none() | of.value.values), max_size=5)
+    return st.lists(of.value.values, max_size=5) if of.state_type == "LIST" else of.value.values
+
+
+def drawn(of: HeapState, key: JavaType) -> st.SearchStrategy[list[Entry]]:
+    return st.lists(st.builds(Entry, of.namespace.values, key.values, content(of)), max_size=4)
+
+
 Entries = Mapping[int, Sequence[Entry]]
 """By state id."""
 
@@ -85,3 +120,40 @@ def records_of(key: JavaType, states: Sequence[HeapState], entries: Entries, *, 
                     yield Record(state_id, composite_key(*parts, ambiguous=ambiguous), joined)
             else:
                 yield Record(state_id, composite_key(*parts, ambiguous=ambiguous), of.value.write(value))
+
+
+def write_heap_savepoint(directory: Path, headers: Sequence[bytes], groups: Mapping[int, bytes], maximum: int) -> str:
+    """A native savepoint with a subtask for each header, under which its key groups lie; returns where it is."""
+    directory.mkdir(parents=True)
+    subtasks = []
+    for subtask, header in enumerate(headers):
+        own = key_group_range(maximum, len(headers), subtask)
+        content, offsets = bytearray(header), []
+        for key_group in range(own.first, own.last + 1):
+            offsets.append(len(content))
+            content += groups[key_group]
+        (directory / f"keyed-{subtask}").write_bytes(content)
+        stream = RelativeFileStream(f"keyed-{subtask}", len(content))
+        handle = KeyGroupsHandle(
+            HandleTag.KEY_GROUPS_V2, own.first, tuple(offsets), stream, str(uuid.UUID(int=subtask))
+        )
+        subtasks.append(Subtask(subtask, False, SubtaskState(managed_keyed=handle)))
+    operator = OperatorState(operator_id_of_uid(UID), "", "", len(headers), maximum, None, tuple(subtasks))
+    metadata = Metadata(4, 1, (), (operator,), savepoint_properties(canonical=False))
+    (directory / "_metadata").write_bytes(write_metadata(metadata))
+    return str(directory)
+
+
+def read(reader: HeapReader, groups: dict[int, bytes], chunk: int = 1 << 20, **how: bool) -> list[tuple[int, Record]]:
+    def blocks() -> Iterator[tuple[int, list[bytes]]]:
+        for key_group, block in groups.items():
+            yield key_group, [block[start : start + chunk] for start in range(0, len(block), chunk)]
+
+    return [
+        (group, Record(state, records.data[start:limit].tobytes(), records.data[limit + 4 : end].tobytes()))
+        for records in reader.read(blocks(), **how)
+        for start, limit, end, state, group in zip(
+            *(getattr(records, column).tolist() for column in ("starts", "limits", "ends", "states", "groups")),
+            strict=True,
+        )
+    ]

@@ -6,6 +6,7 @@ from rescale.execution.rekeying.rekeying_run import rekey_streams
 from rescale.execution.tasks import Tasks
 from rescale.execution.writers.canonical.canonical_writer import CanonicalWriter
 from rescale.execution.writers.canonical.converted import convert_databases
+from rescale.execution.writers.heap.heap_writer import HeapStreamsWriter
 from rescale.execution.writers.planned_streams import write_planned_streams
 from rescale.execution.writers.rocksdb.compacting import compact_databases
 from rescale.execution.writers.rocksdb.rows_writer import RowsWriter
@@ -29,6 +30,7 @@ def move_streams(plan: Plan, step: str, slots: tuple[Slot, ...], tasks: Tasks, s
         handles += convert_databases(plan, tasks, there)
         handles += rekey_streams(plan, CanonicalWriter(plan), tasks, there)
         handles += rekey_streams(plan, RowsWriter(plan), tasks, there)
+        handles += rekey_streams(plan, HeapStreamsWriter(plan), tasks, there)
     if Slot.RAW_KEYED in slots:
         handles += rekey_streams(plan, TimersWriter(plan), tasks, there)
     written = WrittenHandles(step, plan.digest, tuple(handles))

@@ -6,6 +6,7 @@
     checked elements        compressed ones, which are looked into on the way
     rekeyed key groups      its header; what follows is known when every record has been looked at
     rekeyed rows            the same as a RocksDB directory, whose files are known when they are written
+    rekeyed heap groups     the same in the heap's own format
     rekeyed timers          the same as raw keyed state, where those lie that RocksDB keeps on the heap
     compacted rows          a RocksDB directory of the files of others, of which RocksDB rewrites some
     copied file             one of a RocksDB directory: may be cut anywhere
@@ -159,6 +160,37 @@ class RekeyedKeyGroups(msgspec.Struct, frozen=True, kw_only=True, tag="rekeyed k
         return KeyGroupRange(self.first_key_group, self.first_key_group + self.key_groups - 1)
 
 
+class RekeyedHeapGroups(msgspec.Struct, frozen=True, kw_only=True, tag="rekeyed heap groups"):
+    """Key groups of the heap's own, `key_groups` of them from `first_key_group` on, whose entries lie anywhere.
+
+    `header` comes first; `handle_tag` is that of its handle (`HandleTag`).
+    """
+
+    subtask: int
+    header: Piece
+    first_key_group: int
+    key_groups: int
+    handle_tag: int
+
+    slot: ClassVar[Slot] = Slot.KEYED
+    is_canonical: ClassVar[bool] = False
+    inline: ClassVar[bool] = False
+    local_name: ClassVar[str] = ""
+
+    @property
+    def size(self) -> int:
+        """Of what is known of it."""
+        return self.header.length
+
+    @property
+    def header_size(self) -> int:
+        return self.header.length
+
+    @property
+    def covers(self) -> KeyGroupRange:
+        return KeyGroupRange(self.first_key_group, self.first_key_group + self.key_groups - 1)
+
+
 class _Directory(msgspec.Struct, frozen=True, kw_only=True):
     """A RocksDB directory for `key_groups` key groups from `first_key_group` on; `header` says which states it has."""
 
@@ -242,7 +274,7 @@ class CompactedRows(_Directory, frozen=True, kw_only=True, tag="compacted rows")
 PlannedStream = CopiedKeyGroups | TranslatedKeyGroups | CopiedElements | CheckedElements | CopiedFile
 """Of these is known beforehand where in the source every byte lies."""
 
-RekeyedStream = RekeyedKeyGroups | RekeyedRows | RekeyedTimers
+RekeyedStream = RekeyedKeyGroups | RekeyedRows | RekeyedTimers | RekeyedHeapGroups
 """Of these is known which records of the source they may hold."""
 
 NewStream = PlannedStream | RekeyedStream | CompactedRows

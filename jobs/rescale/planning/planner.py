@@ -18,7 +18,7 @@ from rescale.planning.plan import FORMAT, Plan, SourceFile
 from rescale.planning.rekeying import Rekeying
 from rescale.planning.remarks import remarks
 from rescale.planning.request import Files, Request
-from rescale.planning.result_kind import becomes_databases, goes_by_record, keeps_heap_timers
+from rescale.planning.result_kind import becomes_databases, goes_by_record, keeps_heap_timers, stays_on_heap
 from rescale.planning.streams.database_streams import DatabasePlanner, PlannedDatabases
 from rescale.planning.streams.element_streams import plan_elements
 from rescale.planning.streams.inline import InlineBudget
@@ -102,7 +102,7 @@ def _plan_operator(
     by_record = goes_by_record(operator, shape, wanted)
     _refuse_unsupported(operator, shape, by_record=by_record)
     if by_record:
-        refuse_heap(operator, wanted)
+        refuse_heap(operator)
     headers = HeaderPlanner(operator.label, literals)
     keyed = KeyGroupPlanner(operator, shape, headers, literals, inline)
     rekeying: Rekeying | None = None
@@ -114,7 +114,16 @@ def _plan_operator(
         created = _created(snapshot) if in_databases else None
         stay = keeps_heap_timers(operator, wanted)
         timers = () if stay else operator.heap_timers
-        rekeying = plan_rekeyed(operator, shape, headers, literals, key_hash, timers=timers, created=created)
+        rekeying = plan_rekeyed(
+            operator,
+            shape,
+            headers,
+            literals,
+            key_hash,
+            timers=timers,
+            created=created,
+            stays_on_heap=stays_on_heap(operator, wanted),
+        )
         if shape.max_parallelism == operator.entry.max_parallelism:
             streams += keyed.raw_streams() if stay else keyed.own_raw_streams()
         elif stay:

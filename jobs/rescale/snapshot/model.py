@@ -58,6 +58,11 @@ class KeyedStream:
         return self.extent.part(0, len(self.header))
 
     @property
+    def state_names(self) -> tuple[str, ...]:
+        """By state id; none of a header that is not understood."""
+        return tuple(state.name for state in self.parsed.states) if self.parsed is not None else ()
+
+    @property
     def present_groups(self) -> Iterator[tuple[int, Extent]]:
         """(key group, extent) of those that are there."""
         for key_group, extent in enumerate(self.groups, self.first_key_group):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -18,47 +16,15 @@ from rescale.flink.keyed.heap_entries import entry_layouts, tells_entries
 from rescale.flink.keyed.heap_reader import HeapReader
 from support.canonical import Record
 from support.composite import timer, timers
-from support.heap import Entry, HeapState, records_of, write_heap_group
-from support.java_values import HASHABLE_LEAVES, JavaType, List, Pojo, Tuple
+from support.heap import LONG, ORDER, TEXT, drawn, read, records_of, states_with, write_heap_group
+from support.java_values import JavaType, Tuple
 from support.snapshot_bytes import STRING, VOID_NAMESPACE, i32, keyed_header, keyed_state, pojo
 
-LONG, TEXT = HASHABLE_LEAVES["Long"], HASHABLE_LEAVES["String"]
-ORDER = Pojo({"id": LONG, "town": TEXT}, 1, 31, ["id"])
 KEYS: list[JavaType] = [LONG, TEXT, Tuple([LONG, TEXT])]
-
-
-def states_with(namespace: JavaType) -> list[HeapState]:
-    return [
-        HeapState("value", namespace, TEXT),
-        HeapState("list", namespace, ORDER, "LIST"),
-        HeapState("map", namespace, List(TEXT), "MAP", TEXT),
-        HeapState("sum", namespace, Tuple([LONG, LONG]), "REDUCING"),
-    ]
-
-
-def content(of: HeapState) -> st.SearchStrategy[Any]:
-    if of.user_key is not None:
-        return st.lists(st.tuples(of.user_key.values, st.none() | of.value.values), max_size=5)
-    return st.lists(of.value.values, max_size=5) if of.state_type == "LIST" else of.value.values
 
 
 def header_of(key: JavaType, *infos: bytes, compressed: bool = False) -> KeyedHeader:
     return read_keyed_header(keyed_header(*infos, key=key.snapshot, compressed=compressed), "")
-
-
-def read(reader: HeapReader, groups: dict[int, bytes], chunk: int = 1 << 20, **how: bool) -> list[tuple[int, Record]]:
-    def blocks() -> Iterator[tuple[int, list[bytes]]]:
-        for key_group, block in groups.items():
-            yield key_group, [block[start : start + chunk] for start in range(0, len(block), chunk)]
-
-    return [
-        (group, Record(state, records.data[start:limit].tobytes(), records.data[limit + 4 : end].tobytes()))
-        for records in reader.read(blocks(), **how)
-        for start, limit, end, state, group in zip(
-            *(getattr(records, column).tolist() for column in ("starts", "limits", "ends", "states", "groups")),
-            strict=True,
-        )
-    ]
 
 
 @given(st.data(), st.sampled_from(KEYS), st.sampled_from([LONG, TEXT]), st.integers(1, 400), st.booleans())
@@ -70,12 +36,7 @@ def test_entries_are_records(data: st.DataObject, key: JavaType, namespace: Java
     groups, expected = {}, []
     for key_group in range(data.draw(st.integers(0, 3))):
         order = data.draw(st.permutations(range(len(states))))
-        entries = {
-            i: data.draw(
-                st.lists(st.builds(Entry, namespace.values, key.values, content(states[i])), max_size=4), label=f"{i}"
-            )
-            for i in order
-        }
+        entries = {i: data.draw(drawn(states[i], key)) for i in order}
         groups[key_group] = write_heap_group(key_group, key, states, entries, order, snappy=snappy)
         expected += [(key_group, record) for record in records_of(key, states, entries, ambiguous=ambiguous)]
     header = header_of(key, *(one.info for one in states), compressed=snappy)

@@ -206,7 +206,7 @@ def test_heap_streams_with_other_states_are_refused_with_the_way_round() -> None
     of = with_headers(Framing.HEAP, header("one", "two"), header("two", "one"))
     with pytest.raises(UnsupportedError, match="heap framing does not tell") as caught:
         Planned(of, 3)
-    assert "--format canonical" in str(caught.value.advice)
+    assert "canonical savepoint" in str(caught.value.advice)
     assert "subtask 1" in str(caught.value.found)
     assert len(Planned(of, 2).streams) == 2
 

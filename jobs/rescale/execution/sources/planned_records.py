@@ -14,6 +14,7 @@ from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
 from rescale.flink.keyed.records import MOST_UNKNOWN_STATES
 from rescale.flink.serializers.snapshot import UnknownSerializer
+from rescale.planning.new_streams import RekeyedHeapGroups
 from rescale.planning.operator_plan import OperatorPlan
 from rescale.planning.piece_bytes import read_piece
 from rescale.planning.pieces import Piece, extent_of
@@ -58,7 +59,8 @@ class PlannedOperator:
         if stream.timers is not None:
             return RecordSource(TimerPlace(groups), of, None, read_header(self.plan, stream.timers)), ids
         if stream.heap is not None:
-            return RecordSource(HeapPlace(groups), of, None, read_header(self.plan, stream.heap)), ids
+            place = HeapPlace(groups, whole_entries=isinstance(rekeying.streams[0], RekeyedHeapGroups))
+            return RecordSource(place, of, None, read_header(self.plan, stream.heap)), ids
         number_of_states = None if self.header is None else len(ids)
         return RecordSource(GroupPlace(rekeying.compressed, groups), of, number_of_states, None), ids
 

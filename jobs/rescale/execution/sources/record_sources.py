@@ -58,9 +58,10 @@ class TimerPlace(NamedTuple):
 
 
 class HeapPlace(NamedTuple):
-    """Key groups of one stream in heap framing, end to end."""
+    """Key groups of one stream in heap framing, end to end; with `whole_entries`, each entry is one record."""
 
     groups: tuple[tuple[int, Extent], ...]
+    whole_entries: bool = False
 
     @property
     def size(self) -> int:
@@ -135,7 +136,7 @@ class SourceReader:
         self._groups: tuple[tuple[int, int | None], RecordReader] | None = None
         self._rows: tuple[int, RowReader] | None = None
         self._timers: tuple[tuple[int, KeyedHeader], TimerReader] | None = None
-        self._heap: tuple[tuple[int, KeyedHeader], HeapReader] | None = None
+        self._heap: tuple[tuple[int, KeyedHeader, bool], HeapReader] | None = None
 
     def batches(self, source: RecordSource) -> RecordBatches:
         return _Counted(self._batches(source))
@@ -150,8 +151,9 @@ class SourceReader:
                 )
             case TimerPlace(groups):
                 return BlockRecords(self._timer_reader(source), self._files, groups)
-            case HeapPlace(groups):
-                return BlockRecords(self._heap_reader(source), self._files, groups)
+            case HeapPlace(groups, whole_entries):
+                reader = self._heap_reader(source, whole_entries=whole_entries)
+                return BlockRecords(reader, self._files, groups)
 
     def _group_reader(self, source: RecordSource) -> RecordReader:
         made_for = (source.max_parallelism, source.number_of_states)
@@ -170,10 +172,11 @@ class SourceReader:
             self._timers = made_for, TimerReader(made_for[1], source.max_parallelism, times=self._times)
         return self._timers[1]
 
-    def _heap_reader(self, source: RecordSource) -> HeapReader:
-        made_for = (source.max_parallelism, understood(source.header))
+    def _heap_reader(self, source: RecordSource, *, whole_entries: bool) -> HeapReader:
+        made_for = (source.max_parallelism, understood(source.header), whole_entries)
         if self._heap is None or self._heap[0] != made_for:
-            self._heap = made_for, HeapReader(made_for[1], source.max_parallelism, times=self._times)
+            reader = HeapReader(made_for[1], made_for[0], times=self._times, whole_entries=whole_entries)
+            self._heap = made_for, reader
         return self._heap[1]
 
 

@@ -30,6 +30,7 @@ from rescale.planning.new_streams import (
     CopiedKeyGroups,
     NewDatabase,
     NewStream,
+    RekeyedHeapGroups,
     RekeyedKeyGroups,
     RekeyedRows,
     RekeyedTimers,
@@ -57,7 +58,7 @@ def written_handle(plan: Plan, operator: OperatorPlan, written: WrittenStream) -
     """The handle of a stream that is one file; a file of a directory has none of its own."""
     stream, at = written.stream, _at(plan, operator, written)
     match stream:
-        case CopiedKeyGroups() | TranslatedKeyGroups() | RekeyedKeyGroups() | RekeyedTimers():
+        case CopiedKeyGroups() | TranslatedKeyGroups() | RekeyedKeyGroups() | RekeyedTimers() | RekeyedHeapGroups():
             handle = write_keyed_handle(_keyed_handle(plan, operator, stream, written.key_groups, at))
         case CopiedElements() | CheckedElements():
             handle = write_operator_handle(_operator_handle(stream, at))
@@ -137,7 +138,7 @@ def _id_of_place(plan: Plan, operator: OperatorPlan, slot: Slot, subtask: int, *
 def _keyed_handle(
     plan: Plan,
     operator: OperatorPlan,
-    stream: CopiedKeyGroups | TranslatedKeyGroups | RekeyedKeyGroups | RekeyedTimers,
+    stream: CopiedKeyGroups | TranslatedKeyGroups | RekeyedKeyGroups | RekeyedTimers | RekeyedHeapGroups,
     key_groups: tuple[int, ...],
     at: Stream,
 ) -> KeyGroupsHandle:

@@ -7,7 +7,7 @@ Nothing says how long anything is, so where an entry ends is known only with the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
 
@@ -18,7 +18,7 @@ from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.reading import type_name
 from rescale.flink.serializers.snapshot import SerializerSnapshot
-from rescale.flink.serializers.type_tree import Fixed, Sequence, TypeTree
+from rescale.flink.serializers.type_tree import Fixed, Nullable, Repeat, Sequence, TypeTree
 from rescale.flink.state_meta_info import StateKind, StateMetaInfo
 
 _LIST = "org.apache.flink.api.common.typeutils.base.ListSerializerSnapshot"
@@ -50,6 +50,16 @@ class EntryLayout:
     first: TypeTree
     second: TypeTree
     ambiguous: bool
+
+    @property
+    def whole(self) -> EntryLayout:
+        """Where a list or a map is taken for the value that it is to its serializer."""
+        if self.kind is EntryKind.LIST:
+            return replace(self, kind=EntryKind.VALUE, first=Repeat((self.first,)))
+        if self.kind is EntryKind.MAP:
+            items = Repeat((self.first, Nullable(self.second)), folds=False)
+            return replace(self, kind=EntryKind.VALUE, first=items, second=_NOTHING)
+        return self
 
 
 @lru_cache(maxsize=64)

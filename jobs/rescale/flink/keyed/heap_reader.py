@@ -35,11 +35,15 @@ _MOST_ENDS_EARLY = (2, 3)
 class HeapReader:
     """Reads the key groups of streams with this `header`, whose state ids are those of the records.
 
-    Batches have `times` the usual size. `UnsupportedError` names a state whose entries cannot be told apart.
+    Batches have `times` the usual size. With `whole_entries`, lists and maps stay what they are in an entry, empty ones
+    too, and each is one record. `UnsupportedError` names a state whose entries cannot be told apart.
     """
 
-    def __init__(self, header: KeyedHeader, max_parallelism: int, *, times: int = 1) -> None:
-        self._states = [_lowered(layout) for layout in entry_layouts(header)]
+    def __init__(
+        self, header: KeyedHeader, max_parallelism: int, *, times: int = 1, whole_entries: bool = False
+    ) -> None:
+        layouts = entry_layouts(header)
+        self._states = [_lowered(layout.whole if whole_entries else layout) for layout in layouts]
         self._names = [state.name for state in header.states]
         self._compressed = header.compressed
         self._prefix = prefix_size(max_parallelism)

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from rescale.errors import SnapshotError, UnsupportedError
-from rescale.flink.advice import CANONICAL, CANONICAL_RESULT
+from rescale.flink.advice import CANONICAL
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, write_keyed_header
 from rescale.flink.keyed.heap_timers import timer_header
 from rescale.flink.keyed.key_group_table import Framing
@@ -113,7 +113,7 @@ class HeaderPlanner:
                 operator=self._label,
                 expected="the same states in every keyed stream",
                 found=f"others in subtask {next(g.subtask for g in givers if g.parsed != merged.header)}",
-                advice=f"{CANONICAL_RESULT}, for which every entry is read",
+                advice=CANONICAL,
             )
         piece = self._literals.piece(write_keyed_header(merged.header))
         anew = frozenset(g.subtask for g in givers if g.has_no_entry and g.parsed != merged.header)

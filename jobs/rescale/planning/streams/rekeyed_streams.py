@@ -13,7 +13,7 @@ from rescale.flink.advice import CANONICAL
 from rescale.flink.key_groups import key_group_range
 from rescale.flink.keyed.header import KeyedHeader, is_compressed, understood, write_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.planning.new_streams import RekeyedKeyGroups, RekeyedRows, RekeyedStream, RekeyedTimers
+from rescale.planning.new_streams import RekeyedHeapGroups, RekeyedKeyGroups, RekeyedRows, RekeyedStream, RekeyedTimers
 from rescale.planning.operator_shapes import Shape
 from rescale.planning.pieces import Literals, Piece, piece_of
 from rescale.planning.rekeying import RekeyedDatabase, RekeyedSource, Rekeying
@@ -31,11 +31,13 @@ def plan_rekeyed(
     *,
     timers: Sequence[KeyedStream],
     created: int | None,
+    stays_on_heap: bool,
 ) -> Rekeying | None:
     """Which records are read, and the streams that they come to; None where there is no keyed state.
 
     `timers` are raw keyed ones that become states like any other. `created` is there if all comes to RocksDB
-    directories: what these say of their age, in seconds since 1970. Timers that are in raw keyed state, too, are left
+    directories: what these say of their age, in seconds since 1970. If it `stays_on_heap`, all comes to the heap's own
+    format. Timers that are in raw keyed state, too, are left
     out there: of a directory's a job takes none that keeps its own on the heap.
     """
     givers: tuple[KeyedStream | Database, ...] = (*operator.keyed, *operator.databases)
@@ -55,6 +57,8 @@ def plan_rekeyed(
 
     def stream(subtask: int, first_key_group: int, key_groups: int) -> RekeyedStream:
         own = {"subtask": subtask, "first_key_group": first_key_group, "key_groups": key_groups}
+        if stays_on_heap:
+            return RekeyedHeapGroups(**own, header=piece, handle_tag=operator.keyed[0].tag)
         if created is None:
             return RekeyedKeyGroups(**own, header=piece, compressed=compressed)
         return RekeyedRows(**own, header=piece, created=created)

@@ -1,0 +1,1 @@
+"""New heap streams, made of sorted blocks of whole entries."""
