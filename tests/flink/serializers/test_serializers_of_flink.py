@@ -9,12 +9,17 @@ import zipfile
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from oracle.distribution import LINES, flink_home
 from rescale.flink.binary import ByteReader
+from rescale.flink.java_hash import walk_row
+from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.reading import read_snapshot, type_name
 from rescale.flink.serializers.registry import KNOWN_TYPES
+from rescale.flink.serializers.value_words import in_words
+from support.slow import slow
 
 SOURCE = Path(__file__).with_name("SerializerSnapshots.java")
 
@@ -102,3 +107,18 @@ def test_types_are_called_as_people_call_them(version: str) -> None:
         "DecimalData(20, 3)",
         "TimestampData(9)",
     }
+
+
+@pytest.mark.parametrize("version", [slow(LINES["1.20"]), LINES["2"]])
+def test_values_are_measured_as_flink_writes_them(version: str) -> None:
+    path = os.pathsep.join(map(str, flink_home(version)))
+    command = ["java", "-cp", path, str(SOURCE.with_name("SerializedValues.java"))]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    lines = [tuple(map(base64.b64decode, line.split())) for line in printed.splitlines()]
+    assert len(lines) > 20
+    for snapshot, value in lines:
+        program = compile_program(read_snapshot(ByteReader(snapshot)))
+        in_words(program.tree, reader := ByteReader(value))
+        assert reader.remaining == 0, program.name
+        ends, wrong = walk_row(program, np.frombuffer(value * 2, np.uint8), 0, 2)
+        assert (ends.tolist(), wrong) == ([len(value), 2 * len(value)], None), program.name

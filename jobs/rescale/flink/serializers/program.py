@@ -37,10 +37,17 @@ DIVISORS_ADVICE = "a max parallelism that divides the old one needs no hash of k
 _BASE = "org.apache.flink.api.common.typeutils.base."
 _JAVA = "org.apache.flink.api.java.typeutils.runtime."
 _STATE = "org.apache.flink.runtime.state."
+_STREAMING = "org.apache.flink.streaming."
 _WINDOW = "org.apache.flink.streaming.api.windowing.windows."
 _TABLE = "org.apache.flink.table.runtime.typeutils."
 _TABLE_WINDOW = "org.apache.flink.table.runtime.operators.window."
+_VIEW = "org.apache.flink.table.dataview."
 _SCALA = "org.apache.flink.api.scala.typeutils."
+
+_NOTHING = Fixed(0)
+
+_MOST_COMPACT_DECIMAL, _MOST_COMPACT_TIMESTAMP = 18, 3
+"""`DecimalData.MAX_COMPACT_PRECISION`, `TimestampData.isCompact`."""
 
 _ROW_VERSION_WITH_KIND, _ROW_VERSION_WITH_KIND_FLAG = 3, 4
 
@@ -93,6 +100,46 @@ def _tuple(snapshot: SerializerSnapshot) -> TypeTree:
 def _inner(snapshot: SerializerSnapshot) -> TypeTree:
     (inner,) = _trees(snapshot)
     return inner
+
+
+def _set(snapshot: SerializerSnapshot) -> TypeTree:
+    (element,) = _trees(snapshot)
+    return Repeat((Nullable(element),), folds=False)
+
+
+def _array(snapshot: SerializerSnapshot) -> TypeTree:
+    """Of objects, each behind a flag that says whether it is there."""
+    (element,) = _trees(snapshot)
+    return Repeat((Union(element, _NOTHING),), folds=False)
+
+
+def _numbers(size: int) -> TypeTree:
+    return Repeat((Fixed(size),), folds=False)
+
+
+def _stream_element(snapshot: SerializerSnapshot) -> TypeTree:
+    """As state holds them: records, behind a tag that is 0 where a timestamp follows, and 1 where none does."""
+    (element,) = _trees(snapshot)
+    return Union(element, Sequence((Fixed(8), element)))
+
+
+def _buffer_entry(snapshot: SerializerSnapshot) -> TypeTree:
+    (element,) = _trees(snapshot)
+    return Sequence((Fixed(1), element))
+
+
+def _decimal(snapshot: SerializerSnapshot) -> TypeTree:
+    (precision,) = snapshot.values("precision")
+    return Fixed(8) if int(precision) <= _MOST_COMPACT_DECIMAL else Blob(BlobHash.UNKNOWN)
+
+
+def _timestamp(snapshot: SerializerSnapshot) -> TypeTree:
+    (precision,) = snapshot.values("precision")
+    return Fixed(8 if int(precision) <= _MOST_COMPACT_TIMESTAMP else 12)
+
+
+def _blob(_: SerializerSnapshot) -> TypeTree:
+    return Blob(BlobHash.UNKNOWN)
 
 
 def _case_class(snapshot: SerializerSnapshot) -> TypeTree:
@@ -212,6 +259,15 @@ _SIMPLE: dict[str, TypeTree] = {
     _base("BigInt"): Number(scaled=False),
     _base("BigDec"): Number(scaled=True),
     f"{_BASE}array.BytePrimitiveArraySerializer$BytePrimitiveArraySerializerSnapshot": Blob(BlobHash.UNKNOWN),
+    f"{_BASE}array.StringArraySerializer$StringArraySerializerSnapshot": Repeat((Text(),), folds=False),
+    **{
+        f"{_BASE}array.{kind}PrimitiveArraySerializer${kind}PrimitiveArraySerializerSnapshot": _numbers(size)
+        for kind, size in (
+            *(("Boolean", 1), ("Short", 2), ("Char", 2), ("Int", 4)),
+            *(("Float", 4), ("Long", 8), ("Double", 8)),
+        )
+    },
+    _TABLE + "StringDataSerializer$StringDataSerializerSnapshot": Blob(BlobHash.UNKNOWN),
     _TABLE + "BinaryRowDataSerializer$BinaryRowDataSerializerSnapshot": Blob(BlobHash.BINARY_ROW),
     _TABLE + "RowDataSerializer$RowDataSerializerSnapshot": Blob(BlobHash.BINARY_ROW),
     _JAVA + "Tuple0SerializerSnapshot": Fixed(1, FixedHash.ZERO),
@@ -229,6 +285,16 @@ _COMPOSITE: dict[str, Callable[[SerializerSnapshot], TypeTree]] = {
     _STATE + "ttl.TtlStateFactory$TtlSerializerSnapshot": _tuple,
     _STATE + "ttl.TtlAwareSerializerSnapshot": _inner,
     _BASE + "MapSerializerSnapshot": _map,
+    _BASE + "SetSerializerSnapshot": _set,
+    _BASE + "GenericArraySerializerSnapshot": _array,
+    _STREAMING + "runtime.streamrecord.StreamElementSerializer$StreamElementSerializerSnapshot": _stream_element,
+    _STREAMING + "api.operators.co.IntervalJoinOperator$BufferEntrySerializerSnapshot": _buffer_entry,
+    _TABLE + "DecimalDataSerializer$DecimalSerializerSnapshot": _decimal,
+    _TABLE + "TimestampDataSerializer$TimestampDataSerializerSnapshot": _timestamp,
+    _TABLE + "ArrayDataSerializer$ArrayDataSerializerSnapshot": _blob,
+    _TABLE + "MapDataSerializer$MapDataSerializerSnapshot": _blob,
+    _VIEW + "ListViewSerializerSnapshot": _inner,
+    _VIEW + "MapViewSerializerSnapshot": _inner,
     _JAVA + "TupleSerializerSnapshot": _tuple,
     _JAVA + "RowSerializer$RowSerializerSnapshot": _row,
     _JAVA + "JavaEitherSerializerSnapshot": _either,
