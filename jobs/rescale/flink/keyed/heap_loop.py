@@ -29,7 +29,13 @@ _DELIMITER = 0x2C
 def _walked(
     code: Longs, depth: int, data: Bytes, at: Long, numbers: Longs, hashes: Codes, wrong: Bytes
 ) -> tuple[Long, Long]:
-    """(where the value at `at` ends, what is wrong); the last three are overwritten."""
+    """(where the value at `at` ends, what is wrong); the last three are overwritten.
+
+    What is of fixed size, as most namespaces and numbers are, needs no machine.
+    """
+    if code[0, 0] == machine.FIXED and code[1, 0] == machine.STOP and code[0, 2] != machine.BOOLEAN:
+        end = at + code[0, 1]
+        return (at, np.int64(machine.SHORT)) if end > len(data) else (end, np.int64(FINE))
     numbers[0], numbers[1] = at, len(data)
     machine.walk(code, depth, data, numbers[0:1], numbers[1:2], numbers[2:3], hashes, wrong)
     return numbers[2], np.int64(wrong[0])
