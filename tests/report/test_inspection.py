@@ -104,6 +104,13 @@ def test_timers_on_the_heap_are_states() -> None:
     ]
 
 
+def test_it_is_said_where_entries_of_the_heap_cannot_be_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert operator_of(shown("2-heap-native"), "states")["remark"] == ""
+    monkeypatch.setattr("rescale.report.inspection.tells_entries", lambda _: False)
+    said = "entries of the heap's own that cannot be told apart"
+    assert operator_of(shown("2-heap-native"), "states")["remark"] == said
+
+
 def test_elements_and_bytes_of_all_subtasks_are_added_up() -> None:
     streams = tuple(element_stream(i, {"words": (DistributionMode.SPLIT_DISTRIBUTE, 2 - i)}) for i in range(2))
     (one,) = inspection(snapshot(operator("lists", elements=streams)))["operators"]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.keyed.heap_entries import tells_entries
 from rescale.flink.metadata.checkpoint_metadata import RELEASES
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.serializers.reading import type_name
@@ -217,5 +218,7 @@ def _remarks(operator: Operator) -> Iterable[str]:
         yield "raw keyed state"
     if operator.raw_timers:
         yield "timers as raw keyed state"
+    if not all(tells_entries(stream.parsed) for stream in operator.heap_streams):
+        yield "entries of the heap's own that cannot be told apart"
     if operator.channel_bytes:
         yield f"{human_bytes(operator.channel_bytes)} in flight"

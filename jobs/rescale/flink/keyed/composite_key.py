@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from rescale.errors import IntegrityError, SnapshotError, UnsupportedError
+from rescale.errors import IntegrityError, UnsupportedError
 from rescale.flink.arrays import Bytes, Codes, Flags, Longs
 from rescale.flink.java_hash import walk_keys
 from rescale.flink.key_function import FunctionHash, names_function
 from rescale.flink.key_hash import named_hash
 from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.keyed.namespaces import namespace_serializer
 from rescale.flink.keyed.records import Records
 from rescale.flink.serializers.program import DIVISORS_ADVICE, Program, compile_program
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.type_tree import Fixed
 from rescale.flink.state_meta_info import StateKind, StateMetaInfo
 
-_TIMER_SNAPSHOT = "org.apache.flink.streaming.api.operators.TimerSerializerSnapshot"
 _TIME_SIZE = 8
 _ANY_SIZE = np.iinfo(np.int64).max
 _MOST_KEY_BYTES_SHOWN = 64
@@ -162,36 +162,6 @@ def _behind_length(data: Bytes, at: Longs, limits: Longs, lengths: Longs) -> tup
 def _lead(state: StateMetaInfo) -> int:
     """Bytes in front of the key."""
     return _TIME_SIZE if state.kind is StateKind.PRIORITY_QUEUE else 0
-
-
-def namespace_serializer(state: StateMetaInfo) -> SerializerSnapshot:
-    """Of a state, timers included; `UnsupportedError` for a priority queue of something else."""
-    if state.kind is not StateKind.PRIORITY_QUEUE:
-        return _serializer(state, "NAMESPACE_SERIALIZER")
-    element = _serializer(state, "VALUE_SERIALIZER")
-    if element.class_name != _TIMER_SNAPSHOT:
-        raise UnsupportedError(
-            "where the key lies in the elements of a priority queue is known for timers only",
-            state=state.name,
-            expected=_TIMER_SNAPSHOT,
-            found=element.class_name,
-            advice="keep the max parallelism",
-        )
-    if len(element.nested) != 2:
-        raise SnapshotError(
-            "the serializer of timers has two others, of keys and namespaces",
-            state=state.name,
-            found=f"{len(element.nested)}",
-        )
-    return element.nested[1]
-
-
-def _serializer(state: StateMetaInfo, key: str) -> SerializerSnapshot:
-    """`key` is one of `StateMetaInfoSnapshot.CommonSerializerKeys`."""
-    serializer = dict(state.serializers).get(key)
-    if serializer is None:
-        raise SnapshotError("a state lacks a serializer", state=state.name, expected=key)
-    return serializer
 
 
 def _compiled(snapshot: SerializerSnapshot) -> Program | None:

@@ -13,8 +13,8 @@ from functools import lru_cache
 
 from rescale.errors import UnsupportedError
 from rescale.flink.advice import CANONICAL
-from rescale.flink.keyed.composite_key import namespace_serializer
 from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.keyed.namespaces import namespace_serializer
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.reading import type_name
 from rescale.flink.serializers.snapshot import SerializerSnapshot

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from rescale.errors import RescaleError, UnsupportedError
 from rescale.flink.binary import ByteReader
-from rescale.flink.keyed.composite_key import namespace_serializer
 from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.keyed.namespaces import namespace_serializer
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.reading import type_name
 from rescale.flink.serializers.snapshot import SerializerSnapshot

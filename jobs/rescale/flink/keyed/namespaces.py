@@ -1,0 +1,39 @@
+"""With which serializer the namespaces of a state are written, those of timers included."""
+
+from __future__ import annotations
+
+from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.serializers.snapshot import SerializerSnapshot
+from rescale.flink.state_meta_info import StateKind, StateMetaInfo
+
+_TIMER_SNAPSHOT = "org.apache.flink.streaming.api.operators.TimerSerializerSnapshot"
+
+
+def namespace_serializer(state: StateMetaInfo) -> SerializerSnapshot:
+    """Of a state, timers included; `UnsupportedError` for a priority queue of something else."""
+    if state.kind is not StateKind.PRIORITY_QUEUE:
+        return _serializer(state, "NAMESPACE_SERIALIZER")
+    element = _serializer(state, "VALUE_SERIALIZER")
+    if element.class_name != _TIMER_SNAPSHOT:
+        raise UnsupportedError(
+            "where the key lies in the elements of a priority queue is known for timers only",
+            state=state.name,
+            expected=_TIMER_SNAPSHOT,
+            found=element.class_name,
+            advice="keep the max parallelism",
+        )
+    if len(element.nested) != 2:
+        raise SnapshotError(
+            "the serializer of timers has two others, of keys and namespaces",
+            state=state.name,
+            found=f"{len(element.nested)}",
+        )
+    return element.nested[1]
+
+
+def _serializer(state: StateMetaInfo, key: str) -> SerializerSnapshot:
+    """`key` is one of `StateMetaInfoSnapshot.CommonSerializerKeys`."""
+    serializer = dict(state.serializers).get(key)
+    if serializer is None:
+        raise SnapshotError("a state lacks a serializer", state=state.name, expected=key)
+    return serializer
