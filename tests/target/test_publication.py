@@ -11,15 +11,17 @@ from pathlib import Path
 import pytest
 
 from rescale.cli.main import main
-from rescale.errors import IntegrityError, StoreError
+from rescale.errors import IntegrityError, RequestError, StoreError
 from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_coverage
 from rescale.planning.plan import Plan
 from rescale.storage.locations import join, name
 from rescale.storage.store import open_store
 from rescale.target.certified_files import certified_files
+from rescale.target.claim import planned_names
 from rescale.target.places import places_of
 from rescale.target.publication import is_published, publish
+from rescale.target.removal import discard
 from support import snapshots
 from support.pipeline import execute_without_spark, move, plan_rescale
 from support.s3 import S3Server
@@ -123,6 +125,32 @@ def test_a_file_that_changes_while_it_is_compared_has_no_certificate(plan: Plan)
     with pytest.raises(StoreError, match="changed while it was compared") as caught:
         certified_files(plan.target, seen)
     assert caught.value.path == seen[0][0]
+
+
+def test_a_result_that_is_discarded_while_it_is_published_is_not_published(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    move(plan, Loop())
+    validate_coverage(plan, Loop())
+    monkeypatch.setattr("rescale.target.publication.check_files", lambda *_, **__: discard(plan.target))
+    with pytest.raises(RequestError, match="discarded while it was to be published"):
+        publish(plan)
+    assert open_store(plan.target).list(plan.target) == []
+
+
+def test_discard_leaves_what_is_published_while_it_looks(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    move(plan, Loop())
+    validate_coverage(plan, Loop())
+    before = {entry.uri for entry in open_store(plan.target).list(plan.target)}
+
+    def published_first(of: Plan) -> set[str]:
+        publish(of)
+        return planned_names(of)
+
+    monkeypatch.setattr("rescale.target.removal.planned_names", published_first)
+    with pytest.raises(RequestError, match="the target is published"):
+        discard(plan.target)
+    assert {entry.uri for entry in open_store(plan.target).list(plan.target)} == {*before, places_of(plan).metadata}
 
 
 def test_a_damaged_certificate_is_an_answer_too(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:

@@ -34,6 +34,7 @@ def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
     """Puts exactly the bytes that the certificate names as `_metadata`, if absent, and nothing else.
 
     Where it stands there already, that is checked: `IntegrityError` if a file of the result is not what was certified.
+    It is taken back, with `RequestError`, if the result was being discarded meanwhile: then the certificate is gone.
     """
     already = permit(plan, Move.PUBLISH) is State.PUBLISHED
     places, store = places_of(plan), open_store(plan.target)
@@ -63,6 +64,13 @@ def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
             path=places.metadata,
             expected=f"none, or one with SHA-256 {sha256}",
             advice="name another target",
+        )
+    if not already and store.stat(places.certificate) is None:
+        store.delete([places.metadata])
+        raise RequestError(
+            "the result was discarded while it was to be published; nothing was published",
+            path=plan.target,
+            advice="run the same command again when `rescale discard` has ended",
         )
     return Published(plan.target, sha256, already, certificate.proof)
 
