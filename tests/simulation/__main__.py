@@ -1,0 +1,54 @@
+"""Histories by the thousand: `PYTHONPATH=tests python -m simulation --seeds N`.
+
+The same seed gives the same history. Sets of text have another order in every process unless Python is told
+otherwise, so this starts itself again if it was not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections import Counter
+
+from simulation.history import play
+from simulation.installed import installed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m simulation", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=1000, metavar="N", help="how many histories are played")
+    parser.add_argument("--first", type=int, default=0, metavar="S", help="the seed of the first one")
+    parser.add_argument("--verbose", action="store_true", help="tell every history, not only one that went wrong")
+    arguments = parser.parse_args()
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        again = [sys.executable, "-m", "simulation", *sys.argv[1:]]
+        os.execve(sys.executable, again, {**os.environ, "PYTHONHASHSEED": "0"})
+    return _play(range(arguments.first, arguments.first + arguments.seeds), verbose=arguments.verbose)
+
+
+def _play(seeds: range, *, verbose: bool) -> int:
+    begun = time.process_time()
+    ways: Counter[str] = Counter()
+    injected: Counter[str] = Counter()
+    broken = []
+    with installed():
+        for seed in seeds:
+            verdict = play(seed)
+            ways[verdict.how] += 1
+            injected += verdict.injected
+            if verdict.broken is not None:
+                broken.append(seed)
+            if verdict.broken is not None or verbose:
+                print(f"seed {seed}: {verdict.broken or verdict.how}", *verdict.log, sep="\n    ", flush=True)
+    print(f"{len(seeds)} histories in {time.process_time() - begun:.1f} s of CPU time")
+    for title, counts in (("how they ended", ways), ("what went wrong on the way", injected)):
+        print(f"{title}:", *(f"{count:>9} {what}" for what, count in counts.most_common()), sep="\n")
+    if broken:
+        print(f"{len(broken)} broke a promise; again: python -m simulation --seeds 1 --first {broken[0]}")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""Damage that no second try is a remedy for: to the source, to the result, to what lies beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+from simulation.bucket import Bucket, Stored
+from simulation.toxics import flipped
+
+
+@dataclass
+class Damage:
+    """`versions` are those of the source in which it was whole, or is; a result must be that of one of them."""
+
+    bucket: Bucket
+    random: Random
+    log: list[str]
+    versions: list[dict[str, bytes]]
+
+    def do(self, kind: str) -> bool:
+        """Whether there was something to be damaged."""
+        folder = {"source": "source", "result": "target", "document": "target.rescale"}[kind.split()[0]]
+        files = sorted(key for key in self.bucket.objects if key.startswith(f"{folder}/"))
+        files = [key for key in files if not key.endswith("/_metadata") or folder == "source"]
+        if not files:
+            return False
+        key = self.random.choice(files)
+        done = self._deeds()[kind](key)
+        if done:
+            self.log.append(f"{kind}: {key}")
+            if folder == "source":
+                self.versions.append(self.bucket.below("source"))
+        return done
+
+    def _deeds(self) -> dict[str, Callable[[str], bool]]:
+        return {
+            "source rots": self._rot,
+            "source changes": self._change,
+            "source is deleted": self._delete,
+            "result rots": self._rot,
+            "result is cut or gone": self._cut_or_delete,
+            "result is replaced": self._replace,
+            "document rots": self._rot,
+        }
+
+    def _rot(self, key: str) -> bool:
+        """A bit flips, and the ETag says nothing of it."""
+        stored = self.bucket.objects[key]
+        self.bucket.objects[key] = Stored(flipped(stored.data, self.random), stored.etag)
+        return True
+
+    def _replace(self, key: str) -> bool:
+        self.bucket.put(key, flipped(self.bucket.objects[key].data, self.random))
+        return True
+
+    def _change(self, key: str) -> bool:
+        """Somebody wrote a file of state anew with another byte, mostly one of the last value or element."""
+        data = self.bucket.objects[key].data
+        if key.endswith("_metadata"):
+            return False
+        self.bucket.put(key, data[:-3] + bytes((data[-3] ^ 0x55,)) + data[-2:])
+        return True
+
+    def _cut_or_delete(self, key: str) -> bool:
+        if self.random.random() < 0.5:
+            return self._delete(key)
+        self.bucket.put(key, self.bucket.objects[key].data[:-1])
+        return True
+
+    def _delete(self, key: str) -> bool:
+        del self.bucket.objects[key]
+        return True

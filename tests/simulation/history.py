@@ -1,0 +1,258 @@
+"""A history: what befalls one run, from one seed, and whether the promise holds.
+
+The promise: whatever happens, the target is published and right, or not published; the source is as it was; no upload
+stays open behind a published result or a discarded one; nothing is told as a fault of ours; what passes ends no run for
+good; and when faults end, the next run publishes, or says what is the matter with the source, or has to be told to
+discard what damage was done to.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+from rescale.errors import InternalError, RescaleError, unexpected
+from rescale.target.removal import discard
+from simulation.bucket import Bucket, Stored
+from simulation.damage import Damage
+from simulation.installed import at_work
+from simulation.model import WrongError, assert_right, shapes_of
+from simulation.processes import Crash, Process
+from simulation.run import TARGET, Steps, Wish
+from simulation.script import Script, draw_script, shapes_due
+from simulation.supervisor import Ending, Supervisor
+from simulation.toxics import Client, Toxics
+
+PUBLISHED, REFUSED = "published", "refused"
+
+_LONGEST_PROCESS = 80
+"""Requests, within which a process that is to be killed is."""
+
+
+class BrokenPromiseError(AssertionError):
+    """What the history showed that must not be."""
+
+
+@dataclass
+class Verdict:
+    """`how` it ended; `broken` is what was promised and not kept, and `log` what happened."""
+
+    seed: int
+    how: str
+    injected: Counter[str]
+    broken: str | None
+    log: list[str]
+
+
+def play(seed: int) -> Verdict:
+    """The history of a seed, in a block of `installed`."""
+    history = _History(seed)
+    how, broken = "broken", None
+    try:
+        how = history.play()
+    except BrokenPromiseError as error:
+        broken = str(error)
+    finally:
+        history.supervisor.end_others(kill=True)
+    history.count_processes()
+    return Verdict(seed, how, history.injected, broken, history.log)
+
+
+@dataclass
+class _History:
+    seed: int
+    log: list[str] = field(default_factory=list)
+    injected: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self._random = random = Random(self.seed)
+        self._script: Script = draw_script(random)
+        self.log.append(str(self._script))
+        self._bucket = Bucket()
+        for name, data in self._script.source.objects.items():
+            self._bucket.put(f"source/{name}", data)
+        self._toxics = Toxics(Random(random.random()), self._script.rates, self.injected, self.log)
+        self._damage = Damage(self._bucket, random, self.log, [dict(self._script.source.objects)])
+        self._processes: list[Process] = []
+        self._source = self._source_objects()
+        self._done: set[str] = set()
+        self.supervisor = Supervisor(random, self._process, self.log, self._before)
+
+    def play(self) -> str:
+        script = self._script
+        client, order = Client(self._bucket, self._toxics), Random(self._random.random())
+        with at_work(client, order, script.part_size, script.chunk_size, script.inline_limit):
+            ending = self.supervisor.run(Steps(script.wish, order))
+            self._judge_run(ending)
+            self.supervisor.end_others(kill=script.kills_others)
+            self._judge()
+            self._toxics.rates = {}
+            how = self._set_right(ending, order)
+            self._judge()
+        return how
+
+    def count_processes(self) -> None:
+        self.injected["process killed"] += sum(isinstance(one.error, Crash) for one in self._processes)
+        self.injected["process taken for dead"] += sum(one.is_lost for one in self._processes)
+
+    def _judge_run(self, ending: Ending) -> None:
+        """The run under faults."""
+        error = ending.error
+        if error is None:
+            self._must(self._is_published(TARGET), "a run says that it published, and did not")
+            self._look_for_open_uploads("behind a run that published")
+        elif error.final and self._script.is_strict:
+            raise BrokenPromiseError(f"what passes ended a run for good, at {ending.step}: {_told(error)}")
+
+    def _set_right(self, ending: Ending, order: Random) -> str:
+        """No more faults: what a user does then, as he is told, until it is published or cannot be."""
+        if self._script.discards and ending.error is not None:
+            self._discard()
+        how = "at once" if ending.tries == 5 else "after more tries"
+        if ending.error is not None:
+            how = "by the next run"
+        was_published = self._is_published(TARGET)
+        source_is_damaged = any(kind.startswith("source") for kind in self._done)
+        for target, after in ((TARGET, how), (TARGET, "after discard"), (f"{TARGET}-2", "to another target")):
+            wish = Wish(self._script.wish.parallelism, self._script.wish.max_parallelism, target)
+            process = self._go(f"user, {after}", Steps(wish, order).all)
+            if process.error is None:
+                self._must(self._is_published(target), "a run says that it published, and did not")
+                if target == TARGET and not was_published:
+                    self._look_for_open_uploads("behind a run that published", but_strangers=False)
+                return f"{PUBLISHED} {after}"
+            error = process.error
+            if not isinstance(error, RescaleError) or not error.final:
+                raise BrokenPromiseError(f"without any fault a run ends with {_told(error)}")
+            if source_is_damaged and after != how:
+                return f"{REFUSED}: source damaged"
+            if "rival" in self._done and self._is_published(TARGET):
+                return f"{REFUSED}: another plan published"
+            if self._is_published(TARGET):
+                excused = source_is_damaged or bool(self._done & {"document rots", "discard"})
+                self._must(excused, f"a published target is refused: {_told(error)}")
+                return f"{PUBLISHED}, what is beside or behind it was damaged"
+            if self._script.is_strict:
+                raise BrokenPromiseError(f"without any fault the next run is refused: {_told(error)}")
+            if after == how:
+                self._discard()
+            elif "document rots" not in self._done:
+                raise BrokenPromiseError(f"without any fault a run after discard is refused: {_told(error)}")
+        raise BrokenPromiseError(f"without any fault a run to another target is refused: {_told(error)}")
+
+    def _discard(self) -> None:
+        crash_at = self._random.randint(1, 30) if self._random.random() < 0.5 else 0
+        process = self._go("user's discard", lambda: discard(TARGET), crash_at)
+        if isinstance(process.error, Crash):
+            process = self._go("user's discard again", lambda: discard(TARGET))
+        if process.error is None:
+            self._look_for_open_uploads("after discard", but_strangers=False)
+            left = [*self._bucket.below("target"), *self._bucket.below("target.rescale")]
+            if self._script.is_strict:
+                self._must(not left, f"discard leaves {left}")
+        elif not self._done & {"document rots", "rival"} and not self._is_published(TARGET):
+            raise BrokenPromiseError(f"discard ends with {_told(process.error)}")
+
+    def _judge(self) -> None:
+        """What must hold at any time."""
+        for process in self._processes:
+            if isinstance(process.error, Exception):
+                error = unexpected(process.error)
+                if error.final and self._script.is_strict:
+                    raise BrokenPromiseError(f"what passes ended {process.name} for good: {_told(error)}")
+                if isinstance(error, InternalError):
+                    raise BrokenPromiseError(f"{process.name} ends with a fault of ours: {error.traceback}")
+        self._must(self._source_objects() == self._source, "the source was touched")
+        for target in (TARGET, f"{TARGET}-2"):
+            if self._is_published(target):
+                self._assert_right(target.rpartition("/")[2])
+
+    def _source_objects(self) -> dict[str, Stored]:
+        return {key: one for key, one in self._bucket.objects.items() if key.startswith("source/")}
+
+    def _assert_right(self, folder: str) -> None:
+        """Against each version of the source, and each wish that there was."""
+        result = self._bucket.below(folder)
+        wishes = [self._script.wish, *([self._script.other_wish] if "rival" in self._done else [])]
+        said = []
+        for version in reversed(self._damage.versions):
+            try:
+                assert_right(version, result, strangers=bool(self._done & {"rival", "discard"}))
+            except WrongError as error:
+                said.append(str(error))
+            except Exception as error:  # a damaged source, which the model cannot read
+                said.append(f"{type(error).__name__} {error} {traceback.format_exc(limit=-1)}")
+            else:
+                dues = [shapes_due(self._script.source, wish) for wish in wishes]
+                self._must(shapes_of(result) in dues, f"published with other shapes: {shapes_of(result)}")
+                return
+        raise BrokenPromiseError(f"published, and wrong: {'; or '.join(said)}")
+
+    def _look_for_open_uploads(self, where: str, *, but_strangers: bool = True) -> None:
+        left = {one.by: one.key for one in self._bucket.uploads.values()}
+        if but_strangers:
+            strangers = [p.name for p in self._processes if p.is_lost or p.name.split()[0] in self._script.beside]
+            left = {by: key for by, key in left.items() if by not in strangers}
+        self._must(not left, f"an upload stays open {where}: {left}")
+
+    def _before(self, stage: str) -> None:
+        """What the script has for this moment."""
+        script = self._script
+        for kind, when in script.damage.items():
+            if when == stage and self._may_be_done(kind) and self._damage.do(kind):
+                self._happened(kind)
+                if kind.startswith("source"):
+                    self._source = self._source_objects()
+        steps = {
+            "twin": Steps(script.wish, self._random).all,
+            "rival": Steps(script.other_wish, self._random).all,
+            "discard": lambda: discard(TARGET),
+        }
+        for who, when in script.beside.items():
+            if when == stage:
+                self._happened(who)
+                self.supervisor.others.append(self._process(who, steps[who]))
+
+    def _may_be_done(self, kind: str) -> bool:
+        """A result may rot until it is read, or change until it is published; nobody could see what comes later."""
+        return not kind.startswith("result") or not (self.supervisor.others or self._is_published(TARGET))
+
+    def _happened(self, what: str) -> None:
+        self._done.add(what)
+        self.injected[what] += 1
+
+    def _process(self, name: str, body: Callable[[], object]) -> Process:
+        """One that may be killed, or taken for dead."""
+        random, script = self._random, self._script
+        crash_at = lost_at = 0
+        if random.random() < script.crashes:
+            crash_at = random.randint(1, _LONGEST_PROCESS)
+        elif name not in script.beside and random.random() < script.losses:
+            lost_at = random.randint(1, _LONGEST_PROCESS)
+        number = sum(process.name.startswith(f"{name} ") for process in self._processes) + 1
+        process = Process(f"{name} {number}", body, crash_at=crash_at, after=random.random() < 0.5, lost_at=lost_at)
+        self._processes.append(process)
+        return process
+
+    def _go(self, name: str, body: Callable[[], object], crash_at: int = 0) -> Process:
+        """A process of the user's, from end to end."""
+        process = Process(name, body, crash_at=crash_at)
+        self._processes.append(process)
+        process.go_on()
+        self.log.append(f"{name}: {'done' if process.error is None else _told(process.error)}")
+        return process
+
+    def _is_published(self, target: str) -> bool:
+        return f"{target.rpartition('/')[2]}/_metadata" in self._bucket.objects
+
+    def _must(self, holds: bool, what: str) -> None:
+        if not holds:
+            raise BrokenPromiseError(what)
+
+
+def _told(error: BaseException) -> str:
+    """In one line."""
+    return f"{type(error).__name__}: {str(error)[:400]}".replace("\n", ", ")

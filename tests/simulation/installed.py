@@ -1,0 +1,83 @@
+"""`rescale` over a bucket in memory, in this process: no network, no threads of its own, no pauses, nothing said.
+
+What would be done side by side is done one after the other, in an order that is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future
+from contextlib import ExitStack, contextmanager
+from random import Random
+from typing import Any, TypeVar
+from unittest.mock import patch
+
+from rescale.execution.progress import Progress
+from rescale.storage.contract import PartLimits
+from rescale.storage.s3 import S3Store
+from simulation.bucket import SMALLEST_PART
+from simulation.toxics import Client
+
+R = TypeVar("R")
+
+
+class _Now:
+    """Which client is used, and in which order work is done, in the history that is played."""
+
+    store: S3Store
+    order: Random
+
+
+@contextmanager
+def installed() -> Iterator[None]:
+    """Any number of histories may be played in the block, one after the other."""
+    patches = (
+        patch("rescale.storage.store._s3", lambda: _Now.store),
+        patch("rescale.storage.s3.time.sleep", lambda _: None),
+        patch("rescale.storage.side_by_side.ThreadPoolExecutor", OneByOne),
+        patch("rescale.snapshot.opening.ThreadPoolExecutor", OneByOne),
+        patch.object(Progress, "say", lambda *_: None),
+    )
+    with ExitStack() as ending:
+        for one in patches:
+            ending.enter_context(one)
+        yield
+
+
+@contextmanager
+def at_work(client: Client, order: Random, part_size: int, chunk_size: int, inline_limit: int) -> Iterator[None]:
+    """A history is played in the block, with sizes (in bytes) that small files are large for."""
+    store = S3Store.__new__(S3Store)  # its client is another one
+    store._client = client  # type: ignore[assignment]
+    store.part_limits = PartLimits(smallest=SMALLEST_PART, most=10_000)
+    _Now.store, _Now.order = store, order
+    with (
+        patch("rescale.planning.planner.PART_SIZE", part_size),
+        patch("rescale.planning.planner.CHUNK_SIZE", chunk_size),
+        patch("rescale.planning.streams.inline.INLINE_LIMIT", inline_limit),
+    ):
+        yield
+
+
+class OneByOne(Executor):
+    """A pool in the thread of the caller. A process that is killed in one piece of work is killed in all."""
+
+    def __init__(self, max_workers: int) -> None:
+        pass
+
+    def submit(self, work: Callable[..., R], /, *arguments: Any, **named: Any) -> Future[R]:
+        future: Future[R] = Future()
+        try:
+            future.set_result(work(*arguments, **named))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+    def map(
+        self, fn: Callable[..., R], *iterables: Iterable[Any], timeout: float | None = None, chunksize: int = 1
+    ) -> Iterator[R]:
+        calls = list(zip(*iterables, strict=False))
+        order = list(range(len(calls)))
+        _Now.order.shuffle(order)
+        done = {i: self.submit(fn, *calls[i]) for i in order}
+        return iter([done[i].result() for i in range(len(calls))])

@@ -1,0 +1,209 @@
+"""What a right result is, found out from the bytes of source and result alone.
+
+It shares with `rescale` the reader of `_metadata` and its values, and nothing that deals, moves or compares: streams
+are cut by their offsets here, records are told apart by the slow reader of the tests, and the rules for keys are
+written down once more (`flinks_rules`). Keys whose key groups change are longs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, SubtaskState
+from rescale.flink.metadata.handles import (
+    DistributionMode,
+    HandleTag,
+    InlineStream,
+    KeyGroupsHandle,
+    OperatorHandle,
+    RelativeFileStream,
+    Stream,
+)
+from rescale.flink.metadata.reader import read_metadata
+from simulation.flinks_rules import key_group_of_code, key_groups_of_subtask, long_code
+from support.canonical import Record, read_group
+
+
+class WrongError(AssertionError):
+    """The result is not what its source is."""
+
+
+class Keyed(NamedTuple):
+    """The keyed stream of a subtask: what stands before its key groups, and those that it has, by number."""
+
+    subtask: int
+    key_groups: list[int]
+    header: bytes
+    groups: dict[int, bytes]
+
+
+class Elements(NamedTuple):
+    """The operator state of a subtask: what stands before its elements, and these by state."""
+
+    subtask: int
+    header: bytes
+    states: dict[tuple[str, DistributionMode], list[bytes]]
+
+
+class Contents:
+    """A snapshot, of its objects by name."""
+
+    def __init__(self, objects: Mapping[str, bytes]) -> None:
+        self._objects = objects
+        self.metadata: Metadata = read_metadata(objects["_metadata"], "_metadata")
+
+    def keyed(self, operator: OperatorState, field: str) -> list[Keyed]:
+        return [self._keyed(i, handle) for i, handle in self._handles(operator, field)]
+
+    def elements(self, operator: OperatorState, field: str) -> list[Elements]:
+        return [self._elements(i, handle) for i, handle in self._handles(operator, field)]
+
+    def names(self) -> set[str]:
+        """Of all files that handles point to."""
+        fields = ("managed_keyed", "raw_keyed", "managed_operator", "raw_operator")
+        handles = [h for o in self.metadata.operators for field in fields for _, h in self._handles(o, field)]
+        return {h.stream.path for h in handles if isinstance(h.stream, RelativeFileStream)}
+
+    def _handles(self, operator: OperatorState, field: str) -> Iterator[tuple[int, Any]]:
+        for subtask in operator.subtasks:
+            handle = getattr(subtask.state or SubtaskState(), field)
+            if handle is not None:
+                yield subtask.index, handle
+
+    def _keyed(self, subtask: int, handle: KeyGroupsHandle) -> Keyed:
+        data = self._bytes(handle.stream)
+        first, absent = handle.first_key_group, (-1, 0) if data else (-1,)
+        begins = [(o, first + i) for i, o in enumerate(handle.offsets) if o not in absent or _is_raw(handle, o)]
+        ends = [*(offset for offset, _ in begins), len(data)][1:]
+        groups = {group: data[begin:end] for (begin, group), end in zip(begins, ends, strict=True)}
+        own = list(range(first, first + len(handle.offsets)))
+        return Keyed(subtask, own, data[: begins[0][0]] if begins else data, groups)
+
+    def _elements(self, subtask: int, handle: OperatorHandle) -> Elements:
+        data = self._bytes(handle.stream)
+        begins = sorted((o, i, j) for i, state in enumerate(handle.states) for j, o in enumerate(state.offsets))
+        ends = [*(begin for begin, _, _ in begins), len(data)][1:]
+        states: dict[tuple[str, DistributionMode], list[bytes]] = {(s.name, s.mode): [] for s in handle.states}
+        for (begin, i, _), end in zip(begins, ends, strict=True):
+            state = handle.states[i]
+            states[state.name, state.mode].append(data[begin:end])
+        return Elements(subtask, data[: begins[0][0]] if begins else data, states)
+
+    def _bytes(self, stream: Stream) -> bytes:
+        if isinstance(stream, InlineStream):
+            return stream.data
+        assert isinstance(stream, RelativeFileStream)
+        data = self._objects.get(stream.path)
+        _same(f"size of {stream.path}", stream.size, None if data is None else len(data))
+        return data or b""
+
+
+def assert_right(source: Mapping[str, bytes], result: Mapping[str, bytes], *, strangers: bool = False) -> None:
+    """`WrongError` says what is lost, doubled, changed, or where Flink will not look for it.
+
+    `strangers`: files of another run may lie there, too.
+    """
+    old, new = Contents(source), Contents(result)
+    names = new.names() | {"_metadata"}
+    _same("files", names, names & set(result) if strangers else set(result))
+    ours, theirs = old.metadata, new.metadata
+    for field in ("version", "checkpoint_id", "masters"):
+        _same(field, getattr(ours, field), getattr(theirs, field))
+    _same("operators", [o.operator_id for o in ours.operators], [o.operator_id for o in theirs.operators])
+    for one, other in zip(ours.operators, theirs.operators, strict=True):
+        for field in ("name", "uid", "coordinator", "fully_finished"):
+            _same(field, getattr(one, field), getattr(other, field))
+        _same("finished subtasks", _finished(one), _finished(other))
+        for field in ("managed_keyed", "raw_keyed"):
+            _assert_keyed(old.keyed(one, field), new.keyed(other, field), one, other)
+        for field in ("managed_operator", "raw_operator"):
+            _assert_elements(old.elements(one, field), new.elements(other, field), one, other)
+
+
+def shapes_of(objects: Mapping[str, bytes]) -> dict[str, tuple[int, int]]:
+    """Parallelism and max parallelism of each operator."""
+    operators = Contents(objects).metadata.operators
+    return {one.operator_id: (one.parallelism, one.max_parallelism) for one in operators}
+
+
+def _assert_keyed(old: list[Keyed], new: list[Keyed], one: OperatorState, other: OperatorState) -> None:
+    for stream in new:
+        own = key_groups_of_subtask(other.max_parallelism, other.parallelism, stream.subtask)
+        _same(f"key groups of subtask {stream.subtask}", own, stream.key_groups)
+    if len({stream.header for stream in old}) == 1:
+        if new or _groups(old):
+            _same("headers", {stream.header for stream in old}, {stream.header for stream in new})
+        if one.max_parallelism == other.max_parallelism:
+            _same("key groups", _groups(old), _groups(new))
+            return
+    if one.max_parallelism == other.max_parallelism:
+        _same("numbers of the key groups", set(_groups(old)), set(_groups(new)))
+        return
+    kept, found = _records(old, one.max_parallelism), _records(new, other.max_parallelism)
+    _same("records", Counter(record for _, record in kept), Counter(record for _, record in found))
+    for group, record in found:
+        code = long_code(int.from_bytes(record.key[:8], "big", signed=True))
+        _same("key group of a record", key_group_of_code(code, other.max_parallelism), group)
+
+
+def _groups(streams: list[Keyed]) -> dict[int, bytes]:
+    _same("key groups that are there once", sum(len(one.groups) for one in streams), len({*_numbers(streams)}))
+    return {group: data for stream in streams for group, data in stream.groups.items()}
+
+
+def _numbers(streams: list[Keyed]) -> Iterator[int]:
+    for stream in streams:
+        yield from stream.groups
+
+
+def _records(streams: list[Keyed], max_parallelism: int) -> list[tuple[int, Record]]:
+    records = []
+    for group, data in _groups(streams).items():
+        for found_in, record in read_group(data, max_parallelism):
+            _same("key group in front of a key", group, found_in)
+            records.append((group, record))
+    return records
+
+
+def _assert_elements(old: list[Elements], new: list[Elements], one: OperatorState, other: OperatorState) -> None:
+    if len({stream.header for stream in old}) == 1:
+        _same("headers of operator state", {stream.header for stream in old}, {stream.header for stream in new})
+    if one.parallelism == other.parallelism:
+        _same("operator state", _by_subtask(old), _by_subtask(new))
+        return
+    names = {state for stream in old for state in stream.states}
+    _same("states", names, {state for stream in new for state in stream.states})
+    if old:
+        _same("subtasks with operator state", list(range(other.parallelism)), [stream.subtask for stream in new])
+    for state in names:
+        theirs = [stream.states.get(state, []) for stream in old]
+        ours = [stream.states.get(state, []) for stream in new]
+        if state[1] is DistributionMode.BROADCAST:
+            copies = {tuple(some) for some in theirs if some}
+            _same(
+                f"subtasks without a copy of {state[0]}", 0, sum(tuple(some) not in copies for some in ours if copies)
+            )
+            continue
+        _same(f"elements of {state[0]}", *(Counter(e for some in side for e in some) for side in (theirs, ours)))
+        counts = [len(some) for some in ours]
+        _same(f"whether {state[0]} is dealt evenly", True, max(counts) - min(counts) <= 1)
+
+
+def _by_subtask(streams: list[Elements]) -> dict[int, dict[tuple[str, DistributionMode], list[bytes]]]:
+    return {stream.subtask: stream.states for stream in streams}
+
+
+def _finished(operator: OperatorState) -> list[int]:
+    return [subtask.index for subtask in operator.subtasks if subtask.finished]
+
+
+def _is_raw(handle: KeyGroupsHandle, offset: int) -> bool:
+    """A raw stream has no header, so that its first key group may begin at 0; there -1 stands for none."""
+    return offset == 0 and handle.tag != HandleTag.SAVEPOINT_KEY_GROUPS
+
+
+def _same(what: str, expected: object, found: object) -> None:
+    if expected != found:
+        raise WrongError(f"{what}: expected {str(expected)[:300]}, found {str(found)[:300]}")

@@ -1,0 +1,71 @@
+"""The steps of a run, each as a process that knows nothing but what lies in the bucket, and a run of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from rescale.execution.loop import Loop
+from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
+from rescale.planning.prepare import prepare
+from rescale.planning.request import make_request
+from rescale.target.claim import claim
+from rescale.target.documents import load_plan
+from rescale.target.places import places_of
+from rescale.target.publication import is_published, publish
+from simulation.bucket import BUCKET
+
+SOURCE, TARGET = f"s3://{BUCKET}/source", f"s3://{BUCKET}/target"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is asked for: a shape, and where the result goes."""
+
+    parallelism: str
+    max_parallelism: str
+    target: str = TARGET
+
+    def __str__(self) -> str:
+        return f"parallelism {self.parallelism or 'kept'}, max {self.max_parallelism or 'kept'}"
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Those of one wish, by name; the tasks of each take turns as `order` has it."""
+
+    wish: Wish
+    order: Random
+
+    STAGES = (("plan",), ("reshuffle", "redistribute"), ("validate",), ("publish",))
+
+    def body(self, step: str, plan_uri: str) -> Callable[[], Any]:
+        """`plan` gives the place of the plan, which the others need."""
+        return {
+            "plan": self.plan,
+            "reshuffle": lambda: reshuffle_keyed_state(load_plan(plan_uri), self._tasks()),
+            "redistribute": lambda: redistribute_operator_state(load_plan(plan_uri), self._tasks()),
+            "validate": lambda: validate_coverage(load_plan(plan_uri), self._tasks()),
+            "publish": lambda: publish(load_plan(plan_uri)),
+        }[step]
+
+    def plan(self) -> str:
+        wish = self.wish
+        shape = [[number] if number else [] for number in (wish.parallelism, wish.max_parallelism)]
+        plan = prepare(make_request(SOURCE, wish.target, shape[0], max_parallelism=shape[1])).plan
+        if not is_published(plan):
+            claim(plan)
+        return places_of(plan).plan
+
+    def all(self) -> None:
+        """One process does everything, and tries nothing twice; of what is published it does nothing again."""
+        plan_uri = self.plan()
+        if not is_published(load_plan(plan_uri)):
+            for step in ("reshuffle", "redistribute", "validate"):
+                self.body(step, plan_uri)()
+        self.body("publish", plan_uri)()
+
+    def _tasks(self) -> Loop:
+        return Loop(cores=self.order.randint(1, 4), order=self.order)

@@ -1,0 +1,110 @@
+"""What shall happen in a history: all of it is drawn from its seed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+
+from simulation.run import Wish
+from simulation.sources import Source, draw_source
+from simulation.toxics import PASSING, Toxic
+
+STAGES = ("plan", "reshuffle", "validate", "publish")
+
+
+@dataclass(frozen=True)
+class Script:
+    """`beside` says which other processes begin before which stage, `damage` which damage is done then.
+
+    `crashes` and `losses` say how probable it is that a process is killed, or taken for dead.
+    """
+
+    source: Source
+    wish: Wish
+    other_wish: Wish
+    rates: Mapping[Toxic, float]
+    crashes: float
+    losses: float
+    beside: Mapping[str, str]
+    damage: Mapping[str, str]
+    part_size: int
+    chunk_size: int
+    inline_limit: int
+    discards: bool
+    kills_others: bool
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether all that happens passes, or is done by processes of this very plan: nothing may end it for good."""
+        return Toxic.FLIPPED not in self.rates and not self.damage and set(self.beside) <= {"twin"}
+
+    def __str__(self) -> str:
+        rates = ", ".join(f"{toxic} {rate:.1%}" for toxic, rate in self.rates.items())
+        return (
+            f"{self.source.name}: {self.wish}; {rates or 'no toxics'}; "
+            f"crashes {self.crashes:.0%}, losses {self.losses:.0%}; "
+            f"beside it: {dict(self.beside) or 'nobody'}; damage: {dict(self.damage) or 'none'}; "
+            f"parts of {self.part_size}, chunks of {self.chunk_size}, inline up to {self.inline_limit}"
+        )
+
+
+def draw_script(random: Random) -> Script:
+    source = draw_source(random)
+    rates: dict[Toxic, float] = {}
+    if random.random() < 0.8:
+        rates = {toxic: random.choice((0.003, 0.01, 0.03, 0.1)) for toxic in PASSING if random.random() < 0.6}
+    beside: dict[str, str] = {}
+    damage: dict[str, str] = {}
+    if random.random() < 0.15:
+        beside["twin"] = random.choice(STAGES[1:])
+    if random.random() < 0.5:
+        if random.random() < 0.4:
+            rates[Toxic.FLIPPED] = random.choice((0.002, 0.01, 0.05))
+        if random.random() < 0.25:
+            beside["rival"] = random.choice(STAGES)
+        if random.random() < 0.1:
+            beside["discard"] = random.choice(STAGES[1:])
+        for kind, stages, chance in (
+            ("source rots", STAGES, 0.1),
+            ("source changes", STAGES, 0.15),
+            ("source is deleted", STAGES, 0.08),
+            ("result rots", ("validate",), 0.3),
+            ("result is cut or gone", ("validate", "publish"), 0.2),
+            ("result is replaced", ("publish",), 0.15),
+            ("document rots", STAGES[1:], 0.2),
+        ):
+            if random.random() < chance:
+                damage[kind] = random.choice(stages)
+    return Script(
+        source,
+        draw_wish(random, source),
+        draw_wish(random, source),
+        rates,
+        crashes=random.choice((0, 0, 0.1, 0.4)),
+        losses=random.choice((0, 0, 0, 0.1, 0.3)),
+        beside=beside,
+        damage=damage,
+        part_size=random.choice((250, 700, 1 << 20)),
+        chunk_size=random.choice((150, 1 << 20, 1 << 20)),
+        inline_limit=random.choice((0, 0, 150, 20_000)),
+        discards=random.random() < 0.05,
+        kills_others=random.random() < 0.5,
+    )
+
+
+def draw_wish(random: Random, source: Source) -> Wish:
+    """One that is possible: no subtask is without a key group."""
+    old = [shape for shape in source.shapes.values() if shape[1] != 1]
+    while True:
+        wish = Wish(random.choice(source.parallelisms), random.choice(source.max_parallelisms))
+        if all(int(wish.parallelism or p) <= int(wish.max_parallelism or m) for p, m in old):
+            return wish
+
+
+def shapes_due(source: Source, wish: Wish) -> dict[str, tuple[int, int]]:
+    """Parallelism and max parallelism of each operator; what has a maximum of 1 is never parallel."""
+    return {
+        operator_id: (p, m) if m == 1 else (int(wish.parallelism or p), int(wish.max_parallelism or m))
+        for operator_id, (p, m) in source.shapes.items()
+    }

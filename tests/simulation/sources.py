@@ -1,0 +1,163 @@
+"""Sources to rescale, in memory: savepoints written record by record, in many shapes, and small ones of Flink's."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from random import Random
+
+from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
+from rescale.flink.metadata.handles import (
+    DistributionMode,
+    HandleTag,
+    InlineStream,
+    KeyGroupsHandle,
+    OperatorHandle,
+    OperatorStateOffsets,
+    RelativeFileStream,
+)
+from rescale.flink.metadata.properties import savepoint_properties
+from rescale.flink.metadata.writer import write_metadata
+from rescale.flink.operator_id import operator_id_of_uid
+from simulation.flinks_rules import key_group_of_code, key_groups_of_subtask, long_code
+from simulation.model import shapes_of
+from support.canonical import Record, write_group
+from support.snapshot_bytes import (
+    LONG,
+    broadcast_state,
+    keyed_header,
+    keyed_state,
+    operator_header,
+    operator_list,
+)
+from support.snapshots import directory
+
+_SMALL = ("2-finished", "2-source", "1.20-partially-finished", "2-windows", "2.1.1-clicks")
+_LARGER = ("2-raw", "2-heap-native", "1.20-canonical-compressed", "2-lazy")
+_STATES = ("counts", "sums", "latest")
+
+
+@dataclass(frozen=True)
+class Source:
+    """The objects of a snapshot by name; `parallelisms` and `max_parallelisms` are what it may get ("": as it is)."""
+
+    name: str
+    objects: Mapping[str, bytes]
+    parallelisms: Sequence[str]
+    max_parallelisms: Sequence[str]
+
+    @cached_property
+    def shapes(self) -> dict[str, tuple[int, int]]:
+        """Parallelism and max parallelism by operator id."""
+        return shapes_of(self.objects)
+
+
+def draw_source(random: Random) -> Source:
+    chance = random.random()
+    if chance < 0.03:
+        return _taken_by_flink(random.choice(_LARGER))
+    if chance < 0.15:
+        return _taken_by_flink(random.choice(_SMALL))
+    return _written(random.randrange(24))
+
+
+@cache
+def _taken_by_flink(name: str) -> Source:
+    files = {path.name: path.read_bytes() for path in Path(directory(name)).iterdir()}
+    keeps_shape = "finished" in name  # a subtask that is finished stays where it is
+    return Source(name, files, ("",) if keeps_shape else ("1", "2", "3", "4", "5"), ("",))
+
+
+@cache
+def _written(number: int) -> Source:
+    """One of a few dozen: a keyed operator, one with operator state, one without state, one that is never parallel."""
+    random = Random(f"source {number}")
+    max_parallelism = random.choice((4, 6, 8, 12, 16, 200))
+    parallelism = random.randint(1, min(4, max_parallelism))
+    objects: dict[str, bytes] = {}
+    operators = (
+        _keyed(random, objects, "keyed", parallelism, max_parallelism),
+        _elements(random, objects, parallelism, max_parallelism),
+        OperatorState(operator_id_of_uid("stateless"), "", "", parallelism, max_parallelism, None, ()),
+        _keyed(random, objects, "single", 1, 1),
+    )
+    objects["_metadata"] = write_metadata(Metadata(4, 7, (), operators, savepoint_properties(canonical=True)))
+    wanted = [str(n) for n in range(1, 6) if n <= max_parallelism]
+    divisors = [str(n) for n in range(5, max_parallelism) if max_parallelism % n == 0]
+    return Source(f"written {number}", objects, ("", *wanted), ("", "", *divisors, "5", "9", "130", "256"))
+
+
+def _keyed(
+    random: Random, objects: dict[str, bytes], uid: str, parallelism: int, max_parallelism: int
+) -> OperatorState:
+    states = _STATES[: random.randint(1, 3)]
+    header = keyed_header(*(keyed_state(state) for state in states), key=LONG)
+    groups: dict[int, list[Record]] = {}
+    for key in random.sample(range(-1000, 1000), random.choice((0, 3, 10, 40))):
+        data = struct.pack(">q", key)
+        for state in range(len(states)):
+            if random.random() < 0.7:
+                group = groups.setdefault(key_group_of_code(long_code(key), max_parallelism), [])
+                group.append(Record(state, data + b"\0", random.randbytes(8)))
+    subtasks = []
+    for subtask in range(parallelism):
+        own = key_groups_of_subtask(max_parallelism, parallelism, subtask)
+        content, offsets = bytearray(header), []
+        for key_group in own:
+            data = write_group(key_group, sorted(groups.get(key_group, ())), max_parallelism)
+            offsets.append(len(content) if data else 0)
+            content += data
+        stream = _stored(random, objects, f"{uid}-{subtask}", bytes(content))
+        handle = KeyGroupsHandle(HandleTag.SAVEPOINT_KEY_GROUPS, own[0], tuple(offsets), stream)
+        subtasks.append(Subtask(subtask, False, SubtaskState(managed_keyed=handle)))
+    return OperatorState(operator_id_of_uid(uid), "", "", parallelism, max_parallelism, None, tuple(subtasks))
+
+
+def _elements(random: Random, objects: dict[str, bytes], parallelism: int, max_parallelism: int) -> OperatorState:
+    """Two states that are split, one that is united, one that is broadcast: its copies are equal."""
+    header = operator_header(
+        (operator_list("offsets"), operator_list("splits"), operator_list("all", mode="UNION")),
+        (broadcast_state("rules"),),
+    )
+    rules, subtasks = random.randbytes(20), []
+    for subtask in range(parallelism):
+        content, states = bytearray(header), []
+        for name, mode in (
+            ("offsets", DistributionMode.SPLIT_DISTRIBUTE),
+            ("splits", DistributionMode.SPLIT_DISTRIBUTE),
+            ("all", DistributionMode.UNION),
+            ("rules", DistributionMode.BROADCAST),
+        ):
+            elements = [rules] if name == "rules" else [_element(random) for _ in range(random.randint(0, 4))]
+            offsets = []
+            for element in elements:
+                offsets.append(len(content))
+                content += element
+            states.append(OperatorStateOffsets(name, mode, tuple(offsets)))
+        stream = _stored(random, objects, f"elements-{subtask}", bytes(content))
+        handle = OperatorHandle(tuple(states), stream, None)
+        subtasks.append(Subtask(subtask, False, SubtaskState(managed_operator=handle)))
+    return OperatorState(
+        operator_id_of_uid("elements"),
+        "",
+        "",
+        parallelism,
+        max_parallelism,
+        InlineStream("coordinator", random.randbytes(30)),
+        tuple(subtasks),
+    )
+
+
+def _element(random: Random) -> bytes:
+    """Some are equal, in a state that is united above all: none may be taken for another's double."""
+    return bytes([7] * 5) if random.random() < 0.3 else random.randbytes(random.choice((1, 4, 90)))
+
+
+def _stored(random: Random, objects: dict[str, bytes], name: str, content: bytes) -> RelativeFileStream | InlineStream:
+    if random.random() < 0.2:
+        return InlineStream(name, content)
+    objects[name] = content
+    return RelativeFileStream(name, len(content))

@@ -1,0 +1,105 @@
+"""Who runs the steps: as Airflow does, each in its turn and some side by side, with more tries for what may pass.
+
+A try that ended with a final error ends the run; one that was killed, or lost, or ended with a transient error, is
+begun again. A lost one may go on all the while, and so may other runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+from rescale.errors import RescaleError, StoreError, unexpected
+from simulation.processes import Crash, Process
+from simulation.run import Steps
+
+TRIES = 5
+"""As `ATTEMPTS` of the DAGs has it."""
+
+_LONGEST_TURN = 25
+
+
+@dataclass
+class Ending:
+    """How a run ended: `error` is None if it published; `tries` are those of all steps."""
+
+    error: RescaleError | None
+    tries: int
+    step: str
+
+
+@dataclass
+class Supervisor:
+    """`make` gives the process of a try; `before` is told which stage comes."""
+
+    random: Random
+    make: Callable[[str, Callable[[], object]], Process]
+    log: list[str]
+    before: Callable[[str], None] = lambda _: None
+    others: list[Process] = field(default_factory=list)
+    """What goes on beside the run: zombies, rivals, twins."""
+
+    def run(self, steps: Steps) -> Ending:
+        plan_uri, tries = "", 0
+        for stage in steps.STAGES:
+            self.before(stage[0])
+            under_way = {step: self.make(step, steps.body(step, plan_uri)) for step in stage}
+            left = dict.fromkeys(stage, TRIES - 1)
+            failed: Ending | None = None
+            tries += len(stage)
+            while under_way:
+                self._let_one_go_on(list(under_way.values()))
+                for step, process in list(under_way.items()):
+                    if process.is_lost:
+                        self.others.append(process)
+                        error: BaseException | None = Crash()
+                    elif process.is_over:
+                        error = process.error
+                    else:
+                        continue
+                    del under_way[step]
+                    self._say(process, error)
+                    if error is None:
+                        plan_uri = process.result if step == "plan" else plan_uri
+                        continue
+                    ours = _as_ours(error)
+                    if (ours is None or not ours.final) and left[step]:
+                        left[step] -= 1
+                        tries += 1
+                        under_way[step] = self.make(step, steps.body(step, plan_uri))
+                    else:
+                        failed = Ending(ours or StoreError("killed again and again"), tries, step)
+            if failed is not None:
+                return failed
+        return Ending(None, tries, "publish")
+
+    def end_others(self, *, kill: bool) -> None:
+        """They are killed where they stand, or go on to their ends, a turn after the other."""
+        while self.others:
+            if kill:
+                self.others.pop().kill()
+            else:
+                self._let_one_go_on([])
+
+    def _let_one_go_on(self, awaited: list[Process]) -> None:
+        beside = [process for process in self.others if self.random.random() < 0.5] if awaited else self.others
+        process = self.random.choice([*awaited, *beside])
+        alone = len(awaited) + len(self.others) == 1
+        process.go_on(*(() if alone else (self.random.randint(1, _LONGEST_TURN),)))
+        if process in self.others and process.is_over:
+            self.others.remove(process)
+            self._say(process, process.error)
+
+    def _say(self, process: Process, error: BaseException | None) -> None:
+        said = "done" if error is None else "lost" if process.is_lost and not process.is_over else _told(error)
+        self.log.append(f"{process.name} after {process.requests} requests: {said}")
+
+
+def _told(error: BaseException) -> str:
+    return f"{type(error).__name__} {error}"[:300].replace("\n", ", ")
+
+
+def _as_ours(error: BaseException) -> RescaleError | None:
+    """As a step's process ends with it; None of one that was killed."""
+    return unexpected(error) if isinstance(error, Exception) else None

@@ -1,0 +1,39 @@
+"""Histories by seed: a couple of hundred always, some more where all that is slow runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from simulation.history import Verdict, play
+from simulation.installed import installed
+from support.slow import slow
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _installed() -> Iterator[None]:
+    with installed():
+        yield
+
+
+@pytest.mark.parametrize("seeds", [range(100), slow(range(100, 700), id="further ones")])
+def test_whatever_happens_nothing_is_lost(seeds: range) -> None:
+    ways: Counter[str] = Counter()
+    for seed in seeds:
+        verdict = play(seed)
+        assert verdict.broken is None, told(verdict)
+        ways[verdict.how] += 1
+    published = sum(count for how, count in ways.items() if how.startswith("published"))
+    assert published > 0.8 * len(seeds), ways
+
+
+def test_a_seed_is_one_history() -> None:
+    for seed in (3, 30, 300):
+        assert play(seed) == play(seed)
+
+
+def told(verdict: Verdict) -> str:
+    again = f"again: PYTHONPATH=tests python -m simulation --seeds 1 --first {verdict.seed}"
+    return "\n    ".join([f"seed {verdict.seed}: {verdict.broken}", *verdict.log, again])
