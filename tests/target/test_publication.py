@@ -138,6 +138,22 @@ def test_a_result_that_is_discarded_while_it_is_published_is_not_published(
     assert open_store(plan.target).list(plan.target) == []
 
 
+def test_no_run_begins_where_discard_has_not_ended(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(_: object) -> None:
+        raise KeyboardInterrupt
+
+    move(plan, Loop())
+    with monkeypatch.context() as patched:
+        patched.setattr("rescale.target.removal.clear_leftovers", killed)
+        with pytest.raises(KeyboardInterrupt):
+            discard(plan.target)
+    with pytest.raises(RequestError, match="being discarded"):
+        move(plan, Loop())
+    discard(plan.target)
+    assert open_store(plan.target).list(f"{plan.target}.rescale") == []
+    execute_without_spark(plan)
+
+
 def test_discard_leaves_what_is_published_while_it_looks(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     move(plan, Loop())
     validate_coverage(plan, Loop())
@@ -150,6 +166,7 @@ def test_discard_leaves_what_is_published_while_it_looks(plan: Plan, monkeypatch
     monkeypatch.setattr("rescale.target.removal.planned_names", published_first)
     with pytest.raises(RequestError, match="the target is published"):
         discard(plan.target)
+    publish(plan)
     assert {entry.uri for entry in open_store(plan.target).list(plan.target)} == {*before, places_of(plan).metadata}
 
 

@@ -17,7 +17,7 @@ from rescale.storage.locations import name
 from rescale.storage.store import Store, open_store
 from rescale.target.documents import store_plan
 from rescale.target.places import places_of
-from rescale.target.states import Move, State, claimed_by, permit, state_of
+from rescale.target.states import Move, State, claimed_by, is_being_discarded, permit, state_of
 
 
 def claim(plan: Plan, *, accept_unconditional: bool = False, by: Mapping[str, str] | None = None) -> None:
@@ -31,6 +31,12 @@ def claim(plan: Plan, *, accept_unconditional: bool = False, by: Mapping[str, st
     if state_of(plan.target, plan.digest) is not State.TAKEN:  # else it is known whose the files are
         _refuse_foreign_files(plan, store)
     permit(plan, Move.CLAIM)
+    if is_being_discarded(plan.target):
+        raise RequestError(
+            "what lies in the target is being discarded, or was begun to be",
+            path=plan.target,
+            advice=f"when nobody is at it any more, end it and run this again: rescale discard {plan.target}",
+        )
     store_plan(plan)
     who = {"by": dict(by), "at": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"} if by else {}
     document = json.dumps({"plan": plan.digest, "source": plan.source, **who}, indent=1).encode()

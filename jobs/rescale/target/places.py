@@ -13,7 +13,7 @@ from rescale.planning.request import beside
 from rescale.storage.locations import join
 
 _DOCUMENT = re.compile(
-    r"claim|candidate|certificate\.json|report\.(html|json)|plan-[0-9a-f]{64}\.(json|md)|(handles|result)-\w+\.json"
+    r"claim|discarding|candidate|certificate\.json|report\.(html|json)|plan-[0-9a-f]{64}\.(json|md)|(handles|result)-\w+\.json"
     r"|staging/.+|\..+\.tmp"
 )
 
@@ -90,6 +90,11 @@ def is_document(target: str, uri: str) -> bool:
 
 def claim_place(target: str) -> str:
     return join(beside(target), "claim")
+
+
+def discarding_place(target: str) -> str:
+    """There as long as what lies there is being discarded."""
+    return join(beside(target), "discarding")
 
 
 def certificate_place(target: str) -> str:

@@ -14,7 +14,7 @@ from rescale.target.certified_files import check_files
 from rescale.target.documents import read_document
 from rescale.target.leftovers import clear_leftovers
 from rescale.target.places import places_of
-from rescale.target.states import Move, State, permit, state_of
+from rescale.target.states import Move, State, claimed_by, is_being_discarded, permit, state_of
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
     """Puts exactly the bytes that the certificate names as `_metadata`, if absent, and nothing else.
 
     Where it stands there already, that is checked: `IntegrityError` if a file of the result is not what was certified.
-    It is taken back, with `RequestError`, if the result was being discarded meanwhile: then the certificate is gone.
+    It is taken back, with `RequestError`, if the result was being discarded meanwhile.
     """
     already = permit(plan, Move.PUBLISH) is State.PUBLISHED
     places, store = places_of(plan), open_store(plan.target)
@@ -65,7 +65,8 @@ def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
             expected=f"none, or one with SHA-256 {sha256}",
             advice="name another target",
         )
-    if not already and store.stat(places.certificate) is None:
+    # In the opposite order to that of `discard`, which says so first and looks for `_metadata` then.
+    if not already and (is_being_discarded(plan.target) or claimed_by(plan.target) != plan.digest):
         store.delete([places.metadata])
         raise RequestError(
             "the result was discarded while it was to be published; nothing was published",

@@ -11,8 +11,8 @@ from rescale.storage.store import open_store
 from rescale.target.claim import planned_names
 from rescale.target.documents import load_plan
 from rescale.target.leftovers import clear_leftovers
-from rescale.target.places import Places, certificate_place, claim_place, is_document
-from rescale.target.states import Move, claimed_by, refuse_unless, state_of
+from rescale.target.places import Places, claim_place, discarding_place, is_document
+from rescale.target.states import MOVES, Move, claimed_by, refuse_unless, state_of
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,9 @@ class Discarded:
 def discard(target: str) -> Discarded:
     """Removes what an unpublished run left in and beside the target; the claim goes last, so that it can be repeated.
 
-    `RequestError` if the target is published, or if nothing says that what lies there is ours. The certificate goes
-    first, and then it is looked again: a run that goes on either has published by now, or will find it gone.
+    `RequestError` if the target is published, or if nothing says that what lies there is ours. First of all
+    it is written down that this is going on, and then looked again: a run that goes on, too, either has published by
+    now, or will find that it must not.
     """
     store, digest = open_store(target), claimed_by(target)
     refuse_unless(state_of(target, digest), Move.DISCARD, target)
@@ -41,13 +42,18 @@ def discard(target: str) -> Discarded:
     else:
         planned = planned_names(load_plan(Places(target, digest).plan)) if there else set()
         ours = [uri for uri in there if name(uri) in planned]
-    store.delete([certificate_place(target)])
-    refuse_unless(state_of(target, digest), Move.DISCARD, target)
+    going_on = discarding_place(target)
+    if digest is not None:
+        store.put(going_on, b"what lies here is being discarded\n")
+        state = state_of(target, digest)
+        if Move.DISCARD not in MOVES[state]:
+            store.delete([going_on])
+            refuse_unless(state, Move.DISCARD, target)
     clear_leftovers(Places(target, digest or ""))
     claim_uri = claim_place(target)
     plans = [uri for uri in documents if name(uri).startswith("plan-")]
-    others = [uri for uri in documents if uri != claim_uri and uri not in plans]
-    for batch in (others, ours, [claim_uri], plans):
+    others = [uri for uri in documents if uri not in (claim_uri, going_on, *plans)]
+    for batch in (others, ours, [claim_uri], [*plans, going_on]):  # a certificate goes before what it speaks for
         store.delete(batch)
     removed = (*ours, *documents)
     return Discarded(removed, tuple(sorted({*there, *lying_beside} - {*removed})))

@@ -18,7 +18,8 @@ nothing else remembers it. Every function of this package that writes asks `perm
 
 A file of state appears whole, under a name that only its plan has, with bytes that depend on the plan alone. So two
 runs of one plan, or a run and what a killed one left running, do each other no harm in any state; and runs of two plans
-never mix, because both must claim. `discard` removes the claim after all that it speaks for, so it can be repeated.
+never mix, because both must claim. `discard` removes the claim after all that it speaks for, so it can be repeated; it
+says first that it is at work, and looks for `_metadata` then, as publish puts that first and looks for `discard` then.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from rescale.errors import RequestError
 from rescale.planning.plan import Plan
 from rescale.storage.store import Store, open_store
 from rescale.target.documents import DOCUMENT_LIMIT
-from rescale.target.places import Places, claim_place
+from rescale.target.places import Places, claim_place, discarding_place
 
 STEPS = KEYED, OPERATOR = "keyed", "operator"
 """The moving steps, by what they call the handles that they write."""
@@ -168,6 +169,12 @@ def claimed_by(target: str) -> str | None:
     """The digest of the plan that claims the target; None without a claim."""
     claim = claim_on(target)
     return None if claim is None else claim.plan
+
+
+def is_being_discarded(target: str) -> bool:
+    """Whether `discard` is at work, or was begun and not ended."""
+    uri = discarding_place(target)
+    return open_store(uri).stat(uri) is not None
 
 
 def _advice(state: State, target: str) -> str:
