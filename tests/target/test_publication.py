@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rescale.cli.main import main
-from rescale.errors import IntegrityError, RequestError, StoreError
+from rescale.errors import IntegrityError, RequestError, SnapshotError, StoreError
 from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_coverage
 from rescale.planning.plan import Plan
@@ -152,6 +152,20 @@ def test_no_run_begins_where_discard_has_not_ended(plan: Plan, monkeypatch: pyte
     discard(plan.target)
     assert open_store(plan.target).list(f"{plan.target}.rescale") == []
     execute_without_spark(plan)
+
+
+def test_discard_believes_no_plan_that_is_not_the_one_that_was_stored(plan: Plan) -> None:
+    move(plan, Loop())
+    place, store = places_of(plan).plan, open_store(plan.target)
+    stored = store.read_all(place, 1 << 20)[0]
+    store.put(place, stored.replace(b'"chunk_size":4', b'"chunk_size":5'))
+    before = store.list(plan.target)
+    with pytest.raises(SnapshotError, match="another digest"):
+        discard(plan.target)
+    assert store.list(plan.target) == before
+    store.put(place, stored)
+    discard(plan.target)
+    assert store.list(plan.target) == []
 
 
 def test_discard_leaves_what_is_published_while_it_looks(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:

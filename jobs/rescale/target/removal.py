@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rescale.errors import RequestError
+from rescale.errors import RequestError, SnapshotError
 from rescale.planning.request import beside
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
@@ -40,7 +40,7 @@ def discard(target: str) -> Discarded:
             raise RequestError("nothing of ours lies here", path=target, found=f"{len(there)} files, none claimed")
         ours = []
     else:
-        planned = planned_names(load_plan(Places(target, digest).plan)) if there else set()
+        planned = _names_of_the_plan(Places(target, digest)) if there else set()
         ours = [uri for uri in there if name(uri) in planned]
     going_on = discarding_place(target)
     if digest is not None:
@@ -57,3 +57,17 @@ def discard(target: str) -> Discarded:
         store.delete(batch)
     removed = (*ours, *documents)
     return Discarded(removed, tuple(sorted({*there, *lying_beside} - {*removed})))
+
+
+def _names_of_the_plan(places: Places) -> set[str]:
+    """Of its files; a plan that was damaged would name others, and these would stay when the claim goes."""
+    plan = load_plan(places.plan)
+    if plan.digest != places.digest:
+        raise SnapshotError(
+            "the plan is not what was stored: it has another digest than the claim says",
+            path=places.plan,
+            expected=places.digest,
+            found=plan.digest,
+            advice="run the command of that plan again, which stores it again, or remove the target's files yourself",
+        )
+    return planned_names(plan)
