@@ -1,4 +1,4 @@
-"""Histories by the thousand: `PYTHONPATH=tests python -m simulation --seeds N`.
+"""Histories by the thousand, or planted bugs one at a time: `PYTHONPATH=tests python -m simulation --seeds N`.
 
 The same seed gives the same history. Sets of text have another order in every process unless Python is told
 otherwise, so this starts itself again if it was not.
@@ -20,12 +20,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m simulation", description=__doc__)
     parser.add_argument("--seeds", type=int, default=1000, metavar="N", help="how many histories are played")
     parser.add_argument("--first", type=int, default=0, metavar="S", help="the seed of the first one")
+    parser.add_argument("--bugs", action="store_true", help="plant bugs, and say which check finds each in N histories")
     parser.add_argument("--verbose", action="store_true", help="tell every history, not only one that went wrong")
     arguments = parser.parse_args()
     if os.environ.get("PYTHONHASHSEED") != "0":
         again = [sys.executable, "-m", "simulation", *sys.argv[1:]]
         os.execve(sys.executable, again, {**os.environ, "PYTHONHASHSEED": "0"})
-    return _play(range(arguments.first, arguments.first + arguments.seeds), verbose=arguments.verbose)
+    seeds = range(arguments.first, arguments.first + arguments.seeds)
+    return _hunt(seeds) if arguments.bugs else _play(seeds, verbose=arguments.verbose)
 
 
 def _play(seeds: range, *, verbose: bool) -> int:
@@ -48,6 +50,27 @@ def _play(seeds: range, *, verbose: bool) -> int:
     if broken:
         print(f"{len(broken)} broke a promise; again: python -m simulation --seeds 1 --first {broken[0]}")
     return 1 if broken else 0
+
+
+def _hunt(seeds: range) -> int:
+    """A line for every bug."""
+    from simulation.bugs.table import BUGS, INSTEAD, hunt
+
+    missed = []
+    with installed():
+        for bug in BUGS:
+            if bug.name in INSTEAD:
+                print(f"{bug.name}\n    no history: {INSTEAD[bug.name]}", flush=True)
+                continue
+            found = hunt(bug, seeds)
+            if found is None:
+                missed.append(bug.name)
+                print(f"{bug.name}\n    NOT FOUND in {len(seeds)} histories", flush=True)
+                continue
+            said = found.broken.replace("\n", " ")[:160]
+            print(f"{bug.name}\n    seed {found.seed}, history {found.played}: {said}", flush=True)
+    print(f"{len(BUGS)} bugs planted; {len(INSTEAD)} stand behind other checks; not found: {missed or 0}")
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":

@@ -21,16 +21,21 @@ class Damage:
 
     def do(self, kind: str) -> bool:
         """Whether there was something to be damaged."""
-        folder = {"source": "source", "result": "target", "document": "target.rescale"}[kind.split()[0]]
-        files = sorted(key for key in self.bucket.objects if key.startswith(f"{folder}/"))
-        files = [key for key in files if not key.endswith("/_metadata") or folder == "source"]
+        begins = {
+            "source": "source/",
+            "result": "target/",
+            "document": "target.rescale/",
+            "candidate": "target.rescale/candidate",
+            "certificate": "target.rescale/certificate",
+        }[kind.split()[0]]
+        files = sorted(key for key in self.bucket.objects if key.startswith(begins))
         if not files:
             return False
         key = self.random.choice(files)
         done = self._deeds()[kind](key)
         if done:
             self.log.append(f"{kind}: {key}")
-            if folder == "source":
+            if kind.startswith("source"):
                 self.versions.append(self.bucket.below("source"))
         return done
 
@@ -43,6 +48,8 @@ class Damage:
             "result is cut or gone": self._cut_or_delete,
             "result is replaced": self._replace,
             "document rots": self._rot,
+            "candidate rots": self._rot,
+            "certificate rots": self._rot,
         }
 
     def _rot(self, key: str) -> bool:

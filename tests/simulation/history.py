@@ -19,12 +19,12 @@ from rescale.target.removal import discard
 from simulation.bucket import Bucket, Stored
 from simulation.damage import Damage
 from simulation.installed import at_work
-from simulation.model import WrongError, assert_right, shapes_of
+from simulation.model import WrongError, assert_certified, assert_right, shapes_of
 from simulation.processes import Crash, Process
 from simulation.run import TARGET, Steps, Wish
 from simulation.script import Script, draw_script, shapes_due
 from simulation.supervisor import Ending, Supervisor
-from simulation.toxics import Client, Toxics
+from simulation.toxics import Client, Toxic, Toxics
 
 PUBLISHED, REFUSED = "published", "refused"
 
@@ -53,7 +53,7 @@ def play(seed: int) -> Verdict:
     how, broken = "broken", None
     try:
         how = history.play()
-    except BrokenPromiseError as error:
+    except (BrokenPromiseError, WrongError) as error:
         broken = str(error)
     finally:
         history.supervisor.end_others(kill=True)
@@ -79,13 +79,13 @@ class _History:
         self._processes: list[Process] = []
         self._source = self._source_objects()
         self._done: set[str] = set()
-        self.supervisor = Supervisor(random, self._process, self.log, self._before)
+        self.supervisor = Supervisor(random, self._process, self.log, self._before, self._script.longest_turn)
 
     def play(self) -> str:
         script = self._script
         client, order = Client(self._bucket, self._toxics), Random(self._random.random())
         with at_work(client, order, script.part_size, script.chunk_size, script.inline_limit):
-            ending = self.supervisor.run(Steps(script.wish, order))
+            ending = self.supervisor.run(Steps(script.wish, order, script.cores))
             self._judge_run(ending)
             self.supervisor.end_others(kill=script.kills_others)
             self._judge()
@@ -118,7 +118,7 @@ class _History:
         source_is_damaged = any(kind.startswith("source") for kind in self._done)
         for target, after in ((TARGET, how), (TARGET, "after discard"), (f"{TARGET}-2", "to another target")):
             wish = Wish(self._script.wish.parallelism, self._script.wish.max_parallelism, target)
-            process = self._go(f"user, {after}", Steps(wish, order).all)
+            process = self._go(f"user, {after}", Steps(wish, order, self._script.cores).all)
             if process.error is None:
                 self._must(self._is_published(target), "a run says that it published, and did not")
                 if target == TARGET and not was_published:
@@ -138,10 +138,16 @@ class _History:
             if self._script.is_strict:
                 raise BrokenPromiseError(f"without any fault the next run is refused: {_told(error)}")
             if after == how:
+                self._must(self._may_need_discard(), f"what could be mended was refused: {_told(error)}")
                 self._discard()
             elif "document rots" not in self._done:
                 raise BrokenPromiseError(f"without any fault a run after discard is refused: {_told(error)}")
         raise BrokenPromiseError(f"without any fault a run to another target is refused: {_told(error)}")
+
+    def _may_need_discard(self) -> bool:
+        """What is cut or gone is written again, and what was not validated is validated again."""
+        mended = {"result is cut or gone", "candidate rots", "certificate rots", "twin"}
+        return Toxic.FLIPPED in self._script.rates or not self._done <= mended
 
     def _discard(self) -> None:
         crash_at = self._random.randint(1, 30) if self._random.random() < 0.5 else 0
@@ -151,7 +157,7 @@ class _History:
         if process.error is None:
             self._look_for_open_uploads("after discard", but_strangers=False)
             left = [*self._bucket.below("target"), *self._bucket.below("target.rescale")]
-            if self._script.is_strict:
+            if not self._done & {"document rots", "rival", "discard"}:
                 self._must(not left, f"discard leaves {left}")
         elif not self._done & {"document rots", "rival"} and not self._is_published(TARGET):
             raise BrokenPromiseError(f"discard ends with {_told(process.error)}")
@@ -166,9 +172,15 @@ class _History:
                 if isinstance(error, InternalError):
                     raise BrokenPromiseError(f"{process.name} ends with a fault of ours: {error.traceback}")
         self._must(self._source_objects() == self._source, "the source was touched")
+        plans = {name.rpartition("-")[2] for name in self._bucket.below("target") if name != "_metadata"}
+        self._must(len(plans) <= 1 or "discard" in self._done, f"files of several plans lie together: {plans}")
         for target in (TARGET, f"{TARGET}-2"):
             if self._is_published(target):
-                self._assert_right(target.rpartition("/")[2])
+                folder = target.rpartition("/")[2]
+                self._assert_right(folder)
+                if "discard" not in self._done:
+                    certificate = self._bucket.objects[f"{folder}.rescale/certificate.json"].data
+                    assert_certified(certificate, self._bucket.objects[f"{folder}/_metadata"].data)
 
     def _source_objects(self) -> dict[str, Stored]:
         return {key: one for key, one in self._bucket.objects.items() if key.startswith("source/")}
@@ -207,8 +219,8 @@ class _History:
                 if kind.startswith("source"):
                     self._source = self._source_objects()
         steps = {
-            "twin": Steps(script.wish, self._random).all,
-            "rival": Steps(script.other_wish, self._random).all,
+            "twin": Steps(script.wish, self._random, script.cores).all,
+            "rival": Steps(script.other_wish, self._random, script.cores).all,
             "discard": lambda: discard(TARGET),
         }
         for who, when in script.beside.items():
@@ -218,7 +230,7 @@ class _History:
 
     def _may_be_done(self, kind: str) -> bool:
         """A result may rot until it is read, or change until it is published; nobody could see what comes later."""
-        return not kind.startswith("result") or not (self.supervisor.others or self._is_published(TARGET))
+        return kind.startswith("source") or not (self.supervisor.others or self._is_published(TARGET))
 
     def _happened(self, what: str) -> None:
         self._done.add(what)

@@ -74,7 +74,11 @@ class OneByOne(Executor):
         return future
 
     def map(
-        self, fn: Callable[..., R], *iterables: Iterable[Any], timeout: float | None = None, chunksize: int = 1
+        self,
+        fn: Callable[..., R],
+        *iterables: Iterable[Any],
+        timeout: float | None = None,  # noqa: ARG002
+        chunksize: int = 1,  # noqa: ARG002
     ) -> Iterator[R]:
         calls = list(zip(*iterables, strict=False))
         order = list(range(len(calls)))

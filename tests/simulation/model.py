@@ -7,6 +7,8 @@ written down once more (`flinks_rules`). Keys whose key groups change are longs.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -120,6 +122,16 @@ def assert_right(source: Mapping[str, bytes], result: Mapping[str, bytes], *, st
             _assert_keyed(old.keyed(one, field), new.keyed(other, field), one, other)
         for field in ("managed_operator", "raw_operator"):
             _assert_elements(old.elements(one, field), new.elements(other, field), one, other)
+
+
+def assert_certified(certificate: bytes, metadata: bytes) -> None:
+    """`WrongError` if it is not as it was written, or speaks for another `_metadata`."""
+    document = json.loads(certificate)
+    said = document.pop("document_sha256")
+    whole = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    _same("digest of the certificate", hashlib.sha256(whole.encode()).hexdigest(), said)
+    _same("verdict", "complete", document["verdict"])
+    _same("certified metadata", hashlib.sha256(metadata).hexdigest(), document["candidate_sha256"])
 
 
 def shapes_of(objects: Mapping[str, bytes]) -> dict[str, tuple[int, int]]:

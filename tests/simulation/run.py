@@ -34,10 +34,15 @@ class Wish:
 
 @dataclass(frozen=True)
 class Steps:
-    """Those of one wish, by name; the tasks of each take turns as `order` has it."""
+    """Those of one wish, by name; the tasks of each take turns as `order` has it.
+
+    All have as many `cores`: with others, a stream would be cut into other parts, and its file, of the same bytes, have
+    another ETag, which a zombie would leave behind a result that is published.
+    """
 
     wish: Wish
     order: Random
+    cores: int
 
     STAGES = (("plan",), ("reshuffle", "redistribute"), ("validate",), ("publish",))
 
@@ -68,4 +73,4 @@ class Steps:
         self.body("publish", plan_uri)()
 
     def _tasks(self) -> Loop:
-        return Loop(cores=self.order.randint(1, 4), order=self.order)
+        return Loop(self.cores, self.order)

@@ -33,6 +33,8 @@ class Script:
     inline_limit: int
     discards: bool
     kills_others: bool
+    longest_turn: int
+    cores: int
 
     @property
     def is_strict(self) -> bool:
@@ -61,18 +63,20 @@ def draw_script(random: Random) -> Script:
     if random.random() < 0.5:
         if random.random() < 0.4:
             rates[Toxic.FLIPPED] = random.choice((0.002, 0.01, 0.05))
-        if random.random() < 0.25:
-            beside["rival"] = random.choice(STAGES)
+        if random.random() < 0.35:
+            beside["rival"] = random.choice(("plan", *STAGES))
         if random.random() < 0.1:
             beside["discard"] = random.choice(STAGES[1:])
         for kind, stages, chance in (
             ("source rots", STAGES, 0.1),
             ("source changes", STAGES, 0.15),
             ("source is deleted", STAGES, 0.08),
-            ("result rots", ("validate",), 0.3),
+            ("result rots", ("validate",), 0.5),
             ("result is cut or gone", ("validate", "publish"), 0.2),
             ("result is replaced", ("publish",), 0.15),
-            ("document rots", STAGES[1:], 0.2),
+            ("document rots", STAGES[1:], 0.15),
+            ("candidate rots", ("publish",), 0.12),
+            ("certificate rots", ("publish",), 0.08),
         ):
             if random.random() < chance:
                 damage[kind] = random.choice(stages)
@@ -90,6 +94,8 @@ def draw_script(random: Random) -> Script:
         inline_limit=random.choice((0, 0, 150, 20_000)),
         discards=random.random() < 0.05,
         kills_others=random.random() < 0.5,
+        longest_turn=random.choice((4, 25)),
+        cores=random.randint(1, 4),
     )
 
 
@@ -97,7 +103,8 @@ def draw_wish(random: Random, source: Source) -> Wish:
     """One that is possible: no subtask is without a key group."""
     old = [shape for shape in source.shapes.values() if shape[1] != 1]
     while True:
-        wish = Wish(random.choice(source.parallelisms), random.choice(source.max_parallelisms))
+        maximum = "" if random.random() < 0.5 else random.choice(source.max_parallelisms)
+        wish = Wish(random.choice(source.parallelisms), maximum)
         if all(int(wish.parallelism or p) <= int(wish.max_parallelism or m) for p, m in old):
             return wish
 

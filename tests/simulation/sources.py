@@ -101,7 +101,7 @@ def _keyed(
         for state in range(len(states)):
             if random.random() < 0.7:
                 group = groups.setdefault(key_group_of_code(long_code(key), max_parallelism), [])
-                group.append(Record(state, data + b"\0", random.randbytes(8)))
+                group.append(Record(state, data + b"\0", random.randbytes(random.choice((8, 60)))))
     subtasks = []
     for subtask in range(parallelism):
         own = key_groups_of_subtask(max_parallelism, parallelism, subtask)

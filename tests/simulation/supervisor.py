@@ -17,8 +17,6 @@ from simulation.run import Steps
 TRIES = 5
 """As `ATTEMPTS` of the DAGs has it."""
 
-_LONGEST_TURN = 25
-
 
 @dataclass
 class Ending:
@@ -31,12 +29,16 @@ class Ending:
 
 @dataclass
 class Supervisor:
-    """`make` gives the process of a try; `before` is told which stage comes."""
+    """`make` gives the process of a try; `before` is told which stage comes.
+
+    A turn is at most `longest_turn` requests long.
+    """
 
     random: Random
     make: Callable[[str, Callable[[], object]], Process]
     log: list[str]
-    before: Callable[[str], None] = lambda _: None
+    before: Callable[[str], None]
+    longest_turn: int
     others: list[Process] = field(default_factory=list)
     """What goes on beside the run: zombies, rivals, twins."""
 
@@ -86,7 +88,7 @@ class Supervisor:
         beside = [process for process in self.others if self.random.random() < 0.5] if awaited else self.others
         process = self.random.choice([*awaited, *beside])
         alone = len(awaited) + len(self.others) == 1
-        process.go_on(*(() if alone else (self.random.randint(1, _LONGEST_TURN),)))
+        process.go_on(*(() if alone else (self.random.randint(1, self.longest_turn),)))
         if process in self.others and process.is_over:
             self.others.remove(process)
             self._say(process, process.error)

@@ -1,0 +1,224 @@
+"""Bugs in who gets what: key groups, elements, records, and what the new `_metadata` says of it."""
+
+# ruff: noqa: ARG001, ARG005 (what takes the place of a function has its arguments)
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from rescale.execution.rekeying import rekeying_run
+from rescale.execution.rekeying.totals import add_up
+from rescale.execution.rekeying.write_ranges import plan_write_ranges
+from rescale.execution.writers import new_handles
+from rescale.flink.java_hash import key_groups_of_hashes
+from rescale.flink.key_groups import KeyGroupRange, key_group_range
+from rescale.flink.keyed.new_key_groups import NewKeyGroups
+from rescale.flink.metadata.checkpoint_metadata import OperatorState, SubtaskState
+from rescale.flink.metadata.handles import DistributionMode, KeyGroupsHandle, OperatorHandle
+from rescale.flink.redistribution import ElementRun, StateShare, redistribute
+from rescale.planning.pieces import joined, split
+from rescale.planning.streams import element_streams, key_group_streams
+from rescale.planning.streams.key_group_owners import owners_of
+from rescale.planning.streams.keyed_headers import HeaderPlanner
+from rescale.snapshot.element_layouts import elements_of
+from rescale.target import candidate
+from simulation.bugs.planting import Bug, Plant, after, function, method
+
+
+def _floors(max_parallelism: int, parallelism: int, subtask: int) -> KeyGroupRange:
+    """Cut as most people would cut it."""
+    return KeyGroupRange(subtask * max_parallelism // parallelism, (subtask + 1) * max_parallelism // parallelism - 1)
+
+
+def _backwards(max_parallelism: int, parallelism: int, subtask: int) -> KeyGroupRange:
+    return key_group_range(max_parallelism, parallelism, parallelism - 1 - subtask)
+
+
+def _shifted(first: int, last: int) -> Callable[..., KeyGroupRange]:
+    return after(key_group_range, lambda own: KeyGroupRange(own.first + first, own.last + last))
+
+
+def _dealt(change: Callable[[StateShare, int], StateShare]) -> Callable[..., Any]:
+    """Every share of every subtask is changed."""
+
+    def changed(old: Any, parallelism: int) -> Any:
+        return [[change(share, i) for share in some] for i, some in enumerate(redistribute(old, parallelism))]
+
+    return changed
+
+
+def _runs(share: StateShare, runs: tuple[ElementRun, ...]) -> StateShare:
+    return replace(share, runs=runs)
+
+
+def _first_lost(share: StateShare, subtask: int) -> StateShare:
+    return _runs(share, share.runs[1:]) if share.mode is not DistributionMode.BROADCAST else share
+
+
+def _last_element_lost(share: StateShare, subtask: int) -> StateShare:
+    if not share.runs or share.runs[-1].count < 2:
+        return share
+    return _runs(share, (*share.runs[:-1], replace(share.runs[-1], count=share.runs[-1].count - 1)))
+
+
+def _doubled(share: StateShare, subtask: int) -> StateShare:
+    """As when every subtask gets all of a state that is united, which Flink itself does on restore."""
+    return _runs(share, share.runs * 2) if share.mode is DistributionMode.UNION else share
+
+
+def _one_copy(share: StateShare, subtask: int) -> StateShare:
+    return _runs(share, ()) if share.mode is DistributionMode.BROADCAST and subtask else share
+
+
+def _one_element_early(share: StateShare, subtask: int) -> StateShare:
+    return _runs(share, tuple(replace(run, first=max(0, run.first - 1)) for run in share.runs))
+
+
+def _all_to_the_first(old: Any, parallelism: int) -> Any:
+    shares = redistribute(old, parallelism)
+    if parallelism == len(old):
+        return shares
+    for number, share in enumerate(shares[0]):
+        if share.mode is DistributionMode.SPLIT_DISTRIBUTE:
+            shares[0][number] = _runs(share, tuple(run for some in shares for run in some[number].runs))
+            for some in shares[1:]:
+                some[number] = _runs(some[number], ())
+    return shares
+
+
+def _equal_ones_merged(share: Any, by_subtask: Any) -> Any:
+    """Of a state that is united: by length, as good as by content where lengths differ."""
+    extents = elements_of(share, by_subtask)
+    if share.mode is not DistributionMode.UNION:
+        return extents
+    return list({extent.length: extent for extent in extents}.values())
+
+
+def _neighbours_in_any_file(some: Any) -> Any:
+    found = [piece for piece in some if piece.length]
+    for i in range(1, len(found)):
+        last, piece = found[i - 1], found[i]
+        if last.file is not None and piece.file is not None and last.start + last.length == piece.start:
+            found[i] = piece._replace(file=last.file)
+    return joined(found)
+
+
+def _last_owner(operator: Any, sources: Any) -> Any:
+    """Off by one at every border."""
+    owners = owners_of(operator, sources)
+    return {group: owners.get(group - 1, owner) if group % 5 == 4 else owner for group, owner in owners.items()}
+
+
+def _group(change: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    real = NewKeyGroups.of
+
+    def changed(self: Any, records: Any) -> Any:
+        groups, codes = real(self, records)
+        return change(self, (records, groups)), codes
+
+    return changed
+
+
+def _receipt_lost(receipts: Any, shapes: Any) -> Any:
+    return add_up(list(receipts)[1:], shapes)
+
+
+def _operator(change: Callable[[OperatorState, OperatorState], OperatorState]) -> Callable[..., Any]:
+    real = candidate._operator
+
+    def changed(entry: OperatorState, planned: Any, handles: Any) -> OperatorState:
+        return change(entry, real(entry, planned, handles))
+
+    return changed
+
+
+def _without_a_subtask(old: OperatorState, new: OperatorState) -> OperatorState:
+    subtasks = tuple(s if s.index or s.finished else replace(s, state=SubtaskState()) for s in new.subtasks)
+    return replace(new, subtasks=subtasks)
+
+
+def _subtasks_swapped(old: OperatorState, new: OperatorState) -> OperatorState:
+    states = [subtask.state for subtask in reversed(new.subtasks)]
+    if any(subtask.finished for subtask in new.subtasks):
+        return new
+    return replace(new, subtasks=tuple(replace(s, state=t) for s, t in zip(new.subtasks, states, strict=True)))
+
+
+def _handle(change: Callable[[KeyGroupsHandle], KeyGroupsHandle]) -> Plant:
+    return method(new_handles, "_keyed_handle", after(_keyed_handle, change))
+
+
+def _list_handle(change: Callable[[OperatorHandle], OperatorHandle]) -> Plant:
+    return method(new_handles, "_operator_handle", after(_operator_handle, change))
+
+
+def _offsets_late(handle: KeyGroupsHandle) -> KeyGroupsHandle:
+    return replace(handle, offsets=tuple(offset + 1 if offset > 0 else offset for offset in handle.offsets))
+
+
+def _offsets_of_another(handle: OperatorHandle) -> OperatorHandle:
+    states = zip(handle.states, reversed(handle.states), strict=True)
+    return replace(handle, states=tuple(replace(one, offsets=other.offsets) for one, other in states))
+
+
+def _all_split(handle: OperatorHandle) -> OperatorHandle:
+    mode = DistributionMode.SPLIT_DISTRIBUTE
+    return replace(handle, states=tuple(replace(state, mode=mode) for state in handle.states))
+
+
+def _entry(change: Callable[[OperatorState, OperatorState], OperatorState]) -> Plant:
+    return method(candidate, "_operator", _operator(change))
+
+
+def _moved(change: Callable[[Any, Any], Any]) -> Plant:
+    return method(NewKeyGroups, "of", _group(change))
+
+
+def _raw_hash(codes: Any, max_parallelism: int) -> Any:
+    """Not scrambled by murmur."""
+    return abs(codes.astype("i8")) % max_parallelism
+
+
+def _one_byte_late(some: Any, lengths: Any) -> Any:
+    for run in split(some, lengths):
+        yield tuple(piece._replace(start=piece.start + 1) if i == 0 else piece for i, piece in enumerate(run))
+
+
+_keyed_handle, _operator_handle = new_handles._keyed_handle, new_handles._operator_handle
+_without_last = after(plan_write_ranges, lambda ranges: ranges[:-1] or ranges)
+
+BUGS = [
+    Bug("key groups: floors where Flink has ceilings", function(key_group_range, _floors)),
+    Bug("key groups: subtasks in the other order", function(key_group_range, _backwards)),
+    Bug("key groups: a range ends one late", function(key_group_range, _shifted(0, 1))),
+    Bug("key groups: a range begins one late", function(key_group_range, _shifted(1, 0))),
+    Bug("key groups: the planner alone has floors", method(key_group_streams, "key_group_range", _floors)),
+    Bug("key groups: every fifth is another one's", method(key_group_streams, "owners_of", _last_owner)),
+    Bug("elements: the first run is lost", function(redistribute, _dealt(_first_lost))),
+    Bug("elements: the last of a run is lost", function(redistribute, _dealt(_last_element_lost))),
+    Bug("elements: a united state is doubled", function(redistribute, _dealt(_doubled))),
+    Bug("elements: equal ones of a union are merged", method(element_streams, "elements_of", _equal_ones_merged)),
+    Bug("elements: one broadcast copy for all", function(redistribute, _dealt(_one_copy))),
+    Bug("elements: each run begins one early", function(redistribute, _dealt(_one_element_early))),
+    Bug("elements: all of a split state for one subtask", function(redistribute, _all_to_the_first)),
+    Bug("pieces: neighbours in any file are joined", function(joined, _neighbours_in_any_file)),
+    Bug("pieces: a part begins one byte late", function(split, _one_byte_late)),
+    Bug("headers: ids are never translated", method(HeaderPlanner, "_id_table", lambda self, table: None)),
+    Bug("regroup: divided, not taken modulo", _moved(lambda s, r: r[0].groups * s._new_max // s._old_max)),
+    Bug("rehash: off by one", _moved(lambda s, r: (r[1] + 1) % s._new_max)),
+    Bug("rehash: the old key group stays", _moved(lambda s, r: r[0].groups % s._new_max)),
+    Bug("rehash: without murmur, everywhere", function(key_groups_of_hashes, _raw_hash)),
+    Bug("rehash: what a task read is forgotten", method(rekeying_run, "add_up", _receipt_lost)),
+    Bug("rehash: the last write range is forgotten", function(plan_write_ranges, _without_last)),
+    Bug("handle: offsets one byte late", _handle(_offsets_late)),
+    Bug("handle: key groups one late", _handle(lambda h: replace(h, first_key_group=h.first_key_group + 1))),
+    Bug("handle: the last offset is lost", _handle(lambda h: replace(h, offsets=(*h.offsets[:-1], 0)))),
+    Bug("handle: a state has another one's offsets", _list_handle(_offsets_of_another)),
+    Bug("handle: every state is split", _list_handle(_all_split)),
+    Bug("candidate: the old parallelism", _entry(lambda old, new: replace(new, parallelism=old.parallelism))),
+    Bug("candidate: the old maximum", _entry(lambda old, new: replace(new, max_parallelism=old.max_parallelism))),
+    Bug("candidate: subtask 0 has no state", _entry(_without_a_subtask)),
+    Bug("candidate: subtasks in the other order", _entry(_subtasks_swapped)),
+]

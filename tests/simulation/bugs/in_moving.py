@@ -1,0 +1,132 @@
+"""Bugs in what moves bytes: units, parts, sinks, resumed runs."""
+
+# ruff: noqa: ARG005 (what takes the place of a function has its arguments)
+
+from __future__ import annotations
+
+from typing import Any
+
+from rescale.errors import StoreError
+from rescale.execution.loop import Loop, LoopShuffle
+from rescale.execution.writers import planned_streams
+from rescale.execution.writers.canonical import canonical_writer
+from rescale.execution.writers.canonical.parts_layout import stream_parts
+from rescale.execution.writers.canonical.range_parts import RangeParts
+from rescale.execution.writers.copied import CopyingWriter
+from rescale.execution.writers.sink import StreamSink
+from rescale.execution.writers.stream_units import StreamUnit, UnitWriter
+from rescale.planning.piece_bytes import piece_chunks
+from rescale.storage.locations import name
+from simulation.bugs.planting import Bug, after, function, method
+
+_close, _put_part = StreamSink.close, StreamSink._put_part
+_units, _part, _whole = planned_streams._units, UnitWriter._part, UnitWriter._whole
+_call = UnitWriter.__call__
+_run, _rows = Loop.run, LoopShuffle._of
+_taken = RangeParts._taken
+
+
+def _tail_lost(self: StreamSink) -> Any:
+    del self._buffer[-1:]
+    return _close(self)
+
+
+def _part_kept(self: StreamSink) -> None:
+    """What was put stays in the buffer."""
+    kept = bytes(self._buffer[:50])
+    _put_part(self)
+    self._buffer += kept
+
+
+def _never_put(self: StreamSink) -> Any:
+    """Some file is not."""
+    return _close(self) if self._inline or self.size % 3 else None
+
+
+def _any_size_is_written(plan: Any, there: Any, place: Any) -> Any:
+    class Everywhere(dict[str, int]):
+        """A file has the size that is planned."""
+
+    operator, stream = planned_streams._stream(plan, place)
+    uri = planned_streams.stream_uri(plan, operator, stream)
+    sizes = Everywhere(there)
+    if name(uri) in there:
+        sizes[name(uri)] = stream.size
+    return _units(plan, sizes, place)
+
+
+def _part_shifted(self: UnitWriter, unit: StreamUnit, *rest: Any) -> Any:
+    return _part(self, unit._replace(start=unit.start - 1) if unit.start else unit, *rest)
+
+
+def _part_once_more(self: UnitWriter, unit: StreamUnit, *rest: Any) -> Any:
+    """A second try appends."""
+    result = _part(self, unit, *rest)
+    return _part(self, unit._replace(length=unit.length + 1), *rest) if unit.start == 0 else result
+
+
+def _as_they_end(plan: Any, place: Any, results: Any, token: str) -> Any:
+    """Parts are numbered anew in the order in which they ended."""
+    again = [result._replace(part=i) if result.part else result for i, result in enumerate(results, 1)]
+    return _completed(plan, place, again, token)
+
+
+_completed = planned_streams._completed
+
+
+def _one_unit_lost(self: Loop, work: Any, units: Any, progress: Any) -> Any:
+    return _run(self, work, units[:-1] if len(units) > 2 else units, progress)
+
+
+def _one_unit_given_up(self: Loop, work: Any, units: Any, progress: Any) -> Any:
+    """A task that ends with an error has nothing to give."""
+
+    def given_up(unit: Any) -> Any:
+        try:
+            return work(unit)
+        except StoreError:
+            return None
+
+    return [result for result in _run(self, given_up, units, progress) if result is not None]
+
+
+def _inline_cut(self: UnitWriter, *arguments: Any) -> Any:
+    result = _whole(self, *arguments)
+    return result._replace(data=result.data[:-1]) if result.data else result
+
+
+def _rows_of_neighbours(self: LoopShuffle, partition: int) -> Any:
+    return list(_rows(self, partition)) * 2
+
+
+def _row_lost(self: LoopShuffle, partition: int) -> Any:
+    return list(_rows(self, partition))[1:]
+
+
+def _chunks_once(plan: Any, pieces: Any, at_once: Any = None) -> Any:
+    """The first of each piece is taken for all."""
+    for piece in pieces:
+        yield from list(piece_chunks(plan, [piece], at_once))[:1]
+
+
+_lengths_backwards = after(CopyingWriter.write, lambda lengths: lengths[::-1])
+
+BUGS = [
+    Bug("sink: the last byte is lost", method(StreamSink, "close", _tail_lost)),
+    Bug("sink: a part is written twice", method(StreamSink, "_put_part", _part_kept)),
+    Bug("sink: a file is never put", method(StreamSink, "close", _never_put)),
+    Bug("resume: a file of any size was written", method(planned_streams, "_units", _any_size_is_written)),
+    Bug("parts: one byte early", method(UnitWriter, "_part", _part_shifted)),
+    Bug("parts: a second try appends", method(UnitWriter, "_part", _part_once_more)),
+    Bug("parts: numbered as they end", method(planned_streams, "_completed", _as_they_end)),
+    Bug("parts: what is staged is not joined", method(canonical_writer, "merged", lambda plan, merge: (merge, ""))),
+    Bug("parts: the header is no part", function(stream_parts, after(stream_parts, lambda works: works[1:] or works))),
+    Bug("parts: a range gives one byte less", method(RangeParts, "_taken", lambda self, size: _taken(self, size)[1:])),
+    Bug("tasks: the last unit is forgotten", method(Loop, "run", _one_unit_lost)),
+    Bug("tasks: an error is nothing", method(Loop, "run", _one_unit_given_up)),
+    Bug("inline: the last byte is lost", method(UnitWriter, "_whole", _inline_cut)),
+    Bug("shuffle: rows arrive twice", method(LoopShuffle, "_of", _rows_of_neighbours)),
+    Bug("shuffle: a row is lost", method(LoopShuffle, "_of", _row_lost)),
+    Bug("copy: only the first chunk", function(piece_chunks, _chunks_once)),
+    Bug("copy: lengths of key groups backwards", method(CopyingWriter, "write", _lengths_backwards)),
+]

@@ -1,0 +1,144 @@
+"""Bugs in what speaks to S3."""
+
+# ruff: noqa: ARG001, ARG005 (what takes the place of a function has its arguments)
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from rescale.errors import RescaleError, StoreError
+from rescale.storage.contract import Pin
+from rescale.storage.locations import split_s3
+from rescale.storage.s3 import S3Store
+from simulation.bugs.planting import Bug, method
+
+_real = dict(vars(S3Store))
+
+
+def _put_blindly(self: S3Store, uri: str, data: bytes) -> bool:
+    self.put(uri, data)
+    return True
+
+
+def _put_unless_seen(self: S3Store, uri: str, data: bytes) -> bool:
+    """Looks first, and puts then: another writer may come between."""
+    if self.stat(uri) is None:
+        self.put(uri, data)
+        return True
+    return bool(self.read_all(uri, len(data))[0] == data)
+
+
+def _put_once(self: S3Store, uri: str, data: bytes) -> bool:
+    return bool(self._put_conditionally(uri, data))
+
+
+def _append(self: S3Store, uri: str, data: bytes) -> None:
+    """As a retry does that goes on at the end of what is there."""
+    there = b"" if self.stat(uri) is None else self.read_all(uri, 1 << 30)[0]
+    _real["put"](self, uri, there + data)
+
+
+def _unpinned(self: S3Store, uri: str, pin: Pin | None, *rest: Any, **named: Any) -> Any:
+    return _real["_get"](self, uri, None, *rest, **named)
+
+
+def _half_a_body(self: S3Store, uri: str, pin: Pin | None, start: int = 0, length: int | None = None, **_: Any) -> Any:
+    """A body that breaks off is taken for one that ends."""
+    answer = self._get(uri, pin, start, length)
+    try:
+        data = answer["Body"].read()
+    except Exception:
+        data = answer["Body"].data[: answer["ContentLength"] // 2]
+    return data, Pin(answer["ContentLength"], etag=answer["ETag"])
+
+
+def _absent_if_unsure(self: S3Store, uri: str) -> Any:
+    try:
+        return _real["_head"](self, uri)
+    except StoreError:
+        return None
+
+
+def _complete_whatever_it_says(self: S3Store, uri: str, token: str, receipts: Any, size: int) -> None:
+    with suppress(RescaleError):
+        _real["complete_parts"](self, uri, token, receipts, size)
+
+
+def _complete_backwards(self: S3Store, uri: str, token: str, receipts: Any, size: int) -> None:
+    """With the parts in the order in which they happened to end."""
+    bucket, key = split_s3(uri)
+    parts: Any = [{"PartNumber": n, "ETag": etag} for n, etag in reversed(list(enumerate(receipts, 1)))]
+    self._client.complete_multipart_upload(Bucket=bucket, Key=key, UploadId=token, MultipartUpload={"Parts": parts})
+
+
+def _complete_without_the_last(self: S3Store, uri: str, token: str, receipts: Any, size: int) -> None:
+    _real["complete_parts"](self, uri, token, receipts[:-1] or receipts, size)
+
+
+def _first_page(self: S3Store, directory: str) -> Any:
+    return _real["list"](self, directory)[:7]
+
+
+def _delete_the_first(self: S3Store, uris: Any) -> None:
+    _real["delete"](self, list(uris)[:1])
+
+
+def _delete_if_sure(self: S3Store, uri: str) -> None:
+    """What is not there cannot be deleted, and that is taken for an error."""
+    if self.stat(uri) is None:
+        raise StoreError("not there", path=uri)
+    _real["_delete"](self, uri)
+
+
+def _abort_one(self: S3Store, uri: str) -> None:
+    """Of several uploads that are open."""
+    bucket, key = split_s3(uri)
+    pages = self._client.get_paginator("list_multipart_uploads").paginate(Bucket=bucket, Prefix=key)
+    for upload in [upload for page in pages for upload in page.get("Uploads", ())][:1]:
+        self._client.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
+
+
+def _errors_are_final(self: S3Store, uri: str) -> Any:
+    try:
+        return _real["_head"](self, uri)
+    except (StoreError, ClientError) as error:
+        raise RescaleError(str(error)) from None
+
+
+def _stat_by_size(self: S3Store, uri: str) -> Pin | None:
+    """A file that is there, but is empty, is not there."""
+    head = self._head(uri)
+    return None if head is None else Pin(head["ContentLength"])
+
+
+def _read_one_off(self: S3Store, uri: str, start: int, length: int, pin: Pin | None = None) -> bytes:
+    return (
+        bytes(_real["read"](self, uri, start + 1, length, pin))
+        if start > 1
+        else _real["read"](self, uri, start, length, pin)
+    )
+
+
+BUGS = [
+    Bug("put if absent: the condition is not sent", method(S3Store, "put_if_absent", _put_blindly)),
+    Bug("put if absent: looks first, then puts", method(S3Store, "put_if_absent", _put_unless_seen)),
+    Bug("put if absent: its own bytes, found there, are another's", method(S3Store, "put_if_absent", _put_once)),
+    Bug("a put over what is there appends", method(S3Store, "put", _append)),
+    Bug("a read does not ask for the pinned version", method(S3Store, "_get", _unpinned)),
+    Bug("a read begins one byte late", method(S3Store, "read", _read_one_off)),
+    Bug("a body that breaks off is taken as it is", method(S3Store, "_read", _half_a_body)),
+    Bug("an error of a HEAD is taken for absence", method(S3Store, "_head", _absent_if_unsure)),
+    Bug("an error of a HEAD is final", method(S3Store, "_head", _errors_are_final)),
+    Bug("a stat forgets the ETag", method(S3Store, "stat", _stat_by_size)),
+    Bug("completion: no error counts", method(S3Store, "complete_parts", _complete_whatever_it_says)),
+    Bug("completion: parts in another order", method(S3Store, "complete_parts", _complete_backwards)),
+    Bug("completion: the last part is forgotten", method(S3Store, "complete_parts", _complete_without_the_last)),
+    Bug("a listing ends with its first page", method(S3Store, "list", _first_page)),
+    Bug("delete: only the first name", method(S3Store, "delete", _delete_the_first)),
+    Bug("delete: what is gone is an error", method(S3Store, "_delete", _delete_if_sure)),
+    Bug("abort: nothing is aborted", method(S3Store, "abort_parts", lambda self, uri: None)),
+    Bug("abort: one upload of several", method(S3Store, "abort_parts", _abort_one)),
+]

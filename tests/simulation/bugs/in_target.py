@@ -1,0 +1,133 @@
+"""Bugs in a run's protocol on its target."""
+
+# ruff: noqa: ARG001, ARG005 (what takes the place of a function has its arguments)
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from rescale.errors import StoreError
+from rescale.planning.plan import Plan
+from rescale.storage.store import open_store
+from rescale.target import certificate, certified_files, claim, publication, removal, states
+from rescale.target.candidate import build_candidate, put_candidate
+from rescale.target.certificate import Certificate, read_certificate
+from rescale.target.documents import read_document
+from rescale.target.places import places_of
+from rescale.target.publication import is_published, publish
+from rescale.target.states import Move, State, permit, state_of
+from rescale.target.written_handles import WrittenHandles, begin_moving, read_handles
+from simulation.bugs.planting import Bug, function, method, nothing
+
+_claim = claim.claim
+
+
+def _anything_goes(plan: Plan, move: Move) -> State:
+    return state_of(plan.target, plan.digest)
+
+
+def _everybodys(target: str, digest: str | None) -> State:
+    """Whoever has the claim."""
+    state = state_of(target, digest)
+    return State.CLAIMED if state is State.TAKEN else state
+
+
+def _claim_unconditionally(plan: Plan, **_: Any) -> None:
+    _claim(plan, accept_unconditional=True)
+
+
+def _claim_last(plan: Plan, **_: Any) -> None:
+    """Nobody is turned away before it is too late."""
+    claim.store_plan(plan)
+    open_store(plan.target).put(places_of(plan).claim, f'{{"plan": "{plan.digest}"}}'.encode())
+
+
+def _there_is_one(plan: Plan) -> bool:
+    return open_store(plan.target).stat(places_of(plan).metadata) is not None
+
+
+def _of_any_plan(plan: Plan) -> Certificate:
+    return read_certificate(plan.target)
+
+
+def _of_any_candidate(plan: Plan) -> Certificate:
+    found = certificate.certificate_for(plan)
+    return replace(found, candidate_sha256=hashlib.sha256(read_document(places_of(plan).candidate)).hexdigest())
+
+
+def _publish_without_certificate(plan: Plan, **_: Any) -> Any:
+    places = places_of(plan)
+    open_store(plan.target).put_if_absent(places.metadata, read_document(places.candidate))
+
+
+def _first_candidate(plan: Plan, source: Any) -> str:
+    """What an earlier try put stays."""
+    uri = places_of(plan).candidate
+    return uri if open_store(uri).stat(uri) is not None else put_candidate(plan, source)
+
+
+def _handles_as_they_are(plan: Plan, step: str, there: Mapping[str, int]) -> WrittenHandles | None:
+    permit(plan, Move.MOVE)
+    return read_handles(plan, step)
+
+
+def _sizes_do_not_count(plan: Plan, step: str, there: Mapping[str, int]) -> WrittenHandles | None:
+    handles = read_handles(plan, step)
+    sizes = handles.files if handles is not None else {}
+    return begin_moving(plan, step, {name: sizes.get(name, 0) for name in there})
+
+
+def _only_sizes(target: str, files: Any) -> Any:
+    for file in files:
+        found = open_store(target).stat(file.uri(target))
+        if found is None or found.size != file.size:
+            yield file, found
+
+
+def _without_one(source: Any, plan: Plan, written: Any) -> bytes:
+    """An operator without its coordinator."""
+    operators = tuple(replace(operator, coordinator=None) for operator in source.operators)
+    return build_candidate(replace(source, operators=operators), plan, written)
+
+
+def _unsure(target: str, digest: str | None) -> State:
+    """A store that does not answer has nothing."""
+    try:
+        return state_of(target, digest)
+    except StoreError:
+        return State.FREE
+
+
+def _discarded_whatever_it_is(target: str) -> removal.Discarded:
+    store = open_store(target)
+    there = [entry.uri for entry in (*store.list(target), *store.list(f"{target}.rescale"))]
+    store.delete(there)
+    return removal.Discarded(tuple(there), ())
+
+
+BUGS = [
+    Bug("everything may be done in every state", function(permit, _anything_goes)),
+    Bug("a target that another plan has is one's own", function(state_of, _everybodys)),
+    Bug("no answer is taken for a free target", method(states, "state_of", _unsure)),
+    Bug("claim: put whoever has the target", function(claim.claim, _claim_last)),
+    Bug("claim: the condition is not sent", function(claim.claim, _claim_unconditionally)),
+    Bug("written handles are believed, whatever is there", function(begin_moving, _handles_as_they_are)),
+    Bug("written handles are believed, whatever the sizes", function(begin_moving, _sizes_do_not_count)),
+    Bug("the candidate of an earlier try stays", function(put_candidate, _first_candidate)),
+    Bug("the candidate has no coordinator state", function(build_candidate, _without_one)),
+    Bug("whatever has a `_metadata` is published", function(is_published, _there_is_one)),
+    Bug("publish: any plan's certificate will do", method(publication, "certificate_for", _of_any_plan)),
+    Bug("publish: any candidate will do", method(publication, "certificate_for", _of_any_candidate)),
+    Bug("publish: no file is looked at", method(publication, "check_files", nothing)),
+    Bug("publish: only sizes of files count", method(certified_files, "_changed", _only_sizes)),
+    Bug("publish: open uploads stay", method(publication, "clear_leftovers", nothing)),
+    Bug("publish: the certificate is not asked for", function(publish, _publish_without_certificate)),
+    Bug("a certificate has no digest of its own", method(certificate, "_digest", lambda fields: "")),
+    Bug("discard: open uploads stay", method(removal, "clear_leftovers", nothing)),
+    Bug("discard: published or not", function(removal.discard, _discarded_whatever_it_is)),
+    Bug("publish: does not look for discard", method(publication, "is_being_discarded", lambda target: False)),
+    Bug("discard: files of state stay", method(removal, "planned_names", lambda plan: set())),
+]

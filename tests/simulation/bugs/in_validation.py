@@ -1,0 +1,122 @@
+"""Bugs in what compares a result with its source: they show where something was spoilt."""
+
+# ruff: noqa: ARG001 (what takes the place of a function has its arguments)
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from rescale.errors import IntegrityError, RequestError, SnapshotError, StoreError
+from rescale.execution import steps
+from rescale.execution.sources import byte_digests
+from rescale.execution.validation import coverage, units, validation, verdict
+from rescale.execution.validation.compare import Comparer
+from rescale.execution.validation.headers import ElementHeaders, KeyedHeaders
+from rescale.execution.validation.record_compare import RecordComparer
+from rescale.execution.validation.validation import validate_result
+from rescale.snapshot.opening import open_candidate
+from rescale.storage.locations import contains, name
+from rescale.target.certified_files import CertifiedFile, certified_files
+from simulation.bugs.planting import Bug, function, method, nothing
+
+_digests, _compare, _records = Comparer._group_digests, Comparer.__call__, RecordComparer.__call__
+_bags, _list_checks, _pairs = validation._compare_bags, validation.list_checks, units.pair_key_groups
+
+
+def _sources_twice(self: Comparer, pairs: Any) -> Iterator[tuple[int, int]]:
+    for expected, _ in _digests(self, pairs):
+        yield expected, expected
+
+
+def _first_of_a_run(self: Comparer, pairs: Any) -> Iterator[tuple[int, int]]:
+    """Only that one is compared."""
+    for i, (expected, found) in enumerate(_digests(self, pairs)):
+        yield expected, found if i == 0 else expected
+
+
+def _both_from_the_source(self: Comparer, check: Any) -> Any:
+    """A digest of elements is that of the source's bytes at these places."""
+    return _compare(replace(self, result=self.source), check) if hasattr(check, "elements") else _compare(self, check)
+
+
+def _counts_only(operator: Any, tallies: Any) -> None:
+    _bags(operator, [tally._replace(digest=0) for tally in tallies])
+
+
+def _all_but_one(*arguments: Any) -> Any:
+    checks = _list_checks(*arguments)
+    return replace(checks, units=checks.units[1:])
+
+
+def _nothing_listed(*arguments: Any) -> Any:
+    return replace(_list_checks(*arguments), units=[])
+
+
+def _half_the_groups(*arguments: Any) -> Any:
+    return _pairs(*arguments)[::2]
+
+
+def _beginning(chunks: Any, seed: int = 0) -> int:
+    """Only the first bytes of what is to be digested."""
+    return byte_digests.digest([bytes(next(iter(chunks), b""))[:4]], seed)
+
+
+def _pair_of_beginnings(chunks: Any, others: Any) -> tuple[int, int]:
+    one, two = b"".join(map(bytes, chunks)), b"".join(map(bytes, others))
+    return byte_digests.digest([one[:8]]), byte_digests.digest([two[:8]])
+
+
+def _whatever_it_is_now(plan: Any) -> Any:
+    return open_candidate(plan.files[0].uri, plan.source, plan.allow_prefixes)
+
+
+def _valid_in_any_case(source: Any, result: Any, *rest: Any) -> Any:
+    try:
+        return validate_result(source, result, *rest)
+    except IntegrityError:
+        return validate_result(source, source, *rest)
+
+
+def _as_seen(target: str, seen: Any) -> Any:
+    """Nobody looks again."""
+    named = ((name(uri) if contains(target, uri) else uri, pin) for uri, pin in seen)
+    return tuple(CertifiedFile(called, pin.size, (pin.etag or "").strip('"') or None, None) for called, pin in named)
+
+
+def _no_files(target: str, seen: Any) -> Any:
+    return ()
+
+
+def _half_the_files(target: str, seen: Any) -> Any:
+    return certified_files(target, list(seen)[::2])
+
+
+BUGS = [
+    Bug("validation: everything is found equal", function(validate_result, _valid_in_any_case)),
+    Bug("validation: nothing is listed to be compared", method(validation, "list_checks", _nothing_listed)),
+    Bug("validation: one unit is skipped", method(validation, "list_checks", _all_but_one)),
+    Bug("validation: every other key group is skipped", method(units, "pair_key_groups", _half_the_groups)),
+    Bug("validation: the source is read twice", method(Comparer, "_group_digests", _sources_twice)),
+    Bug("validation: one key group of a run is compared", method(Comparer, "_group_digests", _first_of_a_run)),
+    Bug("validation: elements are read in the source", method(Comparer, "__call__", _both_from_the_source)),
+    Bug("validation: key groups by their first bytes", function(byte_digests.digest_pair, _pair_of_beginnings)),
+    Bug("validation: elements are counted only", method(validation, "_compare_bags", _counts_only)),
+    Bug("validation: elements are not compared", method(validation, "_compare_bags", nothing)),
+    Bug("validation: broadcast copies are not compared", method(validation, "_compare_broadcasts", nothing)),
+    Bug("validation: records are not compared", method(validation, "record_proof", nothing)),
+    Bug("validation: what else `_metadata` says is not", method(validation, "check_metadata", nothing)),
+    Bug("validation: states of elements are not", method(units, "check_elements", nothing)),
+    Bug("validation: headers of key groups are not", method(KeyedHeaders, "compare", lambda *_: {})),
+    Bug("validation: headers of elements are not", method(ElementHeaders, "compare", nothing)),
+    Bug("validation: values are not compared by `check_equal`", function(coverage.check_equal, nothing)),
+    Bug("validation: the source as it is now", function(steps.open_pinned, _whatever_it_is_now)),
+    Bug("certificate: names no files", method(verdict, "certified_files", _no_files)),
+    Bug("certificate: names half of the files", method(verdict, "certified_files", _half_the_files)),
+    Bug("certificate: files are not looked at again", method(verdict, "certified_files", _as_seen)),
+    Bug("errors: what passes is final", method(StoreError, "final", True)),
+    Bug("errors: a damaged source may pass", method(SnapshotError, "final", False)),
+    Bug("errors: a wrong result may pass", method(IntegrityError, "final", False)),
+    Bug("errors: a taken target may pass", method(RequestError, "final", False)),
+]

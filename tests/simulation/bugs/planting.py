@@ -1,0 +1,58 @@
+"""How a bug is planted: something of `rescale` is another one as long as a block runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
+
+Plant = Callable[[], AbstractContextManager[Any]]
+"""Gives a block in which the bug is there."""
+
+
+@dataclass(frozen=True)
+class Bug:
+    """`name` says what is wrong."""
+
+    name: str
+    plant: Plant
+
+
+def function(original: Callable[..., Any], other: Callable[..., Any]) -> Plant:
+    """Wherever `rescale` has imported the function there is the other one."""
+
+    @contextmanager
+    def planted() -> Iterator[None]:
+        with ExitStack() as ending:
+            for module in [one for name, one in sys.modules.items() if _is_on_trial(name)]:
+                for name, value in list(vars(module).items()):
+                    if value is original:
+                        ending.enter_context(patch.object(module, name, other))
+            yield
+
+    return planted
+
+
+def method(owner: type | object, name: str, other: Any) -> Plant:
+    """The class, or the module, has another one by that name."""
+    return lambda: patch.object(owner, name, other)
+
+
+def after(original: Callable[..., Any], change: Callable[[Any], Any]) -> Callable[..., Any]:
+    """The same, and then its result is changed."""
+
+    def changed(*arguments: Any, **named: Any) -> Any:
+        return change(original(*arguments, **named))
+
+    return changed
+
+
+def _is_on_trial(module: str) -> bool:
+    return module.startswith(("rescale.", "simulation.")) and not module.startswith("simulation.bugs")
+
+
+def nothing(*_: Any, **__: Any) -> None:
+    """Instead of a check."""

@@ -1,0 +1,97 @@
+"""Planted bugs, one at a time, and what finds them: a promise of a history that is not kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from simulation.bugs import in_dealing, in_moving, in_storage, in_target, in_validation
+from simulation.bugs.planting import Bug
+from simulation.history import play
+
+INSTEAD = {
+    "put if absent: the condition is not sent": "who claims looks once more before he writes; tests/storage finds it",
+    "put if absent: looks first, then puts": "who claims looks once more before he writes",
+    "claim: the condition is not sent": "who claims looks once more before he writes; tests/storage finds it",
+    "a read does not ask for the pinned version": "all versions are looked at again before anything is certified",
+    "validation: the source as it is now": "reads of the moving steps are pinned, and what differs is found",
+    "whatever has a `_metadata` is published": "publish itself asks for the claim and the certificate",
+    "publish: any plan's certificate will do": "it names the candidate, whose digest is compared",
+    "validation: what else `_metadata` says is not": "needs another bug, too; tests/execution/validation finds it",
+    "validation: values are not compared by `check_equal`": "as the one before",
+    "certificate: files are not looked at again": "twins write the same; tests/target/test_publication.py finds it",
+    "delete: what is gone is an error": "only two who discard at once delete what is gone",
+}
+"""Bugs that no history has shown, and why: another check stands behind."""
+
+SEEDS = {
+    "discard: open uploads stay": 5,
+    "errors: a damaged source may pass": 5,
+    "inline: the last byte is lost": 6,
+    "no answer is taken for a free target": 6,
+    "copy: only the first chunk": 6,
+    "pieces: neighbours in any file are joined": 7,
+    "copy: lengths of key groups backwards": 7,
+    "sink: a part is written twice": 10,
+    "validation: everything is found equal": 11,
+    "key groups: the planner alone has floors": 12,
+    "validation: states of elements are not": 14,
+    "validation: headers of elements are not": 14,
+    "claim: put whoever has the target": 23,
+    "publish: the certificate is not asked for": 23,
+    "parts: what is staged is not joined": 23,
+    "abort: one upload of several": 25,
+    "publish: open uploads stay": 40,
+    "a target that another plan has is one's own": 41,
+    "everything may be done in every state": 41,
+    "errors: a taken target may pass": 46,
+    "a stat forgets the ETag": 48,
+    "publish: no file is looked at": 48,
+    "certificate: names no files": 48,
+    "publish: only sizes of files count": 48,
+    "certificate: names half of the files": 48,
+    "a certificate has no digest of its own": 87,
+    "a listing ends with its first page": 100,
+    "validation: key groups by their first bytes": 100,
+    "validation: the source is read twice": 100,
+    "validation: headers of key groups are not": 111,
+    "publish: any candidate will do": 121,
+    "completion: no error counts": 157,
+    "validation: every other key group is skipped": 169,
+    "validation: one key group of a run is compared": 169,
+    "the candidate of an earlier try stays": 191,
+    "written handles are believed, whatever is there": 296,
+    "written handles are believed, whatever the sizes": 328,
+    "validation: elements are not compared": 333,
+    "validation: elements are counted only": 333,
+    "headers: ids are never translated": 378,
+    "discard: published or not": 418,
+    "validation: broadcast copies are not compared": 483,
+    "resume: a file of any size was written": 488,
+    "validation: records are not compared": 1049,
+    "publish: does not look for discard": 1190,
+}
+"""Seeds that are tried first, because they showed a bug before."""
+
+BUGS = (*in_storage.BUGS, *in_target.BUGS, *in_dealing.BUGS, *in_moving.BUGS, *in_validation.BUGS)
+
+FOUND_BY_HISTORIES = [bug for bug in BUGS if bug.name not in INSTEAD]
+
+
+class Found(NamedTuple):
+    """The first seed whose history shows it, how many were played until then, and what it showed."""
+
+    seed: int
+    played: int
+    broken: str
+
+
+def hunt(bug: Bug, seeds: Iterable[int]) -> Found | None:
+    """In a block of `installed`."""
+    known = [SEEDS[bug.name]] if bug.name in SEEDS else []
+    with bug.plant():
+        for played, seed in enumerate((*known, *seeds), 1):
+            broken = play(seed).broken
+            if broken is not None:
+                return Found(seed, played, broken)
+    return None

@@ -1,0 +1,31 @@
+"""The tester is tested: planted bugs, switched on one at a time, are found."""
+
+from __future__ import annotations
+
+import pytest
+
+from simulation.bugs.planting import Bug
+from simulation.bugs.table import FOUND_BY_HISTORIES, hunt
+from simulation.installed import installed
+from support.slow import slow
+
+MOST = 250
+"""Seeds that are tried after those that are known to show a bug."""
+
+_QUICK = 10
+
+
+@pytest.mark.parametrize(
+    "bug",
+    [
+        slow(bug, id=bug.name) if i % _QUICK else pytest.param(bug, id=bug.name)
+        for i, bug in enumerate(FOUND_BY_HISTORIES)
+    ],
+)
+def test_a_planted_bug_is_found(bug: Bug) -> None:
+    with installed():
+        assert hunt(bug, range(MOST)) is not None
+
+
+def test_no_two_bugs_have_one_name() -> None:
+    assert len({bug.name for bug in FOUND_BY_HISTORIES}) == len(FOUND_BY_HISTORIES)
