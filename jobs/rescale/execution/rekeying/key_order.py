@@ -13,7 +13,7 @@ import numpy as np
 from rescale.execution.rekeying.sorted_blocks import SortedBlocks
 from rescale.execution.writers.windows import windows
 from rescale.flink.arrays import Bytes, Longs
-from rescale.flink.keyed.block_records import records_of_blocks
+from rescale.flink.keyed.record_places import records_of_blocks
 
 MEMORY = 32 * 1024 * 1024
 WINDOW = 8 * 1024 * 1024

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from rescale.execution.writers.protocol import Blocks
 from rescale.execution.writers.windows import windows
 from rescale.flink.arrays import Bytes, Longs
-from rescale.flink.keyed.block_records import records_of_blocks
+from rescale.flink.keyed.record_places import records_of_blocks
 from rescale.rocksdb.engine.table_writer import Rows
 
 

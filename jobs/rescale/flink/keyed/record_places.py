@@ -9,7 +9,7 @@ import numpy as np
 from rescale.flink.arrays import Bytes, Longs
 
 
-class BlockRecords(NamedTuple):
+class RecordPlaces(NamedTuple):
     """Record i begins four bytes before its key `data[starts[i]:limits[i]]` and ends at `ends[i]`, with its value.
 
     It lies in the block with the number `blocks[i]`.
@@ -21,7 +21,7 @@ class BlockRecords(NamedTuple):
     blocks: Longs
 
 
-def records_of_blocks(data: Bytes, begins: Longs, ends: Longs) -> BlockRecords:
+def records_of_blocks(data: Bytes, begins: Longs, ends: Longs) -> RecordPlaces:
     """Those of the blocks `data[begins[i]:ends[i]]`, in their order."""
     from rescale.flink.keyed.block_loop import count_all, find_all
 
@@ -29,4 +29,4 @@ def records_of_blocks(data: Bytes, begins: Longs, ends: Longs) -> BlockRecords:
     count_all(data, begins, ends, counts)
     starts, limits, record_ends = (np.empty(int(counts.sum()), np.int64) for _ in range(3))
     find_all(data, begins, ends, starts, limits, record_ends)
-    return BlockRecords(starts, limits, record_ends, np.repeat(np.arange(len(begins)), counts))
+    return RecordPlaces(starts, limits, record_ends, np.repeat(np.arange(len(begins)), counts))
