@@ -79,6 +79,10 @@ class KeyedHeaders:
                 expected=merged.header,
                 found=stream.parsed,
             )
+        if isinstance(stream, KeyedStream):  # a directory may have states of those that gave it no key group
+            known = {state.name for header in (*headers[1:], *of_timers) for state in header.states}
+            named = [state.name for state in merged.header.states]
+            _refuse_surplus(self._label, f"the header of subtask {stream.subtask}", known, named)
         tables = zip(givers, merged.id_maps[1:], strict=False)
         return {giver.header: table for giver, table in tables if table != tuple(range(len(table)))}
 
@@ -117,3 +121,21 @@ class ElementHeaders:
                 expected=merged,
                 found=stream.parsed,
             )
+        known = {state.name for header in headers[1:] for state in (*header.list_states, *header.broadcast_states)}
+        states = (*merged.list_states, *merged.broadcast_states)
+        which = f"the operator-state header of subtask {stream.subtask}"
+        _refuse_surplus(self._label, which, known, [state.name for state in states])
+
+
+def _refuse_surplus(label: str, which: str, known: Collection[str], states: Sequence[str]) -> None:
+    """A state that no subtask of the source knows: its header was misread when it was planned with."""
+    surplus = [state for state in states if state not in known]
+    if surplus:
+        raise IntegrityError(
+            f"{which} has a state that is none of the source's",
+            operator=label,
+            state=surplus[0],
+            expected=f"{len(known)} states",
+            found=f"{len(states)}",
+            advice="discard the result and run again",
+        )
