@@ -45,7 +45,8 @@ def test_stages_and_records_of_a_step_are_counted_wherever_it_runs(tasks: Callab
     assert metrics["mb_per_second"] > 0
     assert metrics["retries"] == {"requests": 0, "tasks": 0}
     assert metrics["worst_memory_bytes"]["driver"] > 1_000_000
-    assert (metrics["worst_memory_bytes"]["workers"] > 1_000_000) == (tasks is shared_spark)
+    if tasks is shared_spark:  # else there may be workers of an earlier test in this process
+        assert metrics["worst_memory_bytes"]["workers"] > 1_000_000
     run_part(Step.RESHUFFLE, str(result), partial(reshuffle_keyed_state, plan, tasks()))
     again = json.loads(result.read_text())["metrics"]
     assert (again["stages"], again["records"]) == ([], 0), "what an earlier try did is not done again"

@@ -71,7 +71,7 @@ def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
         raise RequestError(
             "the result was discarded while it was to be published; nothing was published",
             path=plan.target,
-            advice="run the same command again when `rescale discard` has ended",
+            advice="run the same command again when that has ended",
         )
     return Published(plan.target, sha256, already, certificate.proof)
 
