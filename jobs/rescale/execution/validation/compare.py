@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from rescale.errors import IntegrityError, RescaleError, SnapshotError
 from rescale.execution.sources.byte_digests import MODULUS, digest, digest_pair, run_digests
 from rescale.execution.sources.chunks import runs
 from rescale.execution.sources.spans import span
 from rescale.execution.validation.coverage import FilePair, GroupPair
+from rescale.execution.validation.second_look import RESULT, SOURCE, changed_sides, looked_at_again, misread
 from rescale.flink.keyed.canonical import translated
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.slot import Slot
@@ -74,19 +75,20 @@ class Comparer:
         try:
             match check:
                 case GroupCheck():
-                    return self._groups(check)
+                    return looked_at_again(lambda: self._groups(check))
                 case FileCheck():
-                    return self._file(check)
+                    return looked_at_again(lambda: self._file(check))
                 case ElementCheck():
-                    return self._elements(check)
+                    return looked_at_again(lambda: self._elements(check), RESULT if check.in_result else SOURCE)
         except RescaleError as error:
             raise error.located(operator=check.label) from None
 
     def _groups(self, check: GroupCheck) -> Tally:
         total = 0
-        for pair, (expected, found) in zip(check.pairs, self._group_digests(check.pairs), strict=True):
+        for pair, digests in zip(check.pairs, self._group_digests(check.pairs), strict=True):
+            expected, found = digests
             if expected != found:
-                raise IntegrityError(
+                different = IntegrityError(
                     f"key group {pair.key_group} of the result is not the source's",
                     path=self.result.uri(pair.result),
                     offset=pair.result.start,
@@ -95,20 +97,25 @@ class Comparer:
                     found=f"digest {found:032x}",
                     advice="discard the result and run again; if it happens again, report it with both snapshots",
                 )
+                _refuse(different, digests, next(self._group_digests((pair,))))
             total += digest([found.to_bytes(16, "little")], seed=pair.key_group)
         size = sum(pair.result.length for pair in check.pairs)
         return Tally(check.operator, check.slot, True, 0, "", None, len(check.pairs), size, total % MODULUS)
 
     def _file(self, check: FileCheck) -> Tally:
-        expected, found = digest_pair(self.source.chunks(check.pair.source), self._result_chunks(check.pair.result))
+        expected, found = digests = self._file_digests(check.pair)
         if expected != found:
-            raise IntegrityError(
+            different = IntegrityError(
                 f"the file {check.pair.name} of a RocksDB directory is not the source's",
                 path=self.result.uri(check.pair.result),
                 expected=f"the bytes of {self.source.uri(check.pair.source)}, with digest {expected:032x}",
                 found=f"digest {found:032x}",
             )
+            _refuse(different, digests, self._file_digests(check.pair))
         return Tally(check.operator, Slot.KEYED, True, 0, "", None, 0, check.pair.result.length, found)
+
+    def _file_digests(self, pair: FilePair) -> tuple[int, int]:
+        return digest_pair(self.source.chunks(pair.source), self._result_chunks(pair.result))
 
     def _group_digests(self, pairs: tuple[GroupPair, ...]) -> Iterator[tuple[int, int]]:
         """(expected, found) of every key group."""
@@ -158,3 +165,10 @@ class Comparer:
                 offset=extent.start,
                 found=error.found,
             ) from None
+
+
+def _refuse(different: IntegrityError, first: tuple[int, int], again: tuple[int, int]) -> NoReturn:
+    """Of digests of both sides that are not the same: at both looks, or at the first one only."""
+    if changed := changed_sides(first, again):
+        raise misread(changed, different)
+    raise different

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from rescale.errors import IntegrityError, RescaleError, SnapshotError
 from rescale.execution.sources.record_sources import RecordSource, SourceReader, TimerPlace
 from rescale.execution.validation.key_counter import KeyCounter
+from rescale.execution.validation.second_look import RESULT, SOURCE, looked_at_again
 from rescale.flink.keyed.composite_key import composite_keys
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
 from rescale.flink.keyed.record_digest import RecordDigester, StateDigest
@@ -55,8 +56,9 @@ class RecordComparer:
     result: SnapshotFiles
 
     def __call__(self, check: RecordCheck) -> RecordTally:
+        side = RESULT if check.in_result else SOURCE
         try:
-            return self._tally(check)
+            return looked_at_again(lambda: self._tally(check), side)
         except SnapshotError as error:
             if not check.in_result:
                 raise error.located(operator=check.label) from None

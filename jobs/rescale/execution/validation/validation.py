@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 from rescale.errors import IntegrityError, SnapshotError, UnsupportedError
 from rescale.execution.progress import Progress
 from rescale.execution.sources.byte_digests import MODULUS
 from rescale.execution.tasks import Tasks
-from rescale.execution.validation.compare import Comparer, Tally
+from rescale.execution.validation.compare import Comparer, ElementCheck, Tally
 from rescale.execution.validation.coverage import (
     broadcast_states,
     check_directory,
@@ -23,6 +24,7 @@ from rescale.execution.validation.coverage import (
 from rescale.execution.validation.directories import WholeFiles, whole_files
 from rescale.execution.validation.record_compare import RecordCheck, RecordComparer, RecordTally
 from rescale.execution.validation.record_proof import RecordProof, record_proof
+from rescale.execution.validation.second_look import changed_sides, misread
 from rescale.execution.validation.timer_coverage import check_raw_timers
 from rescale.execution.validation.units import Check, element_streams, list_checks
 from rescale.flink.metadata.handles import DistributionMode
@@ -109,10 +111,28 @@ def validate_result(
             record_tallies[tally.operator].append(tally)
         else:
             tallies[tally.operator].append(tally)
-    return [
-        _proof(old, new, tallies[i], record_tallies[i], key_hashes, by_files[i])
-        for i, (old, new) in enumerate(operators)
-    ]
+    proofs = []
+    for i, (old, new) in enumerate(operators):
+        try:
+            proofs.append(_proof(old, new, tallies[i], record_tallies[i], key_hashes, by_files[i]))
+        except IntegrityError as error:
+            summed = [(weight, check) for weight, check in checks.units if _is_summed(check) and check.operator == i]
+            again = tasks.run(compare, summed, Progress("look again", sum(weight for weight, _ in summed)))
+            dealt = [tally for tally in tallies[i] if tally.mode is not None]
+            if changed := changed_sides(_by_side(dealt, record_tallies[i]), _by_side(again)):
+                raise misread(changed, error) from None
+            raise
+    return proofs
+
+
+def _is_summed(check: Check) -> bool:
+    """Whether it looks at one side, and only sums tell whether they are equal."""
+    return isinstance(check, ElementCheck | RecordCheck)
+
+
+def _by_side(*tallies: Iterable[Tally | RecordTally]) -> list[list[str]]:
+    """Of the source and of the result, in an order that does not depend on who was first."""
+    return [sorted(repr(tally) for tally in chain(*tallies) if tally.in_result is side) for side in (False, True)]
 
 
 @dataclass(frozen=True)
