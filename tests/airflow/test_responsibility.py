@@ -83,6 +83,7 @@ ASKS: dict[str, tuple[str, str, Any]] = {
 """What the pages ask for when somebody does it: method, path, document."""
 
 
+@pytest.mark.slow
 def test_what_each_role_may_do(airflow: AirflowServer) -> None:
     run = airflow.trigger(**_CONF)
 

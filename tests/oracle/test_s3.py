@@ -74,7 +74,8 @@ def test_flink_restores_a_copy_of_rocksdb_directories_from_s3(
 
 
 @pytest.mark.parametrize("flink_with_s3", [LINES["2"]], indirect=True)
-@pytest.mark.parametrize("files", [slow("copy"), "refer"])
+@pytest.mark.parametrize("files", ["copy", "refer"])
+@pytest.mark.slow
 def test_flink_opens_rocksdb_directories_in_another_shape_from_s3(
     flink_with_s3: Flink, s3: S3Server, tmp_path: Path, files: str
 ) -> None:

@@ -25,7 +25,6 @@ from support.native_jobs import CHECKPOINTS, HEAP_TIMERS, KEYS, ROCKSDB, has_che
 from support.pipeline import execute_without_spark, plan_rescale
 from support.s3 import S3Server
 from support.session_cluster import SessionCluster, wait_until
-from support.slow import slow
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -80,7 +79,8 @@ def shapes(cluster: SessionCluster, job_id: str) -> set[tuple[int, int]]:
     return {(vertex.parallelism, vertex.max_parallelism) for vertex in cluster.job(job_id).vertices}
 
 
-@pytest.mark.parametrize("maximum", [slow((), id="parallelism"), pytest.param(("256",), id="max parallelism")])
+@pytest.mark.parametrize("maximum", [(), ("256",)], ids=["parallelism", "max parallelism"])
+@pytest.mark.slow
 def test_timers_in_rocksdb_come_along_to_the_new_shape_and_back(
     cluster: SessionCluster, tmp_path: Path, maximum: tuple[str, ...]
 ) -> None:

@@ -138,6 +138,7 @@ def test_a_hand_over_that_fails_goes_back_to_the_source(cluster: SessionCluster,
     assert cluster.alive() == {old["job"]}
 
 
+@pytest.mark.slow
 def test_the_way_back_ends_what_was_started_and_finds_the_savepoint_itself(
     cluster: SessionCluster, tmp_path: Path
 ) -> None:
