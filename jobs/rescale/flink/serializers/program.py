@@ -128,6 +128,11 @@ def _buffer_entry(snapshot: SerializerSnapshot) -> TypeTree:
     return Sequence((Fixed(1), element))
 
 
+def _external(snapshot: SerializerSnapshot) -> TypeTree:
+    """The bytes are those of the internal data structure; a key's hash would be that of the other one."""
+    return Sequence((_NOTHING, _inner(snapshot)))
+
+
 def _decimal(snapshot: SerializerSnapshot) -> TypeTree:
     (precision,) = snapshot.values("precision")
     return Fixed(8) if int(precision) <= _MOST_COMPACT_DECIMAL else Blob(BlobHash.UNKNOWN)
@@ -289,6 +294,7 @@ _COMPOSITE: dict[str, Callable[[SerializerSnapshot], TypeTree]] = {
     _BASE + "GenericArraySerializerSnapshot": _array,
     _STREAMING + "runtime.streamrecord.StreamElementSerializer$StreamElementSerializerSnapshot": _stream_element,
     _STREAMING + "api.operators.co.IntervalJoinOperator$BufferEntrySerializerSnapshot": _buffer_entry,
+    _TABLE + "ExternalSerializer$ExternalSerializerSnapshot": _external,
     _TABLE + "DecimalDataSerializer$DecimalSerializerSnapshot": _decimal,
     _TABLE + "TimestampDataSerializer$TimestampDataSerializerSnapshot": _timestamp,
     _TABLE + "ArrayDataSerializer$ArrayDataSerializerSnapshot": _blob,
