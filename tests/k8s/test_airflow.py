@@ -88,7 +88,7 @@ def test_a_run_loses_an_executor_and_its_driver_and_publishes(
     wait_for(lambda: reshuffling(space) - {executor}, "another executor")
     space.kubectl("delete", "pod", owner["name"], "--grace-period=0", "--force")
     assert end(run) == "success", run.states()
-    assert run.task("reshuffle_keyed_state")["try_number"] == 2
+    assert run.task("reshuffle_keyed_state")["try_number"] >= 2
     certificate = json.loads(open_store(target).read_all(f"{target}.rescale/certificate.json", 1 << 30)[0])
     assert certificate["verdict"] == "complete"
     told = [line["event"] for line in run.log("validate")]

@@ -18,6 +18,7 @@ from contextlib import contextmanager, nullcontext
 from importlib.resources import as_file, files
 from pathlib import Path
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 
@@ -83,12 +84,20 @@ def _started(conf: SparkConf, master: str | None, work: int | None) -> SparkCont
                 conf.set("spark.driver.defaultJavaOptions", f"-Dlog4j2.configurationFile={logging.as_uri()}")
                 conf = _with_executors(conf, work)
             context = SparkContext(conf=conf)
-        except PySparkRuntimeError as error:
+        except (PySparkRuntimeError, Py4JError) as error:
             raise StoreError(
-                "Spark does not start", found=error, advice=f"look at the output above; Spark needs {_JAVA}"
+                "Spark does not start",
+                found=_cause(str(error)),
+                advice=f"look at the output above; Spark needs {_JAVA}, and on a cluster an API server that answers",
             ) from None
     context.setLogLevel("ERROR")
     return context
+
+
+def _cause(told: str) -> str:
+    """What an exception of the JVM comes of, at last; all of it where that is not told."""
+    causes: list[str] = re.findall(r"^\s*Caused by: (.*)$", told, re.MULTILINE)
+    return causes[-1] if causes else told
 
 
 def _check_java() -> None:
