@@ -98,7 +98,7 @@ class Point(NamedTuple):
     asked: bool
 
 
-class Tick(NamedTuple):
+class AxisTick(NamedTuple):
     """A number beside an axis."""
 
     at: float
@@ -110,8 +110,8 @@ class Curve:
     """Points from left to right; y goes up."""
 
     points: tuple[Point, ...]
-    x_ticks: tuple[Tick, ...]
-    y_ticks: tuple[Tick, ...]
+    x_ticks: tuple[AxisTick, ...]
+    y_ticks: tuple[AxisTick, ...]
     x_label: str
     y_label: str
 

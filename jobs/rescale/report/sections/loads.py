@@ -7,7 +7,7 @@ from itertools import accumulate, pairwise
 from math import log
 
 from rescale.report.detail import Detail
-from rescale.report.figures import BarCharts, Bars, Curve, Point, Tick
+from rescale.report.figures import AxisTick, BarCharts, Bars, Curve, Point
 from rescale.report.flows import KeyedShape, loads
 from rescale.report.page import Figure, table
 from rescale.report.sections.keyed_operator import KeyedOperator, KeyedSide
@@ -80,10 +80,10 @@ def evenness_curve(side: KeyedSide, detail: Detail) -> Figure:
     rows = [
         (number, f"{worst[number]:.2f}", _each(maximum, number), "asked" if number == asked else "") for number in near
     ]
-    ticks = tuple(Tick(_along(number, last), f"{number:,}") for number in _tick_numbers(last))
+    ticks = tuple(AxisTick(_along(number, last), f"{number:,}") for number in _tick_numbers(last))
     above = "≥ " if max(worst.values()) > top else ""
     y_ticks = tuple(
-        Tick((height - 1) / (top - 1), f"{above if height == top else ''}{height:.3g}")
+        AxisTick((height - 1) / (top - 1), f"{above if height == top else ''}{height:.3g}")
         for height in _HEIGHTS
         if height <= top
     )
