@@ -1,8 +1,8 @@
 """Rows in the order of their keys, written into new SST files by RocksDB (`SstFileWriter`).
 
 The settings are those that both families of Flink's releases read: version 5 of the format, CRC-32C, LZ4. Flink 1.x
-knows nothing newer; RocksDB's own defaults here would be. Snappy, which Flink itself sets, makes files that are a
-little smaller, in three times the time. A file is cut when enough has gone into it, as RocksDB's
+knows nothing newer; RocksDB's own defaults here would be. Snappy, which Flink itself sets, makes smaller
+files of what can be packed, in two to three times the time. A file is cut when enough has gone into it, as RocksDB's
 compactions do, and the times and names in it are made to be those that were planned.
 """
 
