@@ -72,7 +72,8 @@ def assert_taken(source: str, like: str, home: str, *allow: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "scheme"), [slow(INCREMENTAL, "s3a"), (CHANGING, "s3p"), (MERGED, "s3"), slow("2-rocksdb-native", "s3")]
+    ("name", "scheme"),
+    [slow(INCREMENTAL, "s3a"), slow(CHANGING, "s3p"), (MERGED, "s3"), slow("2-rocksdb-native", "s3")],
 )
 def test_absolute_handles_in_s3(name: str, scheme: str, bucket: str, tmp_path: Path) -> None:
     source = uploaded(tmp_path / "uploaded", name, f"s3://{bucket}/flink/job", scheme)
