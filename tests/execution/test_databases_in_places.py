@@ -104,7 +104,7 @@ def test_files_in_s3_that_are_referred_to_are_proven_by_their_versions(bucket: s
         assert caught.value.path == referred
 
 
-@pytest.mark.parametrize(("sibling", "where"), [("shared", "s3"), ("taskowned", "local")])
+@pytest.mark.parametrize(("sibling", "where"), [slow("shared", "s3"), ("taskowned", "local")])
 def test_relative_handles_into_the_directory_of_the_job(
     sibling: str, where: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

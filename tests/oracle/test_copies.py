@@ -28,7 +28,7 @@ COPIES: tuple[Copy, ...] = (
     ("heap timers", everything(3), HEAP_TIMERS, "checkpoint", 4),
     ("changelog", everything(3), CHANGELOG, "native", 3),
 )
-QUICK = ("native incremental", "merged files")
+QUICK = ("native incremental",)
 
 
 @pytest.mark.parametrize(
