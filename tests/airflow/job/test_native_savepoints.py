@@ -31,11 +31,11 @@ class Story(NamedTuple):
 def stories(
     airflow: AirflowServer, cluster: SessionCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Story]:
-    """All at once; in the run `fails-publish-…` that task fails."""
+    """All at once; in the run `fails-publish-…` that task fails, after a proof by files."""
     cluster.clear()
     targets = tmp_path_factory.mktemp("targets")
 
-    def begin(name: str, backend: dict[str, str]) -> Story:
+    def begin(name: str, backend: dict[str, str], **more: Any) -> Story:
         options = native_options(cluster, backend)
         job_id = cluster.run(2, main="Alarms", options=options)
         wait_until(lambda: cluster.heard(job_id) >= KEYS and has_checkpoint(cluster, job_id), "timers, a checkpoint")
@@ -46,17 +46,20 @@ def stories(
             "savepoint_format": "native",
             "target": str(targets / name),
             "parallelism": 3,
-            "max_parallelism": 256,
             "taking": "stop",
             "hand_over": "jar",
             "jar": "counts.jar",
             "entry_class": "Alarms",
             "flink_options": options,
+            **more,
         }
         return Story(airflow.trigger_dag("rescale_job", form, dag_run_id=f"{name}-{job_id}"), job_id)
 
-    begun = {name: begin(name, ROCKSDB) for name in ("native", "fails-publish")}
-    return {**begun, "heap": begin("heap", HEAP_TIMERS)}
+    return {
+        "native": begin("native", ROCKSDB, max_parallelism=256),
+        "fails-publish": begin("fails-publish", ROCKSDB, files="refer", proof="files"),
+        "heap": begin("heap", HEAP_TIMERS, max_parallelism=256),
+    }
 
 
 @pytest.fixture
@@ -91,6 +94,7 @@ def test_the_way_back_is_from_the_native_savepoint(
     (run, job_id), end = ended("fails-publish")
     assert end == "failed"
     assert (run.states()["publish"], run.states()["go_back"]) == ("failed", "success"), run.states()
+    assert (run.xcom("validate")["verdict"], run.xcom("validate")["proof"]) == ("complete", "files")
     back = run.xcom("go_back")
     assert contains(run.xcom("take_savepoint")["savepoint"], normalise(back["restored_from"]))
     vertices = cluster.job(back["job"]).vertices
