@@ -42,6 +42,9 @@ _WHERE: dict[str, Any] = (
 _SECONDS_TO_START = 900
 """A cluster may have to add a node first."""
 _SECONDS_BETWEEN_LOGS = 5
+_SECONDS_BETWEEN_LOOKS = 10
+"""At a pod that is to start. Were it seen to have ended before the scheduler has seen the worker leave, Airflow would
+take the task for lost, and try again what another try cannot mend."""
 
 
 class StepPod(KubernetesPodOperator):
@@ -72,6 +75,7 @@ class StepPod(KubernetesPodOperator):
             deferrable=True,
             logging_interval=_SECONDS_BETWEEN_LOGS,
             startup_timeout_seconds=_SECONDS_TO_START,
+            startup_check_interval_seconds=_SECONDS_BETWEEN_LOOKS,
             **ATTEMPTS,
             **arguments,
         )
