@@ -16,7 +16,9 @@ from botocore.awsrequest import AWSResponse
 
 from rescale.execution.job import run_part
 from rescale.execution.loop import Loop
-from rescale.execution.meter import METER
+from rescale.execution.meter import METER, Counted
+from rescale.execution.progress import Progress
+from rescale.execution.spark.task_meter import counted_into
 from rescale.execution.steps import reshuffle_keyed_state
 from rescale.execution.tasks import Tasks
 from rescale.process import Step
@@ -26,6 +28,9 @@ from rescale.target.claim import claim
 from support.pipeline import plan_rescale, shared_spark
 from support.s3 import S3Server
 from support.snapshots import directory
+
+MUCH = 200_000_000
+"""Bytes: far more than comes and goes beside them."""
 
 
 @pytest.mark.parametrize("tasks", [Loop, pytest.param(shared_spark, marks=pytest.mark.slow)])
@@ -45,11 +50,49 @@ def test_stages_and_records_of_a_step_are_counted_wherever_it_runs(tasks: Callab
     assert metrics["mb_per_second"] > 0
     assert metrics["retries"] == {"requests": 0, "tasks": 0}
     assert metrics["worst_memory_bytes"]["driver"] > 1_000_000
-    if tasks is shared_spark:  # else there may be workers of an earlier test in this process
-        assert metrics["worst_memory_bytes"]["workers"] > 1_000_000
+    workers = metrics["worst_memory_bytes"]["workers"]
+    assert workers > 1_000_000 if tasks is shared_spark else workers == 0
     run_part(Step.RESHUFFLE, str(result), partial(reshuffle_keyed_state, plan, tasks()))
     again = json.loads(result.read_text())["metrics"]
     assert (again["stages"], again["records"]) == ([], 0), "what an earlier try did is not done again"
+
+
+def test_a_step_has_no_memory_of_an_earlier_one(tmp_path: Path) -> None:
+    """But what holds both has that of both."""
+    result, seen = str(tmp_path / "result.json"), METER.read()
+
+    def worst(body: Callable[[], dict[str, Any]]) -> int:
+        run_part(Step.RESHUFFLE, result, body)
+        return int(json.loads(Path(result).read_text())["metrics"]["worst_memory_bytes"]["driver"])
+
+    much, little = worst(lambda: {"much": len(b"1" * MUCH)}), worst(dict)
+    assert little < much - MUCH // 2
+    assert METER.own_since(seen).worst_memory >= much
+
+
+def test_a_task_has_no_memory_of_an_earlier_one_of_its_worker() -> None:
+    found: list[Counted] = []
+    total: Any = SimpleNamespace(add=found.append)
+    for size in (MUCH, 0):
+        with counted_into(total):
+            assert len(b"1" * size) == size
+    assert found[1].worst_memory < found[0].worst_memory - MUCH // 2
+
+
+@pytest.mark.slow
+def test_nor_has_a_step_of_spark(tmp_path: Path) -> None:
+    """Its session, and so its workers, are those of the step before."""
+    tasks, figures = shared_spark(), []
+    for size in (MUCH, 1):
+        result = tmp_path / f"{size}.json"
+        units = [(1, size)] * tasks.cores
+
+        def body(units: list[tuple[int, int]] = units) -> dict[str, Any]:
+            return {"sizes": tasks.run(lambda unit: len(b"1" * unit), units, Progress("fill memory", len(units)))}
+
+        run_part(Step.RESHUFFLE, str(result), body)
+        figures.append(json.loads(result.read_text())["metrics"]["worst_memory_bytes"]["workers"])
+    assert figures[1] < figures[0] - MUCH // 2
 
 
 def test_requests_are_counted_by_kind_and_tries(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +100,7 @@ def test_requests_are_counted_by_kind_and_tries(s3: S3Server, monkeypatch: pytes
         monkeypatch.setenv(name, value)
     bucket = f"counted-{uuid.uuid4().hex[:8]}"
     s3.create_bucket(bucket)
-    store, before = S3Store(), METER.own
+    store, before = S3Store(), METER.read()
     uri = f"s3://{bucket}/file"
     store.put(uri, b"content")
     busy = iter([AWSResponse(uri, 503, {}, SimpleNamespace(stream=lambda: [b""]))])
@@ -68,7 +111,7 @@ def test_requests_are_counted_by_kind_and_tries(s3: S3Server, monkeypatch: pytes
     with patch("time.sleep"):
         store._client.meta.events.register_last("before-send.s3.GetObject", once)
         assert store.read_all(uri, 100)[0] == b"content"
-    counted = METER.own.since(before)
+    counted = METER.own_since(before)
     assert counted.requests == {"PutObject": 1, "GetObject": 2}
     assert counted.tried_again == 1
     assert REQUESTS.tried_again >= 1

@@ -6,11 +6,15 @@ back with their tasks and is added to what the driver has; a task that was lost 
 
 from __future__ import annotations
 
+import re
 import resource
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import reduce
+from pathlib import Path
 from typing import Any
 
 from rescale.storage.s3_requests import REQUESTS
@@ -21,7 +25,7 @@ class Counted:
     """Records looked at one by one, requests to S3 by what they ask for, and those of them that were a further try.
 
     `lost_tasks` are tries of Spark's tasks that did not come to their end; `worst_memory` is what the largest of the
-    processes had in memory, in bytes.
+    processes had in memory meanwhile, in bytes.
     """
 
     records: int = 0
@@ -39,16 +43,6 @@ class Counted:
             max(self.worst_memory, other.worst_memory),
         )
 
-    def since(self, before: Counted) -> Counted:
-        """What was counted after that; memory is that of the whole life of a process."""
-        return Counted(
-            self.records - before.records,
-            self.requests - before.requests,
-            self.tried_again - before.tried_again,
-            self.lost_tasks - before.lost_tasks,
-            self.worst_memory,
-        )
-
 
 @dataclass(frozen=True)
 class Stage:
@@ -62,11 +56,12 @@ class Stage:
 
 @dataclass(frozen=True)
 class Reading:
-    """Of a meter, at one instant."""
+    """Of a meter, at one instant; of what it keeps in lists, how many there were."""
 
     own: Counted
-    workers: Counted
+    workers: int
     stages: int
+    peaks: int
 
 
 class Meter:
@@ -75,8 +70,9 @@ class Meter:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._records = 0
-        self._workers = Counted()
+        self._workers: list[Counted] = []
         self._stages: list[Stage] = []
+        self._peaks: list[int] = []
 
     def saw(self, records: int) -> None:
         with self._lock:
@@ -84,7 +80,7 @@ class Meter:
 
     def add(self, of_workers: Counted) -> None:
         with self._lock:
-            self._workers = self._workers.plus(of_workers)
+            self._workers.append(of_workers)
 
     def ended(self, stage: str, done: int, seconds: float) -> None:
         """A stage that worked through so many bytes is over, now."""
@@ -96,22 +92,33 @@ class Meter:
         with self._lock:
             return self._stages[number:]
 
-    @property
-    def own(self) -> Counted:
-        """Of this process alone."""
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        with self._lock:
-            return Counted(self._records, REQUESTS.by_kind, REQUESTS.tried_again, 0, memory)
-
     def read(self) -> Reading:
-        own = self.own
+        """From here on memory is looked at anew; a reading that was taken before loses nothing by that."""
         with self._lock:
-            return Reading(own, self._workers, len(self._stages))
+            self._peaks.append(_peak_of_memory())
+            _forget_peak()
+            own = Counted(self._records, REQUESTS.by_kind, REQUESTS.tried_again)
+            return Reading(own, len(self._workers), len(self._stages), len(self._peaks))
+
+    def own_since(self, before: Reading) -> Counted:
+        """Of this process alone."""
+        now = self.read().own
+        with self._lock:
+            return Counted(
+                now.records - before.own.records,
+                now.requests - before.own.requests,
+                now.tried_again - before.own.tried_again,
+                worst_memory=max(self._peaks[before.peaks :]),
+            )
+
+    def workers_since(self, before: Reading) -> Counted:
+        """Of all Spark's workers."""
+        with self._lock:
+            return reduce(Counted.plus, self._workers[before.workers :], Counted())
 
     def metrics_since(self, before: Reading, seconds: float) -> dict[str, Any]:
         """As JSON values; `bytes` are what all stages worked through, be it read or written."""
-        now = self.read()
-        own, workers = now.own.since(before.own), now.workers.since(before.workers)
+        own, workers = self.own_since(before), self.workers_since(before)
         both, stages = own.plus(workers), self.stages_after(before.stages)
         done = sum(stage.bytes for stage in stages)
         return {
@@ -135,6 +142,20 @@ class Meter:
 
 METER = Meter()
 """That of this process."""
+
+
+def _peak_of_memory() -> int:
+    """The most that this process had in memory since that was last forgotten, in bytes."""
+    with suppress(OSError):
+        if found := re.search(r"^VmHWM:\s*(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE):
+            return int(found[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _forget_peak() -> None:
+    """`CLEAR_REFS_MM_HIWATER_RSS` of proc(5). Where it may not be, figures of memory are of the process's life."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
 
 
 def _rate(done: int, seconds: float) -> float:

@@ -26,7 +26,7 @@ def new_sum(context: SparkContext) -> Accumulator[Counted]:
 @contextmanager
 def counted_into(total: Accumulator[Counted]) -> Iterator[None]:
     """In the block a task works; if it comes to its end, what it did is counted."""
-    before, task = METER.own, TaskContext.get()
+    before, task = METER.read(), TaskContext.get()
     yield
-    done = METER.own.since(before)
+    done = METER.own_since(before)
     total.add(done.plus(Counted(lost_tasks=task.attemptNumber() if task is not None else 0)))
