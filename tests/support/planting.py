@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rescale.execution.loop import Loop
-from rescale.execution.validation.validation import OperatorProof, open_result, validate_result
+from rescale.execution.validation.validation import OperatorProof, compared, open_result, validate_result
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.handles import KeyGroupsHandle, OperatorHandle, OperatorStateOffsets, RelativeFileStream
@@ -66,7 +66,7 @@ class Result:
     def validate(self) -> list[OperatorProof]:
         """In this process: what is compared does not depend on who compares it."""
         result = open_result(str(self.candidate), str(self.target))
-        return validate_result(open_snapshot(self.source), result, self.key_hashes, Loop())
+        return validate_result(compared(open_snapshot(self.source), result, self.key_hashes), Loop())
 
     def opened(self) -> Snapshot:
         return open_candidate(str(self.candidate), str(self.target))

@@ -10,9 +10,10 @@ from typing import Any
 from rescale.errors import IntegrityError, SnapshotError
 from rescale.execution.moving_step import move_streams
 from rescale.execution.tasks import Tasks
-from rescale.execution.validation.coverage import check_certified, goes_by_record
+from rescale.execution.validation.coverage import check_candidate, check_certified, goes_by_record
 from rescale.execution.validation.directories import may_go_by_files
-from rescale.execution.validation.validation import open_result, validate_result
+from rescale.execution.validation.second_look import EITHER, looked_at_again
+from rescale.execution.validation.validation import Compared, compared, open_result, validate_result
 from rescale.execution.validation.verdict import certificate_of
 from rescale.flink.slot import Slot
 from rescale.planning.key_hashes import choose_key_hashes
@@ -59,11 +60,16 @@ def validate_coverage(plan: Plan, tasks: Tasks, proof: Proof = Proof.RECORDS) ->
     `RequestError` if a proof by files is asked for, and there is nothing that it could be about.
     """
     how_proven(plan, proof)
-    source = open_pinned(plan)
-    candidate = put_candidate(plan, source.metadata)
-    result = open_result(candidate, plan.target, source if plan.refers else None)
-    proofs = validate_result(source, result, plan.key_hashes, tasks, proof)
-    certificate = certificate_of(source, result, proofs, plan, bound=True)
+
+    def opened() -> Compared:
+        source = open_pinned(plan)
+        candidate = put_candidate(plan, source.metadata)
+        result = open_result(candidate.uri, plan.target, source if plan.refers else None)
+        check_candidate(result, candidate.sha256)
+        return compared(source, result, plan.key_hashes, proof)
+
+    pair = looked_at_again(opened, EITHER)
+    certificate = certificate_of(pair.source, pair.result, validate_result(pair, tasks), plan, bound=True)
     write_certificate(plan, certificate)
     return certificate.document()
 
@@ -81,13 +87,22 @@ def validate_published(
     A certificate that lies beside the result must be the result's; files that this refers to must be as it says.
     `RequestError` if a proof by files is asked for, and there is nothing that it could be about.
     """
-    source = open_snapshot(source_uri, allow_prefixes)
-    metadata_uri = join(target, "_metadata")
-    result = open_result(metadata_uri, target, source)
-    certified = certificate_beside(target)
-    if certified is not None:
-        check_certified(result, certified)
-        check_files(target, [file for file in certified.files if file.is_elsewhere], published=True)
+
+    def opened() -> tuple[Compared, bool]:
+        source = open_snapshot(source_uri, allow_prefixes)
+        result = open_result(join(target, "_metadata"), target, source)
+        certified = certificate_beside(target)
+        if certified is not None:
+            check_certified(result, certified)
+            check_files(target, [file for file in certified.files if file.is_elsewhere], published=True)
+        return _compared_without_plan(source, result, key_hash, proof), certified is not None
+
+    pair, bound = looked_at_again(opened, EITHER)
+    return certificate_of(pair.source, pair.result, validate_result(pair, tasks), None, bound=bound).document()
+
+
+def _compared_without_plan(source: Snapshot, result: Snapshot, key_hash: list[str], proof: Proof) -> Compared:
+    """How keys hash is found out here, from the source."""
     pairs = list(zip(source.operators, result.operators, strict=False))
     if proof is Proof.FILES:
         refuse_files_in_vain(directories=any(may_go_by_files(old, new) for old, new in pairs))
@@ -101,8 +116,7 @@ def validate_published(
         source = with_tables(source)
     maxima = {operator.entry.operator_id: operator.entry.max_parallelism for operator in by_record}
     key_hashes = choose_key_hashes(source, maxima, parse_key_hashes(key_hash))
-    proofs = validate_result(source, result, key_hashes, tasks, proof)
-    return certificate_of(source, result, proofs, None, bound=certified is not None).document()
+    return compared(source, result, key_hashes, proof)
 
 
 def open_pinned(plan: Plan) -> Snapshot:

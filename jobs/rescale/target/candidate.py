@@ -5,8 +5,10 @@ What is not moved is kept: checkpoint id, names, uids, coordinator state, finish
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from rescale.errors import IntegrityError
 from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
@@ -22,13 +24,20 @@ from rescale.target.states import STEPS, Move, permit
 from rescale.target.written_handles import WrittenHandles, read_handles
 
 
-def put_candidate(plan: Plan, source: Metadata) -> str:
-    """Puts the candidate where it is compared with the source and published from; returns its URI."""
+class Candidate(NamedTuple):
+    """Where it was put, and the SHA-256 (hex) of its bytes."""
+
+    uri: str
+    sha256: str
+
+
+def put_candidate(plan: Plan, source: Metadata) -> Candidate:
+    """Puts the candidate where it is compared with the source and published from."""
     permit(plan, Move.CERTIFY)
     written = [handles for step in STEPS if (handles := read_handles(plan, step)) is not None]
-    uri = places_of(plan).candidate
-    open_store(uri).put(uri, build_candidate(source, plan, written))
-    return uri
+    uri, data = places_of(plan).candidate, build_candidate(source, plan, written)
+    open_store(uri).put(uri, data)
+    return Candidate(uri, hashlib.sha256(data).hexdigest())
 
 
 def build_candidate(source: Metadata, plan: Plan, written: Sequence[WrittenHandles]) -> bytes:

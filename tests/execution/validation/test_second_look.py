@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -13,9 +15,12 @@ from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_coverage
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.planning.plan import Plan
+from rescale.planning.proof import Proof
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.opening import open_snapshot
 from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.storage.contract import Pin
+from rescale.storage.local import LocalStore
 from support import snapshots
 from support.finished import CANONICAL, HEAP, LAZY_COMPRESSED
 from support.pipeline import move, plan_rescale
@@ -122,3 +127,44 @@ def test_for_ever_is_damage(moved: Plan) -> None:
     found = list(outcomes(moved, for_ever=True))
     assert all(isinstance(error, IntegrityError | SnapshotError) for _, error in found), found
     assert len(found) > AT_MOST // 2
+
+
+@dataclass
+class Opening:
+    """Counts reads of `_metadata`, candidate, headers and MANIFESTs; in the one with the number `at` a bit flips."""
+
+    at: int | None = None
+    reads: int = 0
+
+    def seen(self, data: bytes) -> bytes:
+        number, self.reads = self.reads, self.reads + 1
+        return flipped(data, len(data) // 2) if number == self.at else data
+
+    def validate(self, plan: Plan, proof: Proof) -> None:
+        read, read_all = SnapshotFiles.read, LocalStore.read_all
+
+        def read_extent(files: SnapshotFiles, extent: Extent, *more: int) -> bytes:
+            return self.seen(read(files, extent, *more))
+
+        def read_whole(store: LocalStore, uri: str, *more: Any) -> tuple[bytes, Pin]:
+            data, pin = read_all(store, uri, *more)
+            return self.seen(data) if uri.endswith(("/_metadata", "/candidate")) else data, pin
+
+        with patch.object(SnapshotFiles, "read", read_extent), patch.object(LocalStore, "read_all", read_whole):
+            validate_coverage(plan, Loop(), proof)
+
+
+@pytest.mark.parametrize(("name", "proof"), [(CANONICAL, Proof.RECORDS), ("2-rocksdb-2to3", Proof.FILES)])
+def test_what_tells_where_state_lies_is_read_again_too(name: str, proof: Proof, tmp_path: Path) -> None:
+    plan = plan_rescale(snapshots.directory(name), str(tmp_path / "target"), ["2" if proof is Proof.FILES else "3"])
+    move(plan, Loop())
+    whole = Opening()
+    whole.validate(plan, proof)
+    errors = []
+    for at in range(0, whole.reads, -(-whole.reads // (2 * AT_MOST))):
+        try:
+            Opening(at).validate(plan, proof)
+        except RescaleError as error:
+            errors.append(error)
+    assert all(isinstance(error, StoreError) and "did not read the same twice" in error.what for error in errors)
+    assert len(errors) > AT_MOST // 2

@@ -15,11 +15,11 @@ from rescale.execution.validation import coverage, units, validation, verdict
 from rescale.execution.validation.compare import Comparer
 from rescale.execution.validation.headers import ElementHeaders, KeyedHeaders
 from rescale.execution.validation.record_compare import RecordComparer
-from rescale.execution.validation.validation import validate_result
+from rescale.execution.validation.validation import Compared, compared, validate_result
 from rescale.snapshot.opening import open_candidate
 from rescale.storage.locations import contains, name
 from rescale.target.certified_files import CertifiedFile, certified_files
-from simulation.bugs.planting import Bug, function, method, nothing
+from simulation.bugs.planting import Bug, both, function, method, nothing
 
 _digests, _compare, _records = Comparer._group_digests, Comparer.__call__, RecordComparer.__call__
 _bags, _list_checks, _pairs = validation._compare_bags, validation.list_checks, units.pair_key_groups
@@ -72,11 +72,18 @@ def _whatever_it_is_now(plan: Any) -> Any:
     return open_candidate(plan.files[0].uri, plan.source, plan.allow_prefixes)
 
 
-def _valid_in_any_case(source: Any, result: Any, *rest: Any) -> Any:
+def _compared_in_any_case(source: Any, result: Any, *rest: Any) -> Any:
     try:
-        return validate_result(source, result, *rest)
+        return compared(source, result, *rest)
     except IntegrityError:
-        return validate_result(source, source, *rest)
+        return replace(compared(source, source, *rest), result=result)
+
+
+def _valid_in_any_case(pair: Compared, tasks: Any) -> Any:
+    try:
+        return validate_result(pair, tasks)
+    except IntegrityError:
+        return validate_result(compared(pair.source, pair.source, pair.key_hashes), tasks)
 
 
 def _as_seen(target: str, seen: Any) -> Any:
@@ -94,7 +101,10 @@ def _half_the_files(target: str, seen: Any) -> Any:
 
 
 BUGS = [
-    Bug("validation: everything is found equal", function(validate_result, _valid_in_any_case)),
+    Bug(
+        "validation: everything is found equal",
+        both(function(compared, _compared_in_any_case), function(validate_result, _valid_in_any_case)),
+    ),
     Bug("validation: nothing is listed to be compared", method(validation, "list_checks", _nothing_listed)),
     Bug("validation: one unit is skipped", method(validation, "list_checks", _all_but_one)),
     Bug("validation: every other key group is skipped", method(units, "pair_key_groups", _half_the_groups)),

@@ -41,6 +41,15 @@ def method(owner: type | object, name: str, other: Any) -> Plant:
     return lambda: patch.object(owner, name, other)
 
 
+def both(one: Plant, other: Plant) -> Plant:
+    @contextmanager
+    def planted() -> Iterator[None]:
+        with one(), other():
+            yield
+
+    return planted
+
+
 def after(original: Callable[..., Any], change: Callable[[Any], Any]) -> Callable[..., Any]:
     """The same, and then its result is changed."""
 

@@ -75,6 +75,18 @@ def check_metadata(source: Snapshot, result: Snapshot) -> None:
             raise IntegrityError("state of a kind that is never written", operator=old.label)
 
 
+def check_candidate(result: Snapshot, sha256: str) -> None:
+    """That the metadata reads as it was put: nobody else has what would tell."""
+    if result.metadata_sha256 != sha256:
+        raise IntegrityError(
+            "the candidate does not read as it was put",
+            path=result.metadata_uri,
+            expected=f"SHA-256 {sha256}",
+            found=f"SHA-256 {result.metadata_sha256}",
+            advice="another run of this plan may be at work: run the same command again when it has ended",
+        )
+
+
 def check_certified(result: Snapshot, certificate: Certificate) -> None:
     """That the metadata is the one that was certified: its bytes, and first the shape of every operator."""
     certified = {o.operator_id: (o.parallelism, o.max_parallelism) for o in certificate.operators}

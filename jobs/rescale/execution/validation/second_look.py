@@ -14,6 +14,8 @@ from rescale.errors import RescaleError, SnapshotError, StoreError
 R = TypeVar("R")
 
 SIDES = SOURCE, RESULT = "source", "result"
+EITHER = "source or the result"
+"""Where what one of them says only shows beside the other."""
 
 
 def looked_at_again(work: Callable[[], R], side: str | None = None) -> R:

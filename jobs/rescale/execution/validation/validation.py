@@ -26,7 +26,7 @@ from rescale.execution.validation.record_compare import RecordCheck, RecordCompa
 from rescale.execution.validation.record_proof import RecordProof, record_proof
 from rescale.execution.validation.second_look import changed_sides, misread
 from rescale.execution.validation.timer_coverage import check_raw_timers
-from rescale.execution.validation.units import Check, element_streams, list_checks
+from rescale.execution.validation.units import Check, Checks, element_streams, list_checks
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.slot import Slot
 from rescale.planning.proof import Proof
@@ -48,6 +48,24 @@ class DirectoryProof(NamedTuple):
     files_referred_to: int
     files_copied: int
     deleted_ranges: int
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What is held against each other, as `_metadata`, the streams' headers and MANIFESTs have it.
+
+    `key_hashes` and `by_files` as `compared` had them; `checks` are left to do.
+    """
+
+    source: Snapshot
+    result: Snapshot
+    key_hashes: Mapping[str, str]
+    by_files: Sequence[Mapping[int, WholeFiles]]
+    checks: Checks
+
+    @property
+    def operators(self) -> list[tuple[Operator, Operator]]:
+        return list(zip(self.source.operators, self.result.operators, strict=True))
 
 
 class OperatorProof(NamedTuple):
@@ -81,10 +99,10 @@ def open_result(candidate_uri: str, target: str, source: Snapshot | None = None)
         ) from None
 
 
-def validate_result(
-    source: Snapshot, result: Snapshot, key_hashes: Mapping[str, str], tasks: Tasks, proof: Proof = Proof.RECORDS
-) -> list[OperatorProof]:
-    """One proof for each operator; `IntegrityError` names the first thing that does not add up.
+def compared(
+    source: Snapshot, result: Snapshot, key_hashes: Mapping[str, str], proof: Proof = Proof.RECORDS
+) -> Compared:
+    """Both, after all was compared that is no state; `IntegrityError` names the first thing that does not add up.
 
     `key_hashes` names, by operator id, how the keys of those operators hash whose records got new key groups. What
     hides foreign rows in RocksDB directories is looked at in any case, for who reads rows does not see them.
@@ -92,14 +110,18 @@ def validate_result(
     check_metadata(source, result)
     check_references(source, result)
     check_directory(result, [entry.uri for entry in open_store(result.directory).list(result.directory)])
-    operators = list(zip(source.operators, result.operators, strict=True))
-    for old, new in operators:
+    for old, new in zip(source.operators, result.operators, strict=True):
         if goes_by_record(old, new):
             check_rekeyed(old, new)
             check_raw_timers(old, new)
     whole = whole_files(source, result)
-    by_files = whole if proof is Proof.FILES else [{} for _ in operators]
-    checks = list_checks(source, result, key_hashes, by_files)
+    by_files = whole if proof is Proof.FILES else [{} for _ in whole]
+    return Compared(source, result, key_hashes, by_files, list_checks(source, result, key_hashes, by_files))
+
+
+def validate_result(pair: Compared, tasks: Tasks) -> list[OperatorProof]:
+    """Compares the state; one proof for each operator. `IntegrityError` names the first thing that does not add up."""
+    source, result, checks = pair.source, pair.result, pair.checks
     progress = Progress("validate", sum(weight for weight, _ in checks.units))
     tallies: dict[int, list[Tally]] = defaultdict(list)
     record_tallies: dict[int, list[RecordTally]] = defaultdict(list)
@@ -112,9 +134,9 @@ def validate_result(
         else:
             tallies[tally.operator].append(tally)
     proofs = []
-    for i, (old, new) in enumerate(operators):
+    for i, (old, new) in enumerate(pair.operators):
         try:
-            proofs.append(_proof(old, new, tallies[i], record_tallies[i], key_hashes, by_files[i]))
+            proofs.append(_proof(old, new, tallies[i], record_tallies[i], pair.key_hashes, pair.by_files[i]))
         except IntegrityError as error:
             summed = [(weight, check) for weight, check in checks.units if _is_summed(check) and check.operator == i]
             again = tasks.run(compare, summed, Progress("look again", sum(weight for weight, _ in summed)))
