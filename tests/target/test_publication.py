@@ -6,6 +6,7 @@ import json
 import os
 import uuid
 from collections.abc import Callable
+from itertools import cycle, islice
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_coverage
 from rescale.planning.plan import Plan
 from rescale.storage.locations import join, name
-from rescale.storage.store import open_store
+from rescale.storage.store import Entry, open_store
 from rescale.target.certified_files import certified_files
 from rescale.target.claim import planned_names
 from rescale.target.places import places_of
@@ -151,6 +152,55 @@ def test_no_run_begins_where_discard_has_not_ended(plan: Plan, monkeypatch: pyte
         move(plan, Loop())
     discard(plan.target)
     assert open_store(plan.target).list(f"{plan.target}.rescale") == []
+    execute_without_spark(plan)
+
+
+def late_writer(plan: Plan, monkeypatch: pytest.MonkeyPatch, *, files: int) -> None:
+    """Writes so many files of the plan, each shortly before the target is listed."""
+    store, left = open_store(plan.target), islice(cycle(sorted(planned_names(plan))), files)
+    listed = store.list
+
+    def writing(directory: str) -> list[Entry]:
+        if directory == plan.target and (late := next(left, None)) is not None:
+            store.put(join(plan.target, late), b"late")
+        return listed(directory)
+
+    monkeypatch.setattr(store, "list", writing)
+
+
+def test_what_is_written_while_it_is_discarded_goes_too(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    move(plan, Loop())
+    with monkeypatch.context() as patched:
+        late_writer(plan, patched, files=2)
+        discard(plan.target)
+    assert [open_store(place).list(place) for place in (plan.target, f"{plan.target}.rescale")] == [[], []]
+
+
+def test_a_run_that_writes_on_and_on_is_to_be_ended_first(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    move(plan, Loop())
+    with monkeypatch.context() as patched:
+        late_writer(plan, patched, files=4)
+        with pytest.raises(RequestError, match="goes on: it writes new files"):
+            discard(plan.target)
+    with pytest.raises(RequestError, match="being discarded"):
+        move(plan, Loop())
+    discard(plan.target)
+    execute_without_spark(plan)
+
+
+def test_what_comes_when_all_is_discarded_is_said_to_be_whose_it_is(plan: Plan) -> None:
+    """And the run whose it is takes it over, or writes it again."""
+    move(plan, Loop())
+    late = files(plan)[0]
+    discard(plan.target)
+    open_store(late).put(late, b"late")
+    with pytest.raises(RequestError, match="named as those of a run") as caught:
+        discard(plan.target)
+    assert plan.digest[:8] in str(caught.value.found)
+    assert files(plan) == [late]
+    other = plan_rescale(SOURCE, plan.target, ["4"])
+    with pytest.raises(RequestError, match="the target is occupied"):
+        move(other, Loop())
     execute_without_spark(plan)
 
 

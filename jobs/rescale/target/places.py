@@ -16,6 +16,8 @@ _DOCUMENT = re.compile(
     r"claim|discarding|candidate|certificate\.json|report\.(html|json)|plan-[0-9a-f]{64}\.(json|md)|(handles|result)-\w+\.json"
     r"|staging/.+|\..+\.tmp"
 )
+_STATE = re.compile(r"[0-9a-f]{32}-(?:raw)?(?:keyed|operator)-\d+-([0-9a-f]{8})(?:-.+)?")
+"""As `Plan.file_name` has it."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,12 @@ def places_of(plan: Plan) -> Places:
 def is_document(target: str, uri: str) -> bool:
     """Whether a file in our own directory is one that a run puts there; what a killed one left unfinished is, too."""
     return _DOCUMENT.fullmatch(uri.removeprefix(f"{beside(target)}/")) is not None
+
+
+def plan_in_name(name: str) -> str | None:
+    """The first eight digits of the plan that a file of state was written for; None for a file that is none of ours."""
+    found = _STATE.fullmatch(name)
+    return found[1] if found else None
 
 
 def claim_place(target: str) -> str:

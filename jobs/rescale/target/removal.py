@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rescale.errors import RequestError, SnapshotError
@@ -11,8 +12,11 @@ from rescale.storage.store import open_store
 from rescale.target.claim import planned_names
 from rescale.target.documents import load_plan
 from rescale.target.leftovers import clear_leftovers
-from rescale.target.places import Places, claim_place, discarding_place, is_document
+from rescale.target.places import Places, claim_place, discarding_place, is_document, plan_in_name
 from rescale.target.states import MOVES, Move, claimed_by, refuse_unless, state_of
+
+_LOOKS = 3
+"""How often what came meanwhile is removed before that is an error; a listing that was behind is no more than one."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +30,9 @@ class Discarded:
 def discard(target: str) -> Discarded:
     """Removes what an unpublished run left in and beside the target; the claim goes last, so that it can be repeated.
 
-    `RequestError` if the target is published, or if nothing says that what lies there is ours. First of all
-    it is written down that this is going on, and then looked again: a run that goes on, too, either has published by
-    now, or will find that it must not.
+    `RequestError` if the target is published, if nothing says that what lies there is ours, or if more of it comes all
+    the while. First of all it is written down that this is going on, and then looked again: a run that goes on, too,
+    either has published by now, or will find that it must not.
     """
     store, digest = open_store(target), claimed_by(target)
     refuse_unless(state_of(target, digest), Move.DISCARD, target)
@@ -37,7 +41,7 @@ def discard(target: str) -> Discarded:
     documents = [uri for uri in lying_beside if is_document(target, uri)]
     if digest is None:
         if there and not documents:
-            raise RequestError("nothing of ours lies here", path=target, found=f"{len(there)} files, none claimed")
+            raise _nothing_of_ours(target, there)
         ours = []
     else:
         planned = _names_of_the_plan(Places(target, digest)) if there else set()
@@ -53,10 +57,48 @@ def discard(target: str) -> Discarded:
     claim_uri = claim_place(target)
     plans = [uri for uri in documents if name(uri).startswith("plan-")]
     others = [uri for uri in documents if uri not in (claim_uri, going_on, *plans)]
-    for batch in (others, ours, [claim_uri], [*plans, going_on]):  # a certificate goes before what it speaks for
+    store.delete(others)  # a certificate goes before what it speaks for
+    store.delete(ours)
+    if digest is not None:
+        ours += _remove_what_came(target, digest)
+    for batch in ([claim_uri], [*plans, going_on]):
         store.delete(batch)
     removed = (*ours, *documents)
     return Discarded(removed, tuple(sorted({*there, *lying_beside} - {*removed})))
+
+
+def _remove_what_came(target: str, digest: str) -> list[str]:
+    """Meanwhile, from a task that was thought lost; it removes that, and `RequestError` if there is no end to it.
+
+    Claim and note stay then: nobody begins here as long as somebody writes.
+    """
+    store = open_store(target)
+    removed: list[str] = []
+    for _ in range(_LOOKS):
+        came = [entry.uri for entry in store.list(target) if plan_in_name(name(entry.uri)) == digest[:8]]
+        if not came:
+            return removed
+        store.delete(came)
+        removed += came
+    raise RequestError(
+        "the run that is to be discarded goes on: it writes new files",
+        path=target,
+        found=f"{len(removed)} of them, which were removed, the last one {removed[-1]}",
+        advice=f"end that run, then remove what it left: rescale discard {target}",
+    )
+
+
+def _nothing_of_ours(target: str, there: Sequence[str]) -> RequestError:
+    late = [uri for uri in there if plan_in_name(name(uri)) is not None]
+    if not late:
+        return RequestError("nothing of ours lies here", path=target, found=f"{len(there)} files, none claimed")
+    return RequestError(
+        "files are named as those of a run, and no claim says that they may go",
+        path=target,
+        found=f"{len(late)} of plan {plan_in_name(name(late[0]))} and perhaps others, such as {late[0]}",
+        advice="a run that went on after it was discarded leaves such files, and so does who moves or takes apart a "
+        "published result: remove them yourself if nothing refers to them, or repeat that run, which takes them over",
+    )
 
 
 def _names_of_the_plan(places: Places) -> set[str]:
