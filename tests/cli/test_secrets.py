@@ -1,0 +1,73 @@
+"""What opens a bucket is handed on in the environment alone: nothing that is written, said or seen has it."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
+import pytest
+from py4j.protocol import Py4JError
+
+from rescale.errors import StoreError
+from rescale.execution.spark import session
+from rescale.storage.store import open_store
+from support.s3 import S3Server
+from support.snapshots import directory
+from support.watching import Watch
+
+NAMES = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+
+
+@pytest.fixture
+def keys() -> dict[str, str]:
+    return {name: f"planted{secrets.token_hex(12)}" for name in NAMES}
+
+
+def test_a_run_leaves_no_secret_anywhere(keys: dict[str, str], s3: S3Server, tmp_path: Path) -> None:
+    s3.create_bucket(bucket := f"secrets-{uuid.uuid4().hex[:12]}")
+    home, store = f"s3://{bucket}", open_store(f"s3://{bucket}")
+    for path in Path(directory("2-finished")).iterdir():
+        store.put(f"{home}/source/{path.name}", path.read_bytes())
+    words = ["run", f"{home}/source", "--target", f"{home}/target", "--parallelism", "3", "--output", "json"]
+    with Watch() as watch:
+        environment = {**os.environ, **keys, **watch.environment, "TMPDIR": str(tmp_path)}
+        done = subprocess.run(
+            [sys.executable, "-m", "rescale.cli.main", *words],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    assert any("move_and_validate" in line for line in watch.command_lines), "the step was seen"
+    objects = [entry.uri for entry in store.list(home)]
+    names = {uri.rpartition("/")[2] for uri in objects}
+    assert {"claim", "certificate.json", "report.html", "result-validate_coverage.json"} <= names
+    told = [done.stdout, done.stderr, json.dumps(sorted(watch.command_lines)), *objects]
+    told += [store.read_all(uri, 1 << 24)[0].decode("latin-1") for uri in objects]
+    told += [path.read_text("latin-1") for path in tmp_path.rglob("*") if path.is_file()]
+    for name, secret in keys.items():
+        assert not any(secret in text for text in told), name
+
+
+def test_spark_is_told_no_secret(keys: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its properties are in its UI, its event log, and the environment of its executors."""
+    seen: list[str] = []
+
+    def started(conf: session.SparkConf) -> None:
+        seen.append(conf.toDebugString())
+        raise Py4JError("seen")
+
+    for name, secret in keys.items():
+        monkeypatch.setenv(name, secret)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://me:{keys['AWS_SECRET_ACCESS_KEY']}@127.0.0.1:1")
+    monkeypatch.setattr(session, "SparkContext", started)
+    with pytest.raises(StoreError), session.spark_context("x", "local[1]"):
+        pass
+    assert "spark.app.name=x" in seen[0]
+    assert not any(secret in seen[0] for secret in keys.values())
