@@ -132,7 +132,7 @@ class _History:
             if "rival" in self._done and self._is_published(TARGET):
                 return f"{REFUSED}: another plan published"
             if self._is_published(TARGET):
-                excused = source_is_damaged or bool(self._done & {"document rots", "discard"})
+                excused = source_is_damaged or bool(self._done & {"document rots", "discard"}) or self._was_misplanned()
                 self._must(excused, f"a published target is refused: {_told(error)}")
                 return f"{PUBLISHED}, what is beside or behind it was damaged"
             if self._script.is_strict:
@@ -143,6 +143,10 @@ class _History:
             elif "document rots" not in self._done:
                 raise BrokenPromiseError(f"without any fault a run after discard is refused: {_told(error)}")
         raise BrokenPromiseError(f"without any fault a run to another target is refused: {_told(error)}")
+
+    def _was_misplanned(self) -> bool:
+        """What is misread for a plan may change its digest alone; what comes of it is right, the next plan another."""
+        return any(line.startswith(f"{Toxic.FLIPPED}: plan ") for line in self.log)
 
     def _may_need_discard(self) -> bool:
         """What is cut or gone is written again, and what was not validated is validated again."""

@@ -34,15 +34,11 @@ class Wish:
 
 @dataclass(frozen=True)
 class Steps:
-    """Those of one wish, by name; the tasks of each take turns as `order` has it.
-
-    All have as many `cores`: with others, a stream would be cut into other parts, and its file, of the same bytes, have
-    another ETag, which a zombie would leave behind a result that is published.
-    """
+    """Those of one wish, by name; the tasks of each take turns as `order` has it, and `cores` draws how many it has."""
 
     wish: Wish
     order: Random
-    cores: int
+    cores: Random
 
     STAGES = (("plan",), ("reshuffle", "redistribute"), ("validate",), ("publish",))
 
@@ -73,4 +69,4 @@ class Steps:
         self.body("publish", plan_uri)()
 
     def _tasks(self) -> Loop:
-        return Loop(self.cores, self.order)
+        return Loop(self.cores.randint(1, 4), self.order)

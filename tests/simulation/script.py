@@ -34,7 +34,7 @@ class Script:
     discards: bool
     kills_others: bool
     longest_turn: int
-    cores: int
+    cores: Random
 
     @property
     def is_strict(self) -> bool:
@@ -95,7 +95,7 @@ def draw_script(random: Random) -> Script:
         discards=random.random() < 0.05,
         kills_others=random.random() < 0.5,
         longest_turn=random.choice((4, 25)),
-        cores=random.randint(1, 4),
+        cores=Random(random.randint(1, 4)),
     )
 
 

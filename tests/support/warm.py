@@ -26,6 +26,9 @@ from support.faults import Faults, install
 PART_SIZE = 1500
 """So small that streams of a few KB are moved in parts (local files only: S3 wants 5 MiB)."""
 
+RANGE_SIZE = 37
+"""So small that several tasks write a stream of a few dozen bytes, wherever it lies."""
+
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload([__name__, "support.warmed_up"])
 
@@ -51,6 +54,7 @@ def _run(words: list[str], faults: Faults, part_size: int, environment: dict[str
     install(faults)
     with (
         patch("rescale.planning.planner.PART_SIZE", part_size),
+        patch("rescale.execution.rekeying.write_ranges.RANGE_SIZE", RANGE_SIZE),
         patch("rescale.planning.streams.inline.INLINE_LIMIT", 0),
         patch("rescale.storage.side_by_side.AT_ONCE", 1),  # always in the same order
         patch("rescale.cli.own_step.run_step", _run_step),

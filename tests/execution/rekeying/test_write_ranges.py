@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from itertools import groupby, pairwise
-from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from big_savepoint import write_savepoint
 from rescale.execution.rekeying import read_units as units_module
@@ -83,21 +81,24 @@ def test_ranges_make_up_every_stream(
     assert {after - before for before, after in pairwise(partitions)} <= {0, 1}
     total = sum(of.rekeying.bytes for of in plan.operators if of.rekeying)
     limit = min(size, max(1, total // (2 * cores)))
-    of_partitions = groupby(ranges, lambda one: one.partition)
-    assert all(is_small(plan, list(mine), limit) for _, mine in of_partitions)
+    cut = min(size, max(plan.part_size, total // 256))
+    assert all(is_small(plan, [one], cut) for one in ranges)
+    of_partitions = [list(mine) for _, mine in groupby(ranges, lambda one: one.partition)]
+    filled = [[one for one in mine if expected(plan, one)] for mine in of_partitions]
+    assert all(len(mine) <= 1 or is_small(plan, mine, limit) for mine in filled)
 
 
 def is_small(plan: Plan, ranges: list[WriteRange], limit: int) -> bool:
-    """Whether a partition has no more than the limit, unless that is a single key group or a compressed stream."""
-
-    def expected(one: WriteRange) -> list[int]:
-        sizes = plan.operators[one.operator].expected_key_groups[one.first : one.last + 1]
-        return [size for size in sizes if size]
-
-    filled = [one for one in ranges if expected(one)]
+    """Whether they have no more than the limit, unless that is a single key group or a compressed stream."""
     compressed = any(r.compressed for o in plan.operators if (r := o.rekeying) is not None)
-    single = len(filled) == 1 and (len(expected(filled[0])) == 1 or compressed)
-    return single or sum(sum(expected(one)) for one in filled) <= limit
+    single = len(ranges) == 1 and (len(expected(plan, ranges[0])) == 1 or compressed)
+    return single or sum(sum(expected(plan, one)) for one in ranges) <= limit
+
+
+def expected(plan: Plan, one: WriteRange) -> list[int]:
+    """The bytes of its key groups that have any."""
+    sizes = plan.operators[one.operator].expected_key_groups[one.first : one.last + 1]
+    return [size for size in sizes if size]
 
 
 def test_small_streams_share_a_partition_and_large_ones_have_many(
@@ -133,14 +134,12 @@ def test_every_key_group_is_read_once(name: str, size: int, planned: Planned, mo
     assert read == expected, "in order, which is that of the records in the result"
 
 
-@settings(max_examples=20)
-@given(st.integers(1, 64))
-def test_how_many_cores_there_are_is_no_matter_of_the_plan(cores: int) -> None:
-    plan = plan_of_clicks()
-    groups = [(one.operator, g) for one in ranges_of(plan, cores) for g in range(one.first, one.last + 1)]
-    assert groups == [(one.operator, g) for one in ranges_of(plan, 1) for g in range(one.first, one.last + 1)]
-
-
-@cache
-def plan_of_clicks() -> Plan:
-    return plan_rescale(snapshots.directory("2-clicks"), str(Path("/nowhere")), ["3"], max_parallelism=["1000"])
+@pytest.mark.parametrize("size", [5000, 1 << 40])
+def test_where_the_cuts_lie_depends_on_the_plan_alone(size: int, planned: Planned) -> None:
+    """They are parts of files, which others than the writer of a file would put otherwise."""
+    plan = replace(planned("big", 3, 64), part_size=size)
+    few, some, many = ([one._replace(partition=0) for one in ranges_of(plan, cores)] for cores in (1, 5, 64))
+    assert few == some == many
+    assert (len(few) > 3) is (size < 1 << 40)
+    partitions = [ranges_of(plan, cores)[-1].partition for cores in (1, 64)]
+    assert partitions[0] < partitions[1] or size == 1 << 40

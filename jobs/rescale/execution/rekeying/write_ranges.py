@@ -1,7 +1,9 @@
 """Who writes what: every new stream is cut into write ranges, which are dealt to the partitions of the shuffle.
 
 A large stream has many ranges, so that the work is not bound to the number of subtasks; many small ones share a
-partition. How the cuts lie changes nothing in what is written.
+partition. How the cuts lie changes no byte, but where a stream's file is put in parts they are its parts, and its ETag
+tells them. So they depend on the plan alone: who goes on with fewer cores, or was thought lost, puts the same file. How
+many ranges a partition has is a matter of the cores that there are.
 """
 
 from __future__ import annotations
@@ -15,7 +17,10 @@ from rescale.planning.plan import Plan
 from rescale.planning.rekeying import Rekeying
 
 RANGE_SIZE = 64 * 1024 * 1024
-"""Bytes that a range should get: a task holds as much in memory while it writes."""
+"""Bytes that a partition should get, and a range at most: a task holds as much in memory while it writes."""
+
+_RANGES = 256
+"""Into how many ranges the state is cut at least, if these then have as many bytes as a part."""
 
 _TASKS_PER_CORE = 2
 
@@ -25,12 +30,13 @@ def plan_write_ranges(
 ) -> list[WriteRange]:
     """The ranges of all their streams, in order of operator and key group; `rekeyings` are by the operator's number."""
     total = sum(rekeying.bytes for rekeying in rekeyings.values())
+    cut = min(RANGE_SIZE, max(plan.part_size, total // _RANGES))
     size = min(RANGE_SIZE, max(1, total // (cores * _TASKS_PER_CORE)))
     ranges: list[WriteRange] = []
     partition, filled = 0, 0
     for number, rekeying in rekeyings.items():
         operator = plan.operators[number]
-        limit = range_size(operator, size)
+        limit = range_size(operator, cut)
         sizes = rekeying.expected_key_groups(operator.max_parallelism, operator.new_max_parallelism)
         for subtask in range(operator.new_parallelism):
             for first, last, expected in _cuts(operator, subtask, sizes, limit):
