@@ -1,32 +1,40 @@
-"""New SST files: sorted, cut, the same bytes for the same rows, and read by both families of Flink's RocksDB."""
+"""New SST files: as RocksDB writes them, cut, the same bytes for the same rows, read by both families of RocksDB."""
 
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 from collections.abc import Iterable, Sequence
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rescale.errors import IntegrityError, SnapshotError, StoreError
+from rescale.errors import IntegrityError, SnapshotError
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.assembly.new_database import NewTable, manifest_of
 from rescale.rocksdb.consistency import checked_manifest
-from rescale.rocksdb.engine.scan import RowReader
-from rescale.rocksdb.engine.sorted_runs import SortedRuns
-from rescale.rocksdb.engine.table_writer import Rows, TableWriter, WrittenTable, sorted_order
+from rescale.rocksdb.engine.table_writer import Rows, TableWriter, WrittenTable
 from rescale.rocksdb.manifest.manifest_writer import write_current, write_manifest
 from rescale.rocksdb.sst.table import SstTable
+from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, ChecksumType, unpacked
+from rescale.rocksdb.sst.table_entries import TableRow, entries
 from rescale.rocksdb.stored_files import CURRENT
 from support.assembled import Part, check, check_our_reading, go_on
 from support.databases import read_file
 from support.flinks_rocksdb import FlinksRocksdb
 from support.rocksdb_writer import listed
+from support.sst_file_writer import sst_file
+
+CREATED = 1_700_000_000
+
+LEFT_OUT = {"external_sst_file.version", "external_sst_file.global_seqno", "compression_options"}
+OF_THE_PLACE = {"creating.db.identity", "creating.host.identity", "creating.session.identity"}
+TIMES = {"creation.time", "oldest.key.time", "file.creation.time"}
+OF_THE_SIZE = {"data.size", "tail.start.offset"}
+"""Properties that differ from those of RocksDB: LZ4 packs in the same way, but not to the same bytes."""
 
 
 def rows(pairs: Iterable[tuple[bytes, bytes]]) -> Rows:
@@ -41,18 +49,20 @@ def rows(pairs: Iterable[tuple[bytes, bytes]]) -> Rows:
 
 
 def write(
-    folder: Path, batches: Sequence[Sequence[tuple[bytes, bytes]]], *, name: str = "place", table_bytes: int = 1 << 26
-) -> list[WrittenTable]:
+    batches: Sequence[Sequence[tuple[bytes, bytes]]], *, name: str = "place", table_bytes: int = 1 << 26
+) -> list[WrittenTable[BytesIO]]:
     """The rows as they come."""
-    tables: list[WrittenTable] = []
-    folder.mkdir(parents=True, exist_ok=True)
-    with TableWriter(
-        folder, name, created=1_700_000_000, path="s3://bucket/file", state="state", table_bytes=table_bytes
-    ) as writer:
-        for batch in batches:
-            tables += writer.write(rows(batch), np.arange(len(batch)))
-        tables += writer.finish()
-    return tables
+    writer = TableWriter(
+        lambda _: BytesIO(), name, created=CREATED, path="s3://bucket/file", state="state", table_bytes=table_bytes
+    )
+    tables: list[WrittenTable[BytesIO]] = []
+    for batch in batches:
+        tables += writer.write(rows(batch), np.arange(len(batch)))
+    return [*tables, *writer.finish()]
+
+
+def opened(data: bytes) -> SstTable:
+    return SstTable(lambda start, size: data[start : start + size], len(data), "some.sst")
 
 
 def random_rows(number: int) -> list[tuple[bytes, bytes]]:
@@ -61,29 +71,93 @@ def random_rows(number: int) -> list[tuple[bytes, bytes]]:
     return [(key, rng.randbytes(rng.randint(0, 200))) for key in sorted(keys)]
 
 
-@given(st.lists(st.binary(max_size=24) | st.text("ab\0", max_size=30).map(str.encode), unique=True))
-def test_any_keys_are_sorted_as_bytes(keys: list[bytes]) -> None:
-    order = sorted_order(rows((key, b"") for key in keys))
-    assert [keys[i] for i in order] == sorted(keys)
+Pairs = list[tuple[bytes, bytes]]
+
+KEYS = st.binary(min_size=1, max_size=12) | st.text("ab\0\1", min_size=1, max_size=40).map(str.encode)
+SOME_KEYS = st.lists(KEYS, min_size=1, max_size=60, unique=True).map(sorted)
+LONG_KEY = st.builds(lambda byte, size: byte * size, st.sampled_from([b"a", b"b", b"\xff"]), st.integers(200, 70_000))
 
 
-def test_many_keys_with_much_in_common() -> None:
-    rng = random.Random(1)
-    keys = [b"\1" * 17 + b"%d" % rng.randrange(10**9) + b"\0" * rng.randint(0, 9) for _ in range(20_000)]
-    assert [keys[i] for i in sorted_order(rows((key, b"") for key in keys))] == sorted(keys)
+@st.composite
+def many_rows(draw: st.DrawFn) -> Pairs:
+    """Keys that share beginnings or not, empty values, values that are larger than a block or nothing can pack."""
+    heads = draw(SOME_KEYS)
+    rng = random.Random(draw(st.integers(0, 1 << 32)))
+    keys = {head + rng.randbytes(rng.randint(0, 3)) for head in heads for _ in range(rng.choice([1, 30]))}
+    keys |= set(draw(st.lists(LONG_KEY, max_size=2)))
+    largest = draw(st.sampled_from([0, 20, 300, 9000]))
+    noise = draw(st.booleans())
+
+    def value() -> bytes:
+        size = rng.randint(0, largest)
+        return rng.randbytes(size) if noise else b"value " * (size // 6)
+
+    pairs = [(key, value()) for key in sorted(keys)]
+    if draw(st.booleans()):
+        at = rng.randrange(len(pairs))
+        pairs[at] = pairs[at][0], rng.randbytes(rng.choice([5_000, 300_000]))
+    return pairs
 
 
-def test_files_are_cut_and_say_what_they_hold(tmp_path: Path) -> None:
+def blocks_of(data: bytes) -> list[tuple[bytes, list[TableRow], bytes]]:
+    """Of each block the key in the index, its rows, and its bytes as they were before they were packed."""
+    table = opened(data)
+    found = []
+    for separator, handle in table.index():
+        stored = data[handle.offset : handle.offset + handle.size + TRAILER_SIZE]
+        content = unpacked(stored, ChecksumType.CRC32C, "some.sst", handle.offset)
+        found.append((separator, list(table.rows(handle)), content))
+    return found
+
+
+def properties_of(data: bytes) -> dict[str, bytes]:
+    handle = opened(data).properties_handle
+    found = entries(data[handle.offset : handle.offset + handle.size], "some.sst", handle.offset)
+    return {name.decode().removeprefix("rocksdb."): value for name, value in found}
+
+
+def check_as_rocksdb(pairs: Pairs, batches: Sequence[Pairs], folder: Path) -> None:
+    """The file has the blocks that RocksDB makes of the rows, and nothing else is said of it."""
+    (table,) = write(batches)
+    mine, other = table.file.getvalue(), sst_file(folder / "twin.sst", pairs)
+    assert [row.key for _, some, _ in blocks_of(mine) for row in some] == [key for key, _ in pairs]
+    assert blocks_of(mine) == blocks_of(other)
+    assert (table.size, table.rows) == (len(mine), len(pairs))
+    assert (table.smallest, table.largest) == (pairs[0][0], pairs[-1][0])
+    ours, theirs = properties_of(mine), properties_of(other)
+    assert set(ours) - set(theirs) == {"file.creation.time"}
+    assert set(theirs) - set(ours) == LEFT_OUT
+    differing = {name for name in theirs if name in ours and ours[name] != theirs[name]}
+    assert differing <= OF_THE_PLACE | TIMES | OF_THE_SIZE
+    assert len(mine) < 1.1 * len(other) + 1000
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(many_rows(), st.integers(1, 100))
+def test_blocks_are_those_of_rocksdb(tmp_path: Path, pairs: Pairs, at_once: int) -> None:
+    batches = [pairs[i : i + at_once] for i in range(0, len(pairs), at_once)]
+    check_as_rocksdb(pairs, batches, tmp_path)
+
+
+@pytest.mark.parametrize("value_size", [0, 3, 1000, 100_000])
+def test_many_rows(value_size: int, tmp_path: Path) -> None:
+    rng = random.Random(value_size)
+    count = min(12_000, 4_000_000 // (value_size + 20))
+    pairs = [(b"\1\2" + (i * 3).to_bytes(8, "big"), rng.randbytes(value_size)) for i in range(count)]
+    check_as_rocksdb(pairs, [pairs], tmp_path)
+
+
+def test_files_are_cut_and_say_what_they_hold() -> None:
     pairs = random_rows(3000)
-    tables = write(tmp_path, [pairs[:1000], [], pairs[1000:1001], pairs[1001:]], table_bytes=50_000)
-    assert len(tables) == 7
-    found: list[tuple[bytes, bytes]] = []
+    tables = write([pairs[:1000], [], pairs[1000:1001], pairs[1001:]], table_bytes=50_000)
+    assert [table.number for table in tables] == list(range(7))
+    found: Pairs = []
     for table in tables:
-        data = table.path.read_bytes()
-        opened = SstTable(lambda start, size, data=data: data[start : start + size], len(data), table.path.name)
-        some = [(row.key, row.value) for _, block in opened.index() for row in opened.rows(block)]
+        data = table.file.getvalue()
+        whole = opened(data)
+        some = [(row.key, row.value) for _, block in whole.index() for row in whole.rows(block)]
         assert (len(data), len(some)) == (table.size, table.rows)
-        assert (opened.needs_flink_2, opened.properties.global_sequence) == (False, 0)
+        assert (whole.needs_flink_2, whole.properties.global_sequence) == (False, 0)
         assert (some[0][0], some[-1][0]) == (table.smallest, table.largest)
         found += some
     assert found == pairs
@@ -93,44 +167,57 @@ def test_files_are_cut_and_say_what_they_hold(tmp_path: Path) -> None:
     assert all(50_000 <= size < 50_300 for size in sizes[:-1])
 
 
-def test_a_file_that_is_full_with_the_last_row(tmp_path: Path) -> None:
-    tables = write(tmp_path, [[(b"\1", b"12345678")], [(b"\2", b"12345678")]], table_bytes=9)
+def test_a_file_that_is_full_with_the_last_row() -> None:
+    tables = write([[(b"\1", b"12345678")], [(b"\2", b"12345678")]], table_bytes=9)
     assert [(table.smallest, table.largest) for table in tables] == [(b"\1", b"\1"), (b"\2", b"\2")]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["000000.sst", "000001.sst"]
 
 
-def test_nothing_is_no_file(tmp_path: Path) -> None:
-    assert write(tmp_path, [[], []]) == []
-    assert not list(tmp_path.iterdir())
+def test_nothing_is_no_file() -> None:
+    assert write([[], []]) == []
 
 
-def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
+def test_the_same_rows_give_the_same_bytes() -> None:
+    """However they come."""
     pairs = random_rows(500)
-    once, again = (write(tmp_path / place, [pairs])[0].path.read_bytes() for place in ("a", "b"))
-    other = write(tmp_path / "c", [pairs], name="elsewhere")[0].path.read_bytes()
+    once, again = (write(batches)[0].file.getvalue() for batches in ([pairs], [[pair] for pair in pairs]))
+    other = write([pairs], name="elsewhere")[0].file.getvalue()
     assert once == again
     assert len(once) == len(other)
     assert once != other, "blocks of two files would be one in a cache"
 
 
+def test_little_is_held_of_a_file() -> None:
+    """But for a row that is larger than what is held."""
+    taken: list[int] = []
+
+    class Sizes:
+        def write(self, data: memoryview) -> None:
+            taken.append(len(data))
+
+    pairs = [(i.to_bytes(4, "big"), random.Random(i).randbytes(900_000 if i == 700 else 1000)) for i in range(2000)]
+    writer = TableWriter(lambda _: Sizes(), "place", created=CREATED, path="", state="state")
+    (table,) = [*writer.write(rows(pairs), np.arange(2000)), *writer.finish()]
+    assert sum(taken) == table.size
+    assert max(taken[:2]) < 300_000
+    assert max(taken) < 1_200_000
+
+
 def test_both_families_open_a_database_of_new_files(libraries: dict[str, FlinksRocksdb], tmp_path: Path) -> None:
     states = {"first": random_rows(2000), "empty": [], "second": random_rows(10)}
-    written = {
-        state: write(tmp_path / state, [pairs], name=state, table_bytes=40_000) for state, pairs in states.items()
-    }
+    written = {state: write([pairs], name=state, table_bytes=40_000) for state, pairs in states.items()}
     manifest = manifest_of(
         {
             state: [NewTable(table.size, table.smallest, table.largest) for table in tables]
             for state, tables in written.items()
         },
-        1_700_000_000,
+        CREATED,
     )
     for line, library in libraries.items():
         path = tmp_path / f"database-{line}"
         path.mkdir()
         for family in manifest.column_families[1:]:
             for file, table in zip(family.files, written[family.name], strict=True):
-                (path / file.name).write_bytes(table.path.read_bytes())
+                (path / file.name).write_bytes(table.file.getvalue())
         (path / "MANIFEST-000004").write_bytes(write_manifest(manifest, ""))
         (path / CURRENT).write_bytes(write_current("MANIFEST-000004"))
         assert checked_manifest(listed(path), read_file, list(states)) == manifest
@@ -149,83 +236,15 @@ def test_files_that_overlap_make_no_database() -> None:
 
 @pytest.mark.parametrize("table_bytes", [1, 1 << 26])
 @pytest.mark.parametrize("batches", [[[b"\1", b"\2", b"\2"]], [[b"\1", b"\2"], [b"\2"]]])
-def test_a_key_that_is_there_twice(batches: list[list[bytes]], table_bytes: int, tmp_path: Path) -> None:
+def test_a_key_that_is_there_twice(batches: list[list[bytes]], table_bytes: int) -> None:
     with pytest.raises(SnapshotError, match="there twice") as caught:
-        write(tmp_path, [[(key, b"value") for key in batch] for batch in batches], table_bytes=table_bytes)
+        write([[(key, b"value") for key in batch] for batch in batches], table_bytes=table_bytes)
     assert (caught.value.path, caught.value.state, caught.value.found) == ("s3://bucket/file", "state", "02")
 
 
 @pytest.mark.parametrize("table_bytes", [1, 1 << 26])
 @pytest.mark.parametrize("batches", [[[b"\1", b"\3", b"\2"]], [[b"\1", b"\3"], [b"\2"]]])
-def test_a_row_out_of_order(batches: list[list[bytes]], table_bytes: int, tmp_path: Path) -> None:
+def test_a_row_out_of_order(batches: list[list[bytes]], table_bytes: int) -> None:
     with pytest.raises(IntegrityError, match="out of order") as caught:
-        write(tmp_path, [[(key, b"value") for key in batch] for batch in batches], table_bytes=table_bytes)
+        write([[(key, b"value") for key in batch] for batch in batches], table_bytes=table_bytes)
     assert (caught.value.expected, caught.value.found) == ("a key behind 03", "02")
-
-
-def test_what_was_begun_is_removed_when_it_fails(tmp_path: Path) -> None:
-    with pytest.raises(SnapshotError):
-        write(tmp_path, [[(b"\1", b""), (b"\1", b"")]])
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    with (
-        pytest.raises(StoreError, match="cannot write an SST file") as caught,
-        TableWriter(tmp_path / "gone", "place", created=1, path="", state="state") as writer,
-    ):
-        list(writer.write(rows([(b"\1", b"")]), np.arange(1)))
-    assert "No such file" in (caught.value.found or "")
-
-
-def test_a_full_disk(tmp_path: Path) -> None:
-    """As far as a process may write: RocksDB says so, and the process lives."""
-    script = f"""
-import resource, sys
-from pathlib import Path
-from rescale.errors import StoreError
-from rocksdb.engine.test_table_writer import random_rows, write
-pairs = random_rows(20_000)
-write(Path({str(tmp_path)!r}, "warm"), [pairs[:1]])
-resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
-try:
-    write(Path({str(tmp_path)!r}, "full"), [pairs])
-except StoreError as error:
-    print(error)
-"""
-    tests = str(Path(__file__).parents[2])
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        env={"PYTHONPATH": tests, "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "RocksDB cannot write an SST file" in done.stdout
-    assert "File too large" in done.stdout
-    assert "SPARK_LOCAL_DIRS" in done.stdout
-    assert not list((tmp_path / "full").iterdir())
-
-
-def test_rows_that_do_not_fit_in_memory(tmp_path: Path) -> None:
-    pairs = random_rows(5000)
-    shuffled = random.Random(2).sample(pairs, len(pairs))
-    runs = SortedRuns(tmp_path, 128, path="s3://bucket/file", state="state")
-    for i in range(0, len(shuffled), 700):
-        runs.add(rows(shuffled[i : i + 700]))
-    found = [
-        (batch.key(i), batch.data[batch.value_begins[i] : batch.value_ends[i]].tobytes())
-        for batch in runs.merged(RowReader(128))
-        for i in range(len(batch.key_begins))
-    ]
-    assert found == pairs
-
-
-def test_a_key_that_is_there_twice_in_two_runs(tmp_path: Path) -> None:
-    runs = SortedRuns(tmp_path, 128, path="s3://bucket/file", state="state")
-    for number in range(2):
-        runs.add(rows([(bytes([number]), b"one"), (b"\7", b"twice")]))
-    with pytest.raises(SnapshotError, match="there twice") as caught:
-        list(runs.merged(RowReader(128)))
-    assert (caught.value.expected, caught.value.found) == ("4 keys", "3 different ones")
-    assert (caught.value.path, caught.value.state) == ("s3://bucket/file", "state")

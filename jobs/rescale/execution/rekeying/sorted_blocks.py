@@ -36,9 +36,13 @@ class SortedBlocks:
         return self.buffer.load(self.places[first:last], self.sizes[first:last])
 
     def part(self, first: int, last: int) -> SortedBlocks:
-        slots, sizes, lasts, places = (
-            column[first:last] for column in (self.slots, self.sizes, self.lasts, self.places)
-        )
+        return self._only(slice(first, last))
+
+    def of_state(self, state: int) -> SortedBlocks:
+        return self._only(np.flatnonzero(self.slots % self.number_of_states == state))
+
+    def _only(self, chosen: slice | Longs) -> SortedBlocks:
+        slots, sizes, lasts, places = (column[chosen] for column in (self.slots, self.sizes, self.lasts, self.places))
         return SortedBlocks(self.number_of_states, slots, sizes, lasts, places, self.buffer)
 
 

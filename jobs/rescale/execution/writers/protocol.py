@@ -84,6 +84,9 @@ class Blocks(Protocol):
     def part(self, first: int, last: int) -> Blocks:
         """The blocks from `first` to before `last`, by their numbers."""
 
+    def of_state(self, state: int) -> Blocks:
+        """Those of the state with that id."""
+
 
 class RangeWork(Protocol):
     """What the task of a range has to do; made by `lay_out`, understood by `write`."""

@@ -27,8 +27,7 @@ from rescale.rocksdb.database_layout import LEVELS, MANIFEST_NAME, NUMBERS_LEFT,
 from rescale.rocksdb.engine.directory import ROOM, DatabaseDirectory, fetched_database
 from rescale.rocksdb.engine.library import RocksdbError, library
 from rescale.rocksdb.engine.open_database import check_tables, error_of_message
-from rescale.rocksdb.engine.opened_directory import open_directory
-from rescale.rocksdb.engine.table_writer import TABLES
+from rescale.rocksdb.engine.opened_directory import TABLES, open_directory
 from rescale.rocksdb.key_range import KeyRange, key_range
 from rescale.rocksdb.manifest.edit_writer import varint
 from rescale.rocksdb.manifest.manifest import Manifest, read_current, read_manifest

@@ -67,20 +67,16 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "wait_for_compact_options_create": (_POINTER,),
     "wait_for_compact_options_destroy": (None, _POINTER),
     "wait_for_compact": (None, _POINTER, _POINTER, _POINTER),
-    "envoptions_create": (_POINTER,),
-    "envoptions_destroy": (None, _POINTER),
-    "sstfilewriter_create": (_POINTER, _POINTER, _POINTER),
-    "sstfilewriter_open": (None, _POINTER, _TEXT, _POINTER),
-    "sstfilewriter_finish": (None, _POINTER, _POINTER),
-    "sstfilewriter_file_size": (None, _POINTER, _POINTER),
-    "sstfilewriter_destroy": (None, _POINTER),
 }
 """Result and arguments of the functions of `rocksdb/c.h` that are called from here, without their prefix."""
 
-CALLED_BY_LOOPS = (
-    *("rocksdb_iter_valid", "rocksdb_iter_next", "rocksdb_iter_key", "rocksdb_iter_value"),
-    "rocksdb_sstfilewriter_put",
-)
+CALLED_BY_LOOPS = {
+    **{name: name for name in ("rocksdb_iter_valid", "rocksdb_iter_next", "rocksdb_iter_key", "rocksdb_iter_value")},
+    **{name: name for name in ("LZ4_compress_fast_extState", "LZ4_sizeofState")},
+    "rescale_crc32c": "_ZN7rocksdb6crc32c6ExtendEjPKcm",
+}
+"""The functions that compiled loops call, by the names that they have there: those of `row_loop`, LZ4's, and
+`rocksdb::crc32c::Extend`, which is not in the C interface."""
 
 
 class Library:
@@ -118,12 +114,12 @@ def library() -> Library:
 
     loaded = load_library()
     try:
-        for name in CALLED_BY_LOOPS:
-            binding.add_symbol(name, ctypes.cast(loaded[name], ctypes.c_void_p).value)
+        for name, exported in CALLED_BY_LOOPS.items():
+            binding.add_symbol(name, ctypes.cast(loaded[exported], ctypes.c_void_p).value)
         return Library(loaded)
     except AttributeError as error:
         raise UnsupportedError(
-            f"Spark's RocksDB has no C interface: {error}", advice="use PySpark 4.1 or later"
+            f"Spark's RocksDB lacks a function: {error}", advice="use PySpark 4.1 or later"
         ) from None
 
 

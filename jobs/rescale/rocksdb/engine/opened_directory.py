@@ -10,6 +10,9 @@ from pathlib import Path
 
 from rescale.rocksdb.engine.library import library
 
+TABLES = "compression=kLZ4Compression;block_based_table_factory={format_version=5;checksum=kCRC32c}"
+"""Of new SST files: what both families of Flink's releases read."""
+
 
 def options_of(text: str, stack: ExitStack) -> int:
     """The address of a `rocksdb_options_t`, until the stack closes; `RocksdbError` for a text that is none."""

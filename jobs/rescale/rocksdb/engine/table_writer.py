@@ -1,41 +1,36 @@
-"""Rows in the order of their keys, written into new SST files by RocksDB (`SstFileWriter`).
+"""New SST files of rows in the order of their keys, built here block by block as RocksDB does it (`SstFileWriter`).
 
-The settings are those that both families of Flink's releases read: version 5 of the format, CRC-32C, LZ4. Flink 1.x
-knows nothing newer; RocksDB's own defaults here would be. Snappy, which Flink itself sets, makes smaller
-files of what can be packed, in two to three times the time. A file is cut when enough has gone into it, as RocksDB's
-compactions do, and the times and names in it are made to be those that were planned.
+The settings are those that both families of Flink's releases read: version 5 of the format, CRC-32C, LZ4. Snappy, which
+Flink itself sets, makes smaller files of what can be packed, in two to three times the time. All rows are values with
+the sequence number 0. A file is cut when enough has gone into it, as RocksDB's compactions do. Finished blocks leave
+at once, so of a file only its index is held.
 """
 
 from __future__ import annotations
 
-import ctypes
-import os
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from rescale.errors import IntegrityError, RescaleError, SnapshotError, StoreError
+from rescale.errors import IntegrityError, RescaleError, SnapshotError
 from rescale.flink.arrays import Bytes, Longs
-from rescale.flink.key_groups import prefix_size
-from rescale.flink.keyed.records import Records
-from rescale.rocksdb.engine.directory import ROOM
-from rescale.rocksdb.engine.library import RocksdbError, library
-from rescale.rocksdb.engine.opened_directory import options_of
-from rescale.rocksdb.sst.identity import HOST, settle_identity
-
-TABLES = "compression=kLZ4Compression;block_based_table_factory={format_version=5;checksum=kCRC32c}"
-"""What both families read, in the words of `GetOptionsFromString`."""
+from rescale.rocksdb.engine.library import library
+from rescale.rocksdb.sst.block_writer import FORMAT_VERSION, BlockFile, write_entries, write_handle
+from rescale.rocksdb.sst.identity import new_identity
+from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE
+from rescale.rocksdb.sst.table_properties import PROPERTIES, property_entries
 
 TABLE_BYTES = 64 * 1024 * 1024
 """Of keys and values in a file, from which on it is cut (`target_file_size_base`, but before compression)."""
 
-_OPTIONS = f"{TABLES};db_host_id={HOST}"
-_OUT_OF_ORDER = "Keys must be added in"
+_OUT = 256 * 1024
+"""Bytes of blocks that leave at once: few enough for the caches of a processor."""
+
+_KEY_TRAILER = 8
+_UNKNOWN = 0x7FFFFFFF
+"""`kUnknownColumnFamily`."""
 
 
 class Rows(NamedTuple):
@@ -51,34 +46,33 @@ class Rows(NamedTuple):
         return self.data[self.key_begins[row] : self.key_ends[row]].tobytes()
 
 
-@dataclass(frozen=True)
-class WrittenTable:
-    """An SST file of `size` bytes at `path`; `smallest` and `largest` are the first and the last of `rows` keys."""
+class Taker(Protocol):
+    """Takes the bytes of a file."""
 
-    path: Path
+    def write(self, data: memoryview) -> None:
+        """The next ones, which are overwritten afterwards."""
+
+
+File = TypeVar("File", bound=Taker)
+
+
+@dataclass(frozen=True)
+class WrittenTable(Generic[File]):
+    """All `size` bytes of an SST file went to `file`; `smallest` and `largest` are the first and last of `rows` keys.
+
+    It is file `number` of its writer.
+    """
+
+    file: File
+    number: int
     size: int
     rows: int
     smallest: bytes
     largest: bytes
 
 
-def rows_of(records: Records, max_parallelism: int) -> Rows:
-    """The records as rows, in the same bytes."""
-    prefix = prefix_size(max_parallelism)
-    return Rows(records.data, records.starts - prefix, records.limits, records.limits + 4, records.ends)
-
-
-def sorted_order(rows: Rows) -> Longs:
-    """The numbers of the rows in the order of their keys, as bytes."""
-    from rescale.flink.keyed.key_sort_loop import sort_keys
-
-    order = np.empty(len(rows.key_begins), np.int64)
-    sort_keys(rows.data, rows.key_begins, rows.key_ends, order, np.empty(len(order), np.uint64))
-    return order
-
-
-class TableWriter:
-    """Writes the rows of one state into files below `folder`; a context that frees what it holds.
+class TableWriter(Generic[File]):
+    """Writes the rows of one state into files that `begin` makes, given their numbers, from 0 on.
 
     `name` says whose files these are, in words that no other writer has: with the same name, `created` (seconds since
     1970) and rows, the files have the same bytes. `path` and `state` are for errors: where the rows come from.
@@ -86,123 +80,185 @@ class TableWriter:
 
     def __init__(
         self,
-        folder: Path,
+        begin: Callable[[int], File],
         name: str,
         *,
         created: int,
         path: str,
         state: str,
-        first_number: int = 0,
         table_bytes: int = TABLE_BYTES,
     ) -> None:
-        self._folder, self._name, self._created = folder, name, created
+        from rescale.rocksdb.engine import table_loop  # compiled, and only tasks have numba
+
+        library()
+        self._loop = table_loop
+        self._begin, self._name, self._created = begin, name, created
         self._path, self._state = path, state
         self._table_bytes = table_bytes
-        self._error = np.zeros(1, np.int64)
-        self._address = 0
-        self._opened: Path | None = None
-        self._number = first_number
-        self._rows = self._size = 0
+        self._file: File | None = None
+        self._number = 0
         self._first = b""
-        self._last: bytes | None = None
-        self._stack = ExitStack()
+        self._last = np.empty(64, np.uint8)
+        self._out, self._scratch = np.empty(_OUT, np.uint8), np.empty(_OUT, np.uint8)
+        self._index, self._index_restarts = np.empty(_OUT, np.uint8), np.empty(_OUT // 16, np.int64)
+        self._restarts = np.empty(table_loop.MOST_RESTARTS, np.int64)
+        self._lz4 = table_loop.lz4_state()
+        self._numbers = np.zeros(table_loop.VALUES + 1, np.int64)
+        self._numbers[table_loop.LAST] = -1
 
-    def __enter__(self) -> Self:
-        rocksdb = library()
-        try:
-            options = options_of(_OPTIONS, self._stack)
-        except RocksdbError as error:
-            raise self._failed(str(error)) from None
-        environment = rocksdb.call("envoptions_create")
-        self._stack.callback(rocksdb.call, "envoptions_destroy", environment)
-        self._address = rocksdb.call("sstfilewriter_create", environment, options)
-        self._stack.callback(rocksdb.call, "sstfilewriter_destroy", self._address)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._stack.close()
-        if self._opened is not None:
-            self._opened.unlink(missing_ok=True)
-
-    def write(self, rows: Rows, order: Longs) -> Iterator[WrittenTable]:
+    def write(self, rows: Rows, order: Longs) -> Iterator[WrittenTable[File]]:
         """Writes the rows with these numbers, one after the other; yields each file that is full.
 
-        `SnapshotError` for a key that is there twice, `IntegrityError` for one out of order, `StoreError` for what
-        the disk says.
+        `SnapshotError` for a key that is there twice, `IntegrityError` for one out of order; what the files raise.
         """
-        from rescale.rocksdb.engine.put_loop import put_rows
-
-        at = 0
+        loop, at = self._loop, 0
         while at < len(order):
-            if self._opened is None:
-                self._open(rows.key(int(order[at])))
-            begin = at
-            at, self._size = put_rows(self._address, *rows, order, at, self._size, self._table_bytes, self._error)
-            self._rows += at - begin
-            if self._error[0]:
-                raise self._refused(rows, order, at)
-            if at > begin:
-                self._last = rows.key(int(order[at - 1]))
-            if self._size >= self._table_bytes:
+            if self._file is None:
+                self._file, self._first = self._begin(self._number), rows.key(int(order[at]))
+            at, reason = loop.put_rows(
+                *rows,
+                order,
+                at,
+                self._table_bytes,
+                self._numbers,
+                self._last,
+                self._out,
+                self._scratch,
+                self._lz4,
+                self._restarts,
+                self._index,
+                self._index_restarts,
+            )
+            if reason == loop.OUT_OF_ORDER:
+                raise self._wrong_order(rows.key(int(order[at])))
+            if reason == loop.FULL:
                 yield self._finished()
+            elif reason == loop.NO_ROOM:
+                self._make_room(rows, int(order[at]))
 
-    def finish(self) -> Iterator[WrittenTable]:
+    def finish(self) -> Iterator[WrittenTable[File]]:
         """The last file, unless all rows are in others already."""
-        if self._opened is not None:
+        if self._file is not None:
             yield self._finished()
 
-    def _open(self, first: bytes) -> None:
-        if self._last is not None and first <= self._last:
-            raise self._wrong_order(first)
-        self._opened = self._folder / f"{self._number:06d}.sst"
-        self._number, self._rows, self._size, self._first = self._number + 1, 0, 0, first
-        try:
-            library().checked("sstfilewriter_open", self._address, os.fsencode(self._opened))
-        except RocksdbError as error:
-            raise self._failed(str(error)) from None
+    def _make_room(self, rows: Rows, row: int) -> None:
+        """For this row, and whatever lacks room."""
+        self._send()
+        loop, numbers = self._loop, self._numbers
+        key = int(rows.key_ends[row] - rows.key_begins[row])
+        value = int(rows.value_ends[row] - rows.value_begins[row])
+        self._last = _grown(self._last, key)
+        self._out = _grown(self._out, int(numbers[loop.AT]) + key + value + loop.ROOM)
+        if len(self._scratch) < len(self._out):
+            self._scratch = np.empty(len(self._out), np.uint8)
+        self._index = _grown(self._index, int(numbers[loop.INDEX] + max(numbers[loop.LAST], 0)) + loop.INDEX_ROOM)
+        self._index_restarts = _grown(self._index_restarts, int(numbers[loop.BLOCKS]) + 1)
 
-    def _finished(self) -> WrittenTable:
-        assert self._opened is not None
-        try:
-            library().checked("sstfilewriter_finish", self._address)
-        except RocksdbError as error:
-            raise self._failed(str(error)) from None
-        path, self._opened = self._opened, None
-        settle_identity(path, f"{self._name}/{path.name}", self._created)
-        assert self._last is not None
-        return WrittenTable(path, path.stat().st_size, self._rows, self._first, self._last)
+    def _send(self) -> None:
+        """All finished blocks."""
+        loop, numbers = self._loop, self._numbers
+        assert self._file is not None
+        done, filled = int(numbers[loop.BLOCK]), int(numbers[loop.AT])
+        self._file.write(self._out[:done].data)
+        self._out[: filled - done] = self._out[done:filled].copy()
+        numbers[loop.OFFSET] += done
+        numbers[loop.BLOCK], numbers[loop.AT] = 0, filled - done
 
-    def _refused(self, rows: Rows, order: Longs, at: int) -> RescaleError:
-        """What RocksDB said of the row at this place."""
-        text = ctypes.c_char_p(int(self._error[0]))
-        message = (text.value or b"").decode(errors="replace")
-        library().call("free", text)
-        self._error[0] = 0
-        if _OUT_OF_ORDER in message:
-            if at:
-                self._last = rows.key(int(order[at - 1]))
-            return self._wrong_order(rows.key(int(order[at])))
-        return self._failed(message)
+    def _finished(self) -> WrittenTable[File]:
+        loop, numbers = self._loop, self._numbers
+        self._index = _grown(self._index, int(numbers[loop.INDEX] + numbers[loop.LAST]) + loop.INDEX_ROOM)
+        self._index_restarts = _grown(self._index_restarts, int(numbers[loop.BLOCKS]) + 1)
+        loop.finish_block(
+            numbers,
+            self._last,
+            int(numbers[loop.LAST]),
+            0,
+            self._out,
+            self._scratch,
+            self._lz4,
+            self._restarts,
+            self._index,
+            self._index_restarts,
+        )
+        self._send()
+        file = self._file
+        assert file is not None
+        tail = self._tail()
+        file.write(memoryview(tail))
+        written = WrittenTable(
+            file,
+            self._number,
+            int(numbers[loop.OFFSET]) + len(tail),
+            int(numbers[loop.ROWS]),
+            self._first,
+            self._last[: numbers[loop.LAST]].tobytes(),
+        )
+        self._file, self._number = None, self._number + 1
+        if len(self._out) > _OUT:
+            self._out, self._scratch = np.empty(_OUT, np.uint8), np.empty(_OUT, np.uint8)
+        last = numbers[loop.LAST]
+        numbers[:] = 0
+        numbers[loop.LAST] = last
+        return written
+
+    def _tail(self) -> bytes:
+        """What follows the rows: index, properties, metaindex, footer."""
+        loop, numbers = self._loop, self._numbers
+        restarts = self._index_restarts[: numbers[loop.BLOCKS]]
+        content = self._index[: numbers[loop.INDEX]].tobytes()
+        content += np.append(restarts, len(restarts)).astype("<u4").tobytes()
+        index = np.frombuffer(bytearray(content) + bytes(TRAILER_SIZE), np.uint8)
+        size = loop.seal_block(index, 0, len(content), np.empty(len(content), np.uint8), self._lz4)
+        start = int(numbers[loop.OFFSET])
+        file = BlockFile(start)
+        stored = file.add_sealed(index[: size + TRAILER_SIZE].tobytes())
+        properties = file.add(write_entries(self._properties(len(content) + TRAILER_SIZE)))
+        metaindex = file.add(write_entries([(PROPERTIES, write_handle(properties))], whole_keys=True))
+        return file.finish(metaindex, stored)
+
+    def _properties(self, index_size: int) -> list[tuple[bytes, bytes]]:
+        loop, numbers = self._loop, self._numbers.tolist()
+        return property_entries(
+            {
+                "column.family.id": _UNKNOWN,
+                "creation.time": self._created,
+                "data.size": numbers[loop.OFFSET],
+                "file.creation.time": self._created,
+                "format.version": FORMAT_VERSION,
+                "index.size": index_size,
+                "num.data.blocks": numbers[loop.BLOCKS],
+                "key.largest.seqno": 0,
+                "num.entries": numbers[loop.ROWS],
+                "num.filter_entries": 0,
+                "oldest.key.time": self._created,
+                "original.file.number": 1,
+                "raw.key.size": numbers[loop.KEYS] + _KEY_TRAILER * numbers[loop.ROWS],
+                "raw.value.size": numbers[loop.VALUES],
+                "tail.start.offset": numbers[loop.OFFSET],
+            },
+            {"compression": "LZ4", "merge.operator": "nullptr", **new_identity(f"{self._name}/{self._number:06d}.sst")},
+        )
 
     def _wrong_order(self, key: bytes) -> RescaleError:
-        if key == self._last:
+        last = self._last[: self._numbers[self._loop.LAST]].tobytes()
+        if key == last:
             return SnapshotError("a key is there twice", path=self._path, state=self._state, found=key.hex())
         return IntegrityError(
             "a row is out of order",
             path=self._path,
             state=self._state,
-            expected=f"a key behind {(self._last or b'').hex()}",
+            expected=f"a key behind {last.hex()}",
             found=key.hex(),
         )
 
-    def _failed(self, message: str) -> RescaleError:
-        full = "No space left" in message or "File too large" in message
-        return StoreError(
-            "RocksDB cannot write an SST file",
-            path=str(self._opened or self._folder),
-            state=self._state,
-            found=f"RocksDB says: {message}",
-            advice=ROOM if full else None,
-        )
+
+Array = TypeVar("Array", Bytes, Longs)
+
+
+def _grown(array: Array, size: int) -> Array:
+    """The array, or a larger one with the same beginning."""
+    if size <= len(array):
+        return array
+    larger = np.empty(max(size, 2 * len(array)), array.dtype)
+    larger[: len(array)] = array
+    return larger

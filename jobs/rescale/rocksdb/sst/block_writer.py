@@ -1,4 +1,4 @@
-"""The mirror of `table_blocks`, `table_entries` and `footer`: what a small uncompressed SST file is made of."""
+"""The mirror of `table_blocks`, `table_entries` and `footer`: what SST files are made of, but for their rows."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from rescale.rocksdb.manifest.edit_writer import EditWriter
 from rescale.rocksdb.manifest.log_framing import masked_crc32c
 from rescale.rocksdb.sst.footer import FOOTER_SIZE, MAGIC
-from rescale.rocksdb.sst.table_blocks import BlockHandle, ChecksumType
+from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, BlockHandle, ChecksumType
 
 _UNCOMPRESSED = b"\0"
-_VERSION = 5
+FORMAT_VERSION = 5
 
 
 def write_entries(entries: Iterable[tuple[bytes, bytes]], *, whole_keys: bool = False) -> bytes:
@@ -47,19 +47,24 @@ def write_handle(handle: BlockHandle) -> bytes:
 
 
 class BlockFile:
-    """An SST file that grows block by block."""
+    """An SST file that grows block by block, from `start` on."""
 
-    def __init__(self) -> None:
+    def __init__(self, start: int = 0) -> None:
+        self._start = start
         self._data = bytearray()
 
     def add(self, content: bytes) -> BlockHandle:
-        handle = BlockHandle(len(self._data), len(content))
-        self._data += content + _UNCOMPRESSED
-        self._data += masked_crc32c(content + _UNCOMPRESSED).to_bytes(4, "little")
+        checksum = masked_crc32c(content + _UNCOMPRESSED)
+        return self.add_sealed(content + _UNCOMPRESSED + checksum.to_bytes(4, "little"))
+
+    def add_sealed(self, stored: bytes) -> BlockHandle:
+        """A block with its trailer, as it is."""
+        handle = BlockHandle(self._start + len(self._data), len(stored) - TRAILER_SIZE)
+        self._data += stored
         return handle
 
     def finish(self, metaindex: BlockHandle, index: BlockHandle) -> bytes:
-        """The whole file, with its footer."""
+        """The file from its start on, with its footer."""
         handles = write_handle(metaindex) + write_handle(index)
         footer = bytes((ChecksumType.CRC32C,)) + handles.ljust(FOOTER_SIZE - 13, b"\0")
-        return bytes(self._data) + footer + _VERSION.to_bytes(4, "little") + MAGIC.to_bytes(8, "little")
+        return bytes(self._data) + footer + FORMAT_VERSION.to_bytes(4, "little") + MAGIC.to_bytes(8, "little")

@@ -22,7 +22,17 @@ HOST = "rescale"
 
 _TIMES = ("creation.time", "oldest.key.time", "newest.key.time", "file.creation.time")
 _SESSION = "creating.session.identity"
+_SESSION_SIZE = 20
 _BASE_36 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def new_identity(name: str) -> dict[str, str]:
+    """The properties that say where a new file was written, which is called `name` wherever it may come to lie."""
+    return {
+        "creating.db.identity": HOST,
+        "creating.host.identity": HOST,
+        _SESSION: _session(name, _SESSION_SIZE).decode(),
+    }
 
 
 def settle_identity(path: Path, name: str, created: int) -> None:

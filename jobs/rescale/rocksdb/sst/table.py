@@ -12,12 +12,12 @@ from rescale.rocksdb.manifest.edit_reader import EditReader
 from rescale.rocksdb.sst.footer import FOOTER_SIZE, check_handle, read_footer
 from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, BlockHandle, ChecksumType, read_handle, unpacked
 from rescale.rocksdb.sst.table_entries import IndexEntry, TableRow, entries, index_entries, rows
-from rescale.rocksdb.sst.table_properties import RANGE_DELETIONS, TableProperties, read_properties
+from rescale.rocksdb.sst.table_properties import PROPERTIES, RANGE_DELETIONS, TableProperties, read_properties
 
 TAIL_SIZE = 4096
 """Bytes that are read first: all but the index of a usual file, and all of a small one."""
 
-_PROPERTIES, _DICTIONARY = b"rocksdb.properties", b"rocksdb.compression_dict"
+_DICTIONARY = b"rocksdb.compression_dict"
 
 Read = Callable[[int, int], bytes]
 """(first byte, number of bytes) of a file → as many bytes."""
@@ -65,9 +65,9 @@ class SstTable:
 
     @cached_property
     def properties_handle(self) -> BlockHandle:
-        if _PROPERTIES not in self._parts:
+        if PROPERTIES not in self._parts:
             raise SnapshotError("an SST file without properties", path=self._path)
-        return read_handle(EditReader(self._parts[_PROPERTIES], self._path, self._place(self._footer.metaindex)))
+        return read_handle(EditReader(self._parts[PROPERTIES], self._path, self._place(self._footer.metaindex)))
 
     @cached_property
     def properties(self) -> TableProperties:

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from rescale.errors import UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.rocksdb.manifest.edit_reader import EditReader
+from rescale.rocksdb.manifest.edit_writer import varint
+from rescale.rocksdb.manifest.version_edit import BYTEWISE
 from rescale.rocksdb.sst.table_entries import IndexFormat
 
 PREFIX = "rocksdb."
-RANGE_DELETIONS = b"rocksdb.range_del"
-"""In the metaindex: the block of deleted ranges."""
+PROPERTIES, RANGE_DELETIONS = b"rocksdb.properties", b"rocksdb.range_del"
+"""In the metaindex: the block of properties, and that of deleted ranges."""
 
 _GLOBAL_SEQUENCE = b"rocksdb.external_sst_file.global_seqno"
 
@@ -73,3 +75,28 @@ def read_properties(found: Mapping[bytes, bytes], path: str, offset: int) -> Tab
         ),
         global_sequence=int.from_bytes(found.get(_GLOBAL_SEQUENCE, b""), "little"),
     )
+
+
+_NUMBERS = {
+    **dict.fromkeys(("column.family.id", "deleted.keys", "filter.size", "fixed.key.length", "format.version"), 0),
+    **dict.fromkeys(("merge.operands", "num.data.blocks", "num.range-deletions"), 0),
+    **dict.fromkeys(("index.key.is.user.key", "index.value.is.delta.encoded"), 1),
+}
+_TEXTS = {
+    "block.based.table.index.type": "\0\0\0\0",
+    "block.based.table.prefix.filtering": "0",
+    "block.based.table.whole.key.filtering": "1",
+    "comparator": BYTEWISE,
+    "prefix.extractor.name": "nullptr",
+    "property.collectors": "[]",
+}
+
+
+def property_entries(numbers: Mapping[str, int], texts: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    """The entries of a new file, in the order of their names: these, and those that all of ours have in common.
+
+    What RocksDB reads back, or a tool may show.
+    """
+    values = {name: varint(number) for name, number in (_NUMBERS | dict(numbers)).items()}
+    values |= {name: text.encode() for name, text in (_TEXTS | dict(texts)).items()}
+    return [(f"{PREFIX}{name}".encode(), value) for name, value in sorted(values.items())]

@@ -9,10 +9,11 @@ cannot write one at all.
 from __future__ import annotations
 
 from rescale.rocksdb.manifest.edit_reader import InternalKey
-from rescale.rocksdb.manifest.edit_writer import internal_key, varint
-from rescale.rocksdb.manifest.version_edit import BYTEWISE, RANGE_DELETION
+from rescale.rocksdb.manifest.edit_writer import internal_key
+from rescale.rocksdb.manifest.version_edit import RANGE_DELETION
 from rescale.rocksdb.sst.block_writer import BlockFile, write_entries, write_handle
-from rescale.rocksdb.sst.table_properties import PREFIX, RANGE_DELETIONS
+from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE
+from rescale.rocksdb.sst.table_properties import PROPERTIES, RANGE_DELETIONS, property_entries
 
 
 def write_tombstone(begin: bytes, end: bytes, sequence: int, *, column_family: tuple[int, str], created: int) -> bytes:
@@ -24,8 +25,8 @@ def write_tombstone(begin: bytes, end: bytes, sequence: int, *, column_family: t
     file = BlockFile()
     index = file.add(write_entries(()))
     deleted = file.add(write_entries([(key, end)]))
-    properties = file.add(write_entries(_properties(key, end, column_family, created, index.size)))
-    parts = {b"rocksdb.properties": properties, RANGE_DELETIONS: deleted}
+    properties = file.add(write_entries(_properties(key, end, column_family, created, index.size + TRAILER_SIZE)))
+    parts = {PROPERTIES: properties, RANGE_DELETIONS: deleted}
     metaindex = file.add(
         write_entries(((name, write_handle(handle)) for name, handle in parts.items()), whole_keys=True)
     )
@@ -35,38 +36,20 @@ def write_tombstone(begin: bytes, end: bytes, sequence: int, *, column_family: t
 def _properties(
     key: bytes, end: bytes, column_family: tuple[int, str], created: int, index_size: int
 ) -> list[tuple[bytes, bytes]]:
-    """What RocksDB reads back, or a tool may show, in the order of the names."""
-    numbers = {
-        "column.family.id": column_family[0],
-        "creation.time": created,
-        "data.size": 0,
-        "deleted.keys": 1,
-        "file.creation.time": created,
-        "filter.size": 0,
-        "fixed.key.length": 0,
-        "format.version": 0,
-        "index.key.is.user.key": 1,
-        "index.size": index_size + 5,
-        "index.value.is.delta.encoded": 1,
-        "merge.operands": 0,
-        "num.data.blocks": 0,
-        "num.entries": 1,
-        "num.range-deletions": 1,
-        "oldest.key.time": created,
-        "raw.key.size": len(key),
-        "raw.value.size": len(end),
-    }
-    texts = {
-        "block.based.table.index.type": "\0\0\0\0",
-        "block.based.table.prefix.filtering": "0",
-        "block.based.table.whole.key.filtering": "1",
-        "column.family.name": column_family[1],
-        "comparator": BYTEWISE,
-        "compression": "Snappy",
-        "merge.operator": "StringAppendTESTOperator",
-        "prefix.extractor.name": "nullptr",
-        "property.collectors": "[]",
-    }
-    values = {name: varint(number) for name, number in numbers.items()}
-    values |= {name: text.encode() for name, text in texts.items()}
-    return [(f"{PREFIX}{name}".encode(), value) for name, value in sorted(values.items())]
+    number, name = column_family
+    return property_entries(
+        {
+            "column.family.id": number,
+            "creation.time": created,
+            "data.size": 0,
+            "deleted.keys": 1,
+            "file.creation.time": created,
+            "index.size": index_size,
+            "num.entries": 1,
+            "num.range-deletions": 1,
+            "oldest.key.time": created,
+            "raw.key.size": len(key),
+            "raw.value.size": len(end),
+        },
+        {"column.family.name": name, "compression": "Snappy", "merge.operator": "StringAppendTESTOperator"},
+    )

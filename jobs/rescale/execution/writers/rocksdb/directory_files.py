@@ -12,12 +12,17 @@ from rescale.planning.plan import Plan
 from rescale.target.places import places_of
 
 
+def directory_sink(plan: Plan, stored: str, size: int, *, inline: bool) -> StreamSink:
+    """For a file of about `size` bytes, which is called `stored` in the target."""
+    places = places_of(plan)
+    return StreamSink(places.stream(stored), places.staging, part_size(plan, size), inline=inline)
+
+
 def put_directory_file(
     plan: Plan, stored: str, local_name: str, size: int, chunks: Iterable[Chunk], *, inline: bool
 ) -> DirectoryFile:
     """Writes a file of `size` bytes, which is called `stored` in the target and `local_name` in its directory."""
-    places = places_of(plan)
-    sink = StreamSink(places.stream(stored), places.staging, part_size(plan, size), inline=inline)
+    sink = directory_sink(plan, stored, size, inline=inline)
     for chunk in chunks:
         sink.write(chunk)
     data = sink.close()

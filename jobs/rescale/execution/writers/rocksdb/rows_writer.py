@@ -9,20 +9,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from rescale.execution.sources.planned_records import read_header
-from rescale.execution.spark.scratch import scratch_directory
 from rescale.execution.tasks import Tasks
 from rescale.execution.writers.new_handles import DirectoryFile, directory_handle
 from rescale.execution.writers.protocol import Blocks, RecordOrder, StreamToWrite, WriteRange
-from rescale.execution.writers.rocksdb.directory_files import put_directory_file
+from rescale.execution.writers.rocksdb.directory_files import directory_sink, put_directory_file
 from rescale.execution.writers.rocksdb.rows_of_blocks import rows_of_blocks
+from rescale.execution.writers.sink import StreamSink
 from rescale.flink.keyed.header import understood
 from rescale.planning.new_streams import META_STREAM, RekeyedRows
 from rescale.planning.operator_plan import OperatorPlan
@@ -32,7 +30,6 @@ from rescale.planning.rekeying import Rekeying
 from rescale.planning.streams.inline import InlineBudget
 from rescale.rocksdb.assembly.new_database import NewTable, manifest_of
 from rescale.rocksdb.database_layout import MANIFEST_NAME
-from rescale.rocksdb.engine.scratch_folder import scratch_folder
 from rescale.rocksdb.engine.table_writer import TABLE_BYTES, TableWriter, WrittenTable
 from rescale.rocksdb.manifest.manifest_writer import write_current, write_manifest
 from rescale.rocksdb.stored_files import CURRENT
@@ -98,30 +95,16 @@ class RowsWriter:
         operator, stream, states = self._stream(work.range.operator, work.stream)
         own = f"{self.plan.file_name(operator, stream)}-{work.range.first}"
         tables: list[StateTable] = []
+        for state, name in enumerate(states):
+            files = f"{own}-{state}"
 
-        def take(state: int, written: Iterator[WrittenTable]) -> None:
-            for one in written:
-                tables.append(self._put(f"{own}-{state}-{one.path.name}", state, one, inline=work.inline))
-                one.path.unlink()
+            def begin(number: int, files: str = files) -> StreamSink:
+                return directory_sink(self.plan, _stored(files, number), TABLE_BYTES, inline=work.inline)
 
-        with scratch_folder(Path(scratch_directory())) as scratch, ExitStack() as stack:
-            writers: dict[int, TableWriter] = {}
-            for state, rows in rows_of_blocks(blocks):
-                if state not in writers:
-                    folder = scratch / str(state)
-                    folder.mkdir()
-                    writers[state] = stack.enter_context(
-                        TableWriter(
-                            folder,
-                            f"{own}-{state}",
-                            created=stream.created,
-                            path=self.plan.source,
-                            state=states[state],
-                        )
-                    )
-                take(state, writers[state].write(rows, np.arange(len(rows.key_begins))))
-            for state, writer in writers.items():
-                take(state, writer.finish())
+            writer = TableWriter(begin, files, created=stream.created, path=self.plan.source, state=name)
+            for written in _written(writer, blocks.of_state(state)):
+                table = NewTable(written.size, written.smallest, written.largest)
+                tables.append(StateTable(state, _stored(files, written.number), table, written.file.close()))
         return WrittenRows(work.range.operator, work.stream, work.range.first, tuple(tables))
 
     def finish(
@@ -171,12 +154,6 @@ class RowsWriter:
         )
         return directory_handle(self.plan, operator, stream, files)
 
-    def _put(self, stored: str, state: int, written: WrittenTable, *, inline: bool) -> StateTable:
-        with written.path.open("rb") as file:
-            chunks = iter(lambda: file.read(self.plan.chunk_size), b"")
-            put = put_directory_file(self.plan, stored, "", written.size, chunks, inline=inline)
-        return StateTable(state, stored, NewTable(written.size, written.smallest, written.largest), put.data)
-
     def _stream(self, operator_number: int, number: int) -> tuple[OperatorPlan, RekeyedRows, list[str]]:
         """With the names of its states."""
         operator = self.plan.operators[operator_number]
@@ -197,3 +174,13 @@ def _expected_size(stream: StreamToWrite) -> int:
     """Bytes of the files of a small stream."""
     tables = int(np.count_nonzero(stream.blocks.any(axis=0)))
     return stream.stream.header.length + int(stream.blocks.sum()) + tables * _TABLE_OVERHEAD
+
+
+def _written(writer: TableWriter[StreamSink], blocks: Blocks) -> Iterator[WrittenTable[StreamSink]]:
+    for rows in rows_of_blocks(blocks):
+        yield from writer.write(rows, np.arange(len(rows.key_begins)))
+    yield from writer.finish()
+
+
+def _stored(files: str, number: int) -> str:
+    return f"{files}-{number:06d}.sst"

@@ -1,0 +1,261 @@
+"""The loops that build SST files (`BlockBasedTableBuilder`), compiled as those of `row_loop`.
+
+Blocks are packed by LZ4, and checksummed, by functions of RocksDB's library, which `library` has made known.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from rescale.flink.arrays import Bytes, Longs
+from rescale.flink.compiled import Long, compiled
+
+_lz4_sizeof_state: Any = types.ExternalFunction("LZ4_sizeofState", types.int32())
+_lz4_compress: Any = types.ExternalFunction(
+    "LZ4_compress_fast_extState",
+    types.int32(types.int64, types.int64, types.int64, types.int32, types.int32, types.int32),
+)
+_crc32c: Any = types.ExternalFunction("rescale_crc32c", types.uint32(types.uint32, types.int64, types.int64))
+_memcpy: Any = types.ExternalFunction("memcpy", types.int64(types.int64, types.int64, types.int64))
+
+BLOCK_SIZE = 4096
+"""Bytes of a block before it is packed, about: RocksDB's default (`block_size`), and Flink's."""
+
+_NEARLY_FULL = (BLOCK_SIZE * 90 + 99) // 100
+"""From here on a row that does not fit goes into the next block (`block_size_deviation`)."""
+
+_RESTART_INTERVAL = 16
+MOST_RESTARTS = BLOCK_SIZE // _RESTART_INTERVAL
+_TRAILER = 8
+"""Bytes of `sequence << 8 | type` behind a user key; here always the number 0 and a value."""
+
+_PUT = 1
+_LZ4 = 4
+_LARGEST_PACKED = 0x7E000000
+"""`LZ4_MAX_INPUT_SIZE`."""
+
+_MOST_PACKED = 896
+"""Bytes of 1024 that a packed block may have; one that shrinks less is stored as it is (`GoodCompressionRatio`)."""
+
+ROW_OVERHEAD = 3 * 5 + _TRAILER
+_BLOCK_OVERHEAD = 4 * (MOST_RESTARTS + 1) + 5
+ROOM = ROW_OVERHEAD + _BLOCK_OVERHEAD
+"""Bytes of a row beside its key and value, with all that may follow it in its block."""
+
+INDEX_ROOM = 5 + 5 + 10 + 10 + 4
+"""Bytes of an entry of the index beside its key, at most."""
+
+(AT, BLOCK, OFFSET, ENTRIES, RESTARTS, LAST, INDEX, BLOCKS, ROWS, KEYS, VALUES) = range(11)
+"""The numbers that `put_rows` goes on from.
+
+Of `out`: how much is filled, where the block begins that is not finished, where in the file `out` begins; rows and
+restarts in that block; the size of the key before, or -1; how much of the index is filled, and blocks in it; of the
+file: its rows, and bytes of keys and values.
+"""
+
+DONE, NO_ROOM, FULL, OUT_OF_ORDER = range(4)
+"""Why `put_rows` ended: there are no more rows, no more room, enough in the file; or the next key is not larger."""
+
+
+@compiled
+def lz4_state() -> Longs:
+    """What LZ4 needs to work with."""
+    return np.zeros(_lz4_sizeof_state() // 8 + 1, np.int64)
+
+
+@compiled
+def _varint(data: Bytes, at: Long, value: Long) -> Long:
+    while value > 0x7F:
+        data[np.uint64(at)] = value & 0x7F | 0x80
+        value >>= 7
+        at += 1
+    data[np.uint64(at)] = value
+    return at + 1
+
+
+@compiled
+def _varint_size(value: Long) -> Long:
+    size = np.int64(1)
+    while value > 0x7F:
+        value >>= 7
+        size += 1
+    return size
+
+
+@compiled
+def _fixed(data: Bytes, at: Long, value: Long) -> Long:
+    for i in range(4):
+        data[np.uint64(at + i)] = value >> 8 * i & 0xFF
+    return at + 4
+
+
+@compiled
+def seal_block(data: Bytes, begin: Long, size: Long, scratch: Bytes, lz4: Longs) -> Long:
+    """Packs the content `data[begin:begin + size]` if that is worth it, and puts its trailer behind it.
+
+    There is room for that, and as much in `scratch`. Returns the bytes of the content as it is stored.
+    """
+    head = _varint_size(size)
+    room = (size * _MOST_PACKED >> 10) - head
+    kind = 0
+    if room > 0 and size <= _LARGEST_PACKED:
+        base = scratch.ctypes.data
+        packed = _lz4_compress(
+            lz4.ctypes.data, data.ctypes.data + begin, base, np.int32(size), np.int32(room), np.int32(1)
+        )
+        if packed > 0:
+            kind = _LZ4
+            _varint(data, begin, size)
+            _memcpy(data.ctypes.data + begin + head, base, packed)
+            size = head + packed
+    data[np.uint64(begin + size)] = kind
+    crc = np.int64(_crc32c(np.uint32(0), data.ctypes.data + begin, size + 1))
+    _fixed(data, begin + size + 1, ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+    return size
+
+
+@compiled
+def _separate(last: Bytes, size: Long, data: Bytes, key: Long, key_size: Long, shared: Long) -> tuple[Long, Long]:
+    """The shortest key from the last one of a block to before the first of the next, which have `shared` bytes alike.
+
+    It is the beginning of the last key, with its last byte raised by one; or the whole key, as it is. Returns its size
+    and by how much it is raised (`BytewiseComparatorImpl::FindShortestSeparator`).
+    """
+    if shared < min(size, key_size):
+        if shared < key_size - 1 or last[shared] + 1 < data[key + shared]:
+            return shared + 1, np.int64(1)
+        for i in range(shared + 1, size):
+            if last[i] < 0xFF:
+                return i + 1, np.int64(1)
+    return size, np.int64(0)
+
+
+@compiled
+def finish_block(
+    numbers: Longs,
+    last: Bytes,
+    separator: Long,
+    raised: Long,
+    out: Bytes,
+    scratch: Bytes,
+    lz4: Longs,
+    restarts: Longs,
+    index: Bytes,
+    index_restarts: Longs,
+) -> None:
+    """Finishes the block, and puts it into the index under `last[:separator]`, with its last byte `raised`."""
+    begin, at = numbers[BLOCK], numbers[AT]
+    for i in range(numbers[RESTARTS]):
+        at = _fixed(out, at, restarts[i])
+    at = _fixed(out, at, numbers[RESTARTS])
+    size = seal_block(out, begin, at - begin, scratch, lz4)
+    entry = numbers[INDEX]
+    index_restarts[numbers[BLOCKS]] = entry
+    entry = _varint(index, entry, np.int64(0))
+    entry = _varint(index, entry, separator)
+    _memcpy(index.ctypes.data + entry, last.ctypes.data, separator)
+    entry += separator
+    index[entry - 1] += raised
+    entry = _varint(index, entry, numbers[OFFSET] + begin)
+    numbers[INDEX] = _varint(index, entry, size)
+    numbers[BLOCKS] += 1
+    numbers[AT] = numbers[BLOCK] = begin + size + 5
+    numbers[ENTRIES] = numbers[RESTARTS] = 0
+
+
+@compiled
+def put_rows(
+    data: Bytes,
+    key_begins: Longs,
+    key_ends: Longs,
+    value_begins: Longs,
+    value_ends: Longs,
+    order: Longs,
+    first: int,
+    limit: int,
+    numbers: Longs,
+    last: Bytes,
+    out: Bytes,
+    scratch: Bytes,
+    lz4: Longs,
+    restarts: Longs,
+    index: Bytes,
+    index_restarts: Longs,
+) -> tuple[Long, int]:
+    """Puts the rows `order[first:]` into the blocks of a file, until it has `limit` bytes of keys and values or more.
+
+    The key before is `last[:numbers[LAST]]`. Returns the place of the row that comes next, and why it ended.
+    """
+    source, target = data.ctypes.data, out.ctypes.data
+    for at in range(first, len(order)):
+        if numbers[KEYS] + numbers[VALUES] >= limit:
+            return at, FULL
+        row = order[at]
+        key, value = key_begins[row], value_begins[row]
+        key_size, value_size = key_ends[row] - key, value_ends[row] - value
+        last_size = numbers[LAST]
+        if (
+            key_size > len(last)
+            or last_size + INDEX_ROOM > len(index) - numbers[INDEX]
+            or numbers[BLOCKS] == len(index_restarts)
+        ):
+            return at, NO_ROOM
+        shared, least = np.int64(0), min(key_size, last_size)
+        while shared < least and last[np.uint64(shared)] == data[np.uint64(key + shared)]:
+            shared += 1
+        if last_size >= 0 and (
+            shared == key_size or (shared < last_size and data[np.uint64(key + shared)] < last[np.uint64(shared)])
+        ):
+            return at, OUT_OF_ORDER
+
+        restarting = numbers[ENTRIES] % _RESTART_INTERVAL == 0
+        if numbers[ENTRIES]:
+            size = numbers[AT] - numbers[BLOCK] + 4 * numbers[RESTARTS] + 4
+            after = size + key_size + _TRAILER + value_size + 4 + (4 if restarting else 0)
+            after += _varint_size(key_size + _TRAILER) + _varint_size(value_size)
+            if size >= BLOCK_SIZE or (after > BLOCK_SIZE and size > _NEARLY_FULL):
+                separator, raised = _separate(last, last_size, data, key, key_size, shared)
+                finish_block(numbers, last, separator, raised, out, scratch, lz4, restarts, index, index_restarts)
+                restarting = True
+        if key_size + value_size + ROOM > len(out) - numbers[AT]:
+            return at, NO_ROOM
+
+        if restarting:
+            restarts[numbers[RESTARTS]] = numbers[AT] - numbers[BLOCK]
+            numbers[RESTARTS] += 1
+            alike = np.int64(0)
+        elif shared == last_size:
+            alike = _alike_with_trailer(data, key, key_size, last_size)
+        else:
+            alike = shared
+        end = _varint(out, numbers[AT], alike)
+        end = _varint(out, end, key_size + _TRAILER - alike)
+        end = _varint(out, end, value_size)
+        _memcpy(target + end, source + key + alike, key_size - alike)
+        end += key_size - alike
+        out[end] = _PUT
+        out[end + 1 : end + _TRAILER] = 0
+        end += _TRAILER
+        _memcpy(target + end, source + value, value_size)
+        numbers[AT] = end + value_size
+        _memcpy(last.ctypes.data, source + key, key_size)
+        numbers[LAST] = key_size
+        numbers[ENTRIES] += 1
+        numbers[ROWS] += 1
+        numbers[KEYS] += key_size
+        numbers[VALUES] += value_size
+    return np.int64(len(order)), DONE
+
+
+@compiled
+def _alike_with_trailer(data: Bytes, key: Long, key_size: Long, last_size: Long) -> Long:
+    """Bytes that a key has in common with the one before, which is its beginning, and that one's trailer."""
+    alike = last_size
+    while alike < key_size and alike < last_size + _TRAILER:
+        if data[key + alike] != (_PUT if alike == last_size else 0):
+            break
+        alike += 1
+    return alike
