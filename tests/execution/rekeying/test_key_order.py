@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from unittest.mock import patch
 
@@ -15,9 +14,11 @@ from rescale.execution.rekeying.block_buffer import BlockBuffer
 from rescale.execution.rekeying.block_rows import BlockSorter, write_rows
 from rescale.execution.rekeying.key_order import in_key_order
 from rescale.execution.rekeying.sorted_blocks import SortedBlocks, take_in
+from rescale.execution.writers import windows
 from rescale.execution.writers.protocol import WriteRange
-from support.blocks import Moving, block
-from support.canonical import Record
+from rescale.execution.writers.rocksdb.rows_of_blocks import rows_of_blocks
+from support.blocks import Moving
+from support.canonical import Record, prefix
 from support.composite import in_a_buffer
 
 GROUPS, STATES = 3, 2
@@ -53,17 +54,21 @@ def rows_of(batches: Sequence[Sequence[Moving]]) -> list[bytes]:
     return rows
 
 
-def contents(blocks: SortedBlocks) -> dict[int, bytes]:
-    """By slot, all its bytes; what is said of the last records must be true."""
-    found: dict[int, bytes] = defaultdict(bytes)
-    for i, slot in enumerate(blocks.slots.tolist()):
+def check_lasts(blocks: SortedBlocks) -> None:
+    """What is said of the last records must be true."""
+    for i in range(len(blocks)):
         data, starts = blocks.load(i, i + 1)
-        content = data[starts[0] : starts[0] + blocks.sizes[i]].tobytes()
-        last = content[blocks.lasts[i] :]
+        last = data[starts[0] + blocks.lasts[i] : starts[0] + blocks.sizes[i]].tobytes()
         key = int.from_bytes(last[:4], "big")
         assert len(last) == 8 + key + int.from_bytes(last[4 + key : 8 + key], "big")
-        found[slot] += content
-    return found
+
+
+def rows_as_written(blocks: SortedBlocks) -> list[tuple[bytes, bytes]]:
+    return [
+        (rows.key(i), rows.data[rows.value_begins[i] : rows.value_ends[i]].tobytes())
+        for rows, order in rows_of_blocks(blocks)
+        for i in order.tolist()
+    ]
 
 
 @given(
@@ -73,17 +78,15 @@ def contents(blocks: SortedBlocks) -> dict[int, bytes]:
     st.sampled_from([1, 50, 1 << 16]),
     st.sampled_from([0, 100, 1 << 16]),
 )
-def test_every_slot_is_in_the_order_of_its_keys(
+def test_every_state_is_in_the_order_of_its_keys(
     batches: list[list[Moving]], data: st.DataObject, memory: int, window: int, buffered: int
 ) -> None:
-    by_slot: dict[int, list[Moving]] = defaultdict(list)
+    expected: dict[int, list[tuple[bytes, bytes]]] = {state: [] for state in range(STATES)}
     for one in (one for batch in batches for one in batch):
-        by_slot[one.key_group * STATES + one.record.state].append(one)
-    expected = {
-        slot: block(sorted(some, key=lambda one: one.record.key), GROUPS) for slot, some in sorted(by_slot.items())
-    }
+        expected[one.record.state].append((prefix(one.key_group, GROUPS) + one.record.key, one.record.value))
     with (
-        patch.object(key_order, "MEMORY", memory),
+        patch.object(windows, "SLOT_MEMORY", memory),
+        patch.object(windows, "WINDOW", window),
         patch.object(key_order, "WINDOW", window),
         patch.object(block_rows, "ROW_SIZE", 60),
         patch.object(block_buffer, "MEMORY", buffered),
@@ -91,8 +94,9 @@ def test_every_slot_is_in_the_order_of_its_keys(
     ):
         taken = take_in(data.draw(st.permutations(rows_of(batches))), buffer)
         ordered = in_key_order(taken.of_range(WHOLE, STATES))
-        assert list(contents(ordered)) == list(expected)
-        assert contents(ordered) == expected
+        check_lasts(ordered)
+        for state, found in expected.items():
+            assert rows_as_written(ordered.of_state(state)) == sorted(found)
 
 
 def test_no_blocks_have_an_order() -> None:

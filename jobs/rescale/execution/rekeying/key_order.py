@@ -1,7 +1,7 @@
-"""Blocks for a writer that wants the records of a key group and state by the bytes of their keys.
+"""Slots that do not fit into memory, for a writer that wants the records of a slot by the bytes of their keys.
 
-As many blocks as fit into memory are sorted at once, slot by slot; a slot that lies in several such runs, or is larger
-than memory, is merged.
+A slot that fits is sorted by the writer itself as it is loaded. Of a larger one as many blocks as fit are sorted at
+once, and the runs that come of it are merged.
 """
 
 from __future__ import annotations
@@ -11,51 +11,41 @@ from collections.abc import Iterator
 import numpy as np
 
 from rescale.execution.rekeying.sorted_blocks import SortedBlocks
-from rescale.execution.writers.windows import windows
+from rescale.execution.writers import windows
 from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.keyed.record_places import records_of_blocks
 
-MEMORY = 32 * 1024 * 1024
 WINDOW = 8 * 1024 * 1024
 
 
 def in_key_order(blocks: SortedBlocks) -> SortedBlocks:
-    """The same records in other blocks, whose bytes are put into the buffer, too."""
-    runs = _joined(blocks, [_sorted(blocks.part(first, last)) for first, last in windows(blocks, MEMORY)])
-    borders = np.flatnonzero(np.diff(runs.slots, prepend=-1, append=-1))
+    """The same records; those of slots that are too large are in other blocks, whose bytes are put into the buffer."""
+    firsts, sizes = windows.slots(blocks)
+    behind = np.append(firsts[1:], len(blocks))
     found, at = [], 0
-    for several in np.flatnonzero(np.diff(borders) > 1).tolist():
-        first, last = borders[several : several + 2].tolist()
-        found += [runs.part(at, first), _merged(runs.part(first, last))]
+    for large in np.flatnonzero(sizes > windows.SLOT_MEMORY).tolist():
+        first, last = int(firsts[large]), int(behind[large])
+        slot = blocks.part(first, last)
+        runs = [_sorted(slot.part(*some)) for some in windows.windows(slot, windows.SLOT_MEMORY)]
+        found += [blocks.part(at, first), _merged(_joined(slot, runs))]
         at = last
-    return _joined(runs, [*found, runs.part(at, len(runs))])
+    return _joined(blocks, [*found, blocks.part(at, len(blocks))])
 
 
 def _sorted(blocks: SortedBlocks) -> SortedBlocks:
-    """Blocks that fit into memory together, as one for each of their slots."""
+    """Blocks of one slot as one."""
     from rescale.execution.rekeying.key_order_loop import put_records
     from rescale.flink.keyed.key_sort_loop import sort_keys
 
     data, begins = blocks.load(0, len(blocks))
     records = records_of_blocks(data, begins, begins + blocks.sizes)
-    count = len(records.starts)
-    if count < 2:
-        return blocks
-    order = np.empty(count, np.int64)
-    sort_keys(data, records.starts, records.limits, order, np.empty(count, np.uint64))
-    slots = blocks.slots[records.blocks]
-    order = order[np.argsort(slots[order], kind="stable")]
+    order = np.empty(len(records.starts), np.int64)
+    sort_keys(data, records.starts, records.limits, order, np.empty(len(order), np.uint64))
     out = np.empty(int(blocks.sizes.sum()), np.uint8)
     put_records(data, records.starts, records.ends, order, out)
-    behind = np.cumsum((records.ends - records.starts + 4)[order])
-    last = np.flatnonzero(np.diff(slots[order], append=-1))
-    ends = behind[last]
-    starts = np.concatenate([[0], ends[:-1]])
-    begins_of_last = ends - (records.ends - records.starts + 4)[order[last]]
-    places = blocks.buffer.append(out.data) + starts
-    return SortedBlocks(
-        blocks.number_of_states, slots[order[last]], ends - starts, begins_of_last - starts, places, blocks.buffer
-    )
+    last = len(out) - int(records.ends[order[-1]] - records.starts[order[-1]]) - 4
+    sizes, lasts, places = (np.array([number], np.int64) for number in (len(out), last, blocks.buffer.append(out.data)))
+    return SortedBlocks(blocks.number_of_states, blocks.slots[:1], sizes, lasts, places, blocks.buffer)
 
 
 def _merged(slot: SortedBlocks) -> SortedBlocks:

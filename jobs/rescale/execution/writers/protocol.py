@@ -37,7 +37,7 @@ class RecordOrder(Enum):
     """As in the source: by the order of its files, and in it."""
 
     KEY = "key"
-    """By the bytes of their keys, without signs."""
+    """By the bytes of their keys, without signs; but a slot that fits into memory at once the writer sorts itself."""
 
 
 class WriteRange(NamedTuple):

@@ -7,18 +7,44 @@ from collections.abc import Iterator
 import numpy as np
 
 from rescale.execution.writers.protocol import Blocks
+from rescale.flink.arrays import Longs
 
 WINDOW = 8 * 1024 * 1024
 """Bytes of blocks that are loaded at once, if nothing else is said."""
 
+SLOT_MEMORY = 32 * 1024 * 1024
+"""Bytes of a slot that are loaded at once by those who sort it."""
+
 
 def windows(blocks: Blocks, size: int | None = None) -> Iterator[tuple[int, int]]:
     """(first, behind the last) of the blocks that are loaded at once; one that is larger is a window of its own."""
-    most = WINDOW if size is None else size
-    behind = np.cumsum(blocks.sizes)
+    yield from _runs(blocks.sizes, WINDOW if size is None else size)
+
+
+def windows_of_slots(blocks: Blocks) -> Iterator[tuple[int, int]]:
+    """The same for as many whole slots as fit into `SLOT_MEMORY`; a slot that is larger is loaded window by window."""
+    firsts, sizes = slots(blocks)
+    behind = np.append(firsts[1:], len(blocks))
+    for first, last in _runs(sizes, SLOT_MEMORY):
+        begin, end = int(firsts[first]), int(behind[last - 1])
+        if int(sizes[first]) <= SLOT_MEMORY:
+            yield begin, end
+        else:
+            yield from ((begin + one, begin + other) for one, other in windows(blocks.part(begin, end)))
+
+
+def slots(blocks: Blocks) -> tuple[Longs, Longs]:
+    """The first block of each slot, and the bytes of all its blocks."""
+    firsts = np.flatnonzero(np.diff(blocks.slots, prepend=-1))
+    return firsts, np.add.reduceat(blocks.sizes, firsts) if len(firsts) else firsts
+
+
+def _runs(sizes: Longs, most: int) -> Iterator[tuple[int, int]]:
+    """Of as many sizes as are `most` together, or of one that is larger."""
+    behind = np.cumsum(sizes)
     first = 0
-    while first < len(blocks):
-        before = int(behind[first]) - int(blocks.sizes[first])
+    while first < len(sizes):
+        before = int(behind[first]) - int(sizes[first])
         last = max(first + 1, int(np.searchsorted(behind, before + most, side="right")))
         yield first, last
         first = last

@@ -177,8 +177,8 @@ def _expected_size(stream: StreamToWrite) -> int:
 
 
 def _written(writer: TableWriter[StreamSink], blocks: Blocks) -> Iterator[WrittenTable[StreamSink]]:
-    for rows in rows_of_blocks(blocks):
-        yield from writer.write(rows, np.arange(len(rows.key_begins)))
+    for rows, order in rows_of_blocks(blocks):
+        yield from writer.write(rows, order)
     yield from writer.finish()
 
 
