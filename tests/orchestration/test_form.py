@@ -45,6 +45,7 @@ def test_places_alone_are_a_request() -> None:
         ({"max_parallelism": " 256 "}, True),
         ({"operators": {"visits": {"parallelism": 3}}}, True),
         ({"format": "canonical"}, True),
+        ({"renames": ["visits=visitors"]}, True),
         ({"same_shape": True}, True),
         ({}, False),
         ({"parallelism": " ", "operators": {}}, False),
@@ -71,9 +72,12 @@ def test_spaces_around_values_do_no_harm() -> None:
 
 
 def test_what_was_understood_is_told_in_a_sentence() -> None:
-    params = filled(**_PLACES, parallelism="6", operators={"visits": {"max_parallelism": 512}})
+    params = filled(
+        **_PLACES, parallelism="6", operators={"visits": {"max_parallelism": 512}}, renames=["visits=visitors"]
+    )
     assert understood(request_of(params)) == (
-        "asked for: parallelism 6, max parallelism as it is, max parallelism 512 for visits; format keep"
+        "asked for: parallelism 6, max parallelism as it is, max parallelism 512 for visits, visits renamed to "
+        "visitors; format keep"
     )
 
 
@@ -87,6 +91,7 @@ def test_every_field_arrives_in_the_request() -> None:
         key_hashes=["objects-hash(a,b)", "visits=lombok(id)"],
         operator_names=["visits", "# a remark"],
         allowed_prefixes=["s3://shared/state"],
+        renames=["visits=visitors", " a=b=c"],
     )
     assert request_of(params) == make_request(
         "s3://bucket/save",
@@ -97,6 +102,7 @@ def test_every_field_arrives_in_the_request() -> None:
         ["256", "visits=512"],
         ["objects-hash(a,b)", "visits=lombok(id)"],
         Format.CANONICAL,
+        renames=["visits=visitors", "a=b=c"],
     )
 
 
@@ -107,7 +113,7 @@ def test_how_deep_the_proof_goes_is_asked_for_apart_from_the_request() -> None:
     assert "proof" not in look_form()
 
 
-@pytest.mark.parametrize("emptied", ["operators", "key_hashes", "operator_names", "allowed_prefixes"])
+@pytest.mark.parametrize("emptied", ["operators", "key_hashes", "operator_names", "allowed_prefixes", "renames"])
 def test_a_field_that_is_emptied_asks_for_nothing(emptied: str) -> None:
     assert request_of(filled(**_PLACES, **{emptied: None})) == request_of(filled(**_PLACES))
 
@@ -147,6 +153,8 @@ def test_empty_lines_are_no_values() -> None:
         {"approval_minutes": 0},
         {"approval_minutes": 1e12},
         {"key_hashes": ["visits="]},
+        {"renames": ["visits"]},
+        {"renames": ["visits="]},
         {"allowed_prefixes": ["shared"]},
         {"operator_names": [1]},
         {"connection": 1},

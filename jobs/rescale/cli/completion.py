@@ -31,7 +31,7 @@ def complete_operators(action: argparse.Action) -> None:
 def _operators(parsed_args: argparse.Namespace, **_: object) -> list[str]:
     """`uid=` for each; none of a snapshot in S3, which would take too long, nor names that a terminal would obey."""
     try:
-        source = normalise(parsed_args.source)
+        source = normalise(parsed_args.source if "source" in parsed_args else parsed_args.a)
         if is_s3(source):
             return []
         metadata = find_metadata(source)

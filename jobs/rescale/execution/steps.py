@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,17 +11,20 @@ from rescale.errors import IntegrityError, SnapshotError
 from rescale.execution.moving_step import move_streams
 from rescale.execution.tasks import Tasks
 from rescale.execution.validation.coverage import check_certified, goes_by_record
+from rescale.execution.validation.declared_differences import check_declared
 from rescale.execution.validation.directories import may_go_by_files
 from rescale.execution.validation.validation import open_result, validate_result
 from rescale.execution.validation.verdict import certificate_of
 from rescale.flink.slot import Slot
+from rescale.planning.asked_surgery import asked_surgery, words_after
 from rescale.planning.key_hashes import choose_key_hashes
 from rescale.planning.plan import Plan
 from rescale.planning.proof import Proof, how_proven, refuse_files_in_vain
-from rescale.planning.request import parse_key_hashes
+from rescale.planning.request import parse_key_hashes, parse_renames
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.opening import open_candidate, open_snapshot
+from rescale.snapshot.surgery import operated
 from rescale.storage.locations import join
 from rescale.target.candidate import put_candidate
 from rescale.target.certificate import certificate_beside, write_certificate
@@ -59,11 +62,13 @@ def validate_coverage(plan: Plan, tasks: Tasks, proof: Proof = Proof.RECORDS) ->
     `RequestError` if a proof by files is asked for, and there is nothing that it could be about.
     """
     how_proven(plan, proof)
-    source = open_pinned(plan)
+    as_it_is = open_pinned(plan)
+    source = operated(as_it_is, plan.surgery)
     candidate = put_candidate(plan, source.metadata)
     result = open_result(candidate, plan.target, source if plan.refers else None)
+    check_declared(as_it_is, result, plan.surgery)
     proofs = validate_result(source, result, plan.key_hashes, tasks, proof)
-    certificate = certificate_of(source, result, proofs, plan, bound=True)
+    certificate = certificate_of(source, result, proofs, plan, bound=True, surgery=plan.surgery)
     write_certificate(plan, certificate)
     return certificate.document()
 
@@ -75,19 +80,26 @@ def validate_published(
     key_hash: list[str],
     tasks: Tasks,
     proof: Proof = Proof.RECORDS,
+    renames: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Compares a published result with its source, without any plan; returns a certificate and writes none.
 
-    A certificate that lies beside the result must be the result's; files that this refers to must be as it says.
+    A certificate that lies beside the result must be the result's; files that this refers to must be as it says. What
+    the result is declared to have otherwise is what `renames` says, or if it says nothing, the certificate.
     `RequestError` if a proof by files is asked for, and there is nothing that it could be about.
     """
-    source = open_snapshot(source_uri, allow_prefixes)
+    as_it_is = open_snapshot(source_uri, allow_prefixes)
     metadata_uri = join(target, "_metadata")
-    result = open_result(metadata_uri, target, source)
+    result = open_result(metadata_uri, target, as_it_is)
     certified = certificate_beside(target)
+    surgery = asked_surgery(as_it_is.operators, parse_renames(renames))
+    if not surgery and certified is not None:
+        surgery = certified.surgery
     if certified is not None:
         check_certified(result, certified)
         check_files(target, [file for file in certified.files if file.is_elsewhere], published=True)
+    check_declared(as_it_is, result, surgery)
+    source = operated(as_it_is, surgery)
     pairs = list(zip(source.operators, result.operators, strict=False))
     if proof is Proof.FILES:
         refuse_files_in_vain(directories=any(may_go_by_files(old, new) for old, new in pairs))
@@ -100,9 +112,10 @@ def validate_published(
     if any(old.databases for old, _ in rehashed):
         source = with_tables(source)
     maxima = {operator.entry.operator_id: operator.entry.max_parallelism for operator in by_record}
-    key_hashes = choose_key_hashes(source, maxima, parse_key_hashes(key_hash))
+    hashes = words_after(surgery, as_it_is.operators, parse_key_hashes(key_hash))
+    key_hashes = choose_key_hashes(source, maxima, hashes)
     proofs = validate_result(source, result, key_hashes, tasks, proof)
-    return certificate_of(source, result, proofs, None, bound=certified is not None).document()
+    return certificate_of(source, result, proofs, None, bound=certified is not None, surgery=surgery).document()
 
 
 def open_pinned(plan: Plan) -> Snapshot:

@@ -138,7 +138,7 @@ def _plan(known: Known, params: Any = None, dag_run: Any = None, ti: Any = None)
 
 def _changes(plan: Plan) -> bool:
     """Whether the plan does more than copy."""
-    return any(
+    return bool(plan.surgery) or any(
         (operator.parallelism, operator.max_parallelism) != (operator.new_parallelism, operator.new_max_parallelism)
         or operator.rekeyings
         for operator in plan.operators

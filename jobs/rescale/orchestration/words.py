@@ -19,6 +19,7 @@ _FIELD_OF_OPTION = {
     "--files": "files",
     "--proof": "proof",
     "--key-hash": "key_hashes",
+    "--rename": "renames",
     "--uids": "operator_names",
     "--allow-prefix": "allowed_prefixes",
     "--accept-unconditional-publish": "accept_unconditional_publish",

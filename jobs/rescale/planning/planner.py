@@ -29,6 +29,7 @@ from rescale.planning.work_class import work_class
 from rescale.snapshot.findings import findings
 from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.surgery import NO_SURGERY, Surgery
 
 PART_SIZE = 16 * 1024 * 1024
 CHUNK_SIZE = 4 * 1024 * 1024
@@ -44,11 +45,12 @@ def make_plan(
     request: Request,
     key_hashes: Mapping[str, str] = _NONE,
     kafka: Sequence[KafkaOffsets] = (),
+    surgery: Surgery = NO_SURGERY,
 ) -> Plan:
     """The plan; raises what stands against it, naming the operator.
 
     `key_hashes` names, by operator id, how the keys of those operators hash whose records get new key groups;
-    `kafka` are the offsets of its Kafka sources, to be talked about.
+    `kafka` are the offsets of its Kafka sources, to be talked about. `snapshot` is what it is after the `surgery`.
     """
     snapshot.check_complete()
     shapes = new_shapes(snapshot.operators, request)
@@ -85,6 +87,7 @@ def make_plan(
             *notes,
             *(of_references(snapshot.directory, operators) if request.files is Files.REFER else ()),
         ),
+        surgery=surgery,
     )
 
 
