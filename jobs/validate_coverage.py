@@ -22,6 +22,7 @@ def main() -> int:
     parser.add_argument("--allow-prefix", metavar="URI", action="append", default=[])
     parser.add_argument("--key-hash", metavar="[UID=]HASH", action="append", default=[])
     parser.add_argument("--rename", metavar="OLD=NEW", action="append", default=[])
+    parser.add_argument("--drop", metavar="UID", action="append", default=[])
     add_proof(parser)
     arguments = parser.parse_args()
     if bool(arguments.plan) == bool(arguments.source and arguments.target):
@@ -38,8 +39,9 @@ def main() -> int:
         for uri in (source, target):
             find_metadata(uri)  # `RequestError` if there is none
         prefixes, hashes = [*map(normalise, arguments.allow_prefix)], arguments.key_hash
+        renames, drops = arguments.rename, arguments.drop
         with step_tasks(name, arguments.master) as tasks:
-            return validate_published(source, target, prefixes, hashes, tasks, proof, arguments.rename)
+            return validate_published(source, target, prefixes, hashes, tasks, proof, renames, drops)
 
     return run_job(arguments, body)
 

@@ -35,7 +35,8 @@ def in_this_process() -> Any:
         assert step is Step.DIFF
         a, b = (open_snapshot(words[words.index(word) + 1]) for word in ("--a", "--b"))
         renames = [new for word, new in pairwise(words) if word == "--rename"]
-        return diff(a, b, asked_surgery(a.operators, parse_renames(renames))).document()
+        drops = [uid for word, uid in pairwise(words) if word == "--drop"]
+        return diff(a, b, asked_surgery(a.operators, parse_renames(renames), drops)).document()
 
     with patch("rescale.cli.own_step.run_step", run_step):
         yield
@@ -80,6 +81,10 @@ def test_what_was_declared_is_told_and_counts_as_equal(capsys: Captured) -> None
     source, target = directory("2-source"), directory("2-source")
     assert main(["diff", source, target, "--rename", "numbers=figures"]) == 4
     assert "only in B: operator" in capsys.readouterr().out
+    assert main(["diff", source, target, "--drop", "numbers", "--output", "json"]) == 4
+    document = json.loads(capsys.readouterr().out)
+    (dropped,) = document["surgery"]["dropped"]
+    assert (dropped["label"], dropped["bytes"] > 0) == ("numbers", True)
     assert main(["diff", source, target, "--rename", "nmbers=figures"]) == 2
     assert "did you mean 'numbers" in capsys.readouterr().err
     assert main(["diff", source, target, "--rename", "numbers"]) == 2

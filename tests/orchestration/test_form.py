@@ -13,6 +13,7 @@ from rescale.orchestration.form import (
     look_form,
     proof_of,
     refuse_silent_copy,
+    refuse_unasked_drops,
     refuse_unknown_fields,
     request_of,
     rescale_form,
@@ -46,6 +47,7 @@ def test_places_alone_are_a_request() -> None:
         ({"operators": {"visits": {"parallelism": 3}}}, True),
         ({"format": "canonical"}, True),
         ({"renames": ["visits=visitors"]}, True),
+        ({"drops": ["visits"]}, True),
         ({"same_shape": True}, True),
         ({}, False),
         ({"parallelism": " ", "operators": {}}, False),
@@ -61,6 +63,16 @@ def test_a_copy_must_be_asked_for_by_its_name(values: dict[str, Any], asked: boo
         with pytest.raises(RequestError, match="the form asks for") as caught:
             refuse_silent_copy(params)
         assert "Same shape: a self-contained copy" in str(caught.value.advice)
+
+
+def test_nothing_is_lost_that_nobody_was_asked_about() -> None:
+    refuse_unasked_drops(filled(**_PLACES))
+    refuse_unasked_drops(filled(**_PLACES, drops=["visits"], require_approval=True))
+    looked = {name: value for name, value in filled(**_PLACES, drops=["visits"]).items() if name in look_form()}
+    refuse_unasked_drops(looked)
+    with pytest.raises(RequestError, match="nobody would be asked") as caught:
+        refuse_unasked_drops(filled(**_PLACES, drops=["visits"]))
+    assert (caught.value.found, '"Ask before anything moves"' in str(caught.value.advice)) == ("visits", True)
 
 
 def test_spaces_around_values_do_no_harm() -> None:
@@ -92,6 +104,7 @@ def test_every_field_arrives_in_the_request() -> None:
         operator_names=["visits", "# a remark"],
         allowed_prefixes=["s3://shared/state"],
         renames=["visits=visitors", " a=b=c"],
+        drops=["totals"],
     )
     assert request_of(params) == make_request(
         "s3://bucket/save",
@@ -103,6 +116,7 @@ def test_every_field_arrives_in_the_request() -> None:
         ["objects-hash(a,b)", "visits=lombok(id)"],
         Format.CANONICAL,
         renames=["visits=visitors", "a=b=c"],
+        drops=["totals"],
     )
 
 
@@ -113,7 +127,9 @@ def test_how_deep_the_proof_goes_is_asked_for_apart_from_the_request() -> None:
     assert "proof" not in look_form()
 
 
-@pytest.mark.parametrize("emptied", ["operators", "key_hashes", "operator_names", "allowed_prefixes", "renames"])
+@pytest.mark.parametrize(
+    "emptied", ["operators", "key_hashes", "operator_names", "allowed_prefixes", "renames", "drops"]
+)
 def test_a_field_that_is_emptied_asks_for_nothing(emptied: str) -> None:
     assert request_of(filled(**_PLACES, **{emptied: None})) == request_of(filled(**_PLACES))
 

@@ -7,7 +7,7 @@ import pytest
 from rescale.errors import RequestError
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.planning.asked_surgery import asked_surgery, request_after
-from rescale.planning.request import make_request, parse_renames
+from rescale.planning.request import make_request, parse_drops, parse_renames
 from rescale.snapshot.surgery import NO_SURGERY
 from support.synthetic import operator
 
@@ -68,6 +68,34 @@ def test_what_makes_no_sense_is_refused(words: list[str], what: str, found: str)
     with pytest.raises(RequestError, match=what) as caught:
         new_ids(*words)
     assert found in str(caught.value.found)
+
+
+def test_what_is_dropped_leaves_its_name() -> None:
+    surgery = asked_surgery(OPERATORS, parse_renames(["counts=sink"]), ["sink"])
+    assert [one.operator_id for one in surgery.dropped] == [operator_id_of_uid("sink")]
+    assert surgery.new_ids == {operator_id_of_uid("counts"): operator_id_of_uid("sink")}
+
+
+@pytest.mark.parametrize(
+    ("renames", "drops", "what"),
+    [
+        ([], ["snk"], "no operator 'snk' in the snapshot"),
+        ([], ["sink", operator_id_of_uid("sink")], "the same operator is named twice"),
+        ([], ["sink", "sink"], "operator 'sink' is dropped twice"),
+        ([], [""], "no operator is named"),
+        ([], ["sink", "counts", "source"], "every operator would be dropped"),
+        (["sink=drain"], ["sink"], "both dropped and renamed"),
+    ],
+)
+def test_a_drop_that_makes_no_sense_is_refused(renames: list[str], drops: list[str], what: str) -> None:
+    with pytest.raises(RequestError, match=what):
+        asked_surgery(OPERATORS, parse_renames(renames), parse_drops(drops))
+
+
+def test_what_is_dropped_has_no_shape() -> None:
+    request = make_request("/s", "/t", ["sink=3"], drops=["sink"])
+    with pytest.raises(RequestError, match="is dropped, and something else is asked for it"):
+        request_after(asked_surgery(OPERATORS, {}, request.drops), OPERATORS, request)
 
 
 def test_who_is_not_there_is_told_who_is_near() -> None:

@@ -20,7 +20,7 @@ from rescale.planning.asked_surgery import asked_surgery, words_after
 from rescale.planning.key_hashes import choose_key_hashes
 from rescale.planning.plan import Plan
 from rescale.planning.proof import Proof, how_proven, refuse_files_in_vain
-from rescale.planning.request import parse_key_hashes, parse_renames
+from rescale.planning.request import parse_drops, parse_key_hashes, parse_renames
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.opening import open_candidate, open_snapshot
@@ -81,18 +81,19 @@ def validate_published(
     tasks: Tasks,
     proof: Proof = Proof.RECORDS,
     renames: Sequence[str] = (),
+    drops: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Compares a published result with its source, without any plan; returns a certificate and writes none.
 
     A certificate that lies beside the result must be the result's; files that this refers to must be as it says. What
-    the result is declared to have otherwise is what `renames` says, or if it says nothing, the certificate.
+    the result is declared to have otherwise is what `renames` and `drops` say, or if they say nothing, the certificate.
     `RequestError` if a proof by files is asked for, and there is nothing that it could be about.
     """
     as_it_is = open_snapshot(source_uri, allow_prefixes)
     metadata_uri = join(target, "_metadata")
     result = open_result(metadata_uri, target, as_it_is)
     certified = certificate_beside(target)
-    surgery = asked_surgery(as_it_is.operators, parse_renames(renames))
+    surgery = asked_surgery(as_it_is.operators, parse_renames(renames), parse_drops(drops))
     if not surgery and certified is not None:
         surgery = certified.surgery
     if certified is not None:

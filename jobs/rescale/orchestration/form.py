@@ -128,6 +128,12 @@ def _shape_fields() -> Form:
             description_md="For a job whose uids have changed: lines `old=new`, each a uid or an operator id. All "
             "state of the one becomes that of the other. Everywhere else operators are named as in the source.",
         ),
+        "drops": lines(
+            title="Operators to drop",
+            section=_OPERATORS,
+            description_md="By uid or operator id, one a line: they are left out, and all of their state. The plan "
+            "says what is lost, and somebody has to approve it.",
+        ),
         "key_hashes": lines(
             pattern=_KEY_HASH,
             title="How keys hash",
@@ -278,14 +284,26 @@ def refuse_silent_copy(params: Mapping[str, Any]) -> None:
             "the form asks for the same shape and for another one",
             advice=f'leave the numbers empty, or switch "{_title("same_shape")}" off',
         )
-    other = params["format"] != Format.KEEP or bool(lines_of(params, "renames"))
+    other = params["format"] != Format.KEEP or any(lines_of(params, name) for name in ("renames", "drops"))
     if not shape and not other and not params["same_shape"]:
         raise RequestError(
             "the form asks for no change",
             expected=f'"{_title("parallelism")}", "{_title("max_parallelism")}", "{_title("operators")}", '
-            f'"{_title("renames")}" or "{_title("format")}"',
+            f'"{_title("renames")}", "{_title("drops")}" or "{_title("format")}"',
             found="none of them",
             advice=f'if you want a copy as it is, say "{_title("same_shape")}"',
+        )
+
+
+def refuse_unasked_drops(params: Mapping[str, Any]) -> None:
+    """`RequestError` if state would be lost by a run that nobody approves; where nothing is carried out, it may be."""
+    drops = lines_of(params, "drops")
+    if drops and not params.get("require_approval", True):
+        raise RequestError(
+            "operators are dropped, and nobody would be asked whether their state may be lost",
+            expected=f'"{_title("require_approval")}"',
+            found=", ".join(drops),
+            advice=f'switch "{_title("require_approval")}" on',
         )
 
 
@@ -310,6 +328,7 @@ def request_of(params: Mapping[str, Any], known: Mapping[str, Any] | None = None
         Format(params["format"]),
         Files(params["files"]),
         lines_of(params, "renames"),
+        lines_of(params, "drops"),
     )
 
 
@@ -329,6 +348,7 @@ def asked(request: Request) -> str:
     said = [f"{what} {of['']}" if "" in of else f"{what} as it is" for what, of in numbers]
     said += [f"{what} {number} for {uid}" for what, of in numbers for uid, number in of.items() if uid]
     said += [f"{old} renamed to {new}" for old, new in request.renames.items()]
+    said += [f"{operator} dropped" for operator in request.drops]
     files = "; RocksDB's files are referred to" if request.files is Files.REFER else ""
     return f"{', '.join(said)}; format {request.format.value}{files}"
 

@@ -1,4 +1,6 @@
-"""From the words of a request to the surgery that they stand for: which operators get which ids."""
+"""From the words of a request to the surgery that they stand for: which operators get which ids, and which
+are left out.
+"""
 
 from __future__ import annotations
 
@@ -11,23 +13,37 @@ from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
 from rescale.planning.operator_shapes import by_operator, find_operator
 from rescale.planning.request import Request
 from rescale.snapshot.model import Operator
-from rescale.snapshot.surgery import Renamed, Surgery
+from rescale.snapshot.surgery import Renamed, Surgery, what_is_lost
 
 T = TypeVar("T")
 
 
-def asked_surgery(operators: Sequence[Operator], renames: Mapping[str, str]) -> Surgery:
+def asked_surgery(operators: Sequence[Operator], renames: Mapping[str, str], drops: Sequence[str] = ()) -> Surgery:
     """The surgery on a snapshot's operators; `RequestError` if one is not there, or two would have one id.
 
     32 hex digits are an id, and anything else is a uid, of which the id is computed.
     """
-    asked = by_operator(operators, renames)
+    asked, left_out = by_operator(operators, renames), by_operator(operators, dict.fromkeys(drops, True))
+    for operator in operators:
+        if operator.entry.operator_id in asked.keys() & left_out.keys():
+            raise RequestError(
+                "an operator is both dropped and renamed", operator=operator.label, advice="ask for one of the two"
+            )
+    if left_out and len(left_out) == len(operators):
+        raise RequestError(
+            "every operator would be dropped",
+            expected="one at least that stays",
+            found=f"{len(left_out)} of {len(operators)}",
+            advice="start the job without a snapshot instead",
+        )
+    dropped = tuple(what_is_lost(operator) for operator in operators if operator.entry.operator_id in left_out)
     renamed = tuple(
         _renamed(operator, asked[operator.entry.operator_id])
         for operator in operators
         if operator.entry.operator_id in asked
     )
-    holders = {o.entry.operator_id: o.label for o in operators if o.entry.operator_id not in asked}
+    staying = [operator for operator in operators if operator.entry.operator_id not in asked.keys() | left_out.keys()]
+    holders = {operator.entry.operator_id: operator.label for operator in staying}
     for one in renamed:
         if one.new_operator_id in holders:
             raise RequestError(
@@ -38,7 +54,7 @@ def asked_surgery(operators: Sequence[Operator], renames: Mapping[str, str]) -> 
                 advice="give another name, or the other operator one, too",
             )
         holders[one.new_operator_id] = f"{one.label}, renamed,"
-    return Surgery(renamed)
+    return Surgery(renamed, dropped)
 
 
 def request_after(surgery: Surgery, operators: Sequence[Operator], request: Request) -> Request:
@@ -57,12 +73,23 @@ def request_after(surgery: Surgery, operators: Sequence[Operator], request: Requ
 
 
 def words_after(surgery: Surgery, operators: Sequence[Operator], words: Mapping[str, T]) -> dict[str, T]:
-    """What is said of single operators, by names that they have after the surgery; "" stands for all others."""
+    """What is said of single operators, by names that they have after the surgery; "" stands for all others.
+
+    `RequestError` if something is said of one that is left out.
+    """
+    dropped = {one.operator_id for one in surgery.dropped}
     by_id = {operator.entry.operator_id: operator for operator in operators}
     after: dict[str, T] = {}
     for selector, word in words.items():
-        operator_id = find_operator(by_id, selector) if selector else None
-        after[surgery.new_ids.get(operator_id or "", selector)] = word
+        operator_id = (find_operator(by_id, selector) if selector else None) or ""
+        if operator_id in dropped:
+            raise RequestError(
+                "an operator is dropped, and something else is asked for it, too",
+                operator=by_id[operator_id].label,
+                found=f"{selector}={word}",
+                advice="ask for one of the two",
+            )
+        after[surgery.new_ids.get(operator_id, selector)] = word
     return after
 
 

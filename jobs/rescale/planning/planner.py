@@ -16,7 +16,7 @@ from rescale.planning.operator_shapes import Shape, new_shapes
 from rescale.planning.pieces import Literals
 from rescale.planning.plan import FORMAT, Plan, SourceFile
 from rescale.planning.rekeying import Rekeying
-from rescale.planning.remarks import remarks
+from rescale.planning.remarks import of_losses, remarks
 from rescale.planning.request import Files, Request
 from rescale.planning.result_kind import becomes_databases, goes_by_record, keeps_heap_timers, stays_on_heap
 from rescale.planning.streams.database_streams import DatabasePlanner, PlannedDatabases
@@ -82,6 +82,7 @@ def make_plan(
         chunk_size=CHUNK_SIZE,
         operators=operators,
         warnings=(
+            *of_losses(surgery),
             *findings(snapshot, kafka),
             *remarks(snapshot, shapes, request, kafka),
             *notes,

@@ -43,7 +43,7 @@ class Request:
 
     `max_parallelism` and `key_hash` (how keys hash, by the name of a formula or of a function) are alike. `uids` maps
     operator ids to the names that the user knows them by, for snapshots that hold only ids. `renames` maps operators to
-    the uids or operator ids that they get.
+    the uids or operator ids that they get, `drops` are operators that are left out.
     """
 
     source: str
@@ -56,6 +56,7 @@ class Request:
     format: Format = Format.KEEP
     files: Files = Files.COPY
     renames: dict[str, str] = field(default_factory=dict)
+    drops: tuple[str, ...] = ()
 
 
 def make_request(
@@ -69,6 +70,7 @@ def make_request(
     format: Format = Format.KEEP,  # noqa: A002
     files: Files = Files.COPY,
     renames: Iterable[str] = (),
+    drops: Iterable[str] = (),
 ) -> Request:
     """The request that the words of a command line or of a form stand for; `RequestError` names the wrong one."""
     source, target = normalise(source), normalise(target)
@@ -107,6 +109,7 @@ def make_request(
         format,
         files,
         parse_renames(renames),
+        parse_drops(drops),
     )
 
 
@@ -162,6 +165,18 @@ def parse_renames(words: Iterable[str]) -> dict[str, str]:
         _refuse_twice(renames, old, "new name", word)
         renames[old] = new
     return renames
+
+
+def parse_drops(words: Iterable[str]) -> tuple[str, ...]:
+    """Operators, each once."""
+    operators: dict[str, None] = {}
+    for word in words:
+        if not word:
+            raise RequestError("no operator is named to be dropped", expected="a uid or an operator id", found=word)
+        if word in operators:
+            raise RequestError(f"operator {word!r} is dropped twice", found=word)
+        operators[word] = None
+    return tuple(operators)
 
 
 def _refuse_twice(given: Mapping[str, object], operator: str, what: str, word: str) -> None:

@@ -1,4 +1,5 @@
-"""That the operators of a result are those of its source, under the ids that were declared.
+"""That the operators of a result are those of its source, under the ids that were declared, and without those
+that were declared as dropped.
 
 Everything else is compared with the source after the surgery. That this is the surgery which was declared, and the ids
 are what Flink makes of the uids, is seen here, from both `_metadata` files alone.
@@ -11,14 +12,20 @@ from rescale.execution.validation.coverage import check_equal
 from rescale.flink.metadata.checkpoint_metadata import FIRST_VERSION_WITH_NAMES
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.snapshot.model import Snapshot
-from rescale.snapshot.surgery import Surgery
+from rescale.snapshot.surgery import Surgery, what_is_lost
 
 
 def check_declared(source: Snapshot, result: Snapshot, surgery: Surgery) -> None:
     """`source` is the one before the surgery; `IntegrityError` if the result differs from it in any other operator."""
     renamed = {one.operator_id: one for one in surgery.renamed}
-    entries = source.metadata.operators
-    _check_there("renamed", set(renamed), {entry.operator_id for entry in entries})
+    dropped = {one.operator_id for one in surgery.dropped}
+    there = {operator.entry.operator_id: operator for operator in source.operators}
+    _check_there("renamed", set(renamed), set(there))
+    _check_there("dropped", dropped, set(there))
+    for lost in surgery.dropped:
+        found_lost = what_is_lost(there[lost.operator_id])
+        check_equal("what is lost", (found_lost.bytes, found_lost.states), (lost.bytes, lost.states), lost.label)
+    entries = [entry for entry in source.metadata.operators if entry.operator_id not in dropped]
     for one in surgery.renamed:
         if one.uid:
             check_equal(f"id of the uid {one.uid!r}", operator_id_of_uid(one.uid), one.new_operator_id, one.label)
@@ -29,7 +36,7 @@ def check_declared(source: Snapshot, result: Snapshot, surgery: Surgery) -> None
             "operators: result and source differ in others than those that were declared",
             expected=", ".join(expected),
             found=", ".join(found),
-            advice="if operators of the result were renamed, say which: --rename OLD=NEW",
+            advice="if operators were renamed or dropped, say which: --rename OLD=NEW, --drop UID",
         )
     if source.metadata.version < FIRST_VERSION_WITH_NAMES:
         return

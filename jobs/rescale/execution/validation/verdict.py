@@ -69,6 +69,9 @@ _CLAIM_OF_THE_RENAMED = (
     "of an operator that was declared as renamed, that holds of all its state under its new id, and no operator of the "
     "result has the old one"
 )
+_CLAIM_OF_THE_DROPPED = (
+    "of an operator that was declared as dropped there is nothing in the result, and nothing of it was compared"
+)
 _CLAIM_OF_THE_REST = f"of all other state, {_CLAIM}"
 
 
@@ -91,6 +94,7 @@ def certificate_of(
     claims = [_CLAIM_OF_FILES, _CLAIM_OF_THE_REST] if directories else [_CLAIM]
     claims += [_CLAIM_OF_RECORDS] if rekeyed else []
     claims += [_CLAIM_OF_THE_RENAMED] if surgery.renamed else []
+    claims += [_CLAIM_OF_THE_DROPPED] if surgery.dropped else []
     local = any(pin.mtime_ns is not None for _, pin in source.files)
     limits = [(_OF_FILES, bool(directories)), (_OF_FILES_NOT_READ, any(one.files_referred_to for one in directories))]
     limits += [(_OF_RULES, rekeyed), (_OF_LOCAL_FILES, local), (_UNBOUND, not bound)]
