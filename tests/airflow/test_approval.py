@@ -75,6 +75,7 @@ def test_the_question_leads_to_the_report_for_who_may_see_the_run(rejected: Aske
         urllib.request.urlopen(address)
 
 
+@pytest.mark.slow
 def test_a_rejected_plan_is_red_and_leaves_nothing(rejected: Asked) -> None:
     run, target = rejected
     run.question()

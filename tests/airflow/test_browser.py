@@ -34,6 +34,19 @@ def pages(airflow: AirflowServer) -> Iterator[Pages]:
         yield pages
 
 
+@pytest.fixture(autouse=True)
+def left(pages: Pages) -> Iterator[None]:
+    """No page stays open behind a test."""
+    yield
+    pages.leave()
+
+
+def ended(pages: Pages, run: Run) -> str:
+    """How a run ends, while nobody looks at its page."""
+    pages.leave()
+    return run.end()
+
+
 def test_the_form_asks_for_source_and_target(pages: Pages) -> None:
     pages.open_form()
     assert not pages.can_be_triggered
@@ -65,12 +78,14 @@ def test_a_wrong_value_is_refused_with_a_sentence_and_put_right(
         wait_for(lambda words=sentence: words in pages.refusal(), "the next sentence", 30)
     pages.fill(parallelism=" 3 ")
     pages.trigger()
-    pages.wait_for_the_run()
+    run_id = pages.wait_for_the_run()
+    assert ended(pages, airflow.run_to(target)) == "success"
+    pages.open_run(run_id)
     pages.wait_for_state("Success", PATIENCE_SECONDS)
-    assert airflow.run_to(target).state == "success"
     assert open_store(target).stat(f"{target}/_metadata")
 
 
+@pytest.mark.slow
 def test_what_the_first_task_refuses_is_shown_in_its_log(pages: Pages, airflow: AirflowServer, tmp_path: Path) -> None:
     run = airflow.trigger(**request(str(tmp_path), "/rescaled", parallelism=2))
     assert run.end() == "failed"
@@ -112,12 +127,14 @@ def test_operators_of_a_checkpoint_of_rocksdb_get_their_own_shape_once_the_plan_
     pages.trigger()
     pages.wait_for_the_run()
     run = airflow.run_to(target)
+    pages.leave()
     run.question()
     question = pages.question_of(run.run_id, "approve")
     assert "clicks-per-user 2 → 3 16 → 64 rehash" in question
     assert "shards 2 16" in question
     assert f"{target}.rescale/plan-" in question
     pages.answer("Approve")
+    assert ended(pages, run) == "success"
     pages.open_run(run.run_id)
     pages.wait_for_state("Success", PATIENCE_SECONDS)
     result = open_snapshot(target)
@@ -140,6 +157,7 @@ def test_a_plan_is_rejected_and_another_one_finds_nobody(pages: Pages, airflow: 
     assert "visits 4 → 3" in pages.question_of(rejected.run_id, "approve")
     pages.answer("Reject")
     for run, told in ((rejected, f"rejected by {USER}"), (late, "nobody answered in time, so the plan is rejected")):
+        assert ended(pages, run) == "failed"
         pages.open_run(run.run_id)
         pages.wait_for_state("Failed", PATIENCE_SECONDS)
         assert told in pages.log_of(run.run_id, "approve", told)

@@ -77,6 +77,7 @@ def test_the_asset_gets_an_event_that_says_where_the_result_lies(succeeded: tupl
     assert extra["shape"]["visits"] == {"parallelism": 3, "max_parallelism": 128}
 
 
+@pytest.mark.slow
 def test_a_published_run_that_is_repeated_is_green_and_gives_no_second_event(succeeded: tuple[Run, str]) -> None:
     first, target = succeeded
     again = first.airflow.trigger(**request(directory("2-clicks"), target, parallelism=3, require_approval=True))

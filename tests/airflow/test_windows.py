@@ -73,6 +73,7 @@ def test_with_nothing_new_a_run_is_skipped(runs: dict[str, Run], folder: Path) -
     assert f"nothing new: {folder}/savepoints/savepoint-1 was rescaled already" in told
 
 
+@pytest.mark.slow
 def test_after_closing_time_a_run_is_skipped(late: Run) -> None:
     assert late.end() == "success"
     assert set(late.states().values()) == {"skipped"}

@@ -18,7 +18,6 @@ from big_savepoint import write_savepoint
 from rescale.planning.little_work import LITTLE_BYTES
 from rescale.process import STEPS_OF_A_RUN
 from support.needs import need
-from support.slow import slow
 from support.snapshots import directory
 from support.watching import Watch
 
@@ -87,7 +86,8 @@ def test_what_ends_a_step_ends_the_run(tmp_path: Path) -> None:
     assert "torn" in Path(f"{target}.rescale/report.html").read_text()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, slow(signal.SIGKILL)])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.slow
 def test_one_spark_for_all_steps_and_none_when_it_is_stopped(number: int, large: Path, tmp_path: Path) -> None:
     target = tmp_path / "target"
     words = command(large, target, "--max-parallelism", "1000")

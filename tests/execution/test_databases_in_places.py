@@ -72,7 +72,8 @@ def assert_taken(source: str, like: str, home: str, *allow: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "scheme"), [slow(INCREMENTAL, "s3a"), (CHANGING, "s3p"), (MERGED, "s3"), slow("2-rocksdb-native", "s3")]
+    ("name", "scheme"),
+    [slow(INCREMENTAL, "s3a"), slow(CHANGING, "s3p"), (MERGED, "s3"), slow("2-rocksdb-native", "s3")],
 )
 def test_absolute_handles_in_s3(name: str, scheme: str, bucket: str, tmp_path: Path) -> None:
     source = uploaded(tmp_path / "uploaded", name, f"s3://{bucket}/flink/job", scheme)
@@ -103,7 +104,7 @@ def test_files_in_s3_that_are_referred_to_are_proven_by_their_versions(bucket: s
         assert caught.value.path == referred
 
 
-@pytest.mark.parametrize(("sibling", "where"), [("shared", "s3"), ("taskowned", "local")])
+@pytest.mark.parametrize(("sibling", "where"), [slow("shared", "s3"), ("taskowned", "local")])
 def test_relative_handles_into_the_directory_of_the_job(
     sibling: str, where: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -26,6 +27,11 @@ pytestmark = [pytest.mark.timeout(1200), pytest.mark.slow]
 RELEASE = "rescale"
 SECRET = "rescale-airflow"
 CLAIM = "airflow"
+TRACED = [
+    {"name": "AIRFLOW__TRACES__OTEL_ON", "value": "True"},
+    {"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "value": "http://127.0.0.1:9"},
+]
+"""Airflow has traces, which nobody collects."""
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +42,7 @@ def airflow(space: Namespace, savepoint: str) -> Iterator[AirflowServer]:
     space.kubectl("create", "secret", "generic", SECRET, *words)
     settings = ["--set", f"airflow.secret={SECRET}", "--set", f"airflow.database.claim={CLAIM}"]
     settings += ["--set-json", f"windows={json.dumps(windows(savepoint))}"]
+    settings += ["--set-json", f"airflow.env={json.dumps(TRACED)}"]
     with space.claim(CLAIM):
         space.install(RELEASE, "--values", str(CHART / "ways/all-in-one.yaml"), *settings)
         with reached(space, password) as server:
@@ -83,7 +90,8 @@ def test_a_run_loses_an_executor_and_its_driver_and_publishes(
     run = trigger(airflow, savepoint, target, parallelism=3, max_parallelism=1000)
     executor = wait_for(lambda: next(iter(reshuffling(space)), None), "an executor")
     (owner,) = space.pods("executor")[executor]["metadata"]["ownerReferences"]
-    assert owner["name"] in space.running("driver")
+    (container,) = space.running("driver")[owner["name"]]["spec"]["containers"]
+    assert "TRACEPARENT" in {variable["name"] for variable in container["env"]}
     space.kubectl("delete", "pod", executor, "--grace-period=0", "--force")
     wait_for(lambda: reshuffling(space) - {executor}, "another executor")
     space.kubectl("delete", "pod", owner["name"], "--grace-period=0", "--force")
@@ -93,6 +101,9 @@ def test_a_run_loses_an_executor_and_its_driver_and_publishes(
     assert certificate["verdict"] == "complete"
     told = [line["event"] for line in run.log("validate")]
     assert any("validate: " in line and " in " in line for line in told), told
+    report = urlsplit(str(run.links("publish")["Report"]))
+    status, _, page = airflow.page(f"{airflow.home.url}{report.path}?{report.query}")
+    assert (status, page) == (200, open_store(target).read_all(f"{target}.rescale/report.html", 1 << 30)[0])
     restored = JOB.with_(parallelism=3, max_parallelism=1000)
     verdict = flink_for_clusters.restore(download(target, tmp_path / "rescaled"), JOB, restored, per_subtask=True)
     assert verdict.ok, verdict

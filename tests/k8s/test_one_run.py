@@ -47,13 +47,20 @@ def is_kept(space: Namespace, pod: str) -> bool:
     return "disruption budget" in done.stderr
 
 
+def served(space: Namespace, pod: str, path: str) -> str:
+    """What a driver's servlet answers, through the API server; nothing while it does not."""
+    place = f"/api/v1/namespaces/{space.name}/pods/{pod}:4040/proxy{path}"
+    return subprocess.run(["kubectl", "get", "--raw", place], capture_output=True, text=True, check=False).stdout
+
+
 def test_a_run_loses_an_executor_and_its_driver_and_publishes(
     space: Namespace, savepoint: str, flink_for_clusters: Flink, tmp_path: Path
 ) -> None:
     target = f"{savepoint}-as-a-job"
     run = {"source": savepoint, "target": target, "parallelism": 3, "maxParallelism": 1000}
     kept = ("--set", "driver.disruptionBudget=true", "--set", "networkPolicy.enabled=true")
-    space.install("rescale-once", *words_of(run), *kept)
+    watched = ("--set", "metrics.enabled=true", "--set", f"spark.eventLog={savepoint}-events")
+    space.install("rescale-once", *words_of(run), *kept, *watched)
     executor = wait_for(lambda: next(iter(space.running("executor")), None), "an executor")
     (driver,) = space.running("driver")
     pod = space.pods("executor")[executor]
@@ -62,6 +69,10 @@ def test_a_run_loses_an_executor_and_its_driver_and_publishes(
     assert container["resources"]["requests"]["ephemeral-storage"] == "1Gi"
     assert "_SPARK_AUTH_SECRET" in {variable["name"] for variable in container["env"]}
     wait_for(lambda: is_kept(space, driver), "the budget to be counted")
+    wait_for(lambda: "metrics_rescale_" in served(space, driver, "/metrics/prometheus"), "the driver's metrics")
+    wait_for(
+        lambda: 'executor_id="' in served(space, driver, "/metrics/executors/prometheus"), "the executor's metrics"
+    )
     space.kubectl("delete", "pod", executor, "--grace-period=0", "--force")
     wait_for(lambda: space.running("executor").keys() - {executor}, "another executor")
     space.kubectl("delete", "pod", driver, "--grace-period=0", "--force")
@@ -72,6 +83,7 @@ def test_a_run_loses_an_executor_and_its_driver_and_publishes(
     restored = JOB.with_(parallelism=3, max_parallelism=1000)
     verdict = flink_for_clusters.restore(download(target, tmp_path / "rescaled"), JOB, restored, per_subtask=True)
     assert verdict.ok, verdict
+    assert open_store(target).list(f"{savepoint}-events"), "the second driver has kept Spark's event log"
     space.uninstall("rescale-once")
     wait_for(lambda: not space.pods("driver") and not space.pods("executor"), "pods to be gone")
 

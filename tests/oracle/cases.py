@@ -104,7 +104,7 @@ CASES = (
     Case(everything(4), 1),
     Case(everything(4, 10), 3, "native", quick=True),
     Case(everything(4, 129).with_(**ROCKSDB), 6, onto="rocksdb"),
-    Case(everything(4, 1000).with_(**COMPRESSED), 7, "checkpoint", quick=True),
+    Case(everything(4, 1000).with_(**COMPRESSED), 7, "checkpoint"),
     Case(everything(1, None), 5),
     Case(everything(1, 32768).with_(**ROCKSDB), 5),
     Case(everything(3, 32768, keys=30), 2, "native"),

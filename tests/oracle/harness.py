@@ -275,7 +275,7 @@ class Flink:
         again: str | None = None,
         keep: Path | None = None,
         shown: int = 20,
-        timeout: float = 120,
+        timeout: float = 240,
     ) -> Verdict:
         """Restores the snapshot `path` of `source` as `job`, and judges state and results.
 

@@ -41,7 +41,7 @@ MAX_PARALLELISM_CASES = (
     Case(graph("clicks", 4), 6, max_after=1000, onto="rocksdb"),
     Case(graph("windows", 4).with_(**ROCKSDB), 3, max_after=1000, quick=True),
     Case(graph("windows", 3).with_(**COMPRESSED), 5, max_after=64, onto="rocksdb"),
-    Case(graph("sql", 4, many_fields=1), 3, max_after=256, quick=True),
+    Case(graph("sql", 4, many_fields=1), 3, max_after=256),
     Case(graph("sql", 3).with_(**ROCKSDB), 4, max_after=129, onto="rocksdb"),
     Case(graph("splits", 4), 6, max_after=1000),
     Case(graph("cep", 3).with_(**ROCKSDB), 2, max_after=256),

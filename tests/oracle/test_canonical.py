@@ -17,7 +17,7 @@ from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_published
 from support import snapshots
 from support.pipeline import execute, plan_rescale
-from support.slow import slow, slow_but
+from support.slow import lines_in_turn, slow
 
 ON_HEAP = {"state.backend.rocksdb.timer-service.factory": "HEAP"}
 INLINE = {
@@ -67,7 +67,7 @@ CASES = (
     Case("incremental checkpoint", everything(4, 129, lazy=1), INCREMENTAL, ("checkpoint",), 2, 256, "rocksdb"),
     Case("incremental checkpoint", graph("windows", 3), INCREMENTAL, ("checkpoint",), 8, 1000, "hashmap"),
     Case("third incremental checkpoint", graph("churn", 2, waves=2), INCREMENTAL, CHANGING, 3, 1000, "rocksdb"),
-    Case("timers on the heap", graph("churn", 2, waves=2), ON_HEAP, CHANGING, 5, 256, "rocksdb", quick=True),
+    Case("timers on the heap", graph("churn", 2, waves=2), ON_HEAP, CHANGING, 5, 256, "rocksdb"),
     Case("timers on the heap", everything(3), HEAP_TIMERS, ("checkpoint",), 2, 64, "rocksdb", ON_HEAP),
     Case("timers on the heap", graph("windows", 2), HEAP_TIMERS, ("checkpoint",), 3, 1000, "hashmap"),
     Case("rescaled", graph("windows", 3), INCREMENTAL, ("native",), 8, 64, "rocksdb", first="native", before=2),
@@ -102,7 +102,12 @@ CASES = (
 )
 
 
-@pytest.mark.parametrize("case", slow_but(lambda case: case.quick, CASES), ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    ("flink", "case"),
+    lines_in_turn(lambda case: case.quick, CASES),
+    indirect=["flink"],
+    ids=lambda value: getattr(value, "name", value),
+)
 def test_flink_goes_on_from_canonical_state(flink: Flink, tmp_path: Path, case: Case) -> None:
     first = case.source.with_(parallelism=case.before or case.source.parallelism)
     restored = flink.snapshot(first, tmp_path / "first", case.first) if case.first else None

@@ -12,7 +12,7 @@ from oracle.harness import Flink
 from oracle.max_parallelism_cases import MAX_PARALLELISM_CASES
 from rescale.errors import UnsupportedError
 from support.pipeline import rescale_snapshot
-from support.slow import slow_but
+from support.slow import lines_in_turn
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -22,7 +22,10 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    "case", slow_but(lambda case: case.quick, [*CASES, *MAX_PARALLELISM_CASES]), ids=lambda case: case.name
+    ("flink", "case"),
+    lines_in_turn(lambda case: case.quick, [*CASES, *MAX_PARALLELISM_CASES]),
+    indirect=["flink"],
+    ids=lambda value: getattr(value, "name", value),
 )
 def test_flink_finds_everything_again(flink: Flink, tmp_path: Path, case: Case) -> None:
     source = flink.snapshot(case.job, tmp_path / "source", case.kind)

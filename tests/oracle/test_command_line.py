@@ -15,7 +15,6 @@ from oracle.harness import Flink, Job
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from support.s3 import S3Server
-from support.slow import slow
 
 EVERYTHING = Job("everything", parallelism=4, parameters={"seed": 8}, max_parallelism=128)
 RAW = EVERYTHING.with_(parameters={"seed": 8, "raw_keyed": 1, "raw_operator": 1})
@@ -31,9 +30,15 @@ def rescale(*words: str) -> dict[str, Any]:
     return answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("job", "kind", "after"),
-    [slow(EVERYTHING, "canonical", 3), slow(RAW, "native", 6), (LAZY, "canonical", 7)],
+    ("flink", "job", "kind", "after"),
+    [
+        ("flink_1_20", EVERYTHING, "canonical", 3),
+        ("flink_2", RAW, "native", 6),
+        ("flink_2", LAZY, "canonical", 7),
+    ],
+    indirect=["flink"],
     ids=["canonical", "heap with raw state", "other headers, compressed"],
 )
 def test_a_run_on_local_files(flink: Flink, tmp_path: Path, job: Job, kind: str, after: int) -> None:

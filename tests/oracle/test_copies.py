@@ -10,7 +10,7 @@ import pytest
 from oracle.cases import ROCKSDB, everything, graph
 from oracle.harness import Flink, Job
 from support.pipeline import rescale_snapshot
-from support.slow import slow_but
+from support.slow import lines_in_turn
 
 INCREMENTAL = {"state.backend.incremental": "true", "execution.checkpointing.incremental": "true"}
 MERGING = {**INCREMENTAL, "execution.checkpointing.file-merging.enabled": "true"}
@@ -28,13 +28,14 @@ COPIES: tuple[Copy, ...] = (
     ("heap timers", everything(3), HEAP_TIMERS, "checkpoint", 4),
     ("changelog", everything(3), CHANGELOG, "native", 3),
 )
-QUICK = ("native incremental", "merged files")
+QUICK = ("native incremental",)
 
 
 @pytest.mark.parametrize(
-    "case",
-    slow_but(lambda case: case[0] in QUICK, COPIES),
-    ids=lambda case: f"{case[0]}-{case[1].parallelism}to{case[4]}",
+    ("flink", "case"),
+    lines_in_turn(lambda case: case[0] in QUICK, COPIES),
+    indirect=["flink"],
+    ids=lambda value: value if isinstance(value, str) else f"{value[0]}-{value[1].parallelism}to{value[4]}",
 )
 def test_flink_goes_on_from_a_copy(flink: Flink, tmp_path: Path, case: Copy) -> None:
     _, plain, configuration, kind, restored = case

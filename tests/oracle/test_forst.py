@@ -15,7 +15,6 @@ from rescale.errors import UnsupportedError
 from rescale.report.inspection import inspection
 from rescale.snapshot.opening import open_snapshot
 from support.pipeline import execute_without_spark, plan_rescale
-from support.slow import slow
 
 JOB = everything(3).with_(backend="forst")
 ASYNCHRONOUS = graph("sql", 2).with_(backend="forst", configuration={"table.exec.async-state.enabled": "true"})
@@ -39,7 +38,8 @@ def test_flink_goes_on_from_state_of_forst(flink_2: Flink, tmp_path: Path) -> No
         flink_2.restore(canonical, JOB, rescaled)
 
 
-@pytest.mark.parametrize("wanted", [slow("keep"), "canonical"])
+@pytest.mark.parametrize("wanted", ["keep", "canonical"])
+@pytest.mark.slow
 def test_state_of_the_asynchronous_api_is_refused(flink_2: Flink, tmp_path: Path, wanted: str) -> None:
     source = flink_2.snapshot(ASYNCHRONOUS, tmp_path / "source", "native")
     assert "(ForSt keyed state)" in inspection(open_snapshot(str(source)))["kind"]

@@ -79,6 +79,7 @@ def module(tmp_path_factory: pytest.TempPathFactory) -> str:
     return path.stem
 
 
+@pytest.mark.slow
 def test_a_function_of_the_users_own(flink: Flink, tmp_path: Path, module: str) -> None:
     job = keyed(2, 128, SECRET, "Long")
     source = str(flink.snapshot(job, tmp_path / "source"))

@@ -19,8 +19,9 @@ def found_everything(verdict: Verdict) -> bool:
     return verdict.ok and all(verdict.compared.values())
 
 
-@pytest.mark.parametrize("backend", [slow("hashmap"), "rocksdb"])
-@pytest.mark.parametrize("kind", ["canonical", slow("native"), slow("checkpoint")])
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+@pytest.mark.parametrize("kind", ["canonical", "native", "checkpoint"])
 def test_flinks_own_rescaling_passes(flink: Flink, tmp_path: Path, backend: str, kind: str) -> None:
     job = RAW.with_(backend=backend)
     path = flink.snapshot(job, tmp_path, kind)

@@ -57,7 +57,7 @@ def offsets_of(path: Path) -> KafkaOffsets:
     ("line", "scenario", "kind", "seed"),
     [
         slow("kafka_1_20", "kafka.NewSource", KafkaKind.SOURCE, 1),
-        ("kafka_2", "kafka.NewSource", KafkaKind.SOURCE, 2),
+        slow("kafka_2", "kafka.NewSource", KafkaKind.SOURCE, 2),
         slow("kafka_1_20", "kafka.OldConsumer", KafkaKind.CONSUMER, 3),
     ],
 )

@@ -79,6 +79,7 @@ def test_flink_downloads_opens_cuts_and_copies_as_foretold(
         assert any(one.copied for one in foretold) == (other != 8)
 
 
+@pytest.mark.slow
 def test_flink_2_ingests_instead_if_it_is_told_to(flink_2: Flink, tmp_path: Path) -> None:
     """All databases of a fresh savepoint; of one that an earlier rescale left rows in, those without such rows."""
     fresh = flink_2.snapshot(CHURN, tmp_path / "fresh", "native")

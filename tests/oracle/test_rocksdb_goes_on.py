@@ -3,6 +3,7 @@ checkpoints, and is rescaled from the third of them, by Flink and by us; or owns
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from oracle.harness import Flink, Job
 from oracle.test_canonical import CHANGING
 from oracle.test_copies import INCREMENTAL
 from support.pipeline import execute, plan_rescale
-from support.slow import slow_but
+from support.slow import lines_in_turn
 
 CHURN = graph("churn", 2)
 OLD = "1.18.1"
@@ -59,11 +60,12 @@ CASES = (
 OWNED = tuple(case for case in CASES if case.files == "copy")
 
 
-def name(case: Case) -> str:
-    return f"{case.what}-{case.kind}-{case.parallelism}-{case.maximum}"
+def name(value: Case | str) -> str:
+    return value if isinstance(value, str) else f"{value.what}-{value.kind}-{value.parallelism}-{value.maximum}"
 
 
-@pytest.mark.parametrize("case", slow_but(lambda case: case.quick, CASES), ids=name)
+@pytest.mark.slow
+@pytest.mark.parametrize(("flink", "case"), lines_in_turn(lambda case: case.quick, CASES), indirect=["flink"], ids=name)
 def test_the_third_checkpoint_is_rescaled_by_flink_and_by_us(flink: Flink, tmp_path: Path, case: Case) -> None:
     target, job = case.result(flink, tmp_path)
     third = flink.snapshots(job, tmp_path / "life", *CHANGING, restored=target)[-1]
@@ -79,7 +81,7 @@ def test_the_third_checkpoint_is_rescaled_by_flink_and_by_us(flink: Flink, tmp_p
         assert verdict.ok, verdict
 
 
-@pytest.mark.parametrize("case", slow_but(lambda case: case.quick, OWNED), ids=name)
+@pytest.mark.parametrize(("flink", "case"), lines_in_turn(lambda case: case.quick, OWNED), indirect=["flink"], ids=name)
 def test_a_job_that_owns_the_result_deletes_it(flink: Flink, tmp_path: Path, case: Case) -> None:
     target, job = case.result(flink, tmp_path)
     verdict = flink.restore(target, CHURN, job, claim_mode="CLAIM", again="checkpoint")
@@ -89,11 +91,15 @@ def test_a_job_that_owns_the_result_deletes_it(flink: Flink, tmp_path: Path, cas
     assert not target.exists()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("parallelism", [2, 5])
-@pytest.mark.parametrize("kind", ["native", "checkpoint"])
-def test_an_older_flink_holds_kept_directories(tmp_path: Path, kind: str, parallelism: int) -> None:
+@pytest.fixture(scope="module")
+def older_flink() -> Iterator[Flink]:
     with Flink(OLD) as flink:
-        target, job = Case("old", kind, parallelism).result(flink, tmp_path)
-        verdict = flink.restore(target, CHURN, job, again="checkpoint")
-        assert verdict.ok, verdict
+        yield flink
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "parallelism"), [("native", 5), ("checkpoint", 2)])
+def test_an_older_flink_holds_kept_directories(older_flink: Flink, tmp_path: Path, kind: str, parallelism: int) -> None:
+    target, job = Case("old", kind, parallelism).result(older_flink, tmp_path)
+    verdict = older_flink.restore(target, CHURN, job, again="checkpoint")
+    assert verdict.ok, verdict

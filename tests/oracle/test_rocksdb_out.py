@@ -21,7 +21,7 @@ from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_published
 from support import snapshots
 from support.pipeline import execute, plan_rescale
-from support.slow import slow, slow_but
+from support.slow import lines_in_turn, slow
 
 OPENED = "Restored previous incremental files status in backend with range"
 REBUILT = ("Completed restoring backend with range", "Transferring remote state", "import", "clip")
@@ -90,7 +90,12 @@ CASES = (
 )
 
 
-@pytest.mark.parametrize("case", slow_but(lambda case: case.quick, CASES), ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    ("flink", "case"),
+    lines_in_turn(lambda case: case.quick, CASES),
+    indirect=["flink"],
+    ids=lambda value: getattr(value, "name", value),
+)
 def test_flink_opens_rocksdb_as_it_is(flink: Flink, tmp_path: Path, case: Case) -> None:
     first = None
     if case.before:

@@ -17,10 +17,11 @@ from support.edited import edit, repointed
 from support.needs import need
 from support.pipeline import execute, plan_rescale, rescale_snapshot
 from support.s3 import S3Server
-from support.slow import slow, slow_but
+
+pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module", params=slow_but(lambda version: version == LINES["2"], LINES.values()))
+@pytest.fixture(scope="module", params=LINES.values())
 def flink_with_s3(request: pytest.FixtureRequest, s3: S3Server) -> Iterator[Flink]:
     need("javac", "real Flink is driven by Java that is compiled for it (a JDK 17)")
     need("mvn", "Flink's S3 file system comes from Maven")
@@ -28,7 +29,7 @@ def flink_with_s3(request: pytest.FixtureRequest, s3: S3Server) -> Iterator[Flin
         yield flink
 
 
-@pytest.mark.parametrize(("kind", "maximum"), [slow("canonical", 128), ("native", 128), slow("canonical", 1000)])
+@pytest.mark.parametrize(("kind", "maximum"), [("native", 128), ("canonical", 1000)])
 def test_flink_restores_straight_from_s3(
     flink_with_s3: Flink, s3: S3Server, tmp_path: Path, kind: str, maximum: int
 ) -> None:
@@ -46,7 +47,6 @@ def test_flink_restores_straight_from_s3(
 
 
 @pytest.mark.parametrize("flink_with_s3", [LINES["2"]], indirect=True)
-@pytest.mark.slow
 def test_flink_restores_a_copy_of_rocksdb_directories_from_s3(
     flink_with_s3: Flink, s3: S3Server, tmp_path: Path
 ) -> None:
@@ -75,7 +75,6 @@ def test_flink_restores_a_copy_of_rocksdb_directories_from_s3(
 
 @pytest.mark.parametrize("flink_with_s3", [LINES["2"]], indirect=True)
 @pytest.mark.parametrize("files", ["copy", "refer"])
-@pytest.mark.slow
 def test_flink_opens_rocksdb_directories_in_another_shape_from_s3(
     flink_with_s3: Flink, s3: S3Server, tmp_path: Path, files: str
 ) -> None:

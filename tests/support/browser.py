@@ -98,6 +98,10 @@ class Pages:
         WebDriverWait(self.driver, _PATIENCE_SECONDS).until(lambda driver: "/runs/" in driver.current_url)
         return unquote(self.driver.current_url.partition("/runs/")[2].partition("?")[0])
 
+    def leave(self) -> None:
+        """Shows nothing: pages of a run that works draw and ask all the time, which costs more than the run."""
+        self.driver.get("about:blank")
+
     def wait_for_state(self, state: str, seconds: float) -> None:
         """Until the page of a run shows that it is in this state."""
         of_the_run = "@data-testid='state-badge' and not(ancestor::table)"  # in tables are those of tasks
@@ -161,7 +165,10 @@ def browser(width: int, height: int) -> Iterator[Chrome]:
     """Debian's chromium without a window; it has no other network than this machine's."""
     options = ChromeOptions()
     options.binary_location = shutil.which("chromium") or ""
-    for argument in ("headless=new", "no-sandbox", "disable-dev-shm-usage", f"window-size={width},{height}"):
+    for argument in (
+        *("headless=new", "no-sandbox", "disable-dev-shm-usage", "disable-gpu", "force-prefers-reduced-motion"),
+        f"window-size={width},{height}",
+    ):
         options.add_argument(f"--{argument}")
     driver = Chrome(options, Service(shutil.which("chromedriver")))
     try:

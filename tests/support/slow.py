@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import cycle
 from typing import TypeVar
 
 import pytest
@@ -23,9 +24,26 @@ def slow_but(quick: Callable[[T], bool], cases: Iterable[T]) -> list[ParameterSe
     return [pytest.param(case) if quick(case) else slow(case) for case in listed]
 
 
+def lines_in_turn(quick: Callable[[T], bool], cases: Iterable[T]) -> list[ParameterSet]:
+    """(fixture of a release line, case) for `parametrize`.
+
+    What is quick runs on the newest line, and slowly on the older one. The others, which are many, take the lines in
+    turn, and that is enough: every value of a dimension occurs in several of them.
+    """
+    pairs: list[ParameterSet] = []
+    turns = cycle(("flink_1_20", "flink_2"))
+    for case in cases:
+        if quick(case):
+            pairs += [slow("flink_1_20", case), pytest.param("flink_2", case)]
+        else:
+            pairs.append(slow(next(turns), case))
+    return pairs
+
+
 Share = Callable[[Iterable[T]], Sequence[T]]
 
-_OF = 8
+_OF = 16
+_MORE = (0, 4, 12)
 
 
 def _is_quick(number: int, count: int) -> bool:
@@ -37,10 +55,13 @@ def _some(places: Iterable[T]) -> Sequence[T]:
     return [place for number, place in enumerate(listed) if _is_quick(number, len(listed))]
 
 
-def _others(places: Iterable[T]) -> Sequence[T]:
+def _more(places: Iterable[T]) -> Sequence[T]:
     listed = list(places)
-    return [place for number, place in enumerate(listed) if not _is_quick(number, len(listed))]
+    return [
+        place for number, place in enumerate(listed) if number % _OF in _MORE and not _is_quick(number, len(listed))
+    ]
 
 
-in_shares = pytest.mark.parametrize("share", [pytest.param(_some, id="some"), slow(_others, id="all others")])
-"""For a test that goes through very many places: one of eight always, the others where all that is slow runs."""
+in_shares = pytest.mark.parametrize("share", [pytest.param(_some, id="some"), slow(_more, id="more")])
+"""For a test that could go through very many places: one of sixteen always, three of sixteen where all that is slow
+runs. Every place at which a run may be killed is met by the histories of `simulation`, at a hundredth of the cost."""

@@ -42,7 +42,7 @@ ELSEWHERE = tuple(
 """Snapshots with absolute paths."""
 
 CASES = [(name, files) for name in (*snapshots.with_databases(), *ELSEWHERE) for files in ("copy", "refer")]
-QUICK = [("2-rocksdb-2to3", "refer"), ("1.20-rocksdb-heap-timers", "copy"), ("2-file-merging", "refer")]
+QUICK = [("1.20-rocksdb-heap-timers", "copy"), ("2-file-merging", "refer")]
 
 
 @dataclass(frozen=True)

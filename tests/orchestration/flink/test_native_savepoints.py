@@ -102,6 +102,7 @@ def test_timers_in_rocksdb_come_along_to_the_new_shape_and_back(
     wait_until(lambda: cluster.heard(old["job"]) >= 3 * KEYS, "restored timers to fire")
 
 
+@pytest.mark.slow
 def test_timers_on_the_heap_are_refused_while_the_job_runs(cluster: SessionCluster) -> None:
     job_id = run(cluster, native_options(cluster, HEAP_TIMERS))
     checkpointed(cluster, job_id)

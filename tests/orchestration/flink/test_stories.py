@@ -61,6 +61,7 @@ def savepoints(cluster: SessionCluster) -> int:
     return len(list((cluster.folder / "savepoints").glob("*/savepoint-*/_metadata")))
 
 
+@pytest.mark.slow
 def test_a_savepoint_of_a_job_that_runs_on_is_taken_once(cluster: SessionCluster) -> None:
     job_id, before = cluster.run(2), savepoints(cluster)
     taken = take(look(cluster, Taking.RUN_ON), "run-on")

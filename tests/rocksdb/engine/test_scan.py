@@ -95,7 +95,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.lists(STEPS, max_size=25), st.integers(0, 7), st.integers(0, 7))
 def test_any_history(steps: list[tuple[str, ...]], one: int, other: int) -> None:
     with tempfile.TemporaryDirectory() as folder, written(Path(folder, "db"), STATES) as writer:
