@@ -41,7 +41,7 @@ def remarks(
     maxima = [o for o in changed if shapes[o.entry.operator_id].max_parallelism != o.entry.max_parallelism]
     if maxima:
         yield from _of_maximum(maxima, shapes, request)
-    elif changed and all(_aligned(operator) for operator in changed):
+    elif changed and not (request.renames or request.drops) and all(_aligned(operator) for operator in changed):
         copy = "" if request.files is Files.REFER else "a self-contained copy, "
         yield (
             "only the parallelism changes: Flink can do that itself at restore. What this run adds: a certificate, "
