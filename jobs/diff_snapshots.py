@@ -8,6 +8,8 @@ from typing import Any
 from rescale.execution.diff.snapshots import diff_snapshots
 from rescale.execution.job import job_parser, run_job
 from rescale.execution.step_tasks import step_tasks
+from rescale.planning.asked_surgery import asked_surgery
+from rescale.planning.request import parse_drops, parse_renames
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.locations import normalise
 
@@ -17,14 +19,17 @@ def main() -> int:
     parser.add_argument("--a", metavar="URI", required=True, help="a snapshot")
     parser.add_argument("--b", metavar="URI", required=True, help="another one")
     parser.add_argument("--allow-prefix", metavar="URI", action="append", default=[])
+    parser.add_argument("--rename", metavar="OLD=NEW", action="append", default=[])
+    parser.add_argument("--drop", metavar="UID", action="append", default=[])
     arguments = parser.parse_args()
 
     def body() -> dict[str, Any]:
         prefixes = [*map(normalise, arguments.allow_prefix)]
         a, b = (open_snapshot(normalise(uri), prefixes) for uri in (arguments.a, arguments.b))
+        surgery = asked_surgery(a.operators, parse_renames(arguments.rename), parse_drops(arguments.drop))
         work = sum(operator.bytes for snapshot in (a, b) for operator in snapshot.operators)
         with step_tasks("rescale: diff snapshots", arguments.master, work) as tasks:
-            return diff_snapshots(a, b, tasks).document()
+            return diff_snapshots(a, b, tasks, surgery).document()
 
     return run_job(arguments, body)
 

@@ -21,6 +21,8 @@ def main() -> int:
     parser.add_argument("--target", metavar="URI", help="instead of a plan: the published result")
     parser.add_argument("--allow-prefix", metavar="URI", action="append", default=[])
     parser.add_argument("--key-hash", metavar="[UID=]HASH", action="append", default=[])
+    parser.add_argument("--rename", metavar="OLD=NEW", action="append", default=[])
+    parser.add_argument("--drop", metavar="UID", action="append", default=[])
     add_proof(parser)
     arguments = parser.parse_args()
     if bool(arguments.plan) == bool(arguments.source and arguments.target):
@@ -36,9 +38,10 @@ def main() -> int:
         source, target = normalise(arguments.source), normalise(arguments.target)
         for uri in (source, target):
             find_metadata(uri)  # `RequestError` if there is none
-        prefixes = [*map(normalise, arguments.allow_prefix)]
+        prefixes, hashes = [*map(normalise, arguments.allow_prefix)], arguments.key_hash
+        renames, drops = arguments.rename, arguments.drop
         with step_tasks(name, arguments.master) as tasks:
-            return validate_published(source, target, prefixes, arguments.key_hash, tasks, proof)
+            return validate_published(source, target, prefixes, hashes, tasks, proof, renames, drops)
 
     return run_job(arguments, body)
 

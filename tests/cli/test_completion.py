@@ -37,6 +37,8 @@ def completed(line: str, tmp_path: Path) -> list[str]:
         ("rescale di", ["diff", "discard"]),
         (f"rescale plan {NAMED} --format ", ["keep", "canonical", "rocksdb"]),
         (f"rescale run {NAMED} --target /t --parallelism vi", ["visits="]),
+        (f"rescale diff {NAMED} /t --rename vi", ["visits="]),
+        (f"rescale run {NAMED} --target /t --drop vi", ["visits "]),
         ("rescale run s3://bucket/savepoint --target /t --parallelism vi", []),
     ],
 )

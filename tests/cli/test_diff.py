@@ -6,12 +6,15 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 
 from rescale.cli.main import main
+from rescale.planning.asked_surgery import asked_surgery
+from rescale.planning.request import parse_renames
 from rescale.process import Step
 from rescale.snapshot.opening import open_snapshot
 from support.diffing import diff
@@ -31,7 +34,9 @@ def in_this_process() -> Any:
     def run_step(step: Step, _: str, words: Sequence[str], *__: object) -> dict[str, Any]:
         assert step is Step.DIFF
         a, b = (open_snapshot(words[words.index(word) + 1]) for word in ("--a", "--b"))
-        return diff(a, b).document()
+        renames = [new for word, new in pairwise(words) if word == "--rename"]
+        drops = [uid for word, uid in pairwise(words) if word == "--drop"]
+        return diff(a, b, asked_surgery(a.operators, parse_renames(renames), drops)).document()
 
     with patch("rescale.cli.own_step.run_step", run_step):
         yield
@@ -68,6 +73,22 @@ def test_different_jobs(capsys: Captured) -> None:
     text = capsys.readouterr().out
     assert "only in A: operator" in text
     assert "only in B: operator" in text
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_what_was_declared_is_told_and_counts_as_equal(capsys: Captured) -> None:
+    """Of two operators that hold nothing but a name: an operator with the other's id would be one too many."""
+    source, target = directory("2-source"), directory("2-source")
+    assert main(["diff", source, target, "--rename", "numbers=figures"]) == 4
+    assert "only in B: operator" in capsys.readouterr().out
+    assert main(["diff", source, target, "--drop", "numbers", "--output", "json"]) == 4
+    document = json.loads(capsys.readouterr().out)
+    (dropped,) = document["surgery"]["dropped"]
+    assert (dropped["label"], dropped["bytes"] > 0) == ("numbers", True)
+    assert main(["diff", source, target, "--rename", "nmbers=figures"]) == 2
+    assert "did you mean 'numbers" in capsys.readouterr().err
+    assert main(["diff", source, target, "--rename", "numbers"]) == 2
+    assert "OLD=NEW" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

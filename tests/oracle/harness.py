@@ -49,7 +49,8 @@ class Job:
 
     `parameters` are the scenario's own (its class tells which). `exceptions` gives operators by name another
     parallelism. `max_parallelism` is None if the user never set it; `max_exceptions` gives operators by name another
-    one, if they are not chained. `configuration` holds further options of Flink.
+    one, if they are not chained. `configuration` holds further options of Flink. `uids` gives operators, by their uids,
+    other ones.
     """
 
     scenario: str
@@ -61,6 +62,7 @@ class Job:
     backend: str = "hashmap"
     compression: bool = False
     configuration: Mapping[str, str] = field(default_factory=dict)
+    uids: Mapping[str, str] = field(default_factory=dict)
 
     def with_(self, **changes: Any) -> Job:
         return replace(self, **changes)

@@ -13,6 +13,7 @@ from rescale.orchestration.form import (
     look_form,
     proof_of,
     refuse_silent_copy,
+    refuse_unasked_drops,
     refuse_unknown_fields,
     request_of,
     rescale_form,
@@ -45,6 +46,8 @@ def test_places_alone_are_a_request() -> None:
         ({"max_parallelism": " 256 "}, True),
         ({"operators": {"visits": {"parallelism": 3}}}, True),
         ({"format": "canonical"}, True),
+        ({"renames": ["visits=visitors"]}, True),
+        ({"drops": ["visits"]}, True),
         ({"same_shape": True}, True),
         ({}, False),
         ({"parallelism": " ", "operators": {}}, False),
@@ -62,6 +65,16 @@ def test_a_copy_must_be_asked_for_by_its_name(values: dict[str, Any], asked: boo
         assert "Same shape: a self-contained copy" in str(caught.value.advice)
 
 
+def test_nothing_is_lost_that_nobody_was_asked_about() -> None:
+    refuse_unasked_drops(filled(**_PLACES))
+    refuse_unasked_drops(filled(**_PLACES, drops=["visits"], require_approval=True))
+    looked = {name: value for name, value in filled(**_PLACES, drops=["visits"]).items() if name in look_form()}
+    refuse_unasked_drops(looked)
+    with pytest.raises(RequestError, match="nobody would be asked") as caught:
+        refuse_unasked_drops(filled(**_PLACES, drops=["visits"]))
+    assert (caught.value.found, '"Ask before anything moves"' in str(caught.value.advice)) == ("visits", True)
+
+
 def test_spaces_around_values_do_no_harm() -> None:
     given = {"parallelism": "6", "operators": {"visits": {"parallelism": 3}}, "allowed_prefixes": ["/shared"]}
     spaced = {"parallelism": " 6 ", "operators": {" visits ": {"parallelism": 3}}, "allowed_prefixes": [" /shared "]}
@@ -71,9 +84,12 @@ def test_spaces_around_values_do_no_harm() -> None:
 
 
 def test_what_was_understood_is_told_in_a_sentence() -> None:
-    params = filled(**_PLACES, parallelism="6", operators={"visits": {"max_parallelism": 512}})
+    params = filled(
+        **_PLACES, parallelism="6", operators={"visits": {"max_parallelism": 512}}, renames=["visits=visitors"]
+    )
     assert understood(request_of(params)) == (
-        "asked for: parallelism 6, max parallelism as it is, max parallelism 512 for visits; format keep"
+        "asked for: parallelism 6, max parallelism as it is, max parallelism 512 for visits, visits renamed to "
+        "visitors; format keep"
     )
 
 
@@ -87,6 +103,8 @@ def test_every_field_arrives_in_the_request() -> None:
         key_hashes=["objects-hash(a,b)", "visits=lombok(id)"],
         operator_names=["visits", "# a remark"],
         allowed_prefixes=["s3://shared/state"],
+        renames=["visits=visitors", " a=b=c"],
+        drops=["totals"],
     )
     assert request_of(params) == make_request(
         "s3://bucket/save",
@@ -97,6 +115,8 @@ def test_every_field_arrives_in_the_request() -> None:
         ["256", "visits=512"],
         ["objects-hash(a,b)", "visits=lombok(id)"],
         Format.CANONICAL,
+        renames=["visits=visitors", "a=b=c"],
+        drops=["totals"],
     )
 
 
@@ -107,7 +127,9 @@ def test_how_deep_the_proof_goes_is_asked_for_apart_from_the_request() -> None:
     assert "proof" not in look_form()
 
 
-@pytest.mark.parametrize("emptied", ["operators", "key_hashes", "operator_names", "allowed_prefixes"])
+@pytest.mark.parametrize(
+    "emptied", ["operators", "key_hashes", "operator_names", "allowed_prefixes", "renames", "drops"]
+)
 def test_a_field_that_is_emptied_asks_for_nothing(emptied: str) -> None:
     assert request_of(filled(**_PLACES, **{emptied: None})) == request_of(filled(**_PLACES))
 
@@ -147,6 +169,8 @@ def test_empty_lines_are_no_values() -> None:
         {"approval_minutes": 0},
         {"approval_minutes": 1e12},
         {"key_hashes": ["visits="]},
+        {"renames": ["visits"]},
+        {"renames": ["visits="]},
         {"allowed_prefixes": ["shared"]},
         {"operator_names": [1]},
         {"connection": 1},

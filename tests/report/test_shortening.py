@@ -12,6 +12,7 @@ from rescale.report.outcome import certificate_text
 from rescale.report.plan_markdown import plan_markdown
 from rescale.report.planned import plan_text
 from rescale.report.shortening import MOST_OPERATORS
+from rescale.snapshot.surgery import NO_SURGERY
 from support.reports import plan_report, proven, snapshot_report
 
 ALL = "all in the JSON (--output json)"
@@ -71,6 +72,7 @@ def test_a_difference_shows_what_differs_first() -> None:
         for i in range(100)
     ]
     operators = [{"label": "visits", "states": states, "differences": []}]
-    text = difference_text({"verdict": "different", "equal": False, "a": "/a", "b": "/b", "operators": operators})
+    found = {"verdict": "different", "equal": False, "a": "/a", "b": "/b", "operators": operators}
+    text = difference_text({**found, "surgery": NO_SURGERY.document()})
     assert f"52 more states: {ALL}" in text
     assert "different" in next(line for line in text.splitlines() if " s99 " in line)

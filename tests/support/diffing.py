@@ -10,13 +10,14 @@ from rescale.execution.diff.snapshots import diff_snapshots
 from rescale.execution.loop import Loop
 from rescale.flink.slot import Slot
 from rescale.snapshot.model import KeyedStream, Snapshot
+from rescale.snapshot.surgery import NO_SURGERY, Surgery
 from support import snapshots
 from support.canonical import Record, read_group, write_group
 from support.planting import Result
 
 
-def diff(a: Snapshot, b: Snapshot) -> SnapshotDiff:
-    return diff_snapshots(a, b, Loop(order=Random(1)))
+def diff(a: Snapshot, b: Snapshot, surgery: Surgery = NO_SURGERY) -> SnapshotDiff:
+    return diff_snapshots(a, b, Loop(order=Random(1)), surgery)
 
 
 def against_source(result: Result, name: str) -> SnapshotDiff:

@@ -38,9 +38,12 @@ def plan_rescale(
     key_hash: Sequence[str] = (),
     format: str = "keep",  # noqa: A002
     files: str = "copy",
+    renames: Sequence[str] = (),
+    drops: Sequence[str] = (),
 ) -> Plan:
+    kind, taken = Format(format), Files(files)
     request = make_request(
-        source, target, parallelism, allow_prefixes, (), max_parallelism, key_hash, Format(format), Files(files)
+        source, target, parallelism, allow_prefixes, (), max_parallelism, key_hash, kind, taken, renames, drops
     )
     return prepare(request).plan
 

@@ -52,6 +52,7 @@ def proven(document: dict[str, Any]) -> dict[str, Any]:
         "source_metadata_sha256": "ab" * 32,
         "candidate_sha256": "cd" * 32,
         "bytes": plan["bytes_moved"],
+        "surgery": plan["surgery"],
         "operators": [
             {
                 "label": operator["label"],

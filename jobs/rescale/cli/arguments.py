@@ -14,7 +14,7 @@ from rescale.errors import RequestError
 from rescale.names import did_you_mean
 from rescale.planning.prepare import Prepared, prepare
 from rescale.planning.proof import Proof
-from rescale.planning.request import Files, Format, Request, make_request, parse_uids
+from rescale.planning.request import Files, Format, Request, make_request, parse_drops, parse_renames, parse_uids
 from rescale.storage.locations import normalise
 
 
@@ -137,6 +137,29 @@ def add_shape(parser: argparse.ArgumentParser) -> None:
         "%(default)s)",
     )
     add_key_hash(parser)
+    add_surgery(parser, "For a job that has changed. In all options operators are named as they are in SOURCE.")
+
+
+def add_surgery(parser: argparse.ArgumentParser, description: str) -> None:
+    """What the result has otherwise than the source, besides its shape."""
+    surgery = parser.add_argument_group("other operators", description)
+    rename = surgery.add_argument(
+        "--rename",
+        metavar="OLD=NEW",
+        action="append",
+        default=[],
+        help="all state of the operator OLD is that of NEW: uids, whose ids are computed, or operator ids of 32 hex "
+        "digits (repeatable)",
+    )
+    complete_operators(rename)
+    drop = surgery.add_argument(
+        "--drop",
+        metavar="UID",
+        action="append",
+        default=[],
+        help="the operator is left out, and all of its state (repeatable; uid or operator id)",
+    )
+    complete_operators(drop, end="")
 
 
 def add_key_hash(parser: argparse.ArgumentParser) -> None:
@@ -180,7 +203,17 @@ def request_of(arguments: argparse.Namespace) -> Request:
         arguments.key_hash,
         Format(arguments.format),
         Files(arguments.files),
+        arguments.rename,
+        arguments.drop,
     )
+
+
+def surgery_words(arguments: argparse.Namespace) -> list[str]:
+    """The options of `add_surgery` for a step; `RequestError` if they make no sense."""
+    parse_renames(arguments.rename)
+    parse_drops(arguments.drop)
+    renames = [word for rename in arguments.rename for word in ("--rename", rename)]
+    return [*renames, *(word for drop in arguments.drop for word in ("--drop", drop))]
 
 
 def uids_of(arguments: argparse.Namespace) -> Sequence[tuple[str, str]]:

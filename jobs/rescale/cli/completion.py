@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
 
 from rescale.errors import RescaleError
@@ -23,15 +24,15 @@ def complete(parser: argparse.ArgumentParser) -> None:
     argcomplete.autocomplete(parser)
 
 
-def complete_operators(action: argparse.Action) -> None:
-    """Lets an option that takes `UID=…` be completed with the operators of SOURCE."""
-    action.completer = _operators  # type: ignore[attr-defined]
+def complete_operators(action: argparse.Action, end: str = "=") -> None:
+    """Lets an option that takes `UID=…`, or another `end`, be completed with the operators of SOURCE."""
+    action.completer = partial(_operators, end)  # type: ignore[attr-defined]
 
 
-def _operators(parsed_args: argparse.Namespace, **_: object) -> list[str]:
-    """`uid=` for each; none of a snapshot in S3, which would take too long, nor names that a terminal would obey."""
+def _operators(end: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
+    """Uids with the end; none of a snapshot in S3, which would take too long, nor names that a terminal would obey."""
     try:
-        source = normalise(parsed_args.source)
+        source = normalise(parsed_args.source if "source" in parsed_args else parsed_args.a)
         if is_s3(source):
             return []
         metadata = find_metadata(source)
@@ -43,7 +44,7 @@ def _operators(parsed_args: argparse.Namespace, **_: object) -> list[str]:
         ]
     except (RescaleError, OSError, UnicodeError):
         return []
-    return [f"{name}=" for name in names if name.isprintable()]
+    return [f"{name}{end}" for name in names if name.isprintable()]
 
 
 def _given_names(parsed_args: argparse.Namespace) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from rescale.cli.arguments import add_allow_prefix, add_master
+from rescale.cli.arguments import add_allow_prefix, add_master, add_surgery, surgery_words
 from rescale.cli.output import Output
 from rescale.cli.own_step import run_reading_step
 from rescale.errors import IntegrityError
@@ -24,11 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, number in (("A", "one"), ("B", "another")):
         parser.add_argument(name.lower(), metavar=name, help=f"{number} savepoint or checkpoint")
     add_allow_prefix(parser)
+    add_surgery(parser, "What B is declared to have otherwise than A; all else is compared.")
     add_master(parser)
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:
-    words = ["--a", normalise(arguments.a), "--b", normalise(arguments.b)]
+    words = ["--a", normalise(arguments.a), "--b", normalise(arguments.b), *surgery_words(arguments)]
     document = run_reading_step(Step.DIFF, words, arguments)
     output.answer(document, lambda: difference_text(document))
     return 0 if document["equal"] else IntegrityError.exit_code

@@ -7,6 +7,7 @@ import os
 import socket
 
 from rescale.cli.arguments import add_master, add_proof, add_shape, add_source, add_uids, prepared
+from rescale.cli.consent import agree_to_losses
 from rescale.cli.output import Output
 from rescale.cli.own_step import run_own_step
 from rescale.cli.terminal import waiting
@@ -36,6 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_proof(parser)
     add_master(parser)
     parser.add_argument(
+        "--yes", action="store_true", help="the state of operators that are dropped may be lost: do not ask"
+    )
+    parser.add_argument(
         "--accept-unconditional-publish",
         action="store_true",
         help="publish to a store that does not honour put-if-absent; see to it that no other run has this target",
@@ -50,6 +54,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     output.say(plan_text(summary))
     proof = Proof(arguments.proof)
     if not is_published(plan):
+        agree_to_losses(summary["surgery"], output, yes=arguments.yes)
         if how := how_proven(plan, proof):
             output.say(how)
         claim(plan, accept_unconditional=accept, by={"host": socket.gethostname(), "process": str(os.getpid())})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from rescale.cli.arguments import add_key_hash, add_master, add_proof, add_source
+from rescale.cli.arguments import add_key_hash, add_master, add_proof, add_source, add_surgery, surgery_words
 from rescale.cli.output import Output
 from rescale.cli.own_step import run_reading_step
 from rescale.process import Step
@@ -23,13 +23,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source(parser)
     parser.add_argument("target", metavar="TARGET", help="a published result")
     add_key_hash(parser)
+    add_surgery(parser, "What TARGET is declared to have otherwise than SOURCE. Without it its certificate says so.")
     add_proof(parser)
     add_master(parser)
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
     words = ["--source", normalise(arguments.source), "--target", normalise(arguments.target)]
-    words += ["--proof", arguments.proof]
+    words += ["--proof", arguments.proof, *surgery_words(arguments)]
     for key_hash in arguments.key_hash:
         words += ["--key-hash", key_hash]
     certificate = run_reading_step(Step.VALIDATE, words, arguments)

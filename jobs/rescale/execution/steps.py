@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,18 +11,21 @@ from rescale.errors import IntegrityError, SnapshotError
 from rescale.execution.moving_step import move_streams
 from rescale.execution.tasks import Tasks
 from rescale.execution.validation.coverage import check_candidate, check_certified, goes_by_record
+from rescale.execution.validation.declared_differences import check_declared
 from rescale.execution.validation.directories import may_go_by_files
 from rescale.execution.validation.second_look import EITHER, looked_at_again
 from rescale.execution.validation.validation import Compared, compared, open_result, validate_result
 from rescale.execution.validation.verdict import certificate_of
 from rescale.flink.slot import Slot
+from rescale.planning.asked_surgery import asked_surgery, words_after
 from rescale.planning.key_hashes import choose_key_hashes
 from rescale.planning.plan import Plan
 from rescale.planning.proof import Proof, how_proven, refuse_files_in_vain
-from rescale.planning.request import parse_key_hashes
+from rescale.planning.request import parse_drops, parse_key_hashes, parse_renames
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.opening import open_candidate, open_snapshot
+from rescale.snapshot.surgery import Surgery, operated
 from rescale.storage.locations import join
 from rescale.target.candidate import put_candidate
 from rescale.target.certificate import certificate_beside, write_certificate
@@ -62,14 +65,17 @@ def validate_coverage(plan: Plan, tasks: Tasks, proof: Proof = Proof.RECORDS) ->
     how_proven(plan, proof)
 
     def opened() -> Compared:
-        source = open_pinned(plan)
+        as_it_is = open_pinned(plan)
+        source = operated(as_it_is, plan.surgery)
         candidate = put_candidate(plan, source.metadata)
         result = open_result(candidate.uri, plan.target, source if plan.refers else None)
         check_candidate(result, candidate.sha256)
+        check_declared(as_it_is, result, plan.surgery)
         return compared(source, result, plan.key_hashes, proof)
 
     pair = looked_at_again(opened, EITHER)
-    certificate = certificate_of(pair.source, pair.result, validate_result(pair, tasks), plan, bound=True)
+    proofs = validate_result(pair, tasks)
+    certificate = certificate_of(pair.source, pair.result, proofs, plan, bound=True, surgery=plan.surgery)
     write_certificate(plan, certificate)
     return certificate.document()
 
@@ -81,27 +87,37 @@ def validate_published(
     key_hash: list[str],
     tasks: Tasks,
     proof: Proof = Proof.RECORDS,
+    renames: Sequence[str] = (),
+    drops: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Compares a published result with its source, without any plan; returns a certificate and writes none.
 
-    A certificate that lies beside the result must be the result's; files that this refers to must be as it says.
+    A certificate that lies beside the result must be the result's; files that this refers to must be as it says. What
+    the result is declared to have otherwise is what `renames` and `drops` say, or if they say nothing, the certificate.
     `RequestError` if a proof by files is asked for, and there is nothing that it could be about.
     """
 
-    def opened() -> tuple[Compared, bool]:
-        source = open_snapshot(source_uri, allow_prefixes)
-        result = open_result(join(target, "_metadata"), target, source)
+    def opened() -> tuple[Compared, Surgery, bool]:
+        as_it_is = open_snapshot(source_uri, allow_prefixes)
+        result = open_result(join(target, "_metadata"), target, as_it_is)
         certified = certificate_beside(target)
+        surgery = asked_surgery(as_it_is.operators, parse_renames(renames), parse_drops(drops))
+        if not surgery and certified is not None:
+            surgery = certified.surgery
         if certified is not None:
             check_certified(result, certified)
             check_files(target, [file for file in certified.files if file.is_elsewhere], published=True)
-        return _compared_without_plan(source, result, key_hash, proof), certified is not None
+        check_declared(as_it_is, result, surgery)
+        hashes = words_after(surgery, as_it_is.operators, parse_key_hashes(key_hash))
+        whole = _compared_without_plan(operated(as_it_is, surgery), result, hashes, proof)
+        return whole, surgery, certified is not None
 
-    pair, bound = looked_at_again(opened, EITHER)
-    return certificate_of(pair.source, pair.result, validate_result(pair, tasks), None, bound=bound).document()
+    pair, surgery, bound = looked_at_again(opened, EITHER)
+    proofs = validate_result(pair, tasks)
+    return certificate_of(pair.source, pair.result, proofs, None, bound=bound, surgery=surgery).document()
 
 
-def _compared_without_plan(source: Snapshot, result: Snapshot, key_hash: list[str], proof: Proof) -> Compared:
+def _compared_without_plan(source: Snapshot, result: Snapshot, hashes: Mapping[str, str], proof: Proof) -> Compared:
     """How keys hash is found out here, from the source."""
     pairs = list(zip(source.operators, result.operators, strict=False))
     if proof is Proof.FILES:
@@ -115,8 +131,7 @@ def _compared_without_plan(source: Snapshot, result: Snapshot, key_hash: list[st
     if any(old.databases for old, _ in rehashed):
         source = with_tables(source)
     maxima = {operator.entry.operator_id: operator.entry.max_parallelism for operator in by_record}
-    key_hashes = choose_key_hashes(source, maxima, parse_key_hashes(key_hash))
-    return compared(source, result, key_hashes, proof)
+    return compared(source, result, choose_key_hashes(source, maxima, hashes), proof)
 
 
 def open_pinned(plan: Plan) -> Snapshot:

@@ -27,6 +27,7 @@ _RANGE: dict[str, Any] = {"exclusiveMinimum": 0, "exclusiveMaximum": UPPER_BOUND
 # With two types Airflow would show a page for text, and take `7e2` for 700: examples make it a line (`FieldSelector`).
 _NUMBER: dict[str, Any] = {"type": ["null", "string", "integer"], "pattern": "^ *([1-9][0-9]{0,4})? *$", **_RANGE}
 _KEY_HASH = "^(.+=)?[^=]+$"
+_RENAME = "^[^=]+=.+$"
 _EMPTY_OR = "^$|"
 
 _OPERATORS, _RESULT, _STORAGE = "Single operators", "Result and approval", "Storage"
@@ -119,6 +120,19 @@ def _shape_fields() -> Form:
             section=_OPERATORS,
             description_md='By uid or operator id, such as `{"visits": {"parallelism": 4, "max_parallelism": 256}}`; '
             "one of the two is enough. They go before the numbers for all.",
+        ),
+        "renames": lines(
+            pattern=_RENAME,
+            title="Operators to rename",
+            section=_OPERATORS,
+            description_md="For a job whose uids have changed: lines `old=new`, each a uid or an operator id. All "
+            "state of the one becomes that of the other. Everywhere else operators are named as in the source.",
+        ),
+        "drops": lines(
+            title="Operators to drop",
+            section=_OPERATORS,
+            description_md="By uid or operator id, one a line: they are left out, and all of their state. The plan "
+            "says what is lost, and somebody has to approve it.",
         ),
         "key_hashes": lines(
             pattern=_KEY_HASH,
@@ -263,20 +277,33 @@ def refuse_unknown_fields(params: Mapping[str, Any], form: Mapping[str, Any]) ->
 
 
 def refuse_silent_copy(params: Mapping[str, Any]) -> None:
-    """`RequestError` unless another shape is asked for, or another format, or a copy, and no two of them at odds."""
+    """`RequestError` unless a change is asked for, or a copy, and no two of them at odds."""
     shape = any(params[name] for name in ("parallelism", "max_parallelism", "operators"))
     if params["same_shape"] and shape:
         raise RequestError(
             "the form asks for the same shape and for another one",
             advice=f'leave the numbers empty, or switch "{_title("same_shape")}" off',
         )
-    if not shape and not params["same_shape"] and params["format"] == Format.KEEP:
+    other = params["format"] != Format.KEEP or any(lines_of(params, name) for name in ("renames", "drops"))
+    if not shape and not other and not params["same_shape"]:
         raise RequestError(
             "the form asks for no change",
-            expected=f'"{_title("parallelism")}", "{_title("max_parallelism")}", "{_title("operators")}" or '
-            f'"{_title("format")}"',
+            expected=f'"{_title("parallelism")}", "{_title("max_parallelism")}", "{_title("operators")}", '
+            f'"{_title("renames")}", "{_title("drops")}" or "{_title("format")}"',
             found="none of them",
             advice=f'if you want a copy as it is, say "{_title("same_shape")}"',
+        )
+
+
+def refuse_unasked_drops(params: Mapping[str, Any]) -> None:
+    """`RequestError` if state would be lost by a run that nobody approves; where nothing is carried out, it may be."""
+    drops = lines_of(params, "drops")
+    if drops and not params.get("require_approval", True):
+        raise RequestError(
+            "operators are dropped, and nobody would be asked whether their state may be lost",
+            expected=f'"{_title("require_approval")}"',
+            found=", ".join(drops),
+            advice=f'switch "{_title("require_approval")}" on',
         )
 
 
@@ -300,6 +327,8 @@ def request_of(params: Mapping[str, Any], known: Mapping[str, Any] | None = None
         key_hashes,
         Format(params["format"]),
         Files(params["files"]),
+        lines_of(params, "renames"),
+        lines_of(params, "drops"),
     )
 
 
@@ -314,10 +343,12 @@ def understood(request: Request) -> str:
 
 
 def asked(request: Request) -> str:
-    """The shape and the format of a request, in words."""
+    """The shape, the names and the format of a request, in words."""
     numbers = (("parallelism", request.parallelism), ("max parallelism", request.max_parallelism))
     said = [f"{what} {of['']}" if "" in of else f"{what} as it is" for what, of in numbers]
     said += [f"{what} {number} for {uid}" for what, of in numbers for uid, number in of.items() if uid]
+    said += [f"{old} renamed to {new}" for old, new in request.renames.items()]
+    said += [f"{operator} dropped" for operator in request.drops]
     files = "; RocksDB's files are referred to" if request.files is Files.REFER else ""
     return f"{', '.join(said)}; format {request.format.value}{files}"
 

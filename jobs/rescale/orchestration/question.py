@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rescale.report.declared import DECLARED, declared_lines
 from rescale.report.insights import duration_sentences
 from rescale.report.page import Block, Listed, Page, Strong, listed, paragraph, table
 from rescale.report.planned import OPERATOR_HEADERS, operator_row
@@ -24,6 +25,7 @@ def question_markdown(shown: dict[str, Any]) -> str:
     verdict = f"Can be done, with {counted(len(warnings), 'warning')}." if warnings else "Can be done: no warning."
     costs = [f"{human_bytes(shown['bytes_moved'])} to write", *duration_sentences(shown["insight"])]
     blocks: list[Block] = [paragraph((Strong(verdict),)), *([Listed("", tuple(warnings))] if warnings else [])]
+    blocks += listed(DECLARED, declared_lines(shown["surgery"]))
     blocks += [*listed("Costs", costs), table(OPERATOR_HEADERS, map(operator_row, largest))]
     if len(operators) > _LARGEST:
         blocks.append(paragraph(f"and {counted(len(operators) - _LARGEST, 'smaller operator')}"))

@@ -21,6 +21,7 @@ from rescale.orchestration.form import (
     lines_of,
     proof_of,
     refuse_silent_copy,
+    refuse_unasked_drops,
     refuse_unknown_fields,
     request_of,
     understood,
@@ -81,6 +82,7 @@ def _inspect(known: Known, params: Any = None, dag: Any = None) -> Summary:
     """Reads metadata and headers of the source: what is in it, and is it whole?"""
     refuse_unknown_fields(params, dag.params)
     refuse_silent_copy(params)
+    refuse_unasked_drops(params)
     request = request_of(params, known)
     tell(understood(request))
     snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids)
@@ -138,7 +140,7 @@ def _plan(known: Known, params: Any = None, dag_run: Any = None, ti: Any = None)
 
 def _changes(plan: Plan) -> bool:
     """Whether the plan does more than copy."""
-    return any(
+    return bool(plan.surgery) or any(
         (operator.parallelism, operator.max_parallelism) != (operator.new_parallelism, operator.new_max_parallelism)
         or operator.rekeyings
         for operator in plan.operators

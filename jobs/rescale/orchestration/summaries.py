@@ -15,6 +15,7 @@ from typing import Any
 
 from rescale.planning.operator_plan import OperatorPlan
 from rescale.planning.plan import Plan
+from rescale.report.declared import declared_lines
 from rescale.report.kafka import kafka_line
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.target.places import places_of
@@ -69,6 +70,7 @@ def plan_summary(plan: Plan, shown: dict[str, Any], *, published: bool) -> dict[
                 }
                 for operator in largest[:_MOST]
             ],
+            "declared": _shortened(declared_lines(shown["surgery"])),
             "warnings": _shortened(plan.warnings),
         }
     )

@@ -19,6 +19,8 @@ _FIELD_OF_OPTION = {
     "--files": "files",
     "--proof": "proof",
     "--key-hash": "key_hashes",
+    "--rename": "renames",
+    "--drop": "drops",
     "--uids": "operator_names",
     "--allow-prefix": "allowed_prefixes",
     "--accept-unconditional-publish": "accept_unconditional_publish",

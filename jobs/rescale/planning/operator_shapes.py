@@ -91,20 +91,11 @@ def _above_maximum(operator: Operator, wanted: int, maximum: int) -> RequestErro
     )
 
 
-def _find(by_id: dict[str, Operator], selector: str) -> str:
+def _find(by_id: Mapping[str, Operator], selector: str) -> str:
     """The operator id that a uid, a name given by `--uids`, or an operator id stands for."""
-    named = [operator_id for operator_id, operator in by_id.items() if operator.label == selector]
-    if len(named) > 1:
-        raise RequestError(
-            f"{selector!r} is the name of {len(named)} operators",
-            found=", ".join(sorted(named)),
-            advice="name one by its operator id",
-        )
-    ids = [*named, *([selector.lower()] if is_operator_id(selector) else [])]
-    ids += [operator_id_of_uid(selector)]
-    for operator_id in ids:
-        if operator_id in by_id:
-            return operator_id
+    found = find_operator(by_id, selector)
+    if found is not None:
+        return found
     labels = [operator.label for operator in by_id.values()]
     raise RequestError(
         f"no operator {selector!r} in the snapshot",
@@ -112,3 +103,16 @@ def _find(by_id: dict[str, Operator], selector: str) -> str:
         found=selector,
         advice=" ".join(filter(None, [did_you_mean(selector, labels), "rescale inspect lists the operators"])),
     )
+
+
+def find_operator(by_id: Mapping[str, Operator], selector: str) -> str | None:
+    """The same; None if it stands for none, `RequestError` if it is the name of several."""
+    named = [operator_id for operator_id, operator in by_id.items() if operator.label == selector]
+    if len(named) > 1:
+        raise RequestError(
+            f"{selector!r} is the name of {len(named)} operators",
+            found=", ".join(sorted(named)),
+            advice="name one by its operator id",
+        )
+    ids = [*named, *([selector.lower()] if is_operator_id(selector) else []), operator_id_of_uid(selector)]
+    return next((operator_id for operator_id in ids if operator_id in by_id), None)

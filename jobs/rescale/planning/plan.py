@@ -19,9 +19,10 @@ from rescale.flink.start import Start, start_of
 from rescale.planning.new_streams import NewStream
 from rescale.planning.operator_plan import OperatorPlan
 from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.snapshot.surgery import NO_SURGERY, Surgery
 from rescale.storage.contract import Pin
 
-FORMAT = 8
+FORMAT = 9
 
 
 class SourceFile(NamedTuple):
@@ -35,7 +36,8 @@ class SourceFile(NamedTuple):
 class Plan:
     """Everything that a run needs besides the source itself; `source` is the directory that holds `_metadata`.
 
-    `part_size` and `chunk_size` are the bytes that a task writes and reads at once.
+    `part_size` and `chunk_size` are the bytes that a task writes and reads at once. `operators` are those of the source
+    after the `surgery`.
     """
 
     format: int
@@ -50,6 +52,7 @@ class Plan:
     chunk_size: int
     operators: tuple[OperatorPlan, ...]
     warnings: tuple[str, ...]
+    surgery: Surgery = NO_SURGERY
 
     @cached_property
     def digest(self) -> str:

@@ -16,7 +16,7 @@ from rescale.planning.operator_shapes import Shape, new_shapes
 from rescale.planning.pieces import Literals
 from rescale.planning.plan import FORMAT, Plan, SourceFile
 from rescale.planning.rekeying import Rekeying
-from rescale.planning.remarks import remarks
+from rescale.planning.remarks import of_losses, remarks
 from rescale.planning.request import Files, Request
 from rescale.planning.result_kind import becomes_databases, goes_by_record, keeps_heap_timers, stays_on_heap
 from rescale.planning.streams.database_streams import DatabasePlanner, PlannedDatabases
@@ -29,6 +29,7 @@ from rescale.planning.work_class import work_class
 from rescale.snapshot.findings import findings
 from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.surgery import NO_SURGERY, Surgery
 
 PART_SIZE = 16 * 1024 * 1024
 CHUNK_SIZE = 4 * 1024 * 1024
@@ -44,11 +45,12 @@ def make_plan(
     request: Request,
     key_hashes: Mapping[str, str] = _NONE,
     kafka: Sequence[KafkaOffsets] = (),
+    surgery: Surgery = NO_SURGERY,
 ) -> Plan:
     """The plan; raises what stands against it, naming the operator.
 
     `key_hashes` names, by operator id, how the keys of those operators hash whose records get new key groups;
-    `kafka` are the offsets of its Kafka sources, to be talked about.
+    `kafka` are the offsets of its Kafka sources, to be talked about. `snapshot` is what it is after the `surgery`.
     """
     snapshot.check_complete()
     shapes = new_shapes(snapshot.operators, request)
@@ -80,11 +82,13 @@ def make_plan(
         chunk_size=CHUNK_SIZE,
         operators=operators,
         warnings=(
+            *of_losses(surgery),
             *findings(snapshot, kafka),
             *remarks(snapshot, shapes, request, kafka),
             *notes,
             *(of_references(snapshot.directory, operators) if request.files is Files.REFER else ()),
         ),
+        surgery=surgery,
     )
 
 

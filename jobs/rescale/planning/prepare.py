@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rescale.planning.asked_surgery import asked_surgery, request_after
 from rescale.planning.operator_shapes import new_shapes
 from rescale.planning.plan import Plan
 from rescale.planning.planner import make_plan
@@ -16,10 +17,11 @@ from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.kafka.offsets import KafkaOffsets, kafka_offsets
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.surgery import operated
 
 
 class Prepared(NamedTuple):
-    """A plan, the snapshot that it was made of, and the offsets of its Kafka sources."""
+    """A plan, the snapshot that it was made of, after the surgery, and the offsets of its Kafka sources."""
 
     plan: Plan
     snapshot: Snapshot
@@ -29,6 +31,9 @@ class Prepared(NamedTuple):
 def prepare(request: Request) -> Prepared:
     """Opens the source, finds out how its keys hash where that matters, and plans."""
     snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids)
+    surgery = asked_surgery(snapshot.operators, request.renames, request.drops)
+    request = request_after(surgery, snapshot.operators, request)
+    snapshot = operated(snapshot, surgery)
     shapes = new_shapes(snapshot.operators, request)
     key_hashes: dict[str, str] = {}
 
@@ -50,4 +55,4 @@ def prepare(request: Request) -> Prepared:
         maxima = {operator_id: shape.max_parallelism for operator_id, shape in rekeyed.items()}
         key_hashes = choose_key_hashes(snapshot, maxima, request.key_hash)
     kafka = kafka_offsets(snapshot)
-    return Prepared(make_plan(snapshot, request, key_hashes, kafka), snapshot, kafka)
+    return Prepared(make_plan(snapshot, request, key_hashes, kafka, surgery), snapshot, kafka)

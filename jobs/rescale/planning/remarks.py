@@ -11,6 +11,7 @@ from rescale.snapshot.discovery import METADATA
 from rescale.snapshot.kafka.audit import discovery, spread
 from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.surgery import Surgery
 from rescale.storage.locations import name
 
 
@@ -40,7 +41,7 @@ def remarks(
     maxima = [o for o in changed if shapes[o.entry.operator_id].max_parallelism != o.entry.max_parallelism]
     if maxima:
         yield from _of_maximum(maxima, shapes, request)
-    elif changed and all(_aligned(operator) for operator in changed):
+    elif changed and not (request.renames or request.drops) and all(_aligned(operator) for operator in changed):
         copy = "" if request.files is Files.REFER else "a self-contained copy, "
         yield (
             "only the parallelism changes: Flink can do that itself at restore. What this run adds: a certificate, "
@@ -49,6 +50,14 @@ def remarks(
     for offsets in kafka:
         parallelism = shapes[offsets.operator.entry.operator_id].parallelism
         yield from map(str, (*spread(offsets, parallelism), *discovery(offsets, parallelism)))
+
+
+def of_losses(surgery: Surgery) -> Iterator[str]:
+    """That state is lost, if that was asked for."""
+    if surgery.dropped:
+        labels = ", ".join(one.label for one in surgery.dropped)
+        lost = sum(one.bytes for one in surgery.dropped)
+        yield f"{labels}: dropped, as was asked for, and not in the result; {lost} bytes of state are lost with that"
 
 
 def _puts_timers_into_rocksdb(operator: Operator, request: Request) -> bool:

@@ -42,7 +42,8 @@ class Request:
     """`parallelism` maps an operator (uid or operator id) to its new parallelism; "" stands for all others.
 
     `max_parallelism` and `key_hash` (how keys hash, by the name of a formula or of a function) are alike. `uids` maps
-    operator ids to the names that the user knows them by, for snapshots that hold only ids.
+    operator ids to the names that the user knows them by, for snapshots that hold only ids. `renames` maps operators to
+    the uids or operator ids that they get, `drops` are operators that are left out.
     """
 
     source: str
@@ -54,6 +55,8 @@ class Request:
     key_hash: dict[str, str] = field(default_factory=dict)
     format: Format = Format.KEEP
     files: Files = Files.COPY
+    renames: dict[str, str] = field(default_factory=dict)
+    drops: tuple[str, ...] = ()
 
 
 def make_request(
@@ -66,6 +69,8 @@ def make_request(
     key_hash: Iterable[str] = (),
     format: Format = Format.KEEP,  # noqa: A002
     files: Files = Files.COPY,
+    renames: Iterable[str] = (),
+    drops: Iterable[str] = (),
 ) -> Request:
     """The request that the words of a command line or of a form stand for; `RequestError` names the wrong one."""
     source, target = normalise(source), normalise(target)
@@ -103,6 +108,8 @@ def make_request(
         parse_key_hashes(key_hash),
         format,
         files,
+        parse_renames(renames),
+        parse_drops(drops),
     )
 
 
@@ -141,6 +148,35 @@ def parse_key_hashes(words: Iterable[str]) -> dict[str, str]:
         _refuse_twice(names, operator, "hash of keys", word)
         names[operator] = name
     return names
+
+
+def parse_renames(words: Iterable[str]) -> dict[str, str]:
+    """`OLD=NEW`, as a mapping from the operator to its new uid or operator id, in which `=` may stand."""
+    renames: dict[str, str] = {}
+    for word in words:
+        old, _, new = word.partition("=")
+        if not old or not new:
+            raise RequestError(
+                f"not a new name of an operator: {word!r}",
+                expected="OLD=NEW, each a uid or an operator id",
+                found=word,
+                advice="name an operator by its id if there is a = in its uid" if word.count("=") > 1 else None,
+            )
+        _refuse_twice(renames, old, "new name", word)
+        renames[old] = new
+    return renames
+
+
+def parse_drops(words: Iterable[str]) -> tuple[str, ...]:
+    """Operators, each once."""
+    operators: dict[str, None] = {}
+    for word in words:
+        if not word:
+            raise RequestError("no operator is named to be dropped", expected="a uid or an operator id", found=word)
+        if word in operators:
+            raise RequestError(f"operator {word!r} is dropped twice", found=word)
+        operators[word] = None
+    return tuple(operators)
 
 
 def _refuse_twice(given: Mapping[str, object], operator: str, what: str, word: str) -> None:

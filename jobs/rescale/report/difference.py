@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rescale.report.declared import DECLARED, declared_lines
 from rescale.report.page import Block, Listed, Page, paragraph, table
 from rescale.report.renderers.text import text_of
 from rescale.report.shortening import MOST_OPERATORS, MOST_ROWS, first, left_out
@@ -20,7 +21,8 @@ def difference_text(document: dict[str, Any]) -> str:
 def difference_page(document: dict[str, Any]) -> Page:
     states = [(operator, state) for operator in document["operators"] for state in operator["states"]]
     verdict = f"{document['verdict']}: {_extent(document, states)}"
-    blocks: list[Block] = [paragraph(f"A: {document['a']}", f"B: {document['b']}", verdict)]
+    declared = [f"{DECLARED}: {line}" for line in declared_lines(document["surgery"])]
+    blocks: list[Block] = [paragraph(f"A: {document['a']}", f"B: {document['b']}", *declared, verdict)]
     headers = ("operator", "state", "type", "counted", "A", "B", "digest of A", "digest of B", "")
     shown = first(states, MOST_ROWS, lambda one: one[1]["equal"])  # those that differ before those that are equal
     rows = [_row(operator, state) for operator, state in shown]

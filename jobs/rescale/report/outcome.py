@@ -6,6 +6,7 @@ from typing import Any
 
 from rescale.planning.plan import Plan
 from rescale.planning.proof import Proof
+from rescale.report.declared import DECLARED, declared_lines
 from rescale.report.page import Block, Listed, Page, Table, paragraph, table
 from rescale.report.renderers.text import text_of
 from rescale.report.shortening import MOST_OPERATORS, first, left_out
@@ -55,6 +56,7 @@ def certificate_page(certificate: dict[str, Any]) -> Page:
     number, left = counted(len(operators), "operator"), len(operators) - len(shown["operators"])
     blocks: list[Block] = [
         paragraph(f"{certificate['verdict']}: {number}, {human_bytes(certificate['bytes'])} compared"),
+        *([Listed(f"{DECLARED}:", declared)] if (declared := tuple(declared_lines(certificate["surgery"]))) else []),
         proofs_table(shown),
         *left_out(left, "more operator with less state", "more operators with less state", reported=False),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rescale.report.declared import DECLARED, declared_lines
 from rescale.report.insights import FORMATS, RESTORES, formats_table, restores_table, sentences
 from rescale.report.kafka import kafka_line
 from rescale.report.page import Block, Code, Command, Listed, Page, Section, Strong, listed, paragraph, table, tabled
@@ -48,6 +49,7 @@ def approval_page(summary: dict[str, Any]) -> Page:
                 ("plan ", Code(summary["plan"][:8])),
             ),
         ),
+        *listed(DECLARED, declared_lines(summary["surgery"])),
         Section(title, tuple(shown)),
         *listed("Kafka sources", cut_lines(list(map(kafka_line, summary["kafka"])))),
         *tabled(RESTORES, restores_table(summary["insight"])),

@@ -12,6 +12,7 @@ from rescale.insight.shapes import ShapeAdvice
 from rescale.planning.operator_plan import OperatorPlan
 from rescale.planning.plan import Plan
 from rescale.planning.work_class import WorkClass
+from rescale.report.declared import declared_lines
 from rescale.report.elements import dealt_elements
 from rescale.report.insights import insight_blocks, insight_document
 from rescale.report.kafka import kafka_document, kafka_tables
@@ -43,6 +44,7 @@ def plan_summary(plan: Plan, snapshot: Snapshot, kafka: Sequence[KafkaOffsets] =
             for operator, old in zip(plan.operators, snapshot.operators, strict=True)
         ],
         "kafka": [kafka_document(offsets, parallelism[offsets.operator.entry.operator_id]) for offsets in kafka],
+        "surgery": plan.surgery.document(),
         "warnings": list(plan.warnings),
         "start": plan.start.command,
         "insight": insight_document(insight),
@@ -64,6 +66,7 @@ def plan_page(summary: dict[str, Any]) -> Page:
             (
                 f"from {summary['source']}, its _metadata written {summary['taken'] or 'at a time that is not known'}",
                 f"to   {summary['target']}",
+                *declared_lines(summary["surgery"]),
             ),
         ),
         table(OPERATOR_HEADERS, map(operator_row, shown)),

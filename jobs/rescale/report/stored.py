@@ -21,6 +21,7 @@ from rescale.report.planned import plan_summary
 from rescale.report.report_document import report_document
 from rescale.snapshot.kafka.offsets import kafka_offsets
 from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.surgery import operated
 from rescale.storage.store import open_store
 from rescale.target.certificate import read_certificate
 from rescale.target.documents import load_plan, read_document, store_report, store_report_data
@@ -126,7 +127,8 @@ def _summary(plan: Plan) -> dict[str, Any]:
             found=snapshot.metadata_sha256,
             advice="plan again",
         )
-    return _as_json(plan_summary(plan, snapshot, kafka_offsets(snapshot)))
+    after = operated(snapshot, plan.surgery)
+    return _as_json(plan_summary(plan, after, kafka_offsets(after)))
 
 
 def _read(uri: str) -> dict[str, Any] | None:

@@ -304,5 +304,6 @@ class Snapshot:
                 expected=f"{len(self.files) - 1} files of state",
                 found=f"{len(self.missing)} missing, such as {self.missing[0]}",
                 advice="take another snapshot, for Flink cannot restore this one either; rescale inspect says how "
-                "it came about where that is known, and with --output json which files these are",
+                "it came about where that is known, and with --output json which files these are; or give up the state "
+                "of the operators that had them (--drop UID), and save that of the others",
             )

@@ -15,6 +15,7 @@ import msgspec
 from rescale.errors import IntegrityError, RequestError
 from rescale.planning.plan import Plan
 from rescale.planning.proof import Proof
+from rescale.snapshot.surgery import NO_SURGERY, Surgery
 from rescale.storage.store import open_store
 from rescale.target.certified_files import CertifiedFile
 from rescale.target.documents import read_document
@@ -86,7 +87,8 @@ class CertifiedOperator:
 class Certificate:
     """`plan` is the digest of the plan that was carried out, None where a published result was looked at without it.
 
-    `proof` is how deep it went (`Proof`): by files, if that was so of any RocksDB directory.
+    `proof` is how deep it went (`Proof`): by files, if that was so of any RocksDB directory. `surgery` is what the
+    result was declared to have otherwise than its source; all else is equal.
     """
 
     verdict: str
@@ -104,6 +106,7 @@ class Certificate:
     files: tuple[CertifiedFile, ...]
     start: str
     proof: Proof = Proof.RECORDS
+    surgery: Surgery = NO_SURGERY
 
     def document(self) -> dict[str, Any]:
         """As JSON values, with the digest of all others: SHA-256 (hex) of their compact JSON with sorted keys."""

@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import ParamValidationError
 from rescale.errors import RequestError
 from rescale.orchestration.flink.kinds import PatchDeployment, Print, RunJar
 from rescale.orchestration.flink.rest import Taking
-from rescale.orchestration.job.job_form import check_proof, hand_over_of, job_form, taking_of
+from rescale.orchestration.job.job_form import check_proof, check_renames, hand_over_of, job_form, taking_of
 from rescale.planning.request import Format, make_request
 
 _NEEDED = {
@@ -107,3 +107,12 @@ def test_a_proof_by_files_in_vain_is_refused_before_a_job_is_stopped(
 def test_a_wrong_value_is_refused_by_the_schema(wrong: dict[str, Any]) -> None:
     with pytest.raises(ParamValidationError):
         filled(**wrong)
+
+
+def test_a_job_that_the_run_starts_keeps_the_names_of_its_operators() -> None:
+    request = make_request("/save", "/rescaled", renames=["visits=visitors"])
+    check_renames(request, Print())
+    check_renames(make_request("/save", "/rescaled"), PatchDeployment("flink", "clicks", None))
+    with pytest.raises(RequestError, match="no program finds its state in both") as caught:
+        check_renames(request, PatchDeployment("flink", "clicks", None))
+    assert caught.value.found == "visits renamed to visitors"

@@ -7,6 +7,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.snapshot.surgery import NO_SURGERY, Surgery
 
 MOST_SHOWN = 10
 """Differences that are named, of each state."""
@@ -85,11 +86,12 @@ class OperatorDiff:
 
 @dataclass(frozen=True)
 class SnapshotDiff:
-    """What two snapshots, known by their directories, hold of each operator."""
+    """What two snapshots, known by their directories, hold of each operator; `a` after the `surgery`."""
 
     a: str
     b: str
     operators: tuple[OperatorDiff, ...]
+    surgery: Surgery = NO_SURGERY
 
     @property
     def equal(self) -> bool:
@@ -103,6 +105,7 @@ class SnapshotDiff:
             "a": self.a,
             "b": self.b,
             "operators": [_operator(operator) for operator in self.operators],
+            "surgery": self.surgery.document(),
         }
 
 

@@ -34,21 +34,23 @@ from rescale.flink.keyed.record_digest import StateDigest
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.slot import Slot
 from rescale.snapshot.model import Snapshot
+from rescale.snapshot.surgery import NO_SURGERY, Surgery, operated
 
 _OF_ITS_TIME = "state with a time to live holds when each value was written or read last"
 
 
-def diff_snapshots(a: Snapshot, b: Snapshot, tasks: Tasks) -> SnapshotDiff:
-    """What the snapshots hold, state by state, and where they differ.
+def diff_snapshots(a: Snapshot, b: Snapshot, tasks: Tasks, surgery: Surgery = NO_SURGERY) -> SnapshotDiff:
+    """What the snapshots hold, state by state, and where they differ, but for what `b` is declared to have otherwise.
 
     `UnsupportedError` where they cannot be compared, `SnapshotError` where one of them cannot be read.
     """
+    a = operated(a, surgery)
     pairs = pair_operators(a, b)
     files: BothFiles = (a.contents, b.contents)
     look = look_first(pairs, files, tasks)
     comparison = _Comparison(files, look, tasks)
     operators = [comparison.operator(i, pair) for i, pair in enumerate(pairs)]
-    return SnapshotDiff(a.directory, b.directory, (*_masters(a, b), *operators))
+    return SnapshotDiff(a.directory, b.directory, (*_masters(a, b), *operators), surgery)
 
 
 def _masters(a: Snapshot, b: Snapshot) -> Iterator[OperatorDiff]:

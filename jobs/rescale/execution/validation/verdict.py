@@ -11,6 +11,7 @@ from rescale.flink.start import start_of
 from rescale.planning.plan import Plan
 from rescale.planning.proof import Proof
 from rescale.snapshot.model import Snapshot
+from rescale.snapshot.surgery import NO_SURGERY, Surgery
 from rescale.storage.locations import contains
 from rescale.target.certificate import (
     COMPLETE,
@@ -64,27 +65,43 @@ _CLAIM_OF_FILES = (
     "as a copy, of which both sides were read and have one digest; deleted ranges, newer than all rows, hide what "
     "these files hold of other key groups, and nothing of the subtask's own"
 )
+_CLAIM_OF_THE_RENAMED = (
+    "of an operator that was declared as renamed, that holds of all its state under its new id, and no operator of the "
+    "result has the old one"
+)
+_CLAIM_OF_THE_DROPPED = (
+    "of an operator that was declared as dropped there is nothing in the result, and nothing of it was compared"
+)
 _CLAIM_OF_THE_REST = f"of all other state, {_CLAIM}"
 
 
 def certificate_of(
-    source: Snapshot, result: Snapshot, proofs: Sequence[OperatorProof], plan: Plan | None, *, bound: bool
+    source: Snapshot,
+    result: Snapshot,
+    proofs: Sequence[OperatorProof],
+    plan: Plan | None,
+    *,
+    bound: bool,
+    surgery: Surgery = NO_SURGERY,
 ) -> Certificate:
     """The same source and result give the same certificate; `result` is what the candidate makes of the target.
 
     It was looked at before its bytes were read and compared, and is looked at again. `bound` says whether its metadata
-    was made here from a plan, or compared with a certificate.
+    was made here from a plan, or compared with a certificate. `source` is what it is after the `surgery`.
     """
     rekeyed = any(proof.records for proof in proofs)
     directories = [proof.directories for proof in proofs if proof.directories is not None]
     claims = [_CLAIM_OF_FILES, _CLAIM_OF_THE_REST] if directories else [_CLAIM]
+    claims += [_CLAIM_OF_RECORDS] if rekeyed else []
+    claims += [_CLAIM_OF_THE_RENAMED] if surgery.renamed else []
+    claims += [_CLAIM_OF_THE_DROPPED] if surgery.dropped else []
     local = any(pin.mtime_ns is not None for _, pin in source.files)
     limits = [(_OF_FILES, bool(directories)), (_OF_FILES_NOT_READ, any(one.files_referred_to for one in directories))]
     limits += [(_OF_RULES, rekeyed), (_OF_LOCAL_FILES, local), (_UNBOUND, not bound)]
     limits.append((_OF_REFERENCES, any(not contains(result.directory, uri) for uri, _ in result.files[1:])))
     return Certificate(
         verdict=COMPLETE,
-        proves="; ".join([*claims, _CLAIM_OF_RECORDS] if rekeyed else claims),
+        proves="; ".join(claims),
         does_not_prove="; ".join(sentence for sentence, holds in limits if holds) or None,
         digests="sums mod 2^128 of 128-bit murmur3 digests of key groups and elements",
         source=source.directory,
@@ -102,6 +119,7 @@ def certificate_of(
             [(proof.parallelism, proof.max_parallelism) for proof in proofs],
         ).command,
         proof=Proof.FILES if directories else Proof.RECORDS,
+        surgery=surgery,
     )
 
 

@@ -191,6 +191,18 @@ def check_proof(params: Mapping[str, Any], request: Request) -> None:
         refuse_files_in_vain(directories=native and request.format is not Format.CANONICAL)
 
 
+def check_renames(request: Request, hand_over: HandOver) -> None:
+    """`RequestError` if operators get other names and the run would start the job: one program has only one of them."""
+    if request.renames and not isinstance(hand_over, Print):
+        raise RequestError(
+            "operators are renamed, and the run would start the job, from the result or, if anything fails, from its "
+            "savepoint: no program finds its state in both",
+            expected=f"the hand-over {Kind.PRINT.value!r}",
+            found=", ".join(f"{old} renamed to {new}" for old, new in request.renames.items()),
+            advice="take the command that is printed, and start the changed program with it",
+        )
+
+
 def _given(params: Mapping[str, Any], field: str, kind: Kind) -> str:
     if not params[field]:
         raise RequestError(f"the hand-over {kind.value!r} needs the field {field!r}", found="nothing")

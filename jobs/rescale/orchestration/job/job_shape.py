@@ -16,7 +16,9 @@ from rescale.planning.request import Request
 
 
 def has_shape(job: Job, request: Request) -> bool:
-    """Whether a shape is asked for, and every task of the job has it already."""
+    """Whether a shape is asked for and nothing else, and every task of the job has it already."""
+    if request.renames or request.drops:
+        return False
     asked = [*request.parallelism, *request.max_parallelism]
     there = {vertex.operator_id for vertex in job.vertices}
     told = {_operator_id(selector, request) for selector in asked if selector} <= there

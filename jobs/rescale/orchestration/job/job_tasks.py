@@ -16,8 +16,8 @@ from rescale.orchestration.flink.operators import GoBack
 from rescale.orchestration.flink.questions import Answer
 from rescale.orchestration.flink.rest import SavepointFormat, Taking
 from rescale.orchestration.flink.stopping import look_at_job
-from rescale.orchestration.form import refuse_silent_copy, refuse_unknown_fields, request_of
-from rescale.orchestration.job.job_form import check_proof, hand_over_of, taking_of
+from rescale.orchestration.form import refuse_silent_copy, refuse_unasked_drops, refuse_unknown_fields, request_of
+from rescale.orchestration.job.job_form import check_proof, check_renames, hand_over_of, taking_of
 from rescale.orchestration.job.job_shape import check_shape, has_shape
 from rescale.orchestration.job.native_savepoint import why_nothing_is_lost
 from rescale.orchestration.rescale_task import NOTHING_TO_DO, Summary, rescale_task, skip_task
@@ -51,11 +51,13 @@ def _look(known: Mapping[str, Any] | None, params: Any = None, dag: Any = None) 
     """Does the job run, and is all there that it takes to start it again? Nothing is stopped before."""
     refuse_unknown_fields(params, dag.params)
     refuse_silent_copy(params)
+    refuse_unasked_drops(params)
     savepoints = normalise(params["savepoints"])
     request = request_of(params, {"source": join(savepoints, "savepoint"), **(known or {})})
     hand_over = hand_over_of(params)
     taking = taking_of(params, hand_over)
     check_proof(params, request)
+    check_renames(request, hand_over)
     savepoint_format = SavepointFormat(params["savepoint_format"])
     before = look_at_job(params["flink"], params["job"], taking, savepoints, hand_over, savepoint_format)
     with open_flink(before.flink) as flink:

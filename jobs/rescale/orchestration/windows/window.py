@@ -17,7 +17,7 @@ from airflow.sdk import CronTriggerTimetable, Param
 from airflow.sdk.exceptions import ParamValidationError
 
 from rescale.errors import RequestError
-from rescale.orchestration.form import Form, refuse_silent_copy, rescale_form
+from rescale.orchestration.form import Form, refuse_silent_copy, refuse_unasked_drops, rescale_form
 from rescale.orchestration.job.job_form import job_form
 from rescale.orchestration.settings import settings, with_defaults
 from rescale.orchestration.windows.targets import Fault, pattern_fault, targets_fault
@@ -117,9 +117,11 @@ def _form_fault(param: Param, value: Any) -> str | None:
 
 
 def _copy_fault(form: Form, entry: Mapping[str, Any]) -> str | None:
-    """What the first task would say to an entry that asks for nothing, or for two things at once."""
+    """What the first task would say to an entry that asks for nothing, for two things at once, or for a silent loss."""
+    filled = {**{field: param.value for field, param in form.items()}, **entry}
     try:
-        refuse_silent_copy({**{field: param.value for field, param in form.items()}, **entry})
+        refuse_silent_copy(filled)
+        refuse_unasked_drops(filled)
     except RequestError as error:
         return error.what
     return None

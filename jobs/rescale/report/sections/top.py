@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rescale.planning.proof import Proof
+from rescale.report.declared import declared_lines
 from rescale.report.detail import Detail
 from rescale.report.insights import duration_sentences, hand_picked_sentences, shape_sentences, union_sentences
 from rescale.report.page import (
@@ -63,6 +64,7 @@ def what_changes(plan: dict[str, Any]) -> list[Block]:
         ("from ", Code(plan["source"]), f", taken {plan['taken'] or 'at a time that is not known'}"),
         ("to ", Code(plan["target"])),
         *_changes(plan["operators"]),
+        *declared_lines(plan["surgery"]),
         ("plan ", Code(plan["plan"])),
     ]
     start = (paragraph("Afterwards the job starts with"), Command(plan["start"]))

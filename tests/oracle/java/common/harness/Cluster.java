@@ -5,6 +5,7 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import org.apache.flink.api.common.JobID;
 import org.apache.flink.api.common.JobStatus;
+import org.apache.flink.api.dag.Transformation;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.core.execution.SavepointFormatType;
 import org.apache.flink.core.fs.FileSystem;
@@ -73,6 +74,12 @@ public final class Cluster implements AutoCloseable {
         }
         environment.getConfig().setUseSnapshotCompression(job.compression);
         scenario.build(environment, job, run);
+        for (Transformation<?> transformation : environment.getTransformations()) {
+            String uid = transformation.getUid();
+            if (uid != null && job.uids.containsKey(uid)) {
+                transformation.setUid(job.uids.get(uid));
+            }
+        }
         JobGraph graph = environment.getStreamGraph().getJobGraph();
         for (JobVertex task : graph.getVertices()) {
             if (job.maxExceptions.containsKey(task.getName())) {

@@ -9,7 +9,7 @@ import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
 /**
  * A scenario in a certain shape: what it is fed (the seed and the scenario's switches) and how wide it runs.
  * Parallelism is one number for all operators and exceptions by name, and so is max parallelism; 0 means that the user
- * never set it, so that Flink computes it.
+ * never set it, so that Flink computes it. `uids` gives operators other uids than the scenario does.
  */
 public final class Job implements Serializable {
     private static final long serialVersionUID = 1L;
@@ -22,6 +22,7 @@ public final class Job implements Serializable {
     public final Map<String, Integer> maxExceptions;
     public final boolean compression;
     public final Map<String, String> configuration;
+    public final Map<String, String> uids;
 
     public Job(JsonNode document) {
         scenario = document.get("scenario").asText();
@@ -40,6 +41,9 @@ public final class Job implements Serializable {
         configuration = new TreeMap<>();
         document.path("configuration").fields().forEachRemaining(
                 field -> configuration.put(field.getKey(), field.getValue().asText()));
+        uids = new TreeMap<>();
+        document.path("uids").fields().forEachRemaining(
+                field -> uids.put(field.getKey(), field.getValue().asText()));
     }
 
     private Job(Job other) {
@@ -51,6 +55,7 @@ public final class Job implements Serializable {
         maxExceptions = Map.of();
         compression = false;
         configuration = Map.of();
+        uids = Map.of();
     }
 
     /** The same scenario, fed the same, in the cheapest shape. */

@@ -1,0 +1,54 @@
+"""That the operators of a result are those of its source, under the ids that were declared, and without those
+that were declared as dropped.
+
+Everything else is compared with the source after the surgery. That this is the surgery which was declared, and the ids
+are what Flink makes of the uids, is seen here, from both `_metadata` files alone.
+"""
+
+from __future__ import annotations
+
+from rescale.errors import IntegrityError
+from rescale.execution.validation.coverage import check_equal
+from rescale.flink.metadata.checkpoint_metadata import FIRST_VERSION_WITH_NAMES
+from rescale.flink.operator_id import operator_id_of_uid
+from rescale.snapshot.model import Snapshot
+from rescale.snapshot.surgery import Surgery, what_is_lost
+
+
+def check_declared(source: Snapshot, result: Snapshot, surgery: Surgery) -> None:
+    """`source` is the one before the surgery; `IntegrityError` if the result differs from it in any other operator."""
+    renamed = {one.operator_id: one for one in surgery.renamed}
+    dropped = {one.operator_id for one in surgery.dropped}
+    there = {operator.entry.operator_id: operator for operator in source.operators}
+    _check_there("renamed", set(renamed), set(there))
+    _check_there("dropped", dropped, set(there))
+    for lost in surgery.dropped:
+        found_lost = what_is_lost(there[lost.operator_id])
+        check_equal("what is lost", (found_lost.bytes, found_lost.states), (lost.bytes, lost.states), lost.label)
+    entries = [entry for entry in source.metadata.operators if entry.operator_id not in dropped]
+    for one in surgery.renamed:
+        if one.uid:
+            check_equal(f"id of the uid {one.uid!r}", operator_id_of_uid(one.uid), one.new_operator_id, one.label)
+    expected = [surgery.new_ids.get(entry.operator_id, entry.operator_id) for entry in entries]
+    found = [entry.operator_id for entry in result.metadata.operators]
+    if expected != found:
+        raise IntegrityError(
+            "operators: result and source differ in others than those that were declared",
+            expected=", ".join(expected),
+            found=", ".join(found),
+            advice="if operators were renamed or dropped, say which: --rename OLD=NEW, --drop UID",
+        )
+    if source.metadata.version < FIRST_VERSION_WITH_NAMES:
+        return
+    for old, new in zip(entries, result.metadata.operators, strict=True):
+        uid = renamed[old.operator_id].uid if old.operator_id in renamed else old.uid
+        check_equal("uid", uid, new.uid, old.operator_id)
+
+
+def _check_there(what: str, declared: set[str], there: set[str]) -> None:
+    if missing := declared - there:
+        raise IntegrityError(
+            f"an operator that was declared as {what} is none of the source's",
+            operator=min(missing),
+            advice="compare the result with the snapshot that it was made of",
+        )

@@ -1,0 +1,146 @@
+"""A snapshot as it would be if some operators were called otherwise, and others had never been.
+
+Files of state do not say whose they are: only the entry in `_metadata` does, by an id that is hashed of the uid
+(`StreamGraphHasherV2`). So an operator with another id is another entry, and all that belongs to it goes along: its
+streams, coordinator, finished subtasks and shape. An operator without an entry has no state.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from rescale.flink.metadata.checkpoint_metadata import FIRST_VERSION_WITH_NAMES
+from rescale.snapshot.model import Operator, Snapshot
+
+
+@dataclass(frozen=True)
+class Renamed:
+    """An operator that gets another id: that of the `uid`, which is "" where only the id is known.
+
+    `label` and `new_label` are what it was called and will be.
+    """
+
+    operator_id: str
+    label: str
+    new_operator_id: str
+    new_label: str
+    uid: str
+
+
+@dataclass(frozen=True)
+class LostState:
+    """A state of an operator that is left out; `elements` are counted of operator state alone."""
+
+    name: str
+    type: str
+    elements: int | None
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """An operator that is left out; `bytes` are those of all its state and of its coordinator's."""
+
+    operator_id: str
+    label: str
+    bytes: int
+    states: tuple[LostState, ...]
+
+
+@dataclass(frozen=True)
+class Surgery:
+    """What a result is declared to have otherwise than its source, besides shape and format."""
+
+    renamed: tuple[Renamed, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.renamed or self.dropped)
+
+    @property
+    def new_ids(self) -> dict[str, str]:
+        """By the old operator id."""
+        return {one.operator_id: one.new_operator_id for one in self.renamed}
+
+    def document(self) -> dict[str, Any]:
+        """As JSON values."""
+        dropped = [{**asdict(one), "states": [asdict(state) for state in one.states]} for one in self.dropped]
+        return {"renamed": [asdict(one) for one in self.renamed], "dropped": dropped}
+
+
+NO_SURGERY = Surgery()
+
+
+def operated(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
+    """The snapshot after the surgery; its bytes and files are those of the one before.
+
+    A file that is gone is not missing any more if only operators had it that are left out.
+    """
+    if not surgery:
+        return snapshot
+    dropped = {one.operator_id for one in surgery.dropped}
+    renamed = {one.operator_id: one for one in surgery.renamed}
+    named = snapshot.metadata.version >= FIRST_VERSION_WITH_NAMES
+    operators = tuple(
+        _renamed(operator, renamed, named=named)
+        for operator in snapshot.operators
+        if operator.entry.operator_id not in dropped
+    )
+    metadata = replace(snapshot.metadata, operators=tuple(operator.entry for operator in operators))
+    return replace(snapshot, metadata=metadata, operators=operators, missing=_missing(snapshot, operators))
+
+
+def what_is_lost(operator: Operator) -> Dropped:
+    """All that an operator has, as far as headers and handles tell."""
+    entry = operator.entry
+    coordinator = len(entry.coordinator.data) if entry.coordinator is not None else 0
+    return Dropped(entry.operator_id, operator.label, operator.bytes + coordinator, tuple(_states(operator)))
+
+
+def _states(operator: Operator) -> Iterator[LostState]:
+    headers = [header for header in operator.keyed_headers if header is not None]
+    yield from dict.fromkeys(LostState(one.name, one.state_type, None) for header in headers for one in header.states)
+    if any(header is None for header in operator.keyed_headers):
+        yield LostState("keyed state", "of a serializer that is not known", None)
+    if operator.own_raw_keyed:
+        yield LostState("raw keyed state", "in a format of the operator's own", None)
+    for raw, streams in (("", operator.operator), ("raw ", operator.raw_operator)):
+        elements: dict[tuple[str, str], int] = defaultdict(int)
+        for stream in streams:
+            for state in stream.states:
+                elements[state.name, raw + state.mode.name] += len(state.elements)
+        for (name, mode), number in elements.items():
+            yield LostState(name, mode, number)
+    if operator.other_keyed:
+        yield LostState("keyed state", type(operator.other_keyed[0].handle).__name__, None)
+    if operator.has_channel_state:
+        yield LostState("records in flight", "channel state", None)
+    if operator.entry.coordinator is not None:
+        yield LostState("coordinator", "COORDINATOR", None)
+
+
+def _missing(snapshot: Snapshot, operators: Sequence[Operator]) -> tuple[str, ...]:
+    """Which of the missing files these operators still have; where some are not read, it may be any of them."""
+    if any(operator.other_keyed or operator.has_channel_state for operator in operators):
+        return snapshot.missing
+    had = {snapshot.files[number][0] for operator in operators for number in _files(operator)}
+    return tuple(uri for uri in snapshot.missing if uri in had)
+
+
+def _files(operator: Operator) -> Iterator[int]:
+    yield from (stream.extent.file for stream in (*operator.keyed, *operator.raw_keyed))
+    yield from (stream.extent.file for stream in (*operator.operator, *operator.raw_operator))
+    for database in operator.databases:
+        yield database.header_extent.file
+        yield from (file.extent.file for file in database.files)
+
+
+def _renamed(operator: Operator, renamed: Mapping[str, Renamed], *, named: bool) -> Operator:
+    """`named`: whether entries hold uids."""
+    one = renamed.get(operator.entry.operator_id)
+    if one is None:
+        return operator
+    entry = replace(operator.entry, operator_id=one.new_operator_id, uid=one.uid if named else "")
+    return replace(operator, entry=entry, label=one.new_label)

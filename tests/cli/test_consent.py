@@ -1,0 +1,56 @@
+"""State is lost only if somebody agrees."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from rescale.cli.consent import agree_to_losses
+from rescale.cli.main import main
+from rescale.cli.output import Output
+from rescale.errors import RequestError
+from rescale.snapshot.surgery import NO_SURGERY, Dropped, LostState, Surgery
+from support.snapshots import directory
+
+LOSS = Surgery(dropped=(Dropped("ab" * 16, "totals", 1234, (LostState("sum", "VALUE", None),)),)).document()
+
+SAID = f"totals ({'ab' * 16}) is dropped: 1.23 kB of state are lost: sum (VALUE)"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_nothing_is_asked_where_nothing_is_lost() -> None:
+    agree_to_losses(NO_SURGERY.document(), Output("text"), yes=False)
+    agree_to_losses(LOSS, Output("text"), yes=True)
+
+
+def test_without_a_terminal_it_has_to_be_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("yes\n"))
+    with pytest.raises(RequestError, match="nobody has agreed") as caught:
+        agree_to_losses(LOSS, Output("text"), yes=False)
+    assert (caught.value.found, "--yes" in str(caught.value.advice)) == (SAID, True)
+
+
+@pytest.mark.parametrize(("answer", "agrees"), [("yes", True), ("Y", True), ("no", False), ("", False)])
+def test_on_a_terminal_it_is_asked(answer: str, agrees: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = Terminal()
+    monkeypatch.setattr("sys.stdin", Terminal(f"{answer}\n"))
+    monkeypatch.setattr("sys.stderr", said)
+    if agrees:
+        agree_to_losses(LOSS, Output("text"), yes=False)
+    else:
+        with pytest.raises(RequestError):
+            agree_to_losses(LOSS, Output("text"), yes=False)
+    assert said.getvalue().startswith(SAID)
+
+
+def test_a_run_that_nobody_agrees_to_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["run", directory("2.1.1-clicks"), "--target", str(tmp_path / "target"), "--drop", "visits"]
+    assert main(words) == 2
+    assert "visits (47f7d7461ec906d0f9699003a1af4a6e) is dropped" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

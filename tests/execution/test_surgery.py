@@ -1,0 +1,188 @@
+"""Operators that are called otherwise in the result, or are left out of it; everything else is equal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rescale.errors import IntegrityError, RequestError, SnapshotError
+from rescale.execution.diff.snapshots import diff_snapshots
+from rescale.execution.loop import Loop
+from rescale.execution.steps import validate_published
+from rescale.execution.validation.declared_differences import check_declared
+from rescale.flink.operator_id import operator_id_of_uid
+from rescale.planning.plan import plan_from_json, plan_to_json
+from rescale.planning.prepare import prepare
+from rescale.planning.request import make_request
+from rescale.report.declared import declared_lines
+from rescale.report.stored import document_of
+from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.surgery import Renamed, Surgery, operated, what_is_lost
+from rescale.target.certificate import read_certificate
+from rescale.target.places import places_of
+from support import snapshots
+from support.edited import relocated
+from support.pipeline import execute_without_spark, plan_rescale
+
+HEX = "ab" * 16
+
+RENAMED = [
+    ("2-source", ["numbers=figures"], {"parallelism": ["3"]}, "with a coordinator"),
+    ("1.20-finished", ["short=brief", "count=tally"], {"parallelism": ["count=3"]}, "finished, which has no subtasks"),
+    ("1.20-windows", ["all=whole", f"session={HEX}"], {"parallelism": ["3"]}, "that always runs with one subtask"),
+    ("2.1.1-clicks", ["visits=visitors", f"shards={HEX}"], {"max_parallelism": ["64"]}, "whose uid is stored"),
+    ("1.20-rocksdb-native", ["clicks-per-user=shards", "shards=clicks-per-user"], {"files": "refer"}, "referred to"),
+]
+
+
+@pytest.mark.parametrize(("name", "words", "shape", "said"), RENAMED, ids=[case[3] for case in RENAMED])
+def test_an_operator_is_found_under_its_new_id(
+    name: str, words: list[str], shape: dict[str, Sequence[str]], said: str, tmp_path: Path
+) -> None:
+    source, target = open_snapshot(snapshots.directory(name)), str(tmp_path / "target")
+    plan = plan_rescale(source.directory, target, **shape, renames=words)
+    assert plan_from_json(plan_to_json(plan), "") == plan
+    execute_without_spark(plan)
+    result = open_snapshot(target, [source.directory])
+    ids = {old: HEX if new == HEX else operator_id_of_uid(new) for old, _, new in (w.partition("=") for w in words)}
+    by_id = {operator_id_of_uid(old): new_id for old, new_id in ids.items()}
+    for old, new in zip(source.metadata.operators, result.metadata.operators, strict=True):
+        assert new.operator_id == by_id.get(old.operator_id, old.operator_id)
+        assert (new.name, new.coordinator, new.fully_finished) == (old.name, old.coordinator, old.fully_finished)
+    stored = {entry.operator_id: entry.uid for entry in source.metadata.operators if entry.uid}
+    kept = {by_id.get(old, old): uid for old, uid in stored.items() if old not in by_id}
+    given = {ids[word.partition("=")[0]]: word.partition("=")[2] for word in words if stored}
+    given.pop(HEX, None)
+    assert {entry.operator_id: entry.uid for entry in result.metadata.operators if entry.uid} == kept | given
+    assert diff_snapshots(source, result, Loop(), plan.surgery).equal
+    assert not diff_snapshots(source, result, Loop()).equal or "finished" in said
+    certificate = read_certificate(target)
+    assert certificate.surgery == plan.surgery
+    assert "under its new id" in certificate.proves
+
+
+def test_a_published_result_says_itself_what_was_declared(tmp_path: Path) -> None:
+    source, target = snapshots.directory("1.20-lazy"), tmp_path / "target"
+    uid = snapshots.uids("1.20-lazy")[0][1]
+    words = [f"{uid}=lazier"]
+    plan = plan_rescale(source, str(target), ["2"], renames=words)
+    execute_without_spark(plan)
+    certified = read_certificate(str(target))
+    again = validate_published(source, str(target), [], [], Loop())
+    assert again["operators"] == certified.document()["operators"]
+    assert again["surgery"] == certified.document()["surgery"] != {"renamed": [], "dropped": []}
+    assert validate_published(source, str(target), [], [], Loop(), renames=words)["surgery"] == again["surgery"]
+    moved = target.rename(tmp_path / "moved")
+    assert validate_published(source, str(moved), [], [], Loop(), renames=words)["operators"] == again["operators"]
+    with pytest.raises(IntegrityError, match="in others than those that were declared") as caught:
+        validate_published(source, str(moved), [], [], Loop())
+    assert "--rename OLD=NEW" in str(caught.value.advice)
+
+
+def test_the_report_of_a_run_is_made_anew_with_the_new_names(tmp_path: Path) -> None:
+    source, target = snapshots.directory("2-source"), str(tmp_path / "target")
+    plan = plan_rescale(source, target, ["3"], renames=["numbers=figures"])
+    execute_without_spark(plan)
+    document = document_of(places_of(plan).plan)
+    assert [one["uid"] for one in document["plan"]["surgery"]["renamed"]] == ["figures"]
+    assert "figures" in {one["label"] for one in document["plan"]["operators"]}
+
+
+def test_an_operator_is_left_out_with_all_that_it_had(tmp_path: Path) -> None:
+    """A name that has become free may be another's."""
+    source, target = open_snapshot(snapshots.directory("2.1.1-clicks")), str(tmp_path / "target")
+    words = ["revenue=visits", "clicks=feed"]
+    plan = plan_rescale(source.directory, target, ["3"], renames=words, drops=["visits", "per-half-minute"])
+    assert plan_from_json(plan_to_json(plan), "") == plan
+    execute_without_spark(plan)
+    result = open_snapshot(target)
+    assert len(result.operators) == len(source.operators) - 2
+    ids = {entry.operator_id: entry.uid for entry in result.metadata.operators}
+    assert ids[operator_id_of_uid("visits")] == "visits"
+    assert not ids.keys() & {operator_id_of_uid(uid) for uid in ("revenue", "clicks", "per-half-minute")}
+    assert diff_snapshots(source, result, Loop(), plan.surgery).equal
+    certificate = read_certificate(target)
+    assert certificate.surgery == plan.surgery
+    assert "there is nothing in the result" in certificate.proves
+    assert not any("Flink can do that itself" in warning for warning in certificate.warnings)
+    assert any("bytes of state are lost" in warning for warning in certificate.warnings)
+    lost = {one.label: one for one in plan.surgery.dropped}
+    assert lost["visits"].bytes == next(one.bytes for one in source.operators if one.label == "visits") > 0
+    assert all(one.states for one in lost.values())
+    (visits,) = (line for line in declared_lines(plan.surgery.document()) if line.startswith("visits (47f7d7"))
+    assert "of state are lost: " in visits
+    assert lost["visits"].states[0].name in visits
+    again = validate_published(source.directory, target, [], [], Loop())
+    assert again["surgery"] == certificate.document()["surgery"]
+    drops = ["visits", "per-half-minute"]
+    assert validate_published(source.directory, target, [], [], Loop(), renames=words, drops=drops) == again
+    with pytest.raises(IntegrityError, match="in others than those that were declared"):
+        validate_published(source.directory, target, [], [], Loop(), renames=words, drops=["visits"])
+
+
+def test_what_only_a_dropped_operator_had_may_be_gone(tmp_path: Path) -> None:
+    directory = relocated("2-rocksdb-native", tmp_path / "source")
+    source = open_snapshot(str(directory))
+    counts = next(one for one in source.operators if one.databases)
+    Path(source.files[counts.databases[0].files[0].extent.file][0]).unlink()
+    with pytest.raises(SnapshotError, match="are gone"):
+        plan_rescale(str(directory), str(tmp_path / "target"))
+    plan = plan_rescale(str(directory), str(tmp_path / "target"), drops=[counts.label])
+    execute_without_spark(plan)
+    assert not open_snapshot(str(tmp_path / "target")).missing
+
+
+def test_what_is_lost_is_said_as_it_is() -> None:
+    source = snapshots.opened("1.20-windows")
+    (session,) = (one for one in source.operators if one.label == "session")
+    surgery = Surgery(dropped=(what_is_lost(session),))
+    check_declared(source, operated(source, surgery), surgery)
+    less = Surgery(dropped=(replace(surgery.dropped[0], bytes=surgery.dropped[0].bytes - 1),))
+    with pytest.raises(IntegrityError, match="what is lost"):
+        check_declared(source, operated(source, surgery), less)
+    with pytest.raises(IntegrityError, match="in others than those"):
+        check_declared(source, source, surgery)
+    with pytest.raises(IntegrityError, match="declared as dropped is none"):
+        check_declared(operated(source, surgery), operated(source, surgery), surgery)
+
+
+def test_a_refused_rename_leaves_nothing(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    request = make_request(snapshots.directory("2-windows"), str(target), renames=["count=tumbling"])
+    with pytest.raises(RequestError, match="two operators would have one id"):
+        prepare(request)
+    assert list(tmp_path.iterdir()) == []
+
+
+def renamed(uid: str, new: str, new_id: str | None = None) -> Renamed:
+    return Renamed(operator_id_of_uid(uid), uid, new_id or operator_id_of_uid(new), new, new)
+
+
+@pytest.mark.parametrize(
+    ("made", "declared"),
+    [
+        (Surgery(), Surgery((renamed("count", "tally"),))),
+        (Surgery((renamed("count", "tally"),)), Surgery()),
+        (Surgery((renamed("count", "tally"),)), Surgery((renamed("count", "tallies"),))),
+        (Surgery((renamed("session", "tally"),)), Surgery((renamed("count", "tally"),))),
+        (Surgery((renamed("count", "all"), renamed("all", "count"))), Surgery()),
+        (Surgery((renamed("nobody", "tally"),)), Surgery((renamed("nobody", "tally"),))),
+        (Surgery((renamed("count", "tally", HEX),)), Surgery((renamed("count", "tally", HEX),))),
+    ],
+)
+def test_what_was_not_declared_is_found(made: Surgery, declared: Surgery) -> None:
+    source = snapshots.opened("1.20-windows")
+    with pytest.raises(IntegrityError):
+        check_declared(source, operated(source, made), declared)
+
+
+def test_another_uid_under_the_same_ids_is_found() -> None:
+    source = snapshots.opened("2.1.1-clicks")
+    surgery = Surgery((renamed("visits", "visitors"),))
+    other = Surgery((renamed("visits", "visits", operator_id_of_uid("visitors")),))
+    check_declared(source, operated(source, surgery), surgery)
+    with pytest.raises(IntegrityError, match="uid: result and source differ"):
+        check_declared(source, operated(source, other), surgery)
