@@ -1,4 +1,4 @@
-"""A canonical savepoint of any size: one operator, ValueState<byte[]>s, every key in its key group."""
+"""A canonical savepoint of any size: one operator, ValueState<byte[]>s, every key in its key group; operator state."""
 
 from __future__ import annotations
 
@@ -9,10 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from rescale.flink.binary import ByteWriter
-from rescale.flink.key_groups import key_group_range
+from rescale.flink.key_groups import key_group_range, prefix_size
 from rescale.flink.keyed.record_marks import END_OF_GROUP, FLAG
 from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
-from rescale.flink.metadata.handles import KeyGroupsHandle, RelativeFileStream
+from rescale.flink.metadata.handles import (
+    DistributionMode,
+    InlineStream,
+    KeyGroupsHandle,
+    OperatorHandle,
+    OperatorStateOffsets,
+    RelativeFileStream,
+)
 from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.metadata.writer import write_metadata
 from rescale.flink.operator_id import operator_id_of_uid
@@ -34,15 +41,20 @@ def write_savepoint(
     max_parallelism: int = 128,
     keys: str = "long",
     states: int = 1,
+    elements: int = 0,
 ) -> None:
-    """About `size` bytes of records with `value_size` bytes each, in `parallelism` files; `max_parallelism` ≤ 128.
+    """About `size` bytes of records with `value_size` bytes each, in `parallelism` files.
 
-    `keys`: "long", or "string" for strings of twelve letters. Every key is in one of the `states`.
+    `keys`: "long", or "string" for strings of twelve letters. Every key is in one of the `states`. With `elements`
+    every subtask has so many of a split and of a union state, and a copy of a broadcast state, in `_metadata`.
     """
     directory.mkdir(parents=True)
     numbers = np.arange(size // (value_size + 30), dtype=np.int64)
     key_bytes, codes = _long_keys(numbers) if keys == "long" else _string_keys(numbers)
     groups = key_groups_of(codes, max_parallelism)
+    key_bytes = key_bytes[np.argsort(groups, kind="stable")]
+    behind = np.cumsum(np.bincount(groups, minlength=max_parallelism)).tolist()
+    prefix = prefix_size(max_parallelism)
     subtasks = []
     for subtask in range(parallelism):
         own = key_group_range(max_parallelism, parallelism, subtask)
@@ -51,12 +63,13 @@ def write_savepoint(
         with (directory / name).open("wb") as file:
             file.write(_header(_LONG if keys == "long" else _STRING, states))
             for key_group in range(own.first, own.last + 1):
-                of_group = key_bytes[groups == key_group]
+                of_group = key_bytes[behind[key_group - 1] if key_group else 0 : behind[key_group]]
                 offsets.append(file.tell() if len(of_group) else 0)
-                _write_group(file, key_group, np.array_split(of_group, states), value_size)
+                _write_group(file, key_group, prefix, np.array_split(of_group, states), value_size)
             total = file.tell()
         handle = KeyGroupsHandle(7, own.first, tuple(offsets), RelativeFileStream(name, total))
-        subtasks.append(Subtask(subtask, False, SubtaskState(managed_keyed=handle)))
+        dealt = _operator_state(subtask, elements) if elements else None
+        subtasks.append(Subtask(subtask, False, SubtaskState(managed_operator=dealt, managed_keyed=handle)))
     operator = OperatorState(operator_id_of_uid("big"), "", "", parallelism, max_parallelism, None, tuple(subtasks))
     metadata = Metadata(4, 1, (), (operator,), savepoint_properties(canonical=True))
     (directory / "_metadata").write_bytes(write_metadata(metadata))
@@ -90,6 +103,39 @@ def key_groups_of(code: npt.NDArray[np.uint32], max_parallelism: int) -> npt.NDA
     return np.where(signed == -(1 << 31), 0, np.abs(signed)) % max_parallelism
 
 
+def _operator_state(subtask: int, elements: int) -> OperatorHandle:
+    out = ByteWriter()
+    out.i32(6)
+    out.boolean(False)
+    out.i16(2)
+    lists = (DistributionMode.SPLIT_DISTRIBUTE, DistributionMode.UNION)
+    for mode in lists:
+        _operator_state_header(out, mode, 1, ("VALUE_SERIALIZER",))
+    out.i16(1)
+    _operator_state_header(out, DistributionMode.BROADCAST, 2, ("KEY_SERIALIZER", "VALUE_SERIALIZER"))
+    content, states = bytearray(out.bytes()), []
+    for mode in lists:
+        begin, numbers = len(content), range(subtask * elements, (subtask + 1) * elements)
+        content += b"".join(number.to_bytes(8, "big") for number in numbers)
+        states.append(OperatorStateOffsets(mode.name, mode, tuple(range(begin, len(content), 8))))
+    states.append(OperatorStateOffsets(DistributionMode.BROADCAST.name, DistributionMode.BROADCAST, (len(content),)))
+    content += (0).to_bytes(4, "big")
+    return OperatorHandle(tuple(states), InlineStream(f"operator-{subtask}", bytes(content)), None)
+
+
+def _operator_state_header(out: ByteWriter, mode: DistributionMode, kind: int, serializers: tuple[str, ...]) -> None:
+    """Of the state that is called as its mode."""
+    out.utf(mode.name)
+    out.i32(kind)
+    out.i32(1)
+    out.utf("OPERATOR_STATE_DISTRIBUTION_MODE")
+    out.utf(mode.name)
+    out.i32(len(serializers))
+    for serializer in serializers:
+        out.utf(serializer)
+        _serializer(out, _LONG)
+
+
 def _header(key_serializer: str, states: int) -> bytes:
     out = ByteWriter()
     out.i32(6)
@@ -116,7 +162,9 @@ def _serializer(out: ByteWriter, class_name: str) -> None:
     out.i32(3)
 
 
-def _write_group(file: BinaryIO, key_group: int, states: list[npt.NDArray[np.uint8]], value_size: int) -> None:
+def _write_group(
+    file: BinaryIO, key_group: int, prefix: int, states: list[npt.NDArray[np.uint8]], value_size: int
+) -> None:
     """The records of the keys of each state; the values are noise, so that nothing can compress them."""
     noise = np.random.default_rng(key_group)
     filled = [(state, keys) for state, keys in enumerate(states) if len(keys)]
@@ -124,21 +172,21 @@ def _write_group(file: BinaryIO, key_group: int, states: list[npt.NDArray[np.uin
         if i == 0:
             file.write(state.to_bytes(2, "big"))
         for start in range(0, len(keys), _KEYS_AT_ONCE):
-            rows = _records(keys[start : start + _KEYS_AT_ONCE], key_group, value_size, noise)
+            rows = _records(keys[start : start + _KEYS_AT_ONCE], key_group, prefix, value_size, noise)
             if start + _KEYS_AT_ONCE >= len(keys):
-                rows["key_group"][-1] |= FLAG
+                rows["key_group"][-1] |= FLAG << 8 * (prefix - 1)
             file.write(rows.tobytes())
         following = filled[i + 1][0] if i + 1 < len(filled) else END_OF_GROUP
         file.write(following.to_bytes(2, "big"))
 
 
 def _records(
-    keys: npt.NDArray[np.uint8], key_group: int, value_size: int, noise: np.random.Generator
+    keys: npt.NDArray[np.uint8], key_group: int, prefix: int, value_size: int, noise: np.random.Generator
 ) -> npt.NDArray[np.void]:
     record = np.dtype(
         [
             ("key_length", ">i4"),
-            ("key_group", "u1"),
+            ("key_group", f">u{prefix}"),
             ("key", "u1", (keys.shape[1],)),
             ("namespace", "u1"),
             ("value_length", ">i4"),
@@ -147,7 +195,7 @@ def _records(
         ]
     )
     rows = np.zeros(len(keys), dtype=record)
-    rows["key_length"], rows["key_group"], rows["key"] = 2 + keys.shape[1], key_group, keys
+    rows["key_length"], rows["key_group"], rows["key"] = prefix + keys.shape[1] + 1, key_group, keys
     rows["value_length"], rows["array_length"] = value_size + 4, value_size
     rows["value"] = noise.integers(0, 256, (len(keys), value_size), dtype=np.uint8)
     return rows

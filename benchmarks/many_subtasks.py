@@ -1,0 +1,166 @@
+"""What thousands of subtasks cost us: CPU by step, and the most memory that was in use so far.
+
+    python benchmarks/many_subtasks.py [--subtasks 10000] [--new-subtasks 8000] [--max-parallelism 32768]
+                                       [--new-max-parallelism M] [--spark | --s3] [--directory DIR]
+
+Key groups are small, so that bytes hardly count: what is left is what we do for each subtask, file and key group. Steps
+run in one process, in a loop; with `--spark` they are Spark's, and CPU is that of JVM and workers, too. With `--s3` the
+snapshot lies on an S3 server in another process, and is only looked at and planned with: CPU is that of this process,
+and requests are counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TypeVar
+
+import boto3
+from tabulate import tabulate
+
+from big_savepoint import write_savepoint
+from processes import cpu_seconds, peak_memory
+from rescale.demo.s3_server import s3_server
+from rescale.execution.loop import Loop
+from rescale.execution.spark.spark_tasks import spark_tasks
+from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
+from rescale.execution.tasks import Tasks
+from rescale.planning.plan import Plan
+from rescale.planning.prepare import prepare
+from rescale.planning.request import Request, make_request
+from rescale.report.inspection import inspection, inspection_text
+from rescale.report.planned import plan_summary, plan_text
+from rescale.report.stored import put_report
+from rescale.snapshot.opening import open_snapshot
+from rescale.storage.locations import join
+from rescale.storage.s3_requests import REQUESTS
+from rescale.storage.side_by_side import side_by_side
+from rescale.storage.store import open_store
+from rescale.target.claim import claim
+from rescale.target.publication import publish
+
+PROCESSES = 2
+VALUE_SIZE = 7000
+"""A subtask of three key groups has more than what is put into `_metadata`."""
+
+BUCKET = "snapshots"
+
+T = TypeVar("T")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--subtasks", type=int, default=10_000)
+    parser.add_argument("--new-subtasks", type=int, default=8_000)
+    parser.add_argument("--max-parallelism", type=int, default=32_768)
+    parser.add_argument("--new-max-parallelism", type=int, help="default: it stays")
+    parser.add_argument("--elements", type=int, default=4, help="of a list state, for each subtask")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--spark", action="store_true")
+    where.add_argument("--s3", action="store_true")
+    parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=arguments.directory) as folder, ExitStack() as ending:
+        home, source = Path(folder), Path(folder, "source")
+        write_savepoint(
+            source,
+            arguments.max_parallelism * (VALUE_SIZE + 30),
+            value_size=VALUE_SIZE,
+            parallelism=arguments.subtasks,
+            max_parallelism=arguments.max_parallelism,
+            elements=arguments.elements,
+        )
+        place, target = str(source), str(home / "target")
+        if arguments.s3:
+            ending.enter_context(s3_server(home))
+            place, target = uploaded(source), f"s3://{BUCKET}/target"
+        maximum = [str(arguments.new_max_parallelism)] if arguments.new_max_parallelism else []
+        request = make_request(place, target, [str(arguments.new_subtasks)], (), (), maximum)
+        steps = Steps(time.process_time if arguments.s3 else cpu_seconds)
+        if arguments.s3:
+            look(steps, request)
+        else:
+            tasks = (
+                ending.enter_context(spark_tasks("benchmark", f"local[{PROCESSES}]"))
+                if arguments.spark
+                else Loop(PROCESSES)
+            )
+            run(steps, request, tasks)
+        peaks = peak_memory() if arguments.spark else {}
+        steps.show(f"{arguments.subtasks} → {arguments.new_subtasks} subtasks", peaks)
+
+
+class Steps:
+    """What has been measured; `cpu` tells the CPU seconds so far."""
+
+    def __init__(self, cpu: Callable[[], float]) -> None:
+        self._cpu = cpu
+        self._rows: list[tuple[str, float, float, int, str]] = []
+
+    def measure(self, what: str, action: Callable[[], T]) -> T:
+        requests, start, before = REQUESTS.by_kind, time.perf_counter(), self._cpu()
+        result = action()
+        spent, seconds = self._cpu() - before, time.perf_counter() - start
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+        self._rows.append((what, spent, seconds, memory, told(REQUESTS.by_kind - requests)))
+        return result
+
+    def show(self, what: str, peaks: dict[str, float]) -> None:
+        rows = [*self._rows, ("all", *map(sum, zip(*(row[1:3] for row in self._rows), strict=True)), "", "")]
+        headers = (what, "CPU s", "time s", "peak MiB of the driver", "requests")
+        print(tabulate(rows, headers=headers, floatfmt=".1f"))
+        if peaks:
+            print("peak resident MB:", ", ".join(f"{name} {peak:.0f}" for name, peak in sorted(peaks.items())))
+
+
+def told(requests: Counter[str]) -> str:
+    return ", ".join(f"{number} {kind}" for kind, number in sorted(requests.items()))
+
+
+def uploaded(directory: Path) -> str:
+    boto3.client("s3").create_bucket(Bucket=BUCKET)
+    place = f"s3://{BUCKET}/source"
+    store = open_store(place)
+    side_by_side(lambda path: store.put(join(place, path.name), path.read_bytes()), directory.iterdir())
+    return place
+
+
+def look(steps: Steps, request: Request) -> None:
+    def inspected() -> str:
+        return inspection_text(inspection(open_snapshot(request.source)))
+
+    def planned() -> str:
+        return plan_text(plan_summary(*prepare(request)))
+
+    steps.measure("inspect", inspected)
+    steps.measure("plan", planned)
+
+
+def run(steps: Steps, request: Request, tasks: Tasks) -> None:
+    steps.measure("inspect", lambda: inspection_text(inspection(open_snapshot(request.source))))
+    plan = claimed(steps, request)
+    steps.measure("reshuffle", lambda: reshuffle_keyed_state(plan, tasks))
+    steps.measure("redistribute", lambda: redistribute_operator_state(plan, tasks))
+    steps.measure("validate", lambda: validate_coverage(plan, tasks))
+    steps.measure("publish", lambda: publish(plan))
+    steps.measure("report again", lambda: put_report(plan))
+
+
+def claimed(steps: Steps, request: Request) -> Plan:
+    """All up to the claim; who carries a plan out has no use for the snapshot."""
+    prepared = steps.measure("plan", lambda: prepare(request))
+    summary = steps.measure("tell the plan", lambda: plan_summary(*prepared))
+    steps.measure("tell it in words", lambda: plan_text(summary))
+    steps.measure("claim", lambda: claim(prepared.plan))
+    steps.measure("report", lambda: put_report(prepared.plan, summary))
+    return prepared.plan
+
+
+if __name__ == "__main__":
+    main()
