@@ -6,12 +6,16 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+from big_savepoint import write_savepoint
 from rescale.flink.metadata.checkpoint_metadata import OperatorState, SubtaskState
 from rescale.flink.metadata.handles import ChangelogDelta, ChangelogHandle, InMemoryChangelogHandle, KeyGroupsHandle
 from rescale.flink.metadata.reader import read_metadata
 from rescale.flink.metadata.writer import write_metadata
 from rescale.snapshot.opening import open_snapshot
+from rescale.storage.s3_requests import REQUESTS
+from rescale.storage.store import open_store
 from support import snapshots
+from support.s3 import S3Server
 
 HEAP = "2-heap-native"
 
@@ -46,3 +50,16 @@ def test_a_changelog_without_changes_is_what_it_stands_on(tmp_path: Path) -> Non
     assert opened_in_changelog(tmp_path / "none", ()) == (streams, 0)
     change = InMemoryChangelogHandle(0, 128, 0, 1, (), "00000000-0000-0000-0000-000000000001")
     assert opened_in_changelog(tmp_path / "some", (change,)) == (0, streams)
+
+
+def test_a_file_takes_one_request(s3: S3Server, tmp_path: Path) -> None:
+    """For its header: that all are there, and in which versions, a listing tells."""
+    write_savepoint(tmp_path / "source", 100_000, value_size=100, parallelism=40)
+    s3.create_bucket("opening")
+    for path in (tmp_path / "source").iterdir():
+        open_store("s3://opening").put(f"s3://opening/source/{path.name}", path.read_bytes())
+    before = REQUESTS.by_kind
+    snapshot = open_snapshot("s3://opening/source")
+    sent = REQUESTS.by_kind - before
+    assert len(snapshot.files) == 41
+    assert sent == {"ListObjectsV2": 1, "GetObject": 41, "HeadObject": 2}

@@ -170,3 +170,23 @@ def test_writers_that_meet_for_ever_are_a_transient_error(server: ScriptedServer
 def test_boto3_is_loaded_only_by_those_who_use_s3() -> None:
     code = "import sys; from rescale.storage.store import open_store; open_store('/tmp'); print('boto3' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"
+
+
+def test_who_may_not_list_asks_for_each(server: ScriptedServer) -> None:
+    server.answers = [Answer(403), Answer(200)]
+    uris = [f"s3://bucket/directory/{i}" for i in range(20)]
+    assert S3Store().stats(uris) == [Pin(0, etag='"abc"')] * 20
+    assert [request[0] for request in server.requests] == ["GET", *["HEAD"] * 20]
+
+
+def test_a_listing_of_others_is_not_read_to_its_end(server: ScriptedServer) -> None:
+    entry = "<Contents><Key>directory/{}{}</Key><Size>4</Size><ETag>&quot;abc&quot;</ETag></Contents>"
+    wanted, others = ("".join(entry.format(name, i) for i in range(20)) for name in "ab")
+    more = "<IsTruncated>true</IsTruncated><NextContinuationToken>more</NextContinuationToken>"
+    server.answers = [
+        Answer(200, f"<ListBucketResult>{more}{entries}</ListBucketResult>".encode()) for entries in (wanted, others)
+    ]
+    server.answers += [Answer(404)]
+    uris = [f"s3://bucket/directory/{name}{i}" for name in "ac" for i in range(20)]
+    assert S3Store().stats(uris) == [Pin(4, etag='"abc"')] * 20 + [None] * 20
+    assert [request[0] for request in server.requests] == ["GET", "GET", *["HEAD"] * 20]

@@ -216,3 +216,13 @@ def test_what_marks_a_directory_is_not_listed(s3: S3Server) -> None:
     store = open_store(f"s3://{bucket}")
     store.put(f"s3://{bucket}/home/", b"")
     assert store.list(f"s3://{bucket}/home") == []
+
+
+def test_many_files_are_looked_for_at_once(store: Store, home: str) -> None:
+    """Those that are there, others, in one directory and in several."""
+    there = [join(home, name) for name in (*(f"many/{i}" for i in range(40)), "few/1", "many/below/1")]
+    for uri in there:
+        store.put(uri, uri.encode())
+    uris = [*there, join(home, "many/none"), join(home, "none/at all"), join(home, "many")]
+    assert store.stats(uris) == [store.stat(uri) for uri in uris]
+    assert store.stats([]) == []

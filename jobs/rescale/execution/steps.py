@@ -147,7 +147,7 @@ def open_pinned(plan: Plan) -> Snapshot:
         )
     planned = {file.uri: file.pin for file in plan.files}
     for uri, pin in source.files:
-        if planned.get(uri) != pin:
+        if not pin.is_of(planned.get(uri)):
             raise SnapshotError(
                 "a file of the source has changed since it was planned with",
                 path=uri,

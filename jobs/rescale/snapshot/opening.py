@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import TypeVar
 
@@ -20,7 +20,7 @@ from rescale.snapshot.discovery import find_metadata
 from rescale.snapshot.locate import Locator
 from rescale.snapshot.model import Database, ElementStream, KeyedStream, Operator, OtherKeyed, Snapshot
 from rescale.snapshot.stream_reader import StreamReader, streams_of
-from rescale.storage.locations import parent
+from rescale.storage.locations import is_s3, parent
 from rescale.storage.store import Pin, open_store
 
 METADATA_LIMIT = 1 << 30
@@ -48,14 +48,23 @@ def open_candidate(
     for entry in metadata.operators:
         for stream in streams_of(entry):
             locator.extent(stream)
+    found: list[Pin | None] = [pin, *_stats(locator.files[1:])]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        found = [pin, *pool.map(lambda uri: open_store(uri).stat(uri), locator.files[1:])]
         files = tuple((uri, pin or Pin(0)) for uri, pin in zip(locator.files, found, strict=True))
         missing = tuple(uri for uri, pin in zip(locator.files, found, strict=True) if pin is None)
         reader = StreamReader(data, files, frozenset(missing), locator)
         operators = _operators(metadata.operators, reader, dict(uids), pool)
     taken = open_store(metadata_uri).modified(metadata_uri)
     return Snapshot(directory, metadata, data, snapshot_type(metadata.properties), files, missing, taken, operators)
+
+
+def _stats(uris: Sequence[str]) -> Iterator[Pin | None]:
+    """Of files that need not all lie in the same kind of store."""
+    found: dict[str, Pin | None] = {}
+    for of_s3 in (True, False):
+        if own := [uri for uri in uris if is_s3(uri) is of_s3]:
+            found |= zip(own, open_store(own[0]).stats(own), strict=True)
+    return map(found.__getitem__, uris)
 
 
 def _operators(

@@ -67,6 +67,9 @@ class Store(Protocol):
     def stat(self, uri: str) -> Pin | None:
         """None for a file that is not there."""
 
+    def stats(self, uris: Sequence[str]) -> list[Pin | None]:
+        """As `stat` of each, in as few requests as that takes."""
+
     def modified(self, uri: str) -> datetime | None:
         """When the file was written; None for a file that is not there."""
 

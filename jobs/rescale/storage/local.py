@@ -20,6 +20,7 @@ from pathlib import Path
 
 from rescale.errors import RequestError, SnapshotError, StoreError, UnsupportedError
 from rescale.storage.contract import Entry, PartLimits, Pin
+from rescale.storage.side_by_side import side_by_side
 
 
 class LocalStore:
@@ -36,6 +37,9 @@ class LocalStore:
                     return None
                 raise
             return _pin(status) if stat.S_ISREG(status.st_mode) else None
+
+    def stats(self, uris: Sequence[str]) -> list[Pin | None]:
+        return side_by_side(self.stat, uris)  # it may be mounted over a network
 
     def modified(self, uri: str) -> datetime | None:
         pin = self.stat(uri)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +19,9 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from rescale.errors import RequestError, SnapshotError, StoreError, UnsupportedError
+from rescale.errors import RequestError, RescaleError, SnapshotError, StoreError, UnsupportedError
 from rescale.storage.contract import Entry, PartLimits, Pin
-from rescale.storage.locations import contains, split_s3
+from rescale.storage.locations import contains, parent, split_s3
 from rescale.storage.s3_errors import is_absent, refuses_conditions, sentence, status_of, translated
 from rescale.storage.s3_requests import REQUESTS
 from rescale.storage.side_by_side import side_by_side
@@ -35,6 +37,9 @@ _CONFLICT_SECONDS = 0.05
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 """Seconds between two requests for a body."""
 
+_WORTH_A_PAGE = 16
+"""Objects: to ask for each of so many costs more than a page of a listing."""
+
 
 class S3Store:
     """`Store` over S3; `client` is one that is configured otherwise than by the AWS variables."""
@@ -47,6 +52,14 @@ class S3Store:
     def stat(self, uri: str) -> Pin | None:
         head = self._head(uri)
         return None if head is None else Pin(head["ContentLength"], etag=head["ETag"])
+
+    def stats(self, uris: Sequence[str]) -> list[Pin | None]:
+        listed: dict[str, Pin] = {}
+        wanted = set(uris)
+        for directory, number in Counter(map(parent, uris)).items():
+            if number >= _WORTH_A_PAGE:
+                listed |= self._listed(directory, wanted)
+        return side_by_side(lambda uri: listed.get(uri) or self.stat(uri), uris)
 
     def modified(self, uri: str) -> datetime | None:
         head = self._head(uri)
@@ -128,6 +141,24 @@ class S3Store:
                 except ClientError as error:
                     if not is_absent(error):  # else it ended meanwhile
                         raise
+
+    def _listed(self, directory: str, wanted: Collection[str]) -> dict[str, Pin]:
+        """Of the objects right in a directory those that are wanted, as far as looking for them this way is worth it.
+
+        Who may read objects need not be allowed to list them, and among the files of other snapshots few are wanted:
+        what is not found here is asked for one by one.
+        """
+        bucket, prefix = _below(directory)
+        found: dict[str, Pin] = {}
+        with suppress(RescaleError), translated(directory):
+            pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix, Delimiter="/")
+            for page in pages:
+                there = ((f"s3://{bucket}/{one['Key']}", one) for one in page.get("Contents", ()))
+                pins = {uri: Pin(one["Size"], etag=one["ETag"]) for uri, one in there if uri in wanted}
+                found |= pins
+                if len(pins) < _WORTH_A_PAGE:
+                    break
+        return found
 
     def _head(self, uri: str) -> HeadObjectOutputTypeDef | None:
         bucket, key = split_s3(uri)

@@ -115,7 +115,7 @@ def check_references(source: Snapshot, result: Snapshot) -> None:
     """Whatever lies outside of the target is a file of the source, in the version that was seen there."""
     known = dict(source.files)
     for uri, pin in result.files[1:]:
-        if not contains(result.directory, uri) and known.get(uri) != pin:
+        if not contains(result.directory, uri) and not pin.is_of(known.get(uri)):
             raise IntegrityError(
                 "the result refers to a file that is none of the source's",
                 path=uri,
