@@ -47,7 +47,7 @@ class OperatorPlan:
     def rekeyings(self) -> tuple[Rekeying, ...]:
         return tuple(one for one in (self.rekeying, self.heap_timers) if one is not None)
 
-    @property
+    @cached_property
     def rekeyed(self) -> tuple[RekeyedStream, ...]:
         """The streams that records come to which get new key groups: first those of `rekeying`."""
         return tuple(stream for one in self.rekeyings for stream in one.streams)

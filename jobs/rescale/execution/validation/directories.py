@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from rescale.errors import IntegrityError, RescaleError, SnapshotError, UnsupportedError
 from rescale.execution.validation.coverage import FilePair, goes_by_record, pair_database_files
+from rescale.flink.givers import Givers
 from rescale.rocksdb.assembly.assembled_database import SourceDatabase
 from rescale.rocksdb.assembly.assembly_proof import Origin, ResultDatabase, check_assembled
 from rescale.rocksdb.key_range import KeyRange, Overlap, key_range
@@ -98,7 +99,10 @@ class _Comparer:
         try:
             if not goes_by_record(old, new):
                 return {one.subtask: one for one in self._unchanged(old, new)}
-            found = side_by_side(lambda database: self._assembled(old, database), new.databases)
+            near = Givers(old.databases)
+            found = side_by_side(
+                lambda database: self._assembled(old, near.of(database.key_groups), database), new.databases
+            )
         except RescaleError as error:
             raise error.located(operator=old.label) from None
         return {one.subtask: one for one in found if one is not None}
@@ -111,10 +115,9 @@ class _Comparer:
         for subtask, own in pairs.items():
             yield self._whole_files(subtask, own, deleted_ranges=0)
 
-    def _assembled(self, old: Operator, new: Database) -> WholeFiles | None:
-        """None of one that RocksDB has rewritten."""
+    def _assembled(self, old: Operator, givers: Sequence[Database], new: Database) -> WholeFiles | None:
+        """None of one that RocksDB has rewritten; the `givers` are those of its key groups."""
         maximum = old.entry.max_parallelism
-        givers = [one for one in old.databases if len(one.key_groups.intersection(new.key_groups))]
         sources, result = list(map(_source_of, givers)), _source_of(new)
         alone = new.key_groups.intersection(givers[0].key_groups) if len(givers) == 1 else new.key_groups
         wanted = key_range(alone, maximum)

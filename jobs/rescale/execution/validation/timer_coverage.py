@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rescale.errors import IntegrityError, RescaleError
 from rescale.execution.validation.coverage import check_equal
 from rescale.flink.key_groups import key_group_range
-from rescale.flink.keyed.header import merge_keyed_headers
+from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers
 from rescale.snapshot.model import KeyedStream, Operator
 
 
@@ -21,12 +23,14 @@ def check_raw_timers(old: Operator, new: Operator) -> None:
     if new.raw_timers and old.entry.max_parallelism != entry.max_parallelism:
         subtasks = list(range(entry.parallelism)) if old.raw_timers else []
         check_equal("subtasks with raw timers", subtasks, [stream.subtask for stream in new.raw_timers], old.label)
+        theirs = list(dict.fromkeys(one.parsed for one in old.raw_timers if one.parsed is not None))
         for stream in new.raw_timers:
-            _check_services(old, stream)
+            _check_services(old, theirs, stream)
 
 
-def _check_services(old: Operator, stream: KeyedStream) -> None:
-    headers = [one.parsed for one in (stream, *old.raw_timers) if one.parsed is not None]
+def _check_services(old: Operator, theirs: Sequence[KeyedHeader], stream: KeyedStream) -> None:
+    """`theirs` are those that the source's streams list: mostly they all list the same."""
+    headers = theirs if stream.parsed is None else [stream.parsed, *theirs]
     try:
         merged = merge_keyed_headers(headers).header
     except RescaleError as error:

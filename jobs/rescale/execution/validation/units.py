@@ -21,6 +21,7 @@ from rescale.execution.validation.coverage import (
 )
 from rescale.execution.validation.directories import WholeFiles
 from rescale.execution.validation.record_compare import RecordCheck
+from rescale.flink.givers import Givers
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.slot import Slot
 from rescale.snapshot.model import Database, ElementStream, KeyedStream, Operator, Snapshot
@@ -119,18 +120,20 @@ def _remaining_checks(
     """The records of the directories that remain, and those of their key groups in the source."""
     for database in remaining:
         yield from _checks_of(i, old, new, key_hash, database, in_result=True)
+    near = Givers(sorted(remaining, key=lambda taker: taker.key_groups))
     for giver in old.databases:
-        for key_groups in _shared(giver, remaining):
+        for key_groups in _shared(giver, near.of(giver.key_groups)):
             yield from _checks_of(i, old, new, key_hash, replace(giver, key_groups=key_groups), in_result=False)
 
 
 def _shared(giver: Database, takers: Sequence[Database]) -> list[KeyGroupRange]:
-    """The key groups that the giver has for the takers; those that follow each other as one range, read at once."""
+    """The key groups that the giver has for the takers, which are in their order and have some of its.
+
+    Those that follow each other are one range, read at once.
+    """
     ranges: list[KeyGroupRange] = []
-    for taker in sorted(takers, key=lambda taker: taker.key_groups):
+    for taker in takers:
         shared = giver.key_groups.intersection(taker.key_groups)
-        if not len(shared):
-            continue
         if ranges and ranges[-1].last + 1 == shared.first:
             shared = KeyGroupRange(ranges.pop().first, shared.last)
         ranges.append(shared)

@@ -66,39 +66,37 @@ class DatabasePlanner:
         self._inline = inline
         self._notes = notes
         self._referring = referring
+        self._databases: list[NewDatabase] = []
+        self._copied: list[CopiedFile] = []
+        self._compacted: list[CompactedRows] = []
         self._level_0_files = 0
 
     def plan(self) -> PlannedDatabases:
         entry = self._operator.entry
         if self._shape == Shape(entry.parallelism, entry.max_parallelism):
-            return self._copies()
-        return self._assembled()
+            self._copy()
+        else:
+            self._assemble()
+        return PlannedDatabases(tuple(self._databases), self._copied, tuple(self._compacted))
 
-    def _copies(self) -> PlannedDatabases:
+    def _copy(self) -> None:
         """The same databases in the same subtasks."""
-        planned = PlannedDatabases((), [], ())
         for database in self._operator.databases:
             files = {file.name: piece_of(file.extent) for file in database.files}
-            header = piece_of(database.header_extent)
-            planned = self._with_files(planned, database.subtask, database.key_groups, files, header)
-        return planned
+            self._add_files(database.subtask, database.key_groups, files, piece_of(database.header_extent))
 
-    def _assembled(self) -> PlannedDatabases:
+    def _assemble(self) -> None:
         databases = self._operator.databases
         owners_of(self._operator, databases)
-        planned = PlannedDatabases((), [], ())
         near = Givers(databases)
         for subtask in range(self._shape.parallelism):
             wanted = key_group_range(self._shape.max_parallelism, self._shape.parallelism, subtask)
             givers = near.of(wanted)
             if givers:
-                planned = self._with_subtask(planned, subtask, wanted, givers)
-        self._notes += of_operator(self._operator.label, planned.databases, planned.compacted, self._level_0_files)
-        return planned
+                self._add_subtask(subtask, wanted, givers)
+        self._notes += of_operator(self._operator.label, self._databases, self._compacted, self._level_0_files)
 
-    def _with_subtask(
-        self, planned: PlannedDatabases, subtask: int, wanted: KeyGroupRange, givers: Sequence[Database]
-    ) -> PlannedDatabases:
+    def _add_subtask(self, subtask: int, wanted: KeyGroupRange, givers: Sequence[Database]) -> None:
         maximum = self._shape.max_parallelism
         header = self._headers.plan(givers).piece
         sources = [_looked_through(giver) for giver in givers]
@@ -109,44 +107,39 @@ class DatabasePlanner:
             assembled = assemble(sources, wanted, maximum)
             self._level_0_files = max(self._level_0_files, assembled.level_0_files)
             if self._referring is not None or not _is_shared(assembled):
-                return self._with_files(planned, subtask, wanted, self._files(assembled, givers), header)
+                self._add_files(subtask, wanted, self._files(assembled, givers), header)
+                return
         size = sum(
             sum(giver.key_group_sizes[g - giver.key_groups.first] for g in _groups(giver, wanted)) for giver in givers
         )
-        compacted = CompactedRows(
-            subtask=subtask,
-            header=header,
-            first_key_group=wanted.first,
-            key_groups=len(wanted),
-            sources=tuple(
-                SourceFiles(
-                    (giver.key_groups.first, giver.key_groups.last),
-                    piece_of(giver.header_extent),
-                    tuple((file.name, piece_of(file.extent)) for file in giver.files),
-                )
-                for giver in givers
-            ),
-            size=size,
-            inline=self._inline.takes(size),
+        self._compacted.append(
+            CompactedRows(
+                subtask=subtask,
+                header=header,
+                first_key_group=wanted.first,
+                key_groups=len(wanted),
+                sources=tuple(
+                    SourceFiles(
+                        (giver.key_groups.first, giver.key_groups.last),
+                        piece_of(giver.header_extent),
+                        tuple((file.name, piece_of(file.extent)) for file in giver.files),
+                    )
+                    for giver in givers
+                ),
+                size=size,
+                inline=self._inline.takes(size),
+            )
         )
-        return planned._replace(compacted=(*planned.compacted, compacted))
 
     def _files(self, assembled: AssembledDatabase, givers: Sequence[Database]) -> dict[str, Piece]:
         extents = [{file.name: file.extent for file in giver.files} for giver in givers]
         taken = {one.name: piece_of(extents[one.source][one.source_name]) for one in assembled.taken}
         return taken | {one.name: self._literals.piece(one.data) for one in assembled.made}
 
-    def _with_files(
-        self,
-        planned: PlannedDatabases,
-        subtask: int,
-        key_groups: KeyGroupRange,
-        files: Mapping[str, Piece],
-        header: Piece,
-    ) -> PlannedDatabases:
-        referred = tuple((name, piece) for name, piece in files.items() if self._may_refer(name, piece))
-        copied = {META_STREAM: header} | {name: piece for name, piece in files.items() if (name, piece) not in referred}
-        streams = [
+    def _add_files(self, subtask: int, key_groups: KeyGroupRange, files: Mapping[str, Piece], header: Piece) -> None:
+        referred = {name: piece for name, piece in files.items() if self._may_refer(name, piece)}
+        copied = {META_STREAM: header} | {name: piece for name, piece in files.items() if name not in referred}
+        self._copied += (
             CopiedFile(
                 subtask=subtask,
                 pieces=(piece,) if piece.length else (),
@@ -154,12 +147,8 @@ class DatabasePlanner:
                 local_name=name,
             )
             for name, piece in copied.items()
-        ]
-        database = NewDatabase(subtask, key_groups.first, len(key_groups), referred)
-        return planned._replace(
-            databases=(*planned.databases, database),
-            files=[*planned.files, *streams],
         )
+        self._databases.append(NewDatabase(subtask, key_groups.first, len(key_groups), tuple(referred.items())))
 
     def _may_refer(self, name: str, piece: Piece) -> bool:
         if self._referring is None or not piece.file or not name.endswith(".sst"):

@@ -1,0 +1,118 @@
+"""What is done for a subtask does not grow with the others: nothing is looked at for every pair of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from big_savepoint import write_savepoint
+from rescale.execution.loop import Loop
+from rescale.execution.validation.directories import WholeFiles
+from rescale.execution.validation.timer_coverage import check_raw_timers
+from rescale.execution.validation.units import list_checks
+from rescale.flink.keyed.heap_timers import TimerService, timer_header
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.planning.prepare import prepare
+from rescale.planning.request import make_request
+from rescale.report.inspection import inspection, inspection_text
+from rescale.report.planned import plan_summary, plan_text
+from rescale.snapshot.model import KeyedStream
+from rescale.snapshot.opening import open_snapshot
+from rescale.target.removal import discard
+from support.growing import lines_for_each_pair
+from support.pipeline import execute_without_spark, move
+from support.snapshot_bytes import LONG, VOID_NAMESPACE, parsed
+from support.synthetic import database, operator, own_stream, snapshot
+
+MAX_PARALLELISM = 720
+FEW = 0.2
+"""Lines for each pair: a look at it is one at least. Where key groups are cut makes a line more or less."""
+
+
+@pytest.fixture
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Path]:
+    """Each time a new one; state that comes to it lies in files, however small."""
+    monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
+    numbers = count()
+    return lambda: tmp_path / str(next(numbers))
+
+
+def written(folder: Path, parallelism: int) -> str:
+    source = folder / "source"
+    write_savepoint(
+        source,
+        200_000,
+        value_size=100,
+        parallelism=parallelism,
+        max_parallelism=MAX_PARALLELISM,
+        elements=2,
+    )
+    return str(source)
+
+
+def test_a_run_from_the_first_look_to_the_last(folders: Callable[[], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    # Headers that are the same are read once, or by several threads; the search for a better maximum ends the sooner
+    # the more subtasks there are.
+    monkeypatch.setattr("rescale.snapshot.opening._AT_ONCE", 1)
+    monkeypatch.setattr("rescale.insight.shapes.good_max_parallelism", lambda parallelism, maximum: maximum)  # noqa: ARG005
+
+    def prepared(parallelism: int) -> Callable[[], object]:
+        folder = folders()
+        source = written(folder, parallelism)
+
+        def run() -> None:
+            inspection_text(inspection(open_snapshot(source)))
+            request = make_request(source, str(folder / "target"), [str(parallelism * 4 // 5)])
+            planned = prepare(request)
+            plan_text(plan_summary(*planned))
+            execute_without_spark(planned.plan)
+
+        return run
+
+    assert lines_for_each_pair(prepared, 20) < FEW
+
+
+def test_what_is_discarded(folders: Callable[[], Path]) -> None:
+    def prepared(parallelism: int) -> Callable[[], object]:
+        folder = folders()
+        target = str(folder / "target")
+        request = make_request(written(folder, parallelism), target, [str(parallelism * 4 // 5)])
+        move(prepare(request).plan, Loop())
+        return lambda: discard(target)
+
+    assert lines_for_each_pair(prepared, 10) < FEW
+
+
+def test_directories_that_remain_to_be_read() -> None:
+    """Beside one that is proven by its files."""
+
+    def prepared(parallelism: int) -> Callable[[], object]:
+        old, new = (
+            operator("uid", n, MAX_PARALLELISM, databases=tuple(database(i, n, MAX_PARALLELISM, 100) for i in range(n)))
+            for n in (parallelism, parallelism * 4 // 5)
+        )
+        by_files = [{0: WholeFiles(0, 1, (), (), 0)}]
+        return lambda: list_checks(snapshot(old), snapshot(new), {}, by_files)
+
+    assert lines_for_each_pair(prepared, 60) < FEW
+
+
+def test_timers_under_new_key_groups() -> None:
+    service = TimerService("timers", parsed(LONG), parsed(VOID_NAMESPACE))
+
+    def timers(subtask: int, parallelism: int, max_parallelism: int) -> KeyedStream:
+        stream = own_stream(subtask, parallelism, max_parallelism, Framing.RAW)
+        return replace(stream, services=(service,), parsed=timer_header([service]))
+
+    def prepared(parallelism: int) -> Callable[[], object]:
+        old, new = (
+            operator("uid", n, maximum, raw_keyed=tuple(timers(i, n, maximum) for i in range(n)))
+            for n, maximum in ((parallelism, MAX_PARALLELISM), (parallelism * 4 // 5, 2 * MAX_PARALLELISM))
+        )
+        return lambda: check_raw_timers(old, new)
+
+    assert lines_for_each_pair(prepared, 60) < FEW
