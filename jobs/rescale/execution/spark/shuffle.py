@@ -13,6 +13,7 @@ from pyspark import SparkContext
 
 from rescale.execution.meter import METER
 from rescale.execution.progress import Progress
+from rescale.execution.spark.carried_work import CarriedWork
 from rescale.execution.spark.dispatch import failures_as_ours, reported, slices_of
 from rescale.execution.spark.exchange import send_to_partitions
 from rescale.execution.spark.task_meter import counted_into, new_sum
@@ -35,13 +36,13 @@ class SparkShuffle:
     ) -> None:
         self._spark = spark
         self._progress = progress
-        self._done = spark.accumulator(0)
+        self._done = done = spark.accumulator(0)
         slices = [[unit for _, unit in some] for some in slices_of(units, spark.defaultParallelism)]
-        sender, sent = make_sender(self._done.add), new_sum(spark)
+        carried, sent = CarriedWork.of(make_sender), new_sum(spark)
 
         def send(parts: Iterable[list[U]]) -> Iterator[tuple[int, bytes]]:
             with counted_into(sent):
-                yield from sender(parts)
+                yield from carried.unpacked()(done.add)(parts)
 
         self._sent = sent
         self._rows = send_to_partitions(spark.parallelize(slices, len(slices)).mapPartitions(send), partitions)
@@ -59,10 +60,11 @@ class SparkShuffle:
     ) -> list[R]:
         """What `work(partition, rows)` gives for each partition that has a size in bytes, in no order."""
         done, written = self._spark.accumulator(0), new_sum(self._spark)
+        carried = CarriedWork.of(work)
 
         def write(partition: int, rows: Iterable[bytes]) -> Iterator[R]:
             with counted_into(written):
-                yield from work(partition, rows)
+                yield from carried.unpacked()(partition, rows)
             done.add(sizes[partition])
 
         with failures_as_ours(), reported(progress, lambda: done.value):

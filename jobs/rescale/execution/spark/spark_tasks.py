@@ -14,6 +14,7 @@ from pyspark import Accumulator, SparkContext
 from rescale.errors import RescaleError
 from rescale.execution.meter import METER
 from rescale.execution.progress import Progress
+from rescale.execution.spark.carried_work import CarriedWork
 from rescale.execution.spark.dispatch import attempt, failures_as_ours, reported, slices_of
 from rescale.execution.spark.session import spark_context
 from rescale.execution.spark.shuffle import SparkShuffle
@@ -50,13 +51,15 @@ class SparkTasks:
         slices = slices_of(units, self.cores)
         done: Accumulator[int] = self.context.accumulator(0)
         counted = new_sum(self.context)
+        carried = CarriedWork.of(work)
 
         def run_slice(parts: Iterable[list[tuple[int, U]]]) -> Iterator[tuple[R | None, RescaleError | None]]:
+            attempted = partial(attempt, carried.unpacked())
             pool = ThreadPoolExecutor(_UNITS_AT_ONCE)
             try:
                 with counted_into(counted):
                     for part in parts:
-                        outcomes = pool.map(partial(attempt, work), [unit for _, unit in part])
+                        outcomes = pool.map(attempted, [unit for _, unit in part])
                         for (weight, _), outcome in zip(part, outcomes, strict=True):
                             yield outcome
                             if outcome[1] is not None:
