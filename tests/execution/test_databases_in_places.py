@@ -134,6 +134,7 @@ def test_relative_handles_into_the_directory_of_the_job(
     assert_taken(source, str(relocated(CHANGING, tmp_path / "like")), join(home, "results"))
 
 
+@pytest.mark.slow
 def test_files_elsewhere_are_read_where_that_is_allowed(bucket: str, tmp_path: Path) -> None:
     """State that a job took over from another one, in CLAIM mode."""
     home, elsewhere = f"s3://{bucket}/flink/job", f"s3://{bucket}/flink/older-job/shared"

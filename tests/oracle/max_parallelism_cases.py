@@ -50,7 +50,7 @@ MAX_PARALLELISM_CASES = (
     # Types of keys.
     Case(keyed(3, 128, *HASHED_KEYS), 2, max_after=1000, said="all types"),
     Case(keyed(2, 128, *HASHED_KEYS, *FOLDED_KEYS, *UNKNOWN_KEYS), 3, max_after=64, said="all types"),
-    Case(keyed(3, 128, *FOLDED_KEYS), 2, max_after=1000, said="POJOs", quick=True),
+    Case(keyed(3, 128, *FOLDED_KEYS), 2, max_after=1000, said="POJOs"),
     Case(
         keyed(3, 128, "BinaryRowData", "Nested rows", "Nested tuples", "String").with_(**ROCKSDB),
         3,

@@ -98,6 +98,7 @@ def streams_of(target: str) -> list[bytes]:
     return [store.read_all(result.files[s.extent.file][0], 1 << 30)[0] for o in result.operators for s in o.keyed]
 
 
+@pytest.mark.slow
 def test_s3_gets_the_same_bytes_in_parts_and_staged(
     source: str, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: Faults
 ) -> None:
