@@ -14,7 +14,7 @@ from rescale.execution.validation.coverage import check_candidate, check_certifi
 from rescale.execution.validation.declared_differences import check_declared
 from rescale.execution.validation.directories import may_go_by_files
 from rescale.execution.validation.second_look import EITHER, looked_at_again
-from rescale.execution.validation.validation import Compared, compared, open_result, validate_result
+from rescale.execution.validation.validation import SnapshotPair, compared, open_result, validate_result
 from rescale.execution.validation.verdict import certificate_of
 from rescale.flink.slot import Slot
 from rescale.planning.asked_surgery import asked_surgery, words_after
@@ -64,7 +64,7 @@ def validate_coverage(plan: Plan, tasks: Tasks, proof: Proof = Proof.RECORDS) ->
     """
     how_proven(plan, proof)
 
-    def opened() -> Compared:
+    def opened() -> SnapshotPair:
         as_it_is = open_pinned(plan)
         source = operated(as_it_is, plan.surgery)
         candidate = put_candidate(plan, source.metadata)
@@ -97,7 +97,7 @@ def validate_published(
     `RequestError` if a proof by files is asked for, and there is nothing that it could be about.
     """
 
-    def opened() -> tuple[Compared, Surgery, bool]:
+    def opened() -> tuple[SnapshotPair, Surgery, bool]:
         as_it_is = open_snapshot(source_uri, allow_prefixes)
         result = open_result(join(target, "_metadata"), target, as_it_is)
         certified = certificate_beside(target)
@@ -117,7 +117,7 @@ def validate_published(
     return certificate_of(pair.source, pair.result, proofs, None, bound=bound, surgery=surgery).document()
 
 
-def _compared_without_plan(source: Snapshot, result: Snapshot, hashes: Mapping[str, str], proof: Proof) -> Compared:
+def _compared_without_plan(source: Snapshot, result: Snapshot, hashes: Mapping[str, str], proof: Proof) -> SnapshotPair:
     """How keys hash is found out here, from the source."""
     pairs = list(zip(source.operators, result.operators, strict=False))
     if proof is Proof.FILES:

@@ -24,20 +24,20 @@ from rescale.target.states import STEPS, Move, permit
 from rescale.target.written_handles import WrittenHandles, read_handles
 
 
-class Candidate(NamedTuple):
+class PutCandidate(NamedTuple):
     """Where it was put, and the SHA-256 (hex) of its bytes."""
 
     uri: str
     sha256: str
 
 
-def put_candidate(plan: Plan, source: Metadata) -> Candidate:
+def put_candidate(plan: Plan, source: Metadata) -> PutCandidate:
     """Puts the candidate where it is compared with the source and published from."""
     permit(plan, Move.CERTIFY)
     written = [handles for step in STEPS if (handles := read_handles(plan, step)) is not None]
     uri, data = places_of(plan).candidate, build_candidate(source, plan, written)
     open_store(uri).put(uri, data)
-    return Candidate(uri, hashlib.sha256(data).hexdigest())
+    return PutCandidate(uri, hashlib.sha256(data).hexdigest())
 
 
 def build_candidate(source: Metadata, plan: Plan, written: Sequence[WrittenHandles]) -> bytes:

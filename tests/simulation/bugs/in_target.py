@@ -13,7 +13,7 @@ from rescale.errors import StoreError
 from rescale.planning.plan import Plan
 from rescale.storage.store import open_store
 from rescale.target import certificate, certified_files, claim, publication, removal, states
-from rescale.target.candidate import Candidate, build_candidate, put_candidate
+from rescale.target.candidate import PutCandidate, build_candidate, put_candidate
 from rescale.target.certificate import Certificate, read_certificate
 from rescale.target.documents import read_document
 from rescale.target.places import places_of
@@ -63,12 +63,12 @@ def _publish_without_certificate(plan: Plan, **_: Any) -> Any:
     open_store(plan.target).put_if_absent(places.metadata, read_document(places.candidate))
 
 
-def _first_candidate(plan: Plan, source: Any) -> Candidate:
+def _first_candidate(plan: Plan, source: Any) -> PutCandidate:
     """What an earlier try put stays."""
     uri = places_of(plan).candidate
     if open_store(uri).stat(uri) is None:
         return put_candidate(plan, source)
-    return Candidate(uri, hashlib.sha256(read_document(uri)).hexdigest())
+    return PutCandidate(uri, hashlib.sha256(read_document(uri)).hexdigest())
 
 
 def _handles_as_they_are(plan: Plan, step: str, there: Mapping[str, int]) -> WrittenHandles | None:

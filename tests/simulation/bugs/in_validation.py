@@ -15,7 +15,7 @@ from rescale.execution.validation import coverage, units, validation, verdict
 from rescale.execution.validation.compare import Comparer
 from rescale.execution.validation.headers import ElementHeaders, KeyedHeaders
 from rescale.execution.validation.record_compare import RecordComparer
-from rescale.execution.validation.validation import Compared, compared, validate_result
+from rescale.execution.validation.validation import SnapshotPair, compared, validate_result
 from rescale.snapshot.opening import open_candidate
 from rescale.storage.locations import contains, name
 from rescale.target.certified_files import CertifiedFile, certified_files
@@ -79,7 +79,7 @@ def _compared_in_any_case(source: Any, result: Any, *rest: Any) -> Any:
         return replace(compared(source, source, *rest), result=result)
 
 
-def _valid_in_any_case(pair: Compared, tasks: Any) -> Any:
+def _valid_in_any_case(pair: SnapshotPair, tasks: Any) -> Any:
     try:
         return validate_result(pair, tasks)
     except IntegrityError:

@@ -51,7 +51,7 @@ class DirectoryProof(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Compared:
+class SnapshotPair:
     """What is held against each other, as `_metadata`, the streams' headers and MANIFESTs have it.
 
     `key_hashes` and `by_files` as `compared` had them; `checks` are left to do.
@@ -101,7 +101,7 @@ def open_result(candidate_uri: str, target: str, source: Snapshot | None = None)
 
 def compared(
     source: Snapshot, result: Snapshot, key_hashes: Mapping[str, str], proof: Proof = Proof.RECORDS
-) -> Compared:
+) -> SnapshotPair:
     """Both, after all was compared that is no state; `IntegrityError` names the first thing that does not add up.
 
     `key_hashes` names, by operator id, how the keys of those operators hash whose records got new key groups. What
@@ -116,10 +116,10 @@ def compared(
             check_raw_timers(old, new)
     whole = whole_files(source, result)
     by_files = whole if proof is Proof.FILES else [{} for _ in whole]
-    return Compared(source, result, key_hashes, by_files, list_checks(source, result, key_hashes, by_files))
+    return SnapshotPair(source, result, key_hashes, by_files, list_checks(source, result, key_hashes, by_files))
 
 
-def validate_result(pair: Compared, tasks: Tasks) -> list[OperatorProof]:
+def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[OperatorProof]:
     """Compares the state; one proof for each operator. `IntegrityError` names the first thing that does not add up."""
     source, result, checks = pair.source, pair.result, pair.checks
     progress = Progress("validate", sum(weight for weight, _ in checks.units))
