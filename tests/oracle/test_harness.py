@@ -20,8 +20,9 @@ def found_everything(verdict: Verdict) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
-@pytest.mark.parametrize("kind", ["canonical", "native", "checkpoint"])
+@pytest.mark.parametrize(
+    ("kind", "backend"), [("canonical", "hashmap"), ("native", "rocksdb"), ("checkpoint", "hashmap")]
+)
 def test_flinks_own_rescaling_passes(flink: Flink, tmp_path: Path, backend: str, kind: str) -> None:
     job = RAW.with_(backend=backend)
     path = flink.snapshot(job, tmp_path, kind)

@@ -18,9 +18,7 @@ def _installed() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize(
-    "seeds", [range(30), *(slow(range(at, at + 130), id=f"from {at}") for at in range(30, 680, 130))]
-)
+@pytest.mark.parametrize("seeds", [range(30), *(slow(range(at, at + 130), id=f"from {at}") for at in (30, 160))])
 def test_whatever_happens_nothing_is_lost(seeds: range) -> None:
     ways: Counter[str] = Counter()
     for seed in seeds:
