@@ -109,7 +109,7 @@ def test_a_run_is_cancelled_on_the_way(pages: Pages, airflow: AirflowServer, tmp
 
 
 @pytest.mark.slow
-def test_operators_of_a_checkpoint_of_rocksdb_get_their_own_shape_once_the_plan_is_approved(
+def test_operators_of_a_checkpoint_of_rocksdb_get_their_own_shape_and_name_once_the_plan_is_approved(
     pages: Pages, airflow: AirflowServer, tmp_path: Path
 ) -> None:
     source, target = relocated("2-rocksdb-incremental", tmp_path / "job"), str(tmp_path / "rescaled")
@@ -119,6 +119,7 @@ def test_operators_of_a_checkpoint_of_rocksdb_get_their_own_shape_once_the_plan_
     pages.choose("format", "canonical")
     pages.switch_on("require_approval")
     pages.open_section("Single operators")
+    pages.fill(renames="clicks-per-user=clicks-by-user")
     pages.paste("operators", '{"clicks-per-user": {"parallelism": 0}}')
     pages.trigger()
     sentence = pages.refusal().splitlines()[1]
@@ -130,7 +131,8 @@ def test_operators_of_a_checkpoint_of_rocksdb_get_their_own_shape_once_the_plan_
     pages.leave()
     run.question()
     question = pages.question_of(run.run_id, "approve")
-    assert "clicks-per-user 2 → 3 16 → 64 rehash" in question
+    assert "clicks-by-user 2 → 3 16 → 64 rehash" in question
+    assert re.search(r"clicks-per-user \([0-9a-f]{32}\) is renamed to clicks-by-user", question), question
     assert "shards 2 16" in question
     assert f"{target}.rescale/plan-" in question
     pages.answer("Approve")
@@ -139,7 +141,7 @@ def test_operators_of_a_checkpoint_of_rocksdb_get_their_own_shape_once_the_plan_
     pages.wait_for_state("Success", PATIENCE_SECONDS)
     result = open_snapshot(target)
     shapes = {one.label: (one.entry.parallelism, one.entry.max_parallelism) for one in result.operators}
-    assert (shapes["clicks-per-user"], shapes["shards"]) == ((3, 64), (2, 16))
+    assert (shapes["clicks-by-user"], shapes["shards"]) == ((3, 64), (2, 16))
     assert inspection(result)["kind"] == "canonical savepoint (canonical keyed state)"
     certificate = json.loads(Path(f"{target}.rescale/certificate.json").read_bytes())
     assert certificate["verdict"] == "complete"
