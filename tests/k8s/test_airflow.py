@@ -80,7 +80,7 @@ def end(run: Run) -> str:
 
 
 def errors(run: Run, name: str, attempt: int) -> str:
-    return "\n".join(line["event"] for line in run.log(name, attempt) if line.get("level") == "error")
+    return "\n".join(line["event"] for line in run.log(name, attempt, or_none=True) if line.get("level") == "error")
 
 
 def test_a_run_loses_an_executor_and_its_driver_and_publishes(

@@ -64,4 +64,4 @@ def _more(places: Iterable[T]) -> Sequence[T]:
 
 in_shares = pytest.mark.parametrize("share", [pytest.param(_some, id="some"), slow(_more, id="more")])
 """For a test that could go through very many places: one of sixteen always, three of sixteen where all that is slow
-runs. Every place at which a run may be killed is met by the histories of `simulation`, at a hundredth of the cost."""
+runs. The histories of `simulation` kill runs at places that a seed draws, at a hundredth of the cost."""
