@@ -22,7 +22,7 @@ MAX_PARALLELISM_CASES = (
     Case(everything(3, 4096, keys=30), 2, max_after=32768, onto="rocksdb"),
     Case(everything(4).with_(**ROCKSDB), 5, max_after=129),
     Case(everything(4, 129), 4, max_after=128, onto="rocksdb"),
-    Case(everything(2).with_(**ROCKSDB, **COMPRESSED), 3, max_after=32768),
+    Case(everything(2).with_(**ROCKSDB, **COMPRESSED), 3, max_after=4096),
     # Few keys, and states that only some subtasks know, each with ids of its own.
     Case(everything(4, keys=0), 3, max_after=1000),
     Case(everything(4, 10, keys=1).with_(**ROCKSDB), 4, max_after=97),

@@ -87,8 +87,7 @@ def test_other_tasks_have_nothing_to_tell() -> None:
 
 
 def test_nothing_of_openlineage_is_imported_unless_it_asks() -> None:
-    words = (
-        "import sys, rescale.orchestration.rescale_task; print([m for m in sys.modules if 'openlineage.client' in m])"
-    )
+    module = "rescale.orchestration.rescale_task"
+    words = f"import sys, {module}; print([m for m in sys.modules if 'openlineage.client' in m])"
     done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -41,7 +42,7 @@ ELSEWHERE = tuple(
 )
 """Snapshots with absolute paths."""
 
-CASES = [(name, files) for name in (*snapshots.with_databases(), *ELSEWHERE) for files in ("copy", "refer")]
+CASES = list(zip((*snapshots.with_databases(), *ELSEWHERE), cycle(("refer", "copy")), strict=False))
 QUICK = [("1.20-rocksdb-heap-timers", "copy"), ("2-file-merging", "refer")]
 
 

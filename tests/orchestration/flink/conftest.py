@@ -13,7 +13,7 @@ from support.session_cluster import SessionCluster, session_cluster
 from support.slow import slow_but
 
 
-@pytest.fixture(scope="module", params=slow_but(lambda line: line == "2", LINES))
+@pytest.fixture(scope="package", params=slow_but(lambda line: line == "2", LINES))
 def running(request: pytest.FixtureRequest, s3: S3Server) -> Iterator[SessionCluster]:
     need("javac", "the job of these tests is compiled for real Flink (a JDK 17)")
     need("mvn", "Flink's S3 file system comes from Maven")
