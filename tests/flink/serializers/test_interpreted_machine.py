@@ -115,7 +115,10 @@ def test_key_groups_are_the_same(hashes: list[int], max_parallelism: int) -> Non
 def test_a_small_installation_finds_hashes_as_well() -> None:
     """All tests of how keys hash, in a process that has no numba, where a warning is an error."""
     hide_numba = "import sys; sys.modules['numba'] = None; import pytest; sys.exit(pytest.main(sys.argv[1:]))"
-    tests = [Path(__file__).parents[1] / name for name in ("test_java_hash.py", "test_key_hash.py")]
+    tests = [
+        test for name in ("test_java_hash.py", "test_key_hash.py") for test in Path(__file__).parents[1].rglob(name)
+    ]
+    assert len(tests) == 2
     options = ["-q", "-x", "-W", "error", "-p", "no:cacheprovider", "--no-header"]
     done = subprocess.run(
         [sys.executable, "-c", hide_numba, *options, *map(str, tests)],
