@@ -34,7 +34,7 @@ TOGETHER = {
 """Folders whose tests share what is dear to start."""
 
 APART = {"tests/oracle/test_cases.py"}
-"""Takes so long that it may as well start all that again."""
+"""Takes so long that it may as well start all that again, where there are workers enough."""
 
 
 class Folder(pytest.Package):
@@ -54,7 +54,8 @@ class Together(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         file = PurePath(nodeid.partition("::")[0])
-        together = file.parent.as_posix() in TOGETHER and file.as_posix() not in APART
+        apart = self.numnodes > 2 and file.as_posix() in APART
+        together = file.parent.as_posix() in TOGETHER and not apart
         return str(file.parent if together else file)
 
 

@@ -49,6 +49,7 @@ def log(run: Run) -> str:
     return "\n".join(line["event"] for line in run.log("approve"))
 
 
+@pytest.mark.slow
 def test_the_question_shows_the_plan_and_where_all_of_it_lies(rejected: Asked) -> None:
     run, target = rejected
     question = run.question()
@@ -62,6 +63,7 @@ def test_the_question_shows_the_plan_and_where_all_of_it_lies(rejected: Asked) -
     assert Path(plan).exists()
 
 
+@pytest.mark.slow
 def test_the_question_leads_to_the_report_for_who_may_see_the_run(rejected: Asked) -> None:
     run, target = rejected
     (address,) = re.findall(r"\[The report\]\((\S+)\)", run.question()["body"])

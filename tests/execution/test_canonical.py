@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from rescale.snapshot.opening import open_snapshot
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from support import snapshots
 from support.pipeline import execute, execute_without_spark, plan_rescale
+from support.slow import slow
 
 WITH_TWIN = sorted(
     folder.name
@@ -32,11 +34,14 @@ HEAP_TIMERS = "2-rocksdb-heap-timers"
 SHAPES = [((), ()), (("5",), ()), (("3",), ("1000",)), (("2",), ("64",))]
 
 
-@pytest.mark.parametrize("name", WITH_TWIN)
-@pytest.mark.parametrize(("parallelism", "max_parallelism"), SHAPES)
+IN_SHAPES = list(product(WITH_TWIN, SHAPES))
+
+
+@pytest.mark.parametrize(("name", "shape"), [slow(*one) if i % 3 else one for i, one in enumerate(IN_SHAPES)])
 def test_the_result_is_equal_to_the_savepoint_that_flink_took(
-    name: str, parallelism: tuple[str, ...], max_parallelism: tuple[str, ...], tmp_path: Path
+    name: str, shape: tuple[tuple[str, ...], tuple[str, ...]], tmp_path: Path
 ) -> None:
+    parallelism, max_parallelism = shape
     source, target = snapshots.directory(name), str(tmp_path / "target")
     plan = plan_rescale(source, target, parallelism, max_parallelism=max_parallelism, format="canonical")
     execute_without_spark(plan)
@@ -97,7 +102,7 @@ def test_spark_makes_the_same_bytes(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("files_only")
 @pytest.mark.parametrize("name", WITH_TWIN)
-@pytest.mark.parametrize("parallelism", [2, 5])
+@pytest.mark.parametrize("parallelism", [slow(2), 5])
 def test_what_is_not_shuffled_has_the_same_bytes(
     name: str, parallelism: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,10 +24,10 @@ from rescale.planning.plan import Plan
 from rescale.target.places import places_of
 from support import snapshots
 from support.pipeline import execute_without_spark, plan_rescale
-from support.slow import Share, in_shares
+from support.slow import Share, in_shares, slow
 
 WITH_FILES = ["1.20-raw", "2-heap-native-compressed", "2-lazy"]
-SNAPSHOTS = [*WITH_FILES, "2-inline"]
+SNAPSHOTS = [WITH_FILES[0], *map(slow, WITH_FILES[1:]), "2-inline"]
 LIMIT = 256 * 1024 * 1024
 SECONDS = 10
 T = TypeVar("T")

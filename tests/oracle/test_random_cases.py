@@ -15,9 +15,8 @@ import pytest
 from oracle.harness import Flink, Job
 from oracle.key_types import FOLDED_KEYS, HASHED_KEYS
 from support.pipeline import execute_without_spark, plan_rescale
-from support.slow import slow_but
 
-SEEDS, QUICK = range(10), 1
+SEEDS = range(10)
 SCENARIOS = ("everything", "everything", "keyed", "keyed", "windows", "clicks", "sql", "cep", "splits", "churn")
 KINDS = ("canonical", "native", "checkpoint")
 OPTIONS: Sequence[Mapping[str, str]] = (
@@ -107,7 +106,8 @@ def _maximum(random: Random, least: int) -> int:
     return random.choice((max(least, upper), random.randint(least, max(least, upper))))
 
 
-@pytest.mark.parametrize("seed", slow_but(lambda seed: seed < QUICK, SEEDS))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", SEEDS)
 def test_flink_goes_on_from_what_nobody_thought_of(flink_2: Flink, tmp_path: Path, seed: int) -> None:
     drawn = draw(seed)
     source = flink_2.snapshot(drawn.job, tmp_path / "source", drawn.kind)

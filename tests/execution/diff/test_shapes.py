@@ -42,7 +42,7 @@ OF_ITS_TIME = {"history-for-a-while", "kinds-for-a-while", "last-for-a-while"}
 """States with a time to live: they hold when they were written."""
 
 
-@pytest.mark.parametrize(("name", "parallelism"), [slow(*one) if i % 3 else one for i, one in enumerate(SHAPES)])
+@pytest.mark.parametrize(("name", "parallelism"), [slow(*one) if i % 5 else one for i, one in enumerate(SHAPES)])
 def test_a_snapshot_is_equal_to_itself_in_another_shape(name: str, parallelism: str, tmp_path: Path) -> None:
     result = rescaled(name, tmp_path, parallelism)
     found = against_source(result, name)
