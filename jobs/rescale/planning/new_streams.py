@@ -127,21 +127,15 @@ class CopiedFile(_MadeOfPieces, frozen=True, kw_only=True, tag="copied file"):
     covers: ClassVar[None] = None
 
 
-class RekeyedKeyGroups(msgspec.Struct, frozen=True, kw_only=True, tag="rekeyed key groups"):
-    """Canonical key groups, `key_groups` of them from `first_key_group` on, whose records lie anywhere in the source.
-
-    `header` comes first and is never compressed; the key groups are if `compressed`.
-    """
+class _RekeyedGroups(msgspec.Struct, frozen=True, kw_only=True):
+    """`key_groups` from `first_key_group` on; their records lie anywhere in the source. `header` comes first."""
 
     subtask: int
     header: Piece
     first_key_group: int
     key_groups: int
-    compressed: bool
 
     slot: ClassVar[Slot] = Slot.KEYED
-    handle_tag: ClassVar[int] = HandleTag.SAVEPOINT_KEY_GROUPS
-    is_canonical: ClassVar[bool] = True
     inline: ClassVar[bool] = False
     """It may be, but that is decided when its size is known."""
     local_name: ClassVar[str] = ""
@@ -160,35 +154,21 @@ class RekeyedKeyGroups(msgspec.Struct, frozen=True, kw_only=True, tag="rekeyed k
         return KeyGroupRange(self.first_key_group, self.first_key_group + self.key_groups - 1)
 
 
-class RekeyedHeapGroups(msgspec.Struct, frozen=True, kw_only=True, tag="rekeyed heap groups"):
-    """Key groups of the heap's own, `key_groups` of them from `first_key_group` on, whose entries lie anywhere.
+class RekeyedKeyGroups(_RekeyedGroups, frozen=True, kw_only=True, tag="rekeyed key groups"):
+    """Canonical key groups. Their header is never compressed; they are if `compressed`."""
 
-    `header` comes first; `handle_tag` is that of its handle (`HandleTag`).
-    """
+    compressed: bool
 
-    subtask: int
-    header: Piece
-    first_key_group: int
-    key_groups: int
+    handle_tag: ClassVar[int] = HandleTag.SAVEPOINT_KEY_GROUPS
+    is_canonical: ClassVar[bool] = True
+
+
+class RekeyedHeapGroups(_RekeyedGroups, frozen=True, kw_only=True, tag="rekeyed heap groups"):
+    """Key groups of the heap's own. `handle_tag` is that of their handle (`HandleTag`)."""
+
     handle_tag: int
 
-    slot: ClassVar[Slot] = Slot.KEYED
     is_canonical: ClassVar[bool] = False
-    inline: ClassVar[bool] = False
-    local_name: ClassVar[str] = ""
-
-    @property
-    def size(self) -> int:
-        """Of what is known of it."""
-        return self.header.length
-
-    @property
-    def header_size(self) -> int:
-        return self.header.length
-
-    @property
-    def covers(self) -> KeyGroupRange:
-        return KeyGroupRange(self.first_key_group, self.first_key_group + self.key_groups - 1)
 
 
 class _Directory(msgspec.Struct, frozen=True, kw_only=True):
