@@ -14,7 +14,7 @@ from rescale.errors import SnapshotError, StoreError
 from rescale.execution.loop import Loop
 from rescale.execution.progress import Progress
 from rescale.execution.tasks import Tasks
-from support.pipeline import shared_spark
+from support.pipeline import shared_spark, spark_with_its_own_shuffle
 
 both = pytest.mark.parametrize("make_tasks", [lambda: Loop(order=Random(3)), shared_spark], ids=["loop", "spark"])
 MakeTasks = Callable[[], Tasks]
@@ -78,7 +78,11 @@ def test_a_transient_error_of_a_task_is_tried_again(failures: int, is_done: bool
         assert "throttled" in (caught.value.found or "")
 
 
-@both
+@pytest.mark.parametrize(
+    "make_tasks",
+    [lambda: Loop(order=Random(3)), shared_spark, spark_with_its_own_shuffle],
+    ids=["loop", "files", "spark"],
+)
 def test_rows_go_to_the_partitions_that_they_name(make_tasks: MakeTasks, tmp_path: Path) -> None:
     """Every unit sends its rows once, though partitions are asked for one after the other."""
     sent = tmp_path / "sent"

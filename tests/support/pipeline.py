@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from random import Random
 
@@ -27,6 +28,11 @@ def shared_spark() -> SparkTasks:
     tasks = session.__enter__()
     atexit.register(session.__exit__, None, None, None)
     return tasks
+
+
+def spark_with_its_own_shuffle() -> SparkTasks:
+    """The same session, with rows that go the way that they go on a cluster."""
+    return replace(shared_spark(), on_one_disk=False)
 
 
 def plan_rescale(

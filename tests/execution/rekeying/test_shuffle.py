@@ -15,15 +15,21 @@ import pytest
 
 from big_savepoint import write_savepoint
 from rescale.errors import IntegrityError, StoreError
+from rescale.execution.progress import Progress
 from rescale.execution.rekeying import rekeying_run
 from rescale.execution.rekeying.sort_side import SortSide
 from rescale.execution.rekeying.write_side import WriteSide
-from rescale.execution.steps import reshuffle_keyed_state
+from rescale.execution.spark import file_shuffle
+from rescale.execution.spark.scratch import scratch_directory
+from rescale.execution.spark.spill_file import SpillFile
+from rescale.execution.steps import reshuffle_keyed_state, validate_coverage
+from rescale.execution.tasks import Tasks
 from rescale.planning.plan import Plan
 from rescale.target.claim import claim
 from rescale.target.places import places_of
+from rescale.target.publication import publish
 from support.faults import Faults
-from support.pipeline import execute, plan_rescale, shared_spark
+from support.pipeline import execute, move, plan_rescale, shared_spark, spark_with_its_own_shuffle
 from support.rekeyed import assert_rekeyed
 from support.slow import slow
 
@@ -98,14 +104,35 @@ def fail_while_writing(fail: Callable[[], None]) -> Callable[..., Any]:
 FAILURES = {"SortSide": fail_while_reading, "WriteSide": fail_while_writing}
 
 
-@pytest.mark.parametrize(("side", "times"), [slow("SortSide", 1), ("WriteSide", 3)])
+@pytest.mark.parametrize(
+    ("side", "times", "through"),
+    [
+        ("SortSide", 1, shared_spark),
+        slow("WriteSide", 3, shared_spark),
+        slow("SortSide", 1, spark_with_its_own_shuffle),
+        ("WriteSide", 3, spark_with_its_own_shuffle),
+    ],
+)
 def test_a_lost_task_is_done_again(
-    side: str, times: int, plan: Plan, tries: Path, monkeypatch: pytest.MonkeyPatch
+    side: str, times: int, through: Callable[[], Tasks], plan: Plan, tries: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rekeying_run, side, FAILURES[side](failing(tries, times)))
-    execute(plan)
+    move(plan, through())
     assert tries.stat().st_size == times
+    assert spilled_by_tasks() == []
+    validate_coverage(plan, shared_spark())
+    publish(plan)
     assert_rekeyed(plan.source, plan.target)
+
+
+def spilled_by_tasks() -> list[Path]:
+    """Files with rows that lie in the scratch directory of Spark's tasks."""
+
+    def look(_: int) -> list[Path]:
+        return list(Path(scratch_directory()).glob("rescale-shuffle-*"))
+
+    (found,) = shared_spark().run(look, [(1, 0)], Progress("look", 1))
+    return found
 
 
 @pytest.mark.slow
@@ -136,6 +163,15 @@ def test_a_final_error_of_who_writes_arrives_as_itself(plan: Plan, monkeypatch: 
     assert not Path(places_of(plan).written_handles("keyed")).exists()
 
 
+THROUGH_SPARK = """
+import runpy
+from rescale.execution.spark import spark_tasks
+spark_tasks.FileShuffle = spark_tasks.SparkShuffle
+runpy.run_module("reshuffle_keyed_state", run_name="__main__", alter_sys=True)
+"""
+"""The step as it is where tasks have no disk in common."""
+
+
 @pytest.fixture(scope="module")
 def run(source: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, list[str], list[dict[str, Any]]]:
     """The process of the step over a plan: the plan, the calls to stores, and what Spark says of each task.
@@ -151,7 +187,7 @@ def run(source: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, li
     words = ["--plan", places_of(plan).plan, "--result", str(home / "result.json"), "--master", "local[2]"]
     told = {"SPARK_CONF_DIR": str(home), "RESCALE_EVENT_LOG": str(events)}
     environment = {**os.environ, **log.environment(hook), **told}
-    subprocess.run([sys.executable, "-m", "reshuffle_keyed_state", *words], env=environment, check=True, timeout=200)
+    subprocess.run([sys.executable, "-c", THROUGH_SPARK, *words], env=environment, check=True, timeout=200)
     (file,) = events.iterdir()
     assert file.suffix == ".zstd", "by which Spark's history server knows how it is packed"
     lines = map(json.loads, bytes(cramjam.zstd.decompress(file.read_bytes())).splitlines())
@@ -175,6 +211,23 @@ def test_little_more_than_the_records_goes_through_the_shuffle(run: Run) -> None
     ]
     assert sum(fetched) == sum(written)
     assert sum(size > record_bytes(plan) // 20 for size in fetched) >= 2, "nor written by one"
+
+
+def test_little_more_than_the_records_goes_through_files(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[list[SpillFile]] = []
+    remove = file_shuffle._remove
+
+    def removed(files: list[SpillFile]) -> None:
+        taken.append(files)
+        remove(files)
+
+    monkeypatch.setattr(file_shuffle, "_remove", removed)
+    move(plan)
+    (files,) = taken
+    sizes = [file.size for file in files]
+    assert record_bytes(plan) <= sum(sizes) <= 1.2 * record_bytes(plan)
+    assert sum(size > 0 for size in sizes) >= 2, "not all is read by one"
+    assert not any(Path(file.path).exists() for file in files)
 
 
 def test_the_workers_read_every_key_group_once(run: Run) -> None:

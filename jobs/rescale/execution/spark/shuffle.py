@@ -1,4 +1,4 @@
-"""Spark's shuffle between those who read and those who write.
+"""Spark's shuffle between those who read and those who write, on a cluster (`file_shuffle`: on one machine).
 
 Rows go to the partition that they name. The readers run once, when the first partition is asked for; the partition of
 the receipts is, so that all sizes and errors are known before anything is written.

@@ -1,4 +1,4 @@
-"""Tasks as Spark's: units in slices, final errors returned as rows, rows through its shuffle."""
+"""Tasks as Spark's: units in slices, final errors returned as rows; rows through files, or else through its shuffle."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from rescale.execution.meter import METER
 from rescale.execution.progress import Progress
 from rescale.execution.spark.carried_work import CarriedWork
 from rescale.execution.spark.dispatch import attempt, failures_as_ours, reported, slices_of
+from rescale.execution.spark.file_shuffle import FileShuffle
 from rescale.execution.spark.session import spark_context
 from rescale.execution.spark.shuffle import SparkShuffle
 from rescale.execution.spark.task_meter import counted_into, new_sum
-from rescale.execution.tasks import Sender, Weighed
+from rescale.execution.tasks import Sender, Shuffled, Weighed
 
 _UNITS_AT_ONCE = 4
 """Units of a slice under way at once: small ones are mostly waiting for the store. Each holds at most a part."""
@@ -32,14 +33,15 @@ R = TypeVar("R")
 def spark_tasks(name: str, master: str | None, work: int | None = None) -> Iterator[SparkTasks]:
     """Tasks of a Spark that there is as long as the block runs, with executors for `work` bytes (`spark_context`)."""
     with spark_context(name, master, work) as context:
-        yield SparkTasks(context)
+        yield SparkTasks(context, on_one_disk=bool(context._jsc.isLocal()))
 
 
 @dataclass(frozen=True)
 class SparkTasks:
-    """The tasks of a running Spark."""
+    """The tasks of a running Spark; `on_one_disk`: each of them sees what another one has written."""
 
     context: SparkContext
+    on_one_disk: bool
 
     @property
     def cores(self) -> int:
@@ -82,5 +84,6 @@ class SparkTasks:
         units: Weighed[U],
         partitions: int,
         progress: Progress,
-    ) -> SparkShuffle:
-        return SparkShuffle(self.context, make_sender, units, partitions, progress)
+    ) -> Shuffled:
+        kind = FileShuffle if self.on_one_disk else SparkShuffle
+        return kind(self.context, make_sender, units, partitions, progress)
