@@ -50,7 +50,7 @@ class Job:
     `parameters` are the scenario's own (its class tells which). `exceptions` gives operators by name another
     parallelism. `max_parallelism` is None if the user never set it; `max_exceptions` gives operators by name another
     one, if they are not chained. `configuration` holds further options of Flink. `uids` gives operators, by their uids,
-    other ones.
+    other ones, or "" for none.
     """
 
     scenario: str
@@ -226,7 +226,8 @@ class Flink:
         """Runs the first phase of `job` and takes snapshots of these kinds below `directory`, one after the other.
 
         A kind is `canonical` (the default), `native` or `checkpoint` (retained); `wave` is none, but lets the job go on
-        a bit. If a snapshot is `restored`, it stands for the first phase. Returns the directories of all.
+        a bit, and `details` is a file with what Flink's REST API tells of the job. If a snapshot is `restored`, it
+        stands for the first phase. Returns the directories of all.
         """
         answer = self.command(
             "snapshot",

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from oracle.harness import Flink, Job
+from rescale.flink.job_graph import read_job_graph
+from rescale.planning.matching import match, of_graph, of_snapshot
+from rescale.snapshot.opening import open_snapshot
 from support.pipeline import execute_without_spark, plan_rescale
 
 UIDS = {"states": "states-of-users", "rules": "rules-by-name"}
@@ -19,5 +23,31 @@ def test_a_job_with_other_uids_finds_everything(flink: Flink, tmp_path: Path) ->
     renames = [f"{old}={new}" for old, new in UIDS.items()]
     execute_without_spark(plan_rescale(source, target, ["2"], renames=renames, drops=["raw"]))
     verdict = flink.restore(target, JOB, JOB.with_(parallelism=2, uids=UIDS), per_subtask=True)
+    assert verdict.ok, verdict
+    assert verdict.compared["results"] > 0
+
+
+def test_a_job_that_has_lost_its_uids_is_matched_and_finds_everything(flink: Flink, tmp_path: Path) -> None:
+    """By names and states of what the changed job leaves when it starts anew; its plan tells as much as it can."""
+    job = Job("windows", parallelism=2, parameters={"seed": 5}, max_parallelism=128)
+    changed = job.with_(uids=dict.fromkeys(("tumbling", "session", "count", "evicting"), ""))
+    source = open_snapshot(str(flink.snapshot(job, tmp_path / "source")))
+    graph, fresh = flink.snapshots(changed, tmp_path / "fresh", "details", "canonical")
+    old = of_snapshot(source.operators)
+    found = match(old, of_snapshot(open_snapshot(str(fresh)).operators))
+    assert (found.certain, len(found.proposed), found.in_the_way) == (True, 4, ())
+    details = graph.read_bytes()
+    for told in (details, json.dumps(json.loads(details)["plan"]).encode()):
+        vertices = read_job_graph(told, str(graph))
+        assert {one.new.operator_id for one in found.proposed} <= {vertex.operator_id for vertex in vertices}
+        by_names = match(old, of_graph(vertices, {}))
+        if source.operators[0].entry.name:
+            assert {one.old.label for one in by_names.proposed} == {"tumbling", "session"}
+            assert set(by_names.options) < set(found.options)
+            assert {one.old.label for one in by_names.unsure} == {"count", "evicting"}
+    renames = [option.removeprefix("--rename ") for option in found.options]
+    target = str(tmp_path / "target")
+    execute_without_spark(plan_rescale(source.directory, target, renames=renames))
+    verdict = flink.restore(target, job, changed)
     assert verdict.ok, verdict
     assert verdict.compared["results"] > 0

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from io import TextIOWrapper
 from itertools import pairwise
 
-from rescale.cli import demo, diff, discard, inspect, plan, report, run, validate, virtual_keys
+from rescale.cli import demo, diff, discard, inspect, match, plan, report, run, validate, virtual_keys
 from rescale.cli.arguments import Formatter, Parser
 from rescale.cli.completion import complete
 from rescale.cli.output import Output
@@ -71,7 +71,7 @@ def parser() -> argparse.ArgumentParser:
     )
     root.add_argument("--version", action="version", version=f"rescale {version('rescale')}")
     commands = root.add_subparsers(metavar="COMMAND", required=True)
-    for command in (inspect, plan, run, validate, report, diff, discard, demo, virtual_keys):
+    for command in (inspect, match, plan, run, validate, report, diff, discard, demo, virtual_keys):
         name = command.__name__.rpartition(".")[2].replace("_", "-")
         sub = commands.add_parser(
             name,

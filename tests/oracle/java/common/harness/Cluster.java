@@ -1,5 +1,9 @@
 package harness;
 
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -77,7 +81,8 @@ public final class Cluster implements AutoCloseable {
         for (Transformation<?> transformation : environment.getTransformations()) {
             String uid = transformation.getUid();
             if (uid != null && job.uids.containsKey(uid)) {
-                transformation.setUid(job.uids.get(uid));
+                String other = job.uids.get(uid);
+                transformation.setUid(other.isEmpty() ? null : other);
             }
         }
         JobGraph graph = environment.getStreamGraph().getJobGraph();
@@ -174,6 +179,14 @@ public final class Cluster implements AutoCloseable {
             case "stop" -> cluster.stopWithSavepoint(id, target, false, SavepointFormatType.CANONICAL);
             default -> throw new IllegalArgumentException("no kind of snapshot: " + kind);
         };
+    }
+
+    /** What Flink's REST API tells of a job, its plan included: the place of a file in `directory`. */
+    public String details(JobID id, Path directory, Deadline deadline) throws Exception {
+        URI details = deadline.get(cluster.getRestAddress(), "the REST API").resolve("/jobs/" + id);
+        HttpResponse<Path> answer = HttpClient.newHttpClient()
+                .send(HttpRequest.newBuilder(details).build(), HttpResponse.BodyHandlers.ofFile(directory.resolve("job.json")));
+        return answer.body().toString();
     }
 
     /** Waits until the job has ended by itself. Tasks at their end wait for a last checkpoint: it is triggered here. */

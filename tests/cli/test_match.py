@@ -1,0 +1,46 @@
+"""`rescale match`: its exit codes, its text, its document."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rescale.cli.main import main
+from rescale.flink.operator_id import operator_id_of_uid
+from support.readme import fields
+from support.snapshots import directory
+
+Captured = pytest.CaptureFixture[str]
+
+
+def test_a_snapshot_of_another_release_has_the_same_operators(capsys: Captured) -> None:
+    assert main(["match", directory("1.20-windows"), "--job", directory("2-windows"), "--output", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document.keys() == fields("match")
+    assert (document["job_is"], document["options"], len(document["same"])) == ("snapshot", [], 11)
+
+
+def test_a_plan_tells_names_and_what_it_does_not_tell_is_said(capsys: Captured, tmp_path: Path) -> None:
+    ids = {
+        name: f"{number:032x}" for number, name in enumerate(("Source: prices", "shards", "EventTimeSessionWindows"))
+    }
+    nodes = [{"id": new, "description": f"{name}<br/>"} for name, new in ids.items()]
+    nodes += [{"id": operator_id_of_uid("revenue"), "description": "Co-Process<br/>+- clicks-per-user<br/>"}]
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"plan": {"jid": "", "nodes": nodes}}))
+    assert main(["match", directory("2-clicks"), "--job", str(plan)]) == 4
+    text = capsys.readouterr().out
+    assert f"--rename visits={ids['EventTimeSessionWindows']}" in text
+    assert f"--rename shards={ids['shards']}" in text
+    assert "clicks-per-user in the chain that begins with Co-Process, by its name" in text
+    assert "say --rename OLD=UID" in text
+    assert "per-half-minute: " in text.partition("In the snapshot only")[2]
+    assert main(["match", directory("1.20-clicks"), "--job", str(plan)]) == 4
+    assert "holds no names of operators" in capsys.readouterr().out
+
+
+def test_a_job_that_is_not_there(capsys: Captured, tmp_path: Path) -> None:
+    assert main(["match", directory("2-clicks"), "--job", str(tmp_path / "nothing")]) == 2
+    assert "there is no snapshot" in capsys.readouterr().err
