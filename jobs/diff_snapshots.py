@@ -25,8 +25,12 @@ def main() -> int:
 
     def body() -> dict[str, Any]:
         prefixes = [*map(normalise, arguments.allow_prefix)]
-        a, b = (open_snapshot(normalise(uri), prefixes) for uri in (arguments.a, arguments.b))
-        surgery = asked_surgery(a.operators, parse_renames(arguments.rename), parse_drops(arguments.drop))
+        drops = parse_drops(arguments.drop)
+        a, b = (
+            open_snapshot(normalise(arguments.a), prefixes, given_up=drops),
+            open_snapshot(normalise(arguments.b), prefixes),
+        )
+        surgery = asked_surgery(a.operators, parse_renames(arguments.rename), drops)
         work = sum(operator.bytes for snapshot in (a, b) for operator in snapshot.operators)
         with step_tasks("rescale: diff snapshots", arguments.master, work) as tasks:
             return diff_snapshots(a, b, tasks, surgery).document()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -133,6 +133,44 @@ def test_what_only_a_dropped_operator_had_may_be_gone(tmp_path: Path) -> None:
     plan = plan_rescale(str(directory), str(tmp_path / "target"), drops=[counts.label])
     execute_without_spark(plan)
     assert not open_snapshot(str(tmp_path / "target")).missing
+
+
+def _cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-1])
+
+
+def _garbled(file: Path) -> None:
+    file.write_bytes(bytes(file.stat().st_size))
+
+
+@pytest.mark.parametrize("name", ["1.20-windows", "2-rocksdb-native"])
+@pytest.mark.parametrize("damage", [Path.unlink, _cut, _garbled])
+def test_a_damaged_operator_is_given_up_and_the_others_are_saved(
+    name: str, damage: Callable[[Path], None], tmp_path: Path
+) -> None:
+    """Its files are none that the plan needs: whatever becomes of them later stands in nobody's way."""
+    directory, target = relocated(name, tmp_path / "source"), str(tmp_path / "target")
+    uids = dict(snapshots.uids(name))
+    source = open_snapshot(str(directory))
+    lost = next(one for one in source.operators if uids.get(one.entry.operator_id) in ("tumbling", "clicks-per-user"))
+    uid = uids[lost.entry.operator_id]
+    holder = (*lost.keyed, *lost.databases)[0]
+    number = holder.header_extent.file
+    damage(Path(source.files[number][0]))
+    if damage is not _garbled or name == "1.20-windows":
+        with pytest.raises(SnapshotError):
+            plan_rescale(str(directory), target, ["3"])
+    plan = plan_rescale(str(directory), target, ["3"], drops=[uid])
+    assert source.files[number][0] not in {file.uri for file in plan.files}
+    assert plan.surgery.dropped[0].bytes == lost.bytes
+    for other in {source.files[database.header_extent.file][0] for database in (*lost.keyed, *lost.databases)}:
+        Path(other).unlink(missing_ok=True)
+    execute_without_spark(plan)
+    assert len(open_snapshot(target).operators) == len(source.operators) - 1
+    assert document_of(places_of(plan).plan)["plan"]["surgery"]["dropped"][0]["bytes"] == lost.bytes
+    again = validate_published(str(directory), target, [], [], Loop())
+    assert again["surgery"] == read_certificate(target).document()["surgery"]
+    assert validate_published(str(directory), target, [], [], Loop(), drops=[uid])["operators"] == again["operators"]
 
 
 def test_what_is_lost_is_said_as_it_is() -> None:

@@ -98,9 +98,10 @@ def validate_published(
     """
 
     def opened() -> tuple[SnapshotPair, Surgery, bool]:
-        as_it_is = open_snapshot(source_uri, allow_prefixes)
-        result = open_result(join(target, "_metadata"), target, as_it_is)
         certified = certificate_beside(target)
+        given_up = parse_drops(drops) or (certified.surgery.dropped_ids if certified is not None else ())
+        as_it_is = open_snapshot(source_uri, allow_prefixes, given_up=given_up)
+        result = open_result(join(target, "_metadata"), target, as_it_is)
         surgery = asked_surgery(as_it_is.operators, parse_renames(renames), parse_drops(drops))
         if not surgery and certified is not None:
             surgery = certified.surgery
@@ -136,7 +137,7 @@ def _compared_without_plan(source: Snapshot, result: Snapshot, hashes: Mapping[s
 
 def open_pinned(plan: Plan) -> Snapshot:
     """The source, which must be what was planned with: same metadata, same files."""
-    source = open_candidate(plan.files[0].uri, plan.source, plan.allow_prefixes)
+    source = open_candidate(plan.files[0].uri, plan.source, plan.allow_prefixes, given_up=plan.surgery.dropped_ids)
     if source.metadata_sha256 != plan.metadata_sha256:
         raise SnapshotError(
             "the source is another snapshot than the one that was planned with",

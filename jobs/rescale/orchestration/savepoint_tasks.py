@@ -85,7 +85,7 @@ def _inspect(known: Known, params: Any = None, dag: Any = None) -> Summary:
     refuse_unasked_drops(params)
     request = request_of(params, known)
     tell(understood(request))
-    snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids)
+    snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids, request.drops)
     seen = inspection(snapshot, kafka_offsets(snapshot))
     tell(inspection_text(seen))
     _refuse_stopped_consumers(snapshot, lines_of(params, "without_offsets"))

@@ -30,7 +30,7 @@ class Prepared(NamedTuple):
 
 def prepare(request: Request) -> Prepared:
     """Opens the source, finds out how its keys hash where that matters, and plans."""
-    snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids)
+    snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids, request.drops)
     surgery = asked_surgery(snapshot.operators, request.renames, request.drops)
     request = request_after(surgery, snapshot.operators, request)
     snapshot = operated(snapshot, surgery)

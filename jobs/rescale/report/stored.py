@@ -118,7 +118,7 @@ def _stored_summary(plan: Plan) -> dict[str, Any] | None:
 def _summary(plan: Plan) -> dict[str, Any]:
     """Made anew, from the source."""
     labels = [(operator.operator_id, operator.label) for operator in plan.operators]
-    snapshot = open_snapshot(plan.source, plan.allow_prefixes, labels)
+    snapshot = open_snapshot(plan.source, plan.allow_prefixes, labels, plan.surgery.dropped_ids)
     if snapshot.metadata_sha256 != plan.metadata_sha256:
         raise SnapshotError(
             "the source is another snapshot than the one that was planned with",

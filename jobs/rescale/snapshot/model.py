@@ -165,7 +165,10 @@ class OtherKeyed:
 
 @dataclass(frozen=True)
 class Operator:
-    """One operator: its entry in `_metadata` and its streams by slot, each in subtask order."""
+    """One operator: its entry in `_metadata` and its streams by slot, each in subtask order.
+
+    One that is not `is_whole` is given up: what could not be read of it is not here.
+    """
 
     entry: OperatorState
     label: str
@@ -176,6 +179,7 @@ class Operator:
     other_keyed: tuple[OtherKeyed, ...]
     channel_bytes: int
     databases: tuple[Database, ...] = ()
+    is_whole: bool = True
 
     @property
     def managed_keyed(self) -> tuple[KeyedStream | Database, ...]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TypeVar
 
+from rescale.errors import RescaleError
 from rescale.flink.metadata.checkpoint_metadata import OperatorState, SubtaskState
 from rescale.flink.metadata.handles import (
     ChangelogHandle,
@@ -16,6 +19,7 @@ from rescale.flink.metadata.handles import (
 )
 from rescale.flink.metadata.properties import snapshot_type
 from rescale.flink.metadata.reader import read_metadata
+from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
 from rescale.snapshot.discovery import find_metadata
 from rescale.snapshot.locate import Locator
 from rescale.snapshot.model import Database, ElementStream, KeyedStream, Operator, OtherKeyed, Snapshot
@@ -29,10 +33,15 @@ _AT_ONCE = 32
 T = TypeVar("T")
 
 
-def open_snapshot(uri: str, allow_prefixes: Sequence[str] = (), uids: Iterable[tuple[str, str]] = ()) -> Snapshot:
+def open_snapshot(
+    uri: str,
+    allow_prefixes: Sequence[str] = (),
+    uids: Iterable[tuple[str, str]] = (),
+    given_up: Collection[str] = (),
+) -> Snapshot:
     """The snapshot at `uri`: a directory with `_metadata`, that file itself, or a job's directory of checkpoints."""
     metadata_uri = find_metadata(uri)
-    return open_candidate(metadata_uri, parent(metadata_uri), allow_prefixes, uids)
+    return open_candidate(metadata_uri, parent(metadata_uri), allow_prefixes, uids, given_up)
 
 
 def open_candidate(
@@ -40,20 +49,34 @@ def open_candidate(
     directory: str,
     allow_prefixes: Sequence[str] = (),
     uids: Iterable[tuple[str, str]] = (),
+    given_up: Collection[str] = (),
 ) -> Snapshot:
-    """What the metadata at `metadata_uri` would be, were it the `_metadata` of `directory`."""
+    """What the metadata at `metadata_uri` would be, were it the `_metadata` of `directory`.
+
+    Operators that are `given_up` (uids, names or ids) need not be whole: their files are none of the snapshot's unless
+    others have them too, and what they have is told as far as it can be read.
+    """
     data, pin = open_store(metadata_uri).read_all(metadata_uri, METADATA_LIMIT)
     metadata = read_metadata(data, metadata_uri)
+    labels = dict(uids)
+    left = frozenset(one.operator_id for one in metadata.operators if _is_one_of(given_up, one, _label(one, labels)))
     locator = Locator(metadata_uri, directory, allow_prefixes)
     for entry in metadata.operators:
-        for stream in streams_of(entry):
-            locator.extent(stream)
+        if entry.operator_id not in left:
+            for stream in streams_of(entry):
+                locator.extent(stream)
+    pinned = len(locator.files)
+    for entry in metadata.operators:
+        with _may_fail(entry, left):
+            for stream in streams_of(entry):
+                locator.extent(stream)
     found: list[Pin | None] = [pin, *_stats(locator.files[1:])]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         files = tuple((uri, pin or Pin(0)) for uri, pin in zip(locator.files, found, strict=True))
         missing = tuple(uri for uri, pin in zip(locator.files, found, strict=True) if pin is None)
         reader = StreamReader(data, files, frozenset(missing), locator)
-        operators = _operators(metadata.operators, reader, dict(uids), pool)
+        operators = _operators(metadata.operators, reader, labels, left, pool)
+    files, missing = files[:pinned], tuple(uri for uri in missing if uri in locator.files[:pinned])
     taken = open_store(metadata_uri).modified(metadata_uri)
     return Snapshot(directory, metadata, data, snapshot_type(metadata.properties), files, missing, taken, operators)
 
@@ -68,24 +91,42 @@ def _stats(uris: Sequence[str]) -> Iterator[Pin | None]:
 
 
 def _operators(
-    entries: Iterable[OperatorState], reader: StreamReader, labels: dict[str, str], pool: Executor
+    entries: Iterable[OperatorState],
+    reader: StreamReader,
+    labels: dict[str, str],
+    given_up: Collection[str],
+    pool: Executor,
 ) -> tuple[Operator, ...]:
-    """All operators with their streams. Everything is begun before anything is waited for."""
+    """All operators with their streams. Everything is begun before anything is waited for.
+
+    One that is given up, and cannot be read, has none.
+    """
     begun = [(_label(entry, labels), entry, _Pending(entry, _label(entry, labels), reader, pool)) for entry in entries]
-    return tuple(
-        Operator(
-            entry,
-            label,
-            keyed=_results(pending.keyed),
-            raw_keyed=_results(pending.raw_keyed),
-            operator=_results(pending.managed),
-            raw_operator=_results(pending.raw),
-            other_keyed=_results(pending.other),
-            channel_bytes=sum(channel.state_size for channel in pending.channels),
-            databases=_results(pending.databases),
-        )
-        for label, entry, pending in begun
-    )
+    operators = []
+    for label, entry, pending in begun:
+        operator = Operator(entry, label, (), (), (), (), (), 0, is_whole=False)
+        with _may_fail(entry, given_up):
+            operator = pending.operator(entry, label)
+            if entry.operator_id in given_up:
+                operator = replace(operator, is_whole=reader.is_whole(entry))
+        operators.append(operator)
+    return tuple(operators)
+
+
+@contextmanager
+def _may_fail(entry: OperatorState, given_up: Collection[str]) -> Iterator[None]:
+    """In the block, it is no error if the snapshot does not hold what it says of an operator that is given up."""
+    try:
+        yield
+    except RescaleError as error:
+        if entry.operator_id not in given_up or not error.final:
+            raise
+
+
+def _is_one_of(selectors: Collection[str], entry: OperatorState, label: str) -> bool:
+    """As requests name operators."""
+    ids = {one.lower() if is_operator_id(one) else operator_id_of_uid(one) for one in selectors}
+    return label in selectors or entry.operator_id in ids
 
 
 class _Pending:
@@ -115,6 +156,19 @@ class _Pending:
             if state.raw_operator is not None:
                 self.raw.append(pool.submit(reader.elements, label, i, state.raw_operator, raw=True))
             self.channels += (*state.input_channels, *state.output_channels)
+
+    def operator(self, entry: OperatorState, label: str) -> Operator:
+        return Operator(
+            entry,
+            label,
+            keyed=_results(self.keyed),
+            raw_keyed=_results(self.raw_keyed),
+            operator=_results(self.managed),
+            raw_operator=_results(self.raw),
+            other_keyed=_results(self.other),
+            channel_bytes=sum(channel.state_size for channel in self.channels),
+            databases=_results(self.databases),
+        )
 
 
 def _materialised(handle: KeyedHandle | None) -> KeyedHandle | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.key_groups import KeyGroupRange
@@ -14,10 +14,13 @@ from rescale.flink.metadata.checkpoint_metadata import OperatorState, SubtaskSta
 from rescale.flink.metadata.handles import (
     ChangelogHandle,
     ChangelogStreamHandle,
+    EmptySegmentStream,
     HandleTag,
     IncrementalHandle,
+    InlineStream,
     KeyedHandle,
     KeyGroupsHandle,
+    KeyGroupsStream,
     OperatorHandle,
     Stream,
 )
@@ -48,6 +51,32 @@ def streams_of(entry: OperatorState) -> Iterator[Stream | None]:
             yield channel.stream
 
 
+def bytes_of(entry: OperatorState) -> int:
+    """All state of the operator in bytes, by its handles alone."""
+    total = 0
+    for subtask in entry.subtasks:
+        state = subtask.state or SubtaskState()
+        handles: list[Iterable[Stream | None]] = [
+            *([one.stream] for one in (state.managed_operator, state.raw_operator) if one is not None),
+            *(set(_keyed_streams(one)) for one in (state.managed_keyed, state.raw_keyed)),
+        ]
+        total += sum(_size(stream) for streams in handles for stream in streams)
+        total += sum(channel.state_size for channel in (*state.input_channels, *state.output_channels))
+    return total
+
+
+def _size(stream: Stream | None) -> int:
+    match stream:
+        case None | EmptySegmentStream():
+            return 0
+        case InlineStream():
+            return len(stream.data)
+        case KeyGroupsStream():
+            return _size(stream.stream)
+        case _:
+            return max(stream.size, 0)
+
+
 def _keyed_streams(handle: KeyedHandle | None) -> Iterator[Stream | None]:
     match handle:
         case KeyGroupsHandle():
@@ -75,6 +104,11 @@ class StreamReader:
         self._locator = locator
         self._keyed_headers: dict[bytes, KeyedHeader | None] = {}
         self._operator_headers: dict[bytes, OperatorStateHeader | None] = {}
+
+    def is_whole(self, entry: OperatorState) -> bool:
+        """Whether all files are there that the operator's handles name."""
+        extents = [extent for stream in streams_of(entry) if (extent := self._locator.extent(stream))]
+        return all(self._files[extent.file][0] not in self._missing for extent in extents)
 
     def keyed(self, label: str, subtask: int, handle: KeyGroupsHandle) -> KeyedStream:
         extent = self._extent(label, subtask, handle.stream)

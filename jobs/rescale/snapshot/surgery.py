@@ -14,6 +14,7 @@ from typing import Any
 
 from rescale.flink.metadata.checkpoint_metadata import FIRST_VERSION_WITH_NAMES
 from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.stream_reader import bytes_of
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,10 @@ class LostState:
     name: str
     type: str
     elements: int | None
+
+
+NOT_READ = LostState("state", "in files that cannot be read", None)
+"""Of an operator that is not whole."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,10 @@ class Surgery:
     def new_ids(self) -> dict[str, str]:
         """By the old operator id."""
         return {one.operator_id: one.new_operator_id for one in self.renamed}
+
+    @property
+    def dropped_ids(self) -> tuple[str, ...]:
+        return tuple(one.operator_id for one in self.dropped)
 
     def document(self) -> dict[str, Any]:
         """As JSON values."""
@@ -93,16 +102,17 @@ def operated(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
 
 
 def what_is_lost(operator: Operator) -> Dropped:
-    """All that an operator has, as far as headers and handles tell."""
+    """All that an operator has: its bytes by handles, and its states as far as headers can be read."""
     entry = operator.entry
     coordinator = len(entry.coordinator.data) if entry.coordinator is not None else 0
-    return Dropped(entry.operator_id, operator.label, operator.bytes + coordinator, tuple(_states(operator)))
+    states = (*_states(operator), *(() if operator.is_whole else (NOT_READ,)))
+    return Dropped(entry.operator_id, operator.label, bytes_of(entry) + coordinator, states)
 
 
 def _states(operator: Operator) -> Iterator[LostState]:
     headers = [header for header in operator.keyed_headers if header is not None]
     yield from dict.fromkeys(LostState(one.name, one.state_type, None) for header in headers for one in header.states)
-    if any(header is None for header in operator.keyed_headers):
+    if operator.is_whole and any(header is None for header in operator.keyed_headers):
         yield LostState("keyed state", "of a serializer that is not known", None)
     if operator.own_raw_keyed:
         yield LostState("raw keyed state", "in a format of the operator's own", None)
