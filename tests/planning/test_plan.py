@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -13,6 +14,7 @@ from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import DistributionMode
+from rescale.flink.operator_id import operator_id_of_uid
 from rescale.flink.slot import Slot
 from rescale.planning.new_streams import META_STREAM, CopiedFile, TranslatedKeyGroups
 from rescale.planning.pieces import Piece
@@ -146,6 +148,38 @@ def test_an_operator_whose_subtasks_have_partly_finished_keeps_its_parallelism()
     with pytest.raises(UnsupportedError, match="have finished") as caught:
         make_plan(source, make_request("/source", "/target", ["5"]))
     assert caught.value.operator == "ended"
+
+
+@pytest.mark.parametrize("name", ["1.20-partially-finished", "2-partially-finished"])
+def test_the_request_that_leaves_partly_finished_operators_alone_is_printed_ready_to_use(name: str) -> None:
+    """And told before anything else is planned, such as how keys hash."""
+    source, words = directory(name), {"parallelism": ["3"], "max_parallelism": ["32"]}
+    with (
+        patch("rescale.planning.key_hashes.choose_key_hashes", side_effect=AssertionError),
+        pytest.raises(UnsupportedError, match="same parallelism only") as caught,
+    ):
+        prepare(make_request(source, "/target", **words))
+    printed = str(caught.value.advice).partition("only: ")[2].partition(";")[0].split()
+    asked: dict[str, list[str]] = {"--parallelism": [], "--max-parallelism": []}
+    for option, value in zip(printed[::2], printed[1::2], strict=True):
+        asked[option].append(value)
+    planned = prepare(
+        make_request(source, "/target", asked["--parallelism"], max_parallelism=asked["--max-parallelism"])
+    ).plan
+    short = operator_id_of_uid("short")
+    assert {o.operator_id: (o.new_parallelism, o.new_max_parallelism) for o in planned.operators} == {
+        o.operator_id: (2 if o.operator_id == short else 3, 32) for o in planned.operators
+    }
+
+
+def test_what_finished_subtasks_with_key_groups_cannot_have_is_left_out_of_the_request() -> None:
+    keyed = (own_stream(0, 2, 128, Framing.CANONICAL, HEADER),)
+    source = snapshot(operator("ended", finished=(1,), keyed=keyed), operator("it's", keyed=()), operator("rest"))
+    request = replace(make_request("/source", "/target", ["rest=4"]), max_parallelism={"": 64})
+    with pytest.raises(UnsupportedError) as caught:
+        make_plan(source, request)
+    words = "--parallelism rest=4 --max-parallelism 'it'\"'\"'s=64' --max-parallelism rest=64"
+    assert str(caught.value.advice).startswith(f"name the others only: {words}; or")
 
 
 def test_what_the_user_should_know_is_said() -> None:

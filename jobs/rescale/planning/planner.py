@@ -9,6 +9,7 @@ from rescale.errors import UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.flink.state_meta_info import StateKind
 from rescale.planning.database_remarks import of_references
+from rescale.planning.finished_operators import refuse_finished
 from rescale.planning.heap_refusals import refuse_heap
 from rescale.planning.new_streams import PlannedStream
 from rescale.planning.operator_plan import OperatorPlan
@@ -52,8 +53,9 @@ def make_plan(
     `key_hashes` names, by operator id, how the keys of those operators hash whose records get new key groups;
     `kafka` are the offsets of its Kafka sources, to be talked about. `snapshot` is what it is after the `surgery`.
     """
-    snapshot.check_complete()
     shapes = new_shapes(snapshot.operators, request)
+    refuse_finished(snapshot.operators, shapes, request)
+    snapshot.check_complete()
     literals, inline = Literals(), InlineBudget()
     notes: list[str] = []
     operators = tuple(
@@ -104,7 +106,7 @@ def _plan_operator(
 ) -> OperatorPlan:
     wanted = request.format
     by_record = goes_by_record(operator, shape, wanted)
-    _refuse_unsupported(operator, shape, by_record=by_record)
+    _refuse_unsupported(operator)
     if by_record:
         refuse_heap(operator)
     headers = HeaderPlanner(operator.label, literals)
@@ -170,7 +172,7 @@ def _created(snapshot: Snapshot) -> int:
     return max(int(snapshot.taken.timestamp()), 1) if snapshot.taken else 1
 
 
-def _refuse_unsupported(operator: Operator, shape: Shape, *, by_record: bool) -> None:
+def _refuse_unsupported(operator: Operator) -> None:
     if operator.other_keyed:
         raise UnsupportedError(
             "keyed state in a changelog is not read",
@@ -201,14 +203,4 @@ def _refuse_unsupported(operator: Operator, shape: Shape, *, by_record: bool) ->
             operator=operator.label,
             found=f"{operator.channel_bytes} bytes of channel state",
             advice="take a savepoint, which never holds any",
-        )
-    entry = operator.entry
-    moved = by_record and bool(operator.keyed_headers)
-    if operator.partially_finished and (moved or shape.parallelism != entry.parallelism):
-        raise UnsupportedError(
-            "some subtasks of this operator have finished, which means nothing in another shape or format",
-            operator=operator.label,
-            expected=f"parallelism {entry.parallelism}, max parallelism {entry.max_parallelism}, no --format",
-            found=f"parallelism {shape.parallelism} and max parallelism {shape.max_parallelism}",
-            advice="name the other operators only (--parallelism UID=N), or take a savepoint before subtasks finish",
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rescale.planning.asked_surgery import asked_surgery, request_after
+from rescale.planning.finished_operators import refuse_finished
 from rescale.planning.operator_shapes import new_shapes
 from rescale.planning.plan import Plan
 from rescale.planning.planner import make_plan
@@ -35,6 +36,7 @@ def prepare(request: Request) -> Prepared:
     request = request_after(surgery, snapshot.operators, request)
     snapshot = operated(snapshot, surgery)
     shapes = new_shapes(snapshot.operators, request)
+    refuse_finished(snapshot.operators, shapes, request)
     key_hashes: dict[str, str] = {}
 
     def by_record(operator: Operator) -> bool:
