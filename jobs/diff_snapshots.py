@@ -6,8 +6,9 @@ import sys
 from typing import Any
 
 from rescale.execution.diff.snapshots import diff_snapshots
-from rescale.execution.job import job_parser, run_job
+from rescale.execution.job import add_kafka, job_parser, kafka_words_of, run_job
 from rescale.execution.step_tasks import step_tasks
+from rescale.planning.asked_kafka import with_kafka
 from rescale.planning.asked_surgery import asked_surgery
 from rescale.planning.request import parse_drops, parse_renames
 from rescale.snapshot.opening import open_snapshot
@@ -21,6 +22,7 @@ def main() -> int:
     parser.add_argument("--allow-prefix", metavar="URI", action="append", default=[])
     parser.add_argument("--rename", metavar="OLD=NEW", action="append", default=[])
     parser.add_argument("--drop", metavar="UID", action="append", default=[])
+    add_kafka(parser)
     arguments = parser.parse_args()
 
     def body() -> dict[str, Any]:
@@ -31,6 +33,7 @@ def main() -> int:
             open_snapshot(normalise(arguments.b), prefixes),
         )
         surgery = asked_surgery(a.operators, parse_renames(arguments.rename), drops)
+        surgery = with_kafka(surgery, a, kafka_words_of(arguments))
         work = sum(operator.bytes for snapshot in (a, b) for operator in snapshot.operators)
         with step_tasks("rescale: diff snapshots", arguments.master, work) as tasks:
             return diff_snapshots(a, b, tasks, surgery).document()

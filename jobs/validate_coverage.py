@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from rescale.execution.job import add_plan, add_proof, job_parser, run_job
+from rescale.execution.job import add_kafka, add_plan, add_proof, job_parser, kafka_words_of, run_job
 from rescale.execution.step_tasks import step_tasks
 from rescale.execution.steps import validate_coverage, validate_published
 from rescale.planning.proof import Proof
@@ -23,6 +23,7 @@ def main() -> int:
     parser.add_argument("--key-hash", metavar="[UID=]HASH", action="append", default=[])
     parser.add_argument("--rename", metavar="OLD=NEW", action="append", default=[])
     parser.add_argument("--drop", metavar="UID", action="append", default=[])
+    add_kafka(parser)
     add_proof(parser)
     arguments = parser.parse_args()
     if bool(arguments.plan) == bool(arguments.source and arguments.target):
@@ -41,7 +42,9 @@ def main() -> int:
         prefixes, hashes = [*map(normalise, arguments.allow_prefix)], arguments.key_hash
         renames, drops = arguments.rename, arguments.drop
         with step_tasks(name, arguments.master) as tasks:
-            return validate_published(source, target, prefixes, hashes, tasks, proof, renames, drops)
+            return validate_published(
+                source, target, prefixes, hashes, tasks, proof, renames, drops, kafka_words_of(arguments)
+            )
 
     return run_job(arguments, body)
 

@@ -23,7 +23,7 @@ from rescale.snapshot.opening import open_snapshot
 from support.kafka_broker import running_broker
 from support.kafka_topics import late_partition, records, totals
 from support.needs import need
-from support.pipeline import rescale_snapshot
+from support.pipeline import execute_without_spark, plan_rescale, rescale_snapshot
 from support.slow import slow
 
 
@@ -89,6 +89,37 @@ def test_every_record_is_read_once(
             expected_holders[late] = owner(*late, parallelism)
         assert held == expected_holders
     assert {str(position.partition): position.next for position in offsets_of(taken.path).held} == totals(seed, 3)
+
+
+@pytest.mark.parametrize(
+    ("line", "scenario", "seed"),
+    [slow("kafka_1_20", "kafka.OldConsumer", 7), slow("kafka_2", "kafka.NewSource", 8)],
+)
+def test_exactly_the_records_from_the_new_offsets_on_are_read(
+    request: pytest.FixtureRequest, broker: str, tmp_path: Path, line: str, scenario: str, seed: int
+) -> None:
+    """Some again and some not at all, one partition from its end, one from its beginning, for it is new to the job."""
+    flink: Flink = request.getfixturevalue(line)
+    job = Job(scenario, 2, {"seed": seed}, max_parallelism=128, configuration={"kafka": broker})
+    taken = flink.collect(job, tmp_path / "first", len(records(seed, 0)))
+    orders, other = sorted({position.partition.topic for position in offsets_of(taken.path).held}, key=len)
+    begin = {f"{orders}/0": 3, f"{orders}/1": 30, f"{other}/4": 0}
+    rows = [f"{place.replace('/', ',')},{offset}" for place, offset in begin.items()]
+    text = "\n".join(["topic,partition,offset", *rows, f"{orders},2,earliest", f"{other},0,drop"])
+    target = str(tmp_path / "target")
+    execute_without_spark(plan_rescale(str(taken.path), target, ["3"], kafka_offsets=text))
+    begin |= {f"{orders}/2": 0, f"{other}/0": 0}
+    written = [*records(seed, 0), *records(seed, 1)]
+    expected = [one for one in written if _is_read(one, begin, set(records(seed, 1)))]
+    again = job.with_(parallelism=3, parameters={"seed": seed, "phase": 1})
+    read = flink.collect(again, tmp_path / "again", len(expected), restored=target)
+    assert sorted(read.results) == sorted(expected)
+
+
+def _is_read(record: str, begin: dict[str, int], unread: set[str]) -> bool:
+    """Whether the record comes after the offset that its partition begins with, or was not read before."""
+    partition, _, number = record.rpartition("/")
+    return int(number) >= begin[partition] if partition in begin else record in unread
 
 
 @pytest.mark.slow

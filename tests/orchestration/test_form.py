@@ -48,6 +48,8 @@ def test_places_alone_are_a_request() -> None:
         ({"format": "canonical"}, True),
         ({"renames": ["visits=visitors"]}, True),
         ({"drops": ["visits"]}, True),
+        ({"kafka_offsets": "topic,partition,offset\norders,0,5"}, True),
+        ({"kafka_offsets": " \n"}, False),
         ({"same_shape": True}, True),
         ({}, False),
         ({"parallelism": " ", "operators": {}}, False),
@@ -105,6 +107,7 @@ def test_every_field_arrives_in_the_request() -> None:
         allowed_prefixes=["s3://shared/state"],
         renames=["visits=visitors", " a=b=c"],
         drops=["totals"],
+        kafka_offsets="topic,partition,offset\norders,0,5\n",
     )
     assert request_of(params) == make_request(
         "s3://bucket/save",
@@ -117,6 +120,7 @@ def test_every_field_arrives_in_the_request() -> None:
         Format.CANONICAL,
         renames=["visits=visitors", "a=b=c"],
         drops=["totals"],
+        kafka_offsets="topic,partition,offset\norders,0,5",
     )
 
 

@@ -46,10 +46,21 @@ def plan_rescale(
     files: str = "copy",
     renames: Sequence[str] = (),
     drops: Sequence[str] = (),
+    kafka_offsets: str = "",
 ) -> Plan:
-    kind, taken = Format(format), Files(files)
     request = make_request(
-        source, target, parallelism, allow_prefixes, (), max_parallelism, key_hash, kind, taken, renames, drops
+        source,
+        target,
+        parallelism,
+        allow_prefixes,
+        (),
+        max_parallelism,
+        key_hash,
+        Format(format),
+        Files(files),
+        renames,
+        drops,
+        kafka_offsets,
     )
     return prepare(request).plan
 

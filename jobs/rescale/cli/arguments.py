@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from rescale.cli.completion import complete_operators
 from rescale.errors import RequestError
 from rescale.names import did_you_mean
+from rescale.planning.kafka_words import parse_offsets
 from rescale.planning.prepare import Prepared, prepare
 from rescale.planning.proof import Proof
 from rescale.planning.request import Files, Format, Request, make_request, parse_drops, parse_renames, parse_uids
@@ -160,6 +161,13 @@ def add_surgery(parser: argparse.ArgumentParser, description: str) -> None:
         help="the operator is left out, and all of its state (repeatable; uid or operator id)",
     )
     complete_operators(drop, end="")
+    surgery.add_argument(
+        "--kafka-offsets",
+        metavar="FILE",
+        help="where Kafka sources read on: rows of topic, partition and offset in CSV or JSON, as rescale inspect "
+        "--kafka-offsets prints them; the offset is that of the next record, or earliest, latest, committed, or drop "
+        "to leave the partition out. What FILE does not name stays",
+    )
 
 
 def add_key_hash(parser: argparse.ArgumentParser) -> None:
@@ -205,6 +213,7 @@ def request_of(arguments: argparse.Namespace) -> Request:
         Files(arguments.files),
         arguments.rename,
         arguments.drop,
+        read_text(arguments.kafka_offsets, "Kafka offsets") if arguments.kafka_offsets else "",
     )
 
 
@@ -213,7 +222,11 @@ def surgery_words(arguments: argparse.Namespace) -> list[str]:
     parse_renames(arguments.rename)
     parse_drops(arguments.drop)
     renames = [word for rename in arguments.rename for word in ("--rename", rename)]
-    return [*renames, *(word for drop in arguments.drop for word in ("--drop", drop))]
+    words = [*renames, *(word for drop in arguments.drop for word in ("--drop", drop))]
+    if arguments.kafka_offsets:
+        parse_offsets(read_text(arguments.kafka_offsets, "Kafka offsets"))
+        words += ["--kafka-offsets", str(Path(arguments.kafka_offsets).absolute())]
+    return words
 
 
 def uids_of(arguments: argparse.Namespace) -> Sequence[tuple[str, str]]:
@@ -222,12 +235,16 @@ def uids_of(arguments: argparse.Namespace) -> Sequence[tuple[str, str]]:
 
 def read_uids(path: str) -> tuple[tuple[str, str], ...]:
     """(operator id, name) of every line of a text file, as `parse_uids` reads them."""
+    return parse_uids(read_text(path, "list of uids").splitlines())
+
+
+def read_text(path: str, what: str) -> str:
+    """A text file that was named; `RequestError` if it cannot be read."""
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        return Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise RequestError(f"the list of uids cannot be read: {reason}", path=path) from None
-    return parse_uids(lines)
+        raise RequestError(f"the {what} cannot be read: {reason}", path=path) from None
 
 
 def prepared(arguments: argparse.Namespace) -> Prepared:

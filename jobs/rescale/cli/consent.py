@@ -14,7 +14,7 @@ def agree_to_losses(surgery: dict[str, Any], output: Output, *, yes: bool) -> No
     """Asks on a terminal where `yes` was not said; `RequestError` if nobody agrees. Of a `Surgery` as JSON values."""
     if yes or not surgery["dropped"]:
         return
-    lost = declared_lines({**surgery, "renamed": []})
+    lost = declared_lines({**surgery, "renamed": [], "kafka": []})
     if sys.stdin.isatty() and sys.stderr.isatty():
         output.say("\n".join([*lost, "May this be lost? Type yes:"]))
         if sys.stdin.readline().strip().lower() in ("y", "yes"):

@@ -7,6 +7,8 @@ import argparse
 from rescale.cli.arguments import add_source, add_uids, prefixes_of, uids_of
 from rescale.cli.output import Output
 from rescale.cli.terminal import waiting
+from rescale.names import printable_lines
+from rescale.planning.kafka_words import FORMS, offsets_text
 from rescale.report.inspection import inspection, inspection_text
 from rescale.snapshot.kafka.offsets import kafka_offsets
 from rescale.snapshot.opening import open_snapshot
@@ -23,10 +25,20 @@ EXAMPLE = "rescale inspect s3://flink/savepoint-1a2b"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source(parser)
     add_uids(parser)
+    parser.add_argument(
+        "--kafka-offsets",
+        choices=FORMS,
+        help="print the offsets of the Kafka sources instead, each partition a row, as plan, run, validate and diff "
+        "take them by --kafka-offsets FILE: write them to a file, change what shall be otherwise, leave out what stays",
+    )
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
     with waiting(f"reading {arguments.source}"):
         snapshot = open_snapshot(normalise(arguments.source), prefixes_of(arguments), uids_of(arguments))
-        document = inspection(snapshot, kafka_offsets(snapshot))
+        kafka = kafka_offsets(snapshot)
+        if arguments.kafka_offsets:
+            print(printable_lines(offsets_text(kafka, arguments.kafka_offsets)))
+            return
+        document = inspection(snapshot, kafka)
     output.answer(document, lambda: inspection_text(document))

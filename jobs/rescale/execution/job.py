@@ -19,10 +19,11 @@ from typing import Any
 
 import msgspec
 
-from rescale.errors import RescaleError, unexpected
+from rescale.errors import RequestError, RescaleError, unexpected
 from rescale.execution.meter import METER
 from rescale.execution.progress import Progress
 from rescale.execution.tracing import traced
+from rescale.planning.kafka_words import NO_KAFKA_WORDS, KafkaWords, parse_offsets
 from rescale.planning.proof import Proof
 from rescale.storage.locations import normalise
 from rescale.storage.store import open_store
@@ -53,6 +54,21 @@ def add_proof(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--proof", choices=[one.value for one in Proof], default=Proof.RECORDS.value, help="what is compared"
     )
+
+
+def add_kafka(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--kafka-offsets", metavar="FILE", help="offsets that are declared, in CSV or JSON")
+
+
+def kafka_words_of(arguments: argparse.Namespace) -> KafkaWords:
+    """The mirror of `add_kafka`; `RequestError`."""
+    path = arguments.kafka_offsets
+    if path is None:
+        return NO_KAFKA_WORDS
+    try:
+        return KafkaWords(parse_offsets(Path(path).read_text(encoding="utf-8-sig")))
+    except (OSError, UnicodeError) as error:
+        raise RequestError(f"the Kafka offsets cannot be read: {error}", path=path) from None
 
 
 def run_job(arguments: argparse.Namespace, body: Callable[[], dict[str, Any]]) -> int:

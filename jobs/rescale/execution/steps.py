@@ -12,12 +12,15 @@ from rescale.execution.moving_step import move_streams
 from rescale.execution.tasks import Tasks
 from rescale.execution.validation.coverage import check_candidate, check_certified, goes_by_record
 from rescale.execution.validation.declared_differences import check_declared
+from rescale.execution.validation.declared_offsets import check_offsets
 from rescale.execution.validation.directories import may_go_by_files
 from rescale.execution.validation.second_look import EITHER, looked_at_again
 from rescale.execution.validation.validation import SnapshotPair, compared, open_result, validate_result
 from rescale.execution.validation.verdict import certificate_of
 from rescale.flink.slot import Slot
+from rescale.planning.asked_kafka import with_kafka
 from rescale.planning.asked_surgery import asked_surgery, words_after
+from rescale.planning.kafka_words import NO_KAFKA_WORDS, KafkaWords
 from rescale.planning.key_hashes import choose_key_hashes
 from rescale.planning.plan import Plan
 from rescale.planning.proof import Proof, how_proven, refuse_files_in_vain
@@ -71,6 +74,7 @@ def validate_coverage(plan: Plan, tasks: Tasks, proof: Proof = Proof.RECORDS) ->
         result = open_result(candidate.uri, plan.target, source if plan.refers else None)
         check_candidate(result, candidate.sha256)
         check_declared(as_it_is, result, plan.surgery)
+        check_offsets(as_it_is, result, plan.surgery)
         return compared(source, result, plan.key_hashes, proof)
 
     pair = looked_at_again(opened, EITHER)
@@ -89,11 +93,13 @@ def validate_published(
     proof: Proof = Proof.RECORDS,
     renames: Sequence[str] = (),
     drops: Sequence[str] = (),
+    kafka: KafkaWords = NO_KAFKA_WORDS,
 ) -> dict[str, Any]:
     """Compares a published result with its source, without any plan; returns a certificate and writes none.
 
     A certificate that lies beside the result must be the result's; files that this refers to must be as it says. What
-    the result is declared to have otherwise is what `renames` and `drops` say, or if they say nothing, the certificate.
+    the result is declared to have otherwise is what `renames`, `drops` and `kafka` say, or if they say nothing, the
+    certificate.
     `RequestError` if a proof by files is asked for, and there is nothing that it could be about.
     """
 
@@ -103,12 +109,14 @@ def validate_published(
         as_it_is = open_snapshot(source_uri, allow_prefixes, given_up=given_up)
         result = open_result(join(target, "_metadata"), target, as_it_is)
         surgery = asked_surgery(as_it_is.operators, parse_renames(renames), parse_drops(drops))
+        surgery = with_kafka(surgery, as_it_is, kafka)
         if not surgery and certified is not None:
             surgery = certified.surgery
         if certified is not None:
             check_certified(result, certified)
             check_files(target, [file for file in certified.files if file.is_elsewhere], published=True)
         check_declared(as_it_is, result, surgery)
+        check_offsets(as_it_is, result, surgery)
         hashes = words_after(surgery, as_it_is.operators, parse_key_hashes(key_hash))
         whole = _compared_without_plan(operated(as_it_is, surgery), result, hashes, proof)
         return whole, surgery, certified is not None

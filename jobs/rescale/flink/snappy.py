@@ -109,7 +109,12 @@ class FramedCompressor:
 
 def plain_stream(content: bytes) -> bytes:
     """A whole stream with one chunk of content as it is, which is what becomes of a few bytes."""
-    return IDENTIFIER + _framed(_PLAIN, content, content)
+    return IDENTIFIER + plain_chunk(content)
+
+
+def plain_chunk(content: bytes) -> bytes:
+    """One chunk of at most 64 KiB of content as it is."""
+    return _framed(_PLAIN, content, content)
 
 
 def _chunk(content: bytes) -> bytes:

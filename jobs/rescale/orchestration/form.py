@@ -134,6 +134,16 @@ def _shape_fields() -> Form:
             description_md="By uid or operator id, one a line: they are left out, and all of their state. The plan "
             "says what is lost, and somebody has to approve it.",
         ),
+        "kafka_offsets": Param(
+            None,
+            type=["string", "null"],
+            format="multiline",
+            title="Kafka offsets",
+            section=_OPERATORS,
+            description_md="Where Kafka sources read on: rows of topic, partition and the offset of the next record, "
+            "in CSV or JSON, as `rescale inspect --kafka-offsets csv` prints them. Instead of an offset: `earliest`, "
+            "`latest`, `committed`, or `drop` to leave the partition out. What is not named stays.",
+        ),
         "key_hashes": lines(
             pattern=_KEY_HASH,
             title="How keys hash",
@@ -285,11 +295,12 @@ def refuse_silent_copy(params: Mapping[str, Any]) -> None:
             advice=f'leave the numbers empty, or switch "{_title("same_shape")}" off',
         )
     other = params["format"] != Format.KEEP or any(lines_of(params, name) for name in ("renames", "drops"))
+    other = other or bool((params["kafka_offsets"] or "").strip())
     if not shape and not other and not params["same_shape"]:
         raise RequestError(
             "the form asks for no change",
             expected=f'"{_title("parallelism")}", "{_title("max_parallelism")}", "{_title("operators")}", '
-            f'"{_title("renames")}", "{_title("drops")}" or "{_title("format")}"',
+            f'"{_title("renames")}", "{_title("drops")}", "{_title("kafka_offsets")}" or "{_title("format")}"',
             found="none of them",
             advice=f'if you want a copy as it is, say "{_title("same_shape")}"',
         )
@@ -329,6 +340,7 @@ def request_of(params: Mapping[str, Any], known: Mapping[str, Any] | None = None
         Files(params["files"]),
         lines_of(params, "renames"),
         lines_of(params, "drops"),
+        params["kafka_offsets"] or "",
     )
 
 
@@ -349,6 +361,7 @@ def asked(request: Request) -> str:
     said += [f"{what} {number} for {uid}" for what, of in numbers for uid, number in of.items() if uid]
     said += [f"{old} renamed to {new}" for old, new in request.renames.items()]
     said += [f"{operator} dropped" for operator in request.drops]
+    said += [f"{len(request.kafka.offsets)} rows of Kafka offsets"] if request.kafka.offsets else []
     files = "; RocksDB's files are referred to" if request.files is Files.REFER else ""
     return f"{', '.join(said)}; format {request.format.value}{files}"
 

@@ -21,6 +21,7 @@ _FIELD_OF_OPTION = {
     "--key-hash": "key_hashes",
     "--rename": "renames",
     "--drop": "drops",
+    "--kafka-offsets": "kafka_offsets",
     "--uids": "operator_names",
     "--allow-prefix": "allowed_prefixes",
     "--accept-unconditional-publish": "accept_unconditional_publish",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from rescale.snapshot.locate import Extent
+from rescale.snapshot.locate import WRITTEN, Extent
 
 
 class Piece(NamedTuple):
@@ -21,10 +21,13 @@ class Piece(NamedTuple):
 
 
 class Literals:
-    """Bytes that the plan itself brings: merged headers, blocks of empty key groups. Equal ones are kept once."""
+    """Bytes that the plan itself brings: merged headers, blocks of empty key groups. Equal ones are kept once.
 
-    def __init__(self) -> None:
-        self._data = bytearray()
+    They begin with what is `written` of the snapshot, so that an extent of it is a piece of them.
+    """
+
+    def __init__(self, written: bytes = b"") -> None:
+        self._data = bytearray(written)
         self._places: dict[bytes, int] = {}
 
     def piece(self, data: bytes) -> Piece:
@@ -56,7 +59,7 @@ def joined(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
 
 
 def piece_of(extent: Extent, ids: int | None = None) -> Piece:
-    return Piece(extent.file, extent.start, extent.length, ids)
+    return Piece(None if extent.file == WRITTEN else extent.file, extent.start, extent.length, ids)
 
 
 def extent_of(piece: Piece) -> Extent:

@@ -22,7 +22,7 @@ from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.snapshot.surgery import NO_SURGERY, Surgery
 from rescale.storage.contract import Pin
 
-FORMAT = 9
+FORMAT = 10
 
 
 class SourceFile(NamedTuple):

@@ -56,7 +56,7 @@ def make_plan(
     shapes = new_shapes(snapshot.operators, request)
     refuse_finished(snapshot.operators, shapes, request)
     snapshot.check_complete()
-    literals, inline = Literals(), InlineBudget()
+    literals, inline = Literals(snapshot.written), InlineBudget()
     notes: list[str] = []
     operators = tuple(
         _plan_operator(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rescale.planning.asked_kafka import with_kafka
 from rescale.planning.asked_surgery import asked_surgery, request_after
 from rescale.planning.finished_operators import refuse_finished
 from rescale.planning.operator_shapes import new_shapes
@@ -33,6 +34,7 @@ def prepare(request: Request) -> Prepared:
     """Opens the source, finds out how its keys hash where that matters, and plans."""
     snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids, request.drops)
     surgery = asked_surgery(snapshot.operators, request.renames, request.drops)
+    surgery = with_kafka(surgery, snapshot, request.kafka)
     request = request_after(surgery, snapshot.operators, request)
     snapshot = operated(snapshot, surgery)
     shapes = new_shapes(snapshot.operators, request)

@@ -14,6 +14,9 @@ from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.surgery import Surgery
 from rescale.storage.locations import name
 
+_SHOWN = 5
+"""Partitions that are named."""
+
 
 def remarks(
     snapshot: Snapshot, shapes: Mapping[str, Shape], request: Request, kafka: Sequence[KafkaOffsets] = ()
@@ -41,7 +44,7 @@ def remarks(
     maxima = [o for o in changed if shapes[o.entry.operator_id].max_parallelism != o.entry.max_parallelism]
     if maxima:
         yield from _of_maximum(maxima, shapes, request)
-    elif changed and not (request.renames or request.drops) and all(_aligned(operator) for operator in changed):
+    elif changed and not (request.renames or request.drops or request.kafka) and all(map(_aligned, changed)):
         copy = "" if request.files is Files.REFER else "a self-contained copy, "
         yield (
             "only the parallelism changes: Flink can do that itself at restore. What this run adds: a certificate, "
@@ -58,6 +61,14 @@ def of_losses(surgery: Surgery) -> Iterator[str]:
         labels = ", ".join(one.label for one in surgery.dropped)
         lost = sum(one.bytes for one in surgery.dropped)
         yield f"{labels}: dropped, as was asked for, and not in the result; {lost} bytes of state are lost with that"
+    for change in surgery.kafka:
+        dropped = [f"{one.topic}-{one.partition}" for one in change.partitions if one.dropped]
+        if dropped:
+            more = f" and {len(dropped) - _SHOWN} more" if len(dropped) > _SHOWN else ""
+            yield (
+                f"{change.label}: the offsets of {', '.join(dropped[:_SHOWN])}{more} are dropped, as was asked for; a "
+                "job that still reads such a partition takes it for a new one, and reads it from its earliest record"
+            )
 
 
 def _puts_timers_into_rocksdb(operator: Operator, request: Request) -> bool:

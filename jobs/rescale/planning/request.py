@@ -11,6 +11,7 @@ from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
 from rescale.flink.serializers.formulas import FOLDS, KNOWN, parse_formula
 from rescale.names import did_you_mean
+from rescale.planning.kafka_words import NO_KAFKA_WORDS, KafkaWords, parse_offsets
 from rescale.storage.locations import contains, is_s3, normalise, parent, real
 
 
@@ -43,7 +44,8 @@ class Request:
 
     `max_parallelism` and `key_hash` (how keys hash, by the name of a formula or of a function) are alike. `uids` maps
     operator ids to the names that the user knows them by, for snapshots that hold only ids. `renames` maps operators to
-    the uids or operator ids that they get, `drops` are operators that are left out.
+    the uids or operator ids that they get, `drops` are operators that are left out. `kafka` is what changes in Kafka
+    sources.
     """
 
     source: str
@@ -57,6 +59,7 @@ class Request:
     files: Files = Files.COPY
     renames: dict[str, str] = field(default_factory=dict)
     drops: tuple[str, ...] = ()
+    kafka: KafkaWords = NO_KAFKA_WORDS
 
 
 def make_request(
@@ -71,8 +74,12 @@ def make_request(
     files: Files = Files.COPY,
     renames: Iterable[str] = (),
     drops: Iterable[str] = (),
+    kafka_offsets: str = "",
 ) -> Request:
-    """The request that the words of a command line or of a form stand for; `RequestError` names the wrong one."""
+    """The request that the words of a command line or of a form stand for; `RequestError` names the wrong one.
+
+    `kafka_offsets` is what stands in a file.
+    """
     source, target = normalise(source), normalise(target)
     if parent(target) == target:
         raise RequestError(
@@ -110,6 +117,7 @@ def make_request(
         files,
         parse_renames(renames),
         parse_drops(drops),
+        KafkaWords(parse_offsets(kafka_offsets)),
     )
 
 

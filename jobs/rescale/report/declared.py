@@ -10,6 +10,9 @@ from rescale.report.units import counted, human_bytes
 
 DECLARED = "Declared differences"
 
+_SHOWN = 10
+"""Partitions that are named; the JSON has all."""
+
 
 def declared_lines(surgery: dict[str, Any]) -> list[str]:
     """A sentence for each, of a `Surgery` as JSON values."""
@@ -23,6 +26,37 @@ def _lines(surgery: dict[str, Any]) -> Iterator[str]:
     for one in surgery["dropped"]:
         states = ", ".join(map(_state, one["states"]))
         yield f"{_named(one)} is dropped: {human_bytes(one['bytes'])} of state are lost{': ' if states else ''}{states}"
+    for one in surgery["kafka"]:
+        yield from _offsets(one)
+
+
+def _offsets(change: dict[str, Any]) -> Iterator[str]:
+    """What changes of the partitions of one source, each kind of change in a line."""
+    source = f"{change['label']} ({change['kind']})"
+    moved = [_moved(one) for one in change["partitions"] if one["new_next"] is not None]
+    dropped = [_partition(one) for one in change["partitions"] if one["dropped"]]
+    if moved:
+        yield f"{source} reads {counted(len(moved), 'partition')} from another offset: {_some(moved)}"
+    if dropped:
+        yield f"{source} has no offset any more for {counted(len(dropped), 'partition')}: {_some(dropped)}"
+
+
+def _moved(one: dict[str, Any]) -> str:
+    """With the number of records between the offsets, which are no more than that: some may be gone, or no records."""
+    before, after = one["next"], one["new_next"]
+    what = f"{_partition(one)} from {after} instead of {before}"
+    if not isinstance(before, int) or not isinstance(after, int):
+        return what
+    return f"{what} ({abs(after - before):,} {'skipped' if after > before else 'once more'})"
+
+
+def _partition(one: dict[str, Any]) -> str:
+    return f"{one['topic']}-{one['partition']}"
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(names[:_SHOWN])
+    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN:,} more"
 
 
 def _named(one: dict[str, Any]) -> str:

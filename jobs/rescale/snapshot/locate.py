@@ -31,8 +31,12 @@ def is_checkpoint_directory(directory: str) -> bool:
     return _CHECKPOINT_DIRECTORY.fullmatch(name(directory)) is not None
 
 
+WRITTEN = -1
+"""In the place of a file's number: bytes that no file of the snapshot has, but we have written."""
+
+
 class Extent(NamedTuple):
-    """`length` bytes from `start` of file number `file` of the snapshot."""
+    """`length` bytes from `start` of file number `file` of the snapshot, or of what is `WRITTEN`."""
 
     file: int
     start: int

@@ -270,7 +270,8 @@ class Operator:
 class Snapshot:
     """A parsed snapshot; `files[0]` is `_metadata`, `missing` are the files that handles name and that are gone.
 
-    `taken` is when `_metadata` was written, as far as the store knows.
+    `taken` is when `_metadata` was written, as far as the store knows. `written` are bytes of elements that are not as
+    they were stored.
     """
 
     directory: str
@@ -281,6 +282,7 @@ class Snapshot:
     missing: tuple[str, ...]
     taken: datetime | None
     operators: tuple[Operator, ...]
+    written: bytes = b""
 
     @property
     def metadata_uri(self) -> str:
@@ -289,7 +291,7 @@ class Snapshot:
     @cached_property
     def contents(self) -> SnapshotFiles:
         """What its bytes are read with."""
-        return SnapshotFiles(self.files, self.data)
+        return SnapshotFiles(self.files, self.data, self.written)
 
     @property
     def metadata_sha256(self) -> str:

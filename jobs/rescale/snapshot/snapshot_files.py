@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rescale.errors import SnapshotError
-from rescale.snapshot.locate import Extent
+from rescale.snapshot.locate import WRITTEN, Extent
 from rescale.storage.store import Pin, open_store, read_in_chunks
 
 LARGEST_READ = 64 << 20
@@ -24,25 +24,29 @@ class SnapshotFiles:
     """The files of a snapshot with their versions, None where any will do; file 0 is `_metadata`.
 
     `metadata` are the bytes of that file where they are at hand. They stay here: who gets a copy of this value in
-    another process reads them from storage.
+    another process reads them from storage. `written` are few bytes that are in no file, and go along.
     """
 
     versions: tuple[tuple[str, Pin | None], ...]
     metadata: bytes | None = field(default=None, repr=False, compare=False)
+    written: bytes = field(default=b"", repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return SnapshotFiles, (self.versions,)
+        return SnapshotFiles, (self.versions, None, self.written)
 
     def uri(self, extent: Extent) -> str:
-        return self.versions[extent.file][0]
+        """Of the file; of `_metadata` where there is none."""
+        return self.versions[max(extent.file, 0)][0]
 
     def unpinned(self) -> SnapshotFiles:
         """The same files in whatever version they are."""
-        return SnapshotFiles(tuple((uri, None) for uri, _ in self.versions), self.metadata)
+        return SnapshotFiles(tuple((uri, None) for uri, _ in self.versions), self.metadata, self.written)
 
     def read(self, extent: Extent, limit: int = LARGEST_READ) -> bytes:
         """All bytes of an extent; `SnapshotError` if it is longer than `limit`, gone or changed."""
         file, start, length = extent
+        if file == WRITTEN:
+            return self.written[start : start + length]
         uri, pin = self.versions[file]
         if length > limit:
             raise SnapshotError(
@@ -62,6 +66,9 @@ class SnapshotFiles:
 
     def chunks(self, extent: Extent, at_once: int = CHUNK_SIZE) -> Iterator[bytes]:
         """The bytes of an extent, at most `at_once` at a time."""
+        if extent.file == WRITTEN:
+            yield self.read(extent)
+            return
         uri, pin = self.versions[extent.file]
         yield from read_in_chunks(uri, extent.start, extent.length, pin, at_once)
 

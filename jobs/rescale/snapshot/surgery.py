@@ -13,6 +13,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rescale.flink.metadata.checkpoint_metadata import FIRST_VERSION_WITH_NAMES
+from rescale.snapshot.kafka.changed import with_kafka_changes
+from rescale.snapshot.kafka.changes import KafkaChange
+from rescale.snapshot.locate import WRITTEN
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.stream_reader import bytes_of
 
@@ -60,9 +63,10 @@ class Surgery:
 
     renamed: tuple[Renamed, ...] = ()
     dropped: tuple[Dropped, ...] = ()
+    kafka: tuple[KafkaChange, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.renamed or self.dropped)
+        return bool(self.renamed or self.dropped or self.kafka)
 
     @property
     def new_ids(self) -> dict[str, str]:
@@ -76,19 +80,22 @@ class Surgery:
     def document(self) -> dict[str, Any]:
         """As JSON values."""
         dropped = [{**asdict(one), "states": [asdict(state) for state in one.states]} for one in self.dropped]
-        return {"renamed": [asdict(one) for one in self.renamed], "dropped": dropped}
+        renamed, kafka = ([asdict(one) for one in changed] for changed in (self.renamed, self.kafka))
+        return {"renamed": renamed, "dropped": dropped, "kafka": kafka}
 
 
 NO_SURGERY = Surgery()
 
 
 def operated(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
-    """The snapshot after the surgery; its bytes and files are those of the one before.
+    """The snapshot after the surgery; its files are those of the one before, and its bytes but for what changes.
 
-    A file that is gone is not missing any more if only operators had it that are left out.
+    A file that is gone is not missing any more if only operators had it that are left out. What Kafka sources hold that
+    change is read.
     """
     if not surgery:
         return snapshot
+    snapshot = with_kafka_changes(snapshot, surgery.kafka)
     dropped = {one.operator_id for one in surgery.dropped}
     renamed = {one.operator_id: one for one in surgery.renamed}
     named = snapshot.metadata.version >= FIRST_VERSION_WITH_NAMES
@@ -135,7 +142,7 @@ def _missing(snapshot: Snapshot, operators: Sequence[Operator]) -> tuple[str, ..
     """Which of the missing files these operators still have; where some are not read, it may be any of them."""
     if any(operator.other_keyed or operator.has_channel_state for operator in operators):
         return snapshot.missing
-    had = {snapshot.files[number][0] for operator in operators for number in _files(operator)}
+    had = {snapshot.files[number][0] for operator in operators for number in _files(operator) if number != WRITTEN}
     return tuple(uri for uri in snapshot.missing if uri in had)
 
 

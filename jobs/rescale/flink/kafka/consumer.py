@@ -14,7 +14,7 @@ from rescale.flink.redistribution import java_string_hash
 OFFSETS_STATE = "topic-partition-offset-states"
 """`FlinkKafkaConsumerBase.OFFSETS_STATE_NAME`."""
 
-_SENTINELS = {
+SENTINELS = {
     -915623761776: StartAt.UNSET,
     -915623761775: StartAt.EARLIEST,
     -915623761774: StartAt.LATEST,
@@ -22,7 +22,7 @@ _SENTINELS = {
 }
 """`KafkaTopicPartitionStateSentinel`."""
 
-_NEW_OBJECT = 1
+NEW_OBJECT = 1
 """What `MapReferenceResolver` has Kryo write in front of an object that it did not write before."""
 
 
@@ -39,16 +39,16 @@ def read_consumer_element(data: bytes) -> Position:
     if cached_hash != expected:
         raise reader.error("not a KafkaTopicPartition: its hash is wrong", at=at, expected=expected, found=cached_hash)
     offset = reader.i64()
-    if reader.remaining or (offset < -1 and offset not in _SENTINELS):
+    if reader.remaining or (offset < -1 and offset not in SENTINELS):
         raise reader.error("not the offset of a Kafka partition", found=offset)
     # Before the first record that is emitted, the offset of a partition that began at 0 is -1.
-    return Position(checked_partition(reader, at, topic, partition), _SENTINELS.get(offset, offset + 1))
+    return Position(checked_partition(reader, at, topic, partition), SENTINELS.get(offset, offset + 1))
 
 
 def _new_object(reader: ByteReader) -> None:
     at, marker = reader.position, reader.u8()
-    if marker != _NEW_OBJECT:
-        raise reader.error("not an object that Kryo wrote", at=at, expected=_NEW_OBJECT, found=marker)
+    if marker != NEW_OBJECT:
+        raise reader.error("not an object that Kryo wrote", at=at, expected=NEW_OBJECT, found=marker)
 
 
 def _zigzag(reader: ByteReader) -> int:

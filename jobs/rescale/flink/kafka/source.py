@@ -18,20 +18,20 @@ from rescale.flink.kafka.position import Position, StartAt, TopicPartition, chec
 READER_STATE = "SourceReaderState"
 """`SourceOperator.SPLITS_STATE_DESC`: of every FLIP-27 source, whatever it reads."""
 
-_COORDINATOR_VERSION = 1
+COORDINATOR_VERSION = 1
 """`SourceCoordinatorSerdeUtils.VERSION_1`."""
-_SPLIT_VERSION = 0
-_ENUMERATOR_VERSIONS = (0, 1, 2, 3)
+SPLIT_VERSION = 0
+ENUMERATOR_VERSIONS = (0, 1, 2, 3)
 
-_ASSIGNED, _UNASSIGNED = 0, 1
+ASSIGNED, UNASSIGNED = 0, 1
 """`AssignmentStatus`."""
 
-_NO_OFFSET = -(1 << 63)
-_MARKERS = {
+NO_OFFSET = -(1 << 63)
+MARKERS = {
     -1: StartAt.LATEST,
     -2: StartAt.EARLIEST,
     -3: StartAt.COMMITTED,
-    _NO_OFFSET: StartAt.UNSET,
+    NO_OFFSET: StartAt.UNSET,
 }
 """`KafkaPartitionSplit`; as a stopping offset the least number means that there is none."""
 
@@ -73,7 +73,7 @@ def read_reader_element(data: bytes) -> Versioned:
 
 def read_split(split: Versioned) -> Position:
     """`SnapshotError` if it is no Kafka partition's; `UnknownVersionError`."""
-    if split.version != _SPLIT_VERSION:
+    if split.version != SPLIT_VERSION:
         raise UnknownVersionError("KafkaPartitionSplitSerializer", split.version)
     reader = ByteReader(split.data)
     position = _position(reader)
@@ -85,7 +85,7 @@ def read_coordinator(coordinator: bytes) -> Versioned:
     """The state of the enumerator of any FLIP-27 source; `SnapshotError`, `UnknownVersionError`."""
     reader = ByteReader(coordinator)
     version = reader.i32()
-    if version != _COORDINATOR_VERSION:
+    if version != COORDINATOR_VERSION:
         raise UnknownVersionError("SourceCoordinatorSerdeUtils", version)
     return _versioned(reader)
 
@@ -93,7 +93,7 @@ def read_coordinator(coordinator: bytes) -> Versioned:
 def read_enumerator(coordinator: bytes) -> Enumerator:
     """From the coordinator's state; `SnapshotError` if it is no Kafka enumerator's; `UnknownVersionError`."""
     state = read_coordinator(coordinator)
-    if state.version not in _ENUMERATOR_VERSIONS:
+    if state.version not in ENUMERATOR_VERSIONS:
         raise UnknownVersionError("KafkaSourceEnumStateSerializer", state.version)
     reader = ByteReader(state.data)
     read = (_read_by_subtask, _read_assigned, _read_with_status, _read_with_offsets)[state.version]
@@ -144,7 +144,7 @@ def _versioned(reader: ByteReader) -> Versioned:
 def _position(reader: ByteReader) -> Position:
     partition, at, offset, stop = _partition(reader), reader.position, reader.i64(), reader.i64()
     return Position(
-        partition, _offset(reader, at, offset), None if stop == _NO_OFFSET else _offset(reader, at + 8, stop)
+        partition, _offset(reader, at, offset), None if stop == NO_OFFSET else _offset(reader, at + 8, stop)
     )
 
 
@@ -154,16 +154,16 @@ def _partition(reader: ByteReader) -> TopicPartition:
 
 
 def _offset(reader: ByteReader, at: int, offset: int) -> int | StartAt:
-    if offset < 0 and offset not in _MARKERS:
+    if offset < 0 and offset not in MARKERS:
         raise reader.error("not an offset of a Kafka partition", at=at, found=offset)
-    return _MARKERS.get(offset, offset)
+    return MARKERS.get(offset, offset)
 
 
 def _is_assigned(reader: ByteReader) -> bool:
     at, status = reader.position, reader.i32()
-    if status not in (_ASSIGNED, _UNASSIGNED):
+    if status not in (ASSIGNED, UNASSIGNED):
         raise reader.error("not a status of a Kafka partition", at=at, expected="0 or 1", found=status)
-    return status == _ASSIGNED
+    return status == ASSIGNED
 
 
 def _end(reader: ByteReader) -> None:

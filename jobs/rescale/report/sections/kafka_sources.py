@@ -27,7 +27,7 @@ def kafka_sources(documents: Sequence[dict[str, Any]], detail: Detail) -> list[B
         headers = ("source", "topic", "partition", "next record", "subtask", *(["new subtask"] if planned else []))
         cut = len(rows) > 4 * detail.rows
         most = f"the first {4 * detail.rows} of {counted(number, 'partition')}" if cut else "partitions"
-        words = "How many partitions each subtask reads. Offsets are moved as they are."
+        words = "How many partitions each subtask reads. Offsets are moved as they are, but for declared differences."
         numbers = table(headers, rows[: 4 * detail.rows])
         blocks.append(Figure("Partitions by subtask", words, Sparks(tuple(sparks)), numbers, most))
     blocks += [paragraph(kafka_line(one)) for one in shown if not one["partitions"]]

@@ -13,7 +13,7 @@ from enum import StrEnum
 from rescale.errors import SnapshotError
 from rescale.flink.kafka.consumer import OFFSETS_STATE, read_consumer_element
 from rescale.flink.kafka.dynamic_source import is_dynamic_enumerator, is_dynamic_split
-from rescale.flink.kafka.position import Position, owner
+from rescale.flink.kafka.position import Position, StartAt, owner
 from rescale.flink.kafka.source import (
     READER_STATE,
     Enumerator,
@@ -66,6 +66,12 @@ class KafkaOffsets:
     def label(self) -> str:
         return self.operator.label
 
+    @property
+    def waiting(self) -> tuple[Position, ...]:
+        """What the enumerator has given to no reader, and has an offset for, which it does not have in all versions."""
+        unassigned = self.enumerator.unassigned if self.enumerator is not None else ()
+        return tuple(position for position in unassigned if position.next is not StartAt.UNSET)
+
     def holders(self, parallelism: int) -> tuple[int, ...]:
         """For each position the subtask that reads it once the job runs with `parallelism` subtasks.
 
@@ -111,7 +117,7 @@ def has_consumer(operator: Operator) -> bool:
 def _of_consumer(snapshot: Snapshot, operator: Operator) -> KafkaOffsets:
     try:
         stored_by, held = _positions(snapshot, operator, OFFSETS_STATE, read_consumer_element)
-    except _UnreadError as error:
+    except UnreadError as error:
         return KafkaOffsets(operator, KafkaKind.CONSUMER, unread=str(error))
     return KafkaOffsets(operator, KafkaKind.CONSUMER, held, stored_by)
 
@@ -134,7 +140,7 @@ def _of_source(snapshot: Snapshot, operator: Operator) -> KafkaOffsets | None:
     offsets = KafkaOffsets(operator, KafkaKind.SOURCE, enumerator=enumerator, unread_enumerator=unread_enumerator)
     try:
         stored_by, held = _positions(snapshot, operator, READER_STATE, _read_split)
-    except _UnreadError as error:
+    except UnreadError as error:
         return replace(offsets, unread=str(error))
     return replace(offsets, held=held, stored_by=stored_by)
 
@@ -147,8 +153,8 @@ def _begins_with(snapshot: Snapshot, operator: Operator, is_one: Callable[[Versi
     """Whether the first split that the readers hold is such a one."""
     for stream, state in _states(operator, READER_STATE):
         try:
-            return is_one(read_reader_element(_contents(snapshot, stream, state.elements[:1])[0]))
-        except (SnapshotError, _UnreadError):
+            return is_one(read_reader_element(contents_of(snapshot, stream, state.elements[:1])[0]))
+        except (SnapshotError, UnreadError):
             return False
     return False
 
@@ -160,26 +166,26 @@ def _is_split(split: Versioned) -> bool:
         return False
 
 
-class _UnreadError(Exception):
+class UnreadError(Exception):
     """Why a state was not read."""
 
 
 def _positions(
     snapshot: Snapshot, operator: Operator, name: str, read: Callable[[bytes], Position]
 ) -> tuple[tuple[int, ...], tuple[Position, ...]]:
-    """Of each element of a state, the old subtask and what `read` makes of it; `_UnreadError`."""
+    """Of each element of a state, the old subtask and what `read` makes of it; `UnreadError`."""
     states = list(_states(operator, name))
     size = sum(extent.length for _, state in states for extent in state.elements)
     if size > STATE_LIMIT:
-        raise _UnreadError(f"{name} has {size} bytes, and no more than {STATE_LIMIT} are read")
+        raise UnreadError(f"{name} has {size} bytes, and no more than {STATE_LIMIT} are read")
     stored_by = tuple(stream.subtask for stream, state in states for _ in state.elements)
     try:
-        contents = side_by_side(lambda one: _contents(snapshot, one[0], one[1].elements), states)
+        contents = side_by_side(lambda one: contents_of(snapshot, one[0], one[1].elements), states)
         return stored_by, tuple(read(element) for elements in contents for element in elements)
     except UnknownVersionError as error:
-        raise _UnreadError(str(error)) from None
+        raise UnreadError(str(error)) from None
     except SnapshotError as error:
-        raise _UnreadError(f"an element of {name} cannot be read: {error.what}") from None
+        raise UnreadError(f"an element of {name} cannot be read: {error.what}") from None
 
 
 def _states(operator: Operator, name: str) -> Iterator[tuple[ElementStream, ElementState]]:
@@ -190,11 +196,11 @@ def _states(operator: Operator, name: str) -> Iterator[tuple[ElementStream, Elem
                 yield stream, state
 
 
-def _contents(snapshot: Snapshot, stream: ElementStream, elements: Sequence[Extent]) -> list[bytes]:
-    """The bytes of elements; `_UnreadError` if they are gone."""
+def contents_of(snapshot: Snapshot, stream: ElementStream, elements: Sequence[Extent]) -> list[bytes]:
+    """The bytes of elements, without compression; `UnreadError` if they are gone."""
     uri = snapshot.contents.uri(elements[0])
     if uri in snapshot.missing:
-        raise _UnreadError(f"{uri} is gone")
+        raise UnreadError(f"{uri} is gone")
     stored = snapshot.contents.read_each(elements)
     if not has_compressed_elements(stream.header):
         return stored

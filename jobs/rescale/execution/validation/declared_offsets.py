@@ -1,0 +1,84 @@
+"""That the Kafka sources of a result read on where it was declared, as the result's own bytes say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rescale.errors import IntegrityError
+from rescale.flink.kafka.position import Position, StartAt, TopicPartition
+from rescale.snapshot.kafka.changes import KafkaChange
+from rescale.snapshot.kafka.offsets import KafkaOffsets, kafka_offsets
+from rescale.snapshot.model import Snapshot
+from rescale.snapshot.surgery import Surgery
+
+_SHOWN = 5
+
+
+class _Books(NamedTuple):
+    """All positions of a source: at readers, and in the enumerator's book; what that has assigned without offsets."""
+
+    held: Sequence[Position] = ()
+    waiting: Sequence[Position] = ()
+    assigned: Sequence[Position] = ()
+
+
+def check_offsets(source: Snapshot, result: Snapshot, surgery: Surgery) -> None:
+    """`source` is the one before the surgery; `IntegrityError` if the result's offsets are not what was declared."""
+    if not surgery.kafka:
+        return
+    before, after = (
+        {offsets.operator.entry.operator_id: _books(offsets) for offsets in kafka_offsets(snapshot)}
+        for snapshot in (source, result)
+    )
+    for change in surgery.kafka:
+        new_id = surgery.new_ids.get(change.operator_id, change.operator_id)
+        old = before.get(change.operator_id, _Books())
+        _check_there(old, change)
+        # By its bytes, a source without any partition may be another than Kafka's.
+        _check_equal(_after(old, change), after.get(new_id, _Books()), change)
+
+
+def _check_there(old: _Books, change: KafkaChange) -> None:
+    """What was declared to change are partitions of the source, which had the offsets that were declared."""
+    stored = {(one.partition, one.next) for one in (*old.held, *old.waiting)}
+    known = {position.partition for positions in old for position in positions}
+    for one in change.partitions:
+        partition = TopicPartition(one.topic, one.partition)
+        if (partition, one.next) not in stored and (one.next is not None or partition not in known):
+            raise IntegrityError(
+                "a Kafka offset that was declared as changed is none of the source's",
+                operator=change.label,
+                expected=f"{partition} from {one.next}",
+                found=_named({position for position in old.held if position.partition == partition}),
+                advice="compare the result with the snapshot that it was made of",
+            )
+
+
+def _check_equal(expected: _Books, found: _Books, change: KafkaChange) -> None:
+    for what, asked, there in zip(("held", "waiting", "assigned"), expected, found, strict=True):
+        if Counter(asked) != Counter(there):
+            raise IntegrityError(
+                f"the Kafka partitions that are {what} are not those that were declared",
+                operator=change.label,
+                expected=_named(set(asked) - set(there)),
+                found=_named(set(there) - set(asked)),
+            )
+
+
+def _books(offsets: KafkaOffsets) -> _Books:
+    if offsets.enumerator is None:
+        return _Books(offsets.held)
+    assigned = [Position(partition, StartAt.UNSET) for partition in offsets.enumerator.assigned]
+    return _Books(offsets.held, offsets.enumerator.unassigned, assigned)
+
+
+def _after(old: _Books, change: KafkaChange) -> _Books:
+    held, waiting, assigned = ([new for one in of if (new := change.applied(one)) is not None] for of in old)
+    return _Books(held, waiting, [one._replace(next=StartAt.UNSET) for one in assigned])
+
+
+def _named(positions: set[Position]) -> str:
+    names = sorted(f"{one.partition} from {one.next}" for one in positions)
+    return ", ".join(names[:_SHOWN]) or "none"

@@ -1,0 +1,60 @@
+"""Elements of a `FlinkKafkaConsumer`'s union list, written anew with other positions.
+
+Kryo's number of the class depends on what the job registered: it stays as it was.
+"""
+
+from __future__ import annotations
+
+from rescale.flink.binary import ByteReader, ByteWriter
+from rescale.flink.kafka.consumer import NEW_OBJECT, SENTINELS, read_consumer_element
+from rescale.flink.kafka.edited_source import Edit
+from rescale.flink.kafka.position import Position, StartAt
+from rescale.flink.redistribution import java_string_hash
+
+_NUMBERS = {word: number for number, word in SENTINELS.items()}
+
+
+def edited_consumer_element(element: bytes, edit: Edit) -> bytes | None:
+    """One element; None if the edit leaves it out."""
+    old = read_consumer_element(element)
+    new = edit(old)
+    return element if new == old else None if new is None else _written(element, new)
+
+
+def _written(element: bytes, position: Position) -> bytes:
+    """A `Tuple2` of a `KafkaTopicPartition`, as Kryo 2.24 writes it, and the last offset emitted."""
+    reader = ByteReader(element)
+    reader.packed()
+    topic, partition = position.partition
+    out = ByteWriter()
+    out.raw(element[: reader.position])
+    out.u8(NEW_OBJECT)
+    for number in (31 * java_string_hash(topic) + partition, partition):
+        out.raw(_zigzag(number))
+    out.u8(NEW_OBJECT)
+    out.raw(_string(topic))
+    out.i64(_NUMBERS[position.next] if isinstance(position.next, StartAt) else position.next - 1)
+    return out.bytes()
+
+
+def _zigzag(number: int) -> bytes:
+    """`Output.writeInt(value, false)`, of the low 32 bits."""
+    low = number & 0xFFFFFFFF
+    return _packed((low << 1 ^ (0xFFFFFFFF if low >> 31 else 0)) & 0xFFFFFFFF)
+
+
+def _packed(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes((*out, number))
+
+
+def _string(text: str) -> bytes:
+    """`Output.writeString`, of ASCII: from 2 to 63 characters the last one has the high bit, others have a length."""
+    if 1 < len(text) < 64:
+        return text[:-1].encode("ascii") + bytes((ord(text[-1]) | 0x80,))
+    length = len(text) + 1
+    head = bytes((0x80 | length,)) if length < 0x40 else bytes((0xC0 | length & 0x3F,)) + _packed(length >> 6)
+    return head + text.encode("ascii")

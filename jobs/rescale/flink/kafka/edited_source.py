@@ -1,0 +1,153 @@
+"""Splits and the enumerator's state of a `KafkaSource`, written anew with other positions.
+
+What an edit leaves alone is written as it was read, in the version that it had: who reads the one reads the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rescale.flink.binary import ByteReader, ByteWriter
+from rescale.flink.kafka.position import Position, StartAt, TopicPartition
+from rescale.flink.kafka.source import (
+    COORDINATOR_VERSION,
+    MARKERS,
+    NO_OFFSET,
+    SPLIT_VERSION,
+    Versioned,
+    read_coordinator,
+    read_enumerator,
+    read_reader_element,
+    read_split,
+)
+
+Edit = Callable[[Position], Position | None]
+"""The position instead of one; None for none. Where no offset is stored the position has `StartAt.UNSET`."""
+
+_NUMBERS = {word: number for number, word in MARKERS.items()}
+
+
+def edited_reader_element(element: bytes, edit: Edit) -> bytes | None:
+    """An element of `SourceReaderState`; None if the edit leaves its split out."""
+    old = read_split(read_reader_element(element))
+    new = edit(old)
+    return element if new == old else None if new is None else write_reader_element(new)
+
+
+def write_reader_element(position: Position) -> bytes:
+    """`SimpleVersionedListState` over an array of bytes, with a split in it."""
+    versioned = _versioned(Versioned(SPLIT_VERSION, _split(position)))
+    return _sized(versioned)
+
+
+def edited_coordinator(coordinator: bytes, edit: Edit) -> bytes:
+    """The coordinator's state after the edit of all partitions that the enumerator has in its book."""
+    read_enumerator(coordinator)  # `SnapshotError` if it is no Kafka enumerator's
+    state = read_coordinator(coordinator)
+    reader = ByteReader(state.data)
+    edited = (_by_subtask, _assigned, _with_status, _with_offsets)[state.version](reader, edit)
+    return write_coordinator(Versioned(state.version, edited + reader.raw(reader.remaining)))
+
+
+def write_coordinator(state: Versioned) -> bytes:
+    """`SourceCoordinator.toBytes`: an enumerator's state with the version of its serializer."""
+    out = ByteWriter()
+    out.i32(COORDINATOR_VERSION)
+    out.raw(_versioned(state))
+    return out.bytes()
+
+
+def write_assigned(partitions: list[TopicPartition]) -> Versioned:
+    """`KafkaSourceEnumState` with all partitions assigned and the first discovery done.
+
+    In version 1, which says nothing else and which every connector since Flink 1.14 reads.
+    """
+    out = ByteWriter()
+    out.i32(len(partitions))
+    for partition in partitions:
+        out.raw(_partition(partition))
+    return Versioned(1, out.bytes())
+
+
+def _by_subtask(reader: ByteReader, edit: Edit) -> bytes:
+    out = ByteWriter()
+    out.i32(reader.i32())
+    subtasks = reader.i32()
+    out.i32(subtasks)
+    for _ in range(subtasks):
+        out.i32(reader.i32())
+        splits = [_edited_split(reader.blob(), edit) for _ in range(reader.i32())]
+        kept = [split for split in splits if split is not None]
+        out.i32(len(kept))
+        for split in kept:
+            out.raw(_sized(split))
+    return out.bytes()
+
+
+def _assigned(reader: ByteReader, edit: Edit) -> bytes:
+    kept = [_edited_name(reader, edit) for _ in range(reader.i32())]
+    return _counted([name for name in kept if name is not None])
+
+
+def _with_status(reader: ByteReader, edit: Edit) -> bytes:
+    kept = [(_edited_name(reader, edit), reader.raw(4)) for _ in range(reader.i32())]
+    return _counted([name + status for name, status in kept if name is not None])
+
+
+def _with_offsets(reader: ByteReader, edit: Edit) -> bytes:
+    number, version = reader.i32(), reader.raw(4)
+    kept = [(_edited_split(reader.blob(), edit), reader.raw(4)) for _ in range(number)]
+    entries = [_sized(split) + status for split, status in kept if split is not None]
+    counted = _counted(entries)
+    return counted[:4] + version + counted[4:]
+
+
+def _counted(entries: list[bytes]) -> bytes:
+    out = ByteWriter()
+    out.i32(len(entries))
+    out.raw(b"".join(entries))
+    return out.bytes()
+
+
+def _edited_name(reader: ByteReader, edit: Edit) -> bytes | None:
+    """Of a partition whose offset is not stored beside it."""
+    new = edit(Position(TopicPartition(reader.utf(), reader.i32()), StartAt.UNSET))
+    return None if new is None else _partition(new.partition)
+
+
+def _edited_split(split: bytes, edit: Edit) -> bytes | None:
+    new = edit(read_split(Versioned(SPLIT_VERSION, split)))
+    return None if new is None else _split(new)
+
+
+def _split(position: Position) -> bytes:
+    """`KafkaPartitionSplitSerializer`."""
+    out = ByteWriter()
+    out.raw(_partition(position.partition))
+    out.i64(_number(position.next))
+    out.i64(NO_OFFSET if position.stop is None else _number(position.stop))
+    return out.bytes()
+
+
+def _partition(partition: TopicPartition) -> bytes:
+    out = ByteWriter()
+    out.utf(partition.topic)
+    out.i32(partition.partition)
+    return out.bytes()
+
+
+def _number(offset: int | StartAt) -> int:
+    return _NUMBERS[offset] if isinstance(offset, StartAt) else offset
+
+
+def _versioned(versioned: Versioned) -> bytes:
+    out = ByteWriter()
+    out.i32(versioned.version)
+    out.blob(versioned.data)
+    return out.bytes()
+
+
+def _sized(data: bytes) -> bytes:
+    out = ByteWriter()
+    out.blob(data)
+    return out.bytes()

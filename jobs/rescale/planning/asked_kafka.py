@@ -1,0 +1,148 @@
+"""From what a request says of Kafka offsets to what changes, partition by partition.
+
+Whatever is named must be there: an offset for a partition that nobody holds would be read by nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from rescale.errors import RequestError, UnsupportedError
+from rescale.flink.kafka.position import StartAt, TopicPartition
+from rescale.planning.kafka_words import KafkaWords, OffsetRow
+from rescale.planning.operator_shapes import by_operator
+from rescale.snapshot.kafka.changes import ChangedPartition, KafkaChange
+from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets
+from rescale.snapshot.model import Snapshot
+from rescale.snapshot.surgery import Surgery
+
+_SHOWN = 8
+
+_Known = Mapping[TopicPartition, int | StartAt | None]
+"""By partition, the offset that is stored for it; None where there is none."""
+
+
+def with_kafka(surgery: Surgery, snapshot: Snapshot, words: KafkaWords) -> Surgery:
+    """The surgery, and what is asked for of the Kafka sources of the snapshot, which is the one before.
+
+    `RequestError` if something is named that is not there, `UnsupportedError` if a source's offsets are not read.
+    """
+    if not words:
+        return surgery
+    dropped = {one.operator_id for one in surgery.dropped}
+    sources = [
+        source
+        for source in kafka_offsets(snapshot)
+        if source.operator.entry.operator_id not in dropped and source.kind is not KafkaKind.DYNAMIC
+    ]
+    if not sources:
+        raise RequestError(
+            "Kafka offsets are given, and the snapshot holds none",
+            expected="a KafkaSource or a FlinkKafkaConsumer with offsets",
+            advice="rescale inspect lists the operators and what they hold",
+        )
+    for source in sources:
+        _refuse_unread(source)
+    rows = _rows_by_source(words.offsets, snapshot, sources)
+    changes = [_change(source, rows[source.operator.entry.operator_id]) for source in sources]
+    return replace(surgery, kafka=tuple(change for change in changes if change.partitions))
+
+
+def _refuse_unread(source: KafkaOffsets) -> None:
+    if why := source.unread or source.unread_enumerator:
+        raise UnsupportedError(
+            "Kafka offsets are to change, and those of a source cannot be read",
+            operator=source.label,
+            found=why,
+            advice="leave the offsets as they are, or leave the operator out (--drop UID)",
+        )
+
+
+def _rows_by_source(
+    rows: Sequence[OffsetRow], snapshot: Snapshot, sources: Sequence[KafkaOffsets]
+) -> dict[str, list[OffsetRow]]:
+    """The rows that speak of each source, by operator id; each speaks of one at least."""
+    named = {row.operator for row in rows if row.operator}
+    ids = {name: next(iter(by_operator(snapshot.operators, {name: True}))) for name in named}
+    known = {source.operator.entry.operator_id: _known(source) for source in sources}
+    found: dict[str, list[OffsetRow]] = {operator_id: [] for operator_id in known}
+    for row in rows:
+        asked = [ids[row.operator]] if row.operator else list(known)
+        takers = [operator_id for operator_id in asked if _of(row, known.get(operator_id, {}))]
+        if not takers:
+            raise RequestError(
+                "there are offsets for a partition that no Kafka source holds"
+                if row.offset is not None
+                else "a partition is to be dropped that no Kafka source has",
+                operator=row.operator or None,
+                expected=f"one of {_there(known[one] for one in asked if one in known)}",
+                found=row.topic if row.partition is None else TopicPartition(row.topic, row.partition),
+                advice="rescale inspect lists what Kafka sources hold",
+            )
+        for operator_id in takers:
+            found[operator_id].append(row)
+    return found
+
+
+def _change(source: KafkaOffsets, rows: Sequence[OffsetRow]) -> KafkaChange:
+    known = _known(source)
+    asked: dict[TopicPartition, OffsetRow] = {}
+    for row in rows:
+        for partition in _of(row, known):
+            if partition in asked:
+                raise RequestError(
+                    "a partition is given two offsets",
+                    operator=source.label,
+                    found=f"{partition}: {_word(asked[partition])} and {_word(row)}",
+                    advice="leave one of the rows out",
+                )
+            asked[partition] = row
+    changed = [one for partition, row in sorted(asked.items()) if (one := _changed(source, partition, row))]
+    return KafkaChange(source.operator.entry.operator_id, source.label, source.kind.value, tuple(changed))
+
+
+def _changed(source: KafkaOffsets, partition: TopicPartition, row: OffsetRow) -> ChangedPartition | None:
+    """None if the row says what is there already."""
+    held = {position.next for position in (*source.held, *source.waiting) if position.partition == partition}
+    stored = min(held, key=str) if held else None
+    if row.offset is None:
+        return ChangedPartition(*partition, stored, None, dropped=True)
+    if held == {row.offset}:
+        return None
+    if row.offset is StartAt.UNSET:
+        raise RequestError(
+            "an offset cannot be taken back",
+            operator=source.label,
+            expected=f"a number, or {', '.join(word for word in StartAt if word is not StartAt.UNSET)}",
+            found=f"{row.offset} for {partition}",
+        )
+    return ChangedPartition(*partition, stored, row.offset)
+
+
+def _known(source: KafkaOffsets) -> _Known:
+    book = source.enumerator.known if source.enumerator is not None else set()
+    held = {position.partition: position.next for position in (*source.waiting, *source.held)}
+    return {**dict.fromkeys(sorted(book)), **held}
+
+
+def _of(row: OffsetRow, known: _Known) -> list[TopicPartition]:
+    """The partitions that a row speaks of: those with an offset, or if it drops them, any that there is a word of."""
+    return [
+        partition
+        for partition, offset in known.items()
+        if partition.topic == row.topic
+        and row.partition in (None, partition.partition)
+        and (row.offset is None or offset is not None)
+    ]
+
+
+def _there(known: Iterable[_Known]) -> str:
+    """The partitions that have offsets, in a few words."""
+    names = sorted({str(partition) for one in known for partition, offset in one.items() if offset is not None})
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{more}" if names else "none: it holds no offsets"
+
+
+def _word(row: OffsetRow) -> str:
+    return "drop" if row.offset is None else str(row.offset)

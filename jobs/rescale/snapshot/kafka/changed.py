@@ -1,0 +1,83 @@
+"""A snapshot in which Kafka sources read on from elsewhere than it was stored.
+
+Splits, union elements and the enumerator's book are written anew where they change: they lie in `Snapshot.written`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from rescale.errors import SnapshotError
+from rescale.flink.kafka.consumer import OFFSETS_STATE
+from rescale.flink.kafka.edited_consumer import edited_consumer_element
+from rescale.flink.kafka.edited_source import Edit, edited_coordinator, edited_reader_element
+from rescale.flink.kafka.source import READER_STATE, UnknownVersionError
+from rescale.flink.operator_state import has_compressed_elements
+from rescale.flink.snappy import plain_chunk
+from rescale.snapshot.kafka.changes import KafkaChange
+from rescale.snapshot.kafka.offsets import UnreadError, contents_of, has_consumer
+from rescale.snapshot.locate import WRITTEN, Extent
+from rescale.snapshot.model import ElementState, ElementStream, Operator, Snapshot
+
+_EditElement = Callable[[bytes, Edit], bytes | None]
+
+
+def with_kafka_changes(snapshot: Snapshot, changes: Sequence[KafkaChange]) -> Snapshot:
+    """The snapshot after the changes; what those operators hold is read. `SnapshotError` if it cannot be."""
+    if not changes:
+        return snapshot
+    try:
+        return _changed(snapshot, changes)
+    except (UnreadError, UnknownVersionError) as error:
+        raise SnapshotError(f"Kafka offsets that are to change cannot be read: {error}") from None
+
+
+def _changed(snapshot: Snapshot, changes: Sequence[KafkaChange]) -> Snapshot:
+    by_id = {change.operator_id: change for change in changes}
+    writer = _Writer(snapshot)
+    operators = tuple(
+        writer.changed(operator, by_id[operator.entry.operator_id]) if operator.entry.operator_id in by_id else operator
+        for operator in snapshot.operators
+    )
+    metadata = replace(snapshot.metadata, operators=tuple(operator.entry for operator in operators))
+    return replace(snapshot, metadata=metadata, operators=operators, written=bytes(writer.written))
+
+
+class _Writer:
+    """Writes what changes one after the other."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self.written = bytearray(snapshot.written)
+
+    def changed(self, operator: Operator, change: KafkaChange) -> Operator:
+        name, edited = (
+            (OFFSETS_STATE, edited_consumer_element)
+            if has_consumer(operator)
+            else (READER_STATE, edited_reader_element)
+        )
+        streams = tuple(self._stream(stream, name, edited, change.applied) for stream in operator.operator)
+        entry = operator.entry
+        if entry.coordinator is not None:
+            data = edited_coordinator(entry.coordinator.data, change.applied)
+            entry = replace(entry, coordinator=replace(entry.coordinator, data=data))
+        return replace(operator, entry=entry, operator=streams)
+
+    def _stream(self, stream: ElementStream, name: str, edited: _EditElement, edit: Edit) -> ElementStream:
+        states = (self._state(stream, one, edited, edit) if one.name == name else one for one in stream.states)
+        return replace(stream, states=tuple(states))
+
+    def _state(self, stream: ElementStream, state: ElementState, edited: _EditElement, edit: Edit) -> ElementState:
+        extents: list[Extent] = []
+        contents = contents_of(self._snapshot, stream, state.elements) if state.elements else []
+        for extent, old in zip(state.elements, contents, strict=True):
+            new = edited(old, edit)
+            if new is not None:
+                extents.append(extent if new == old else self._write(stream, new))
+        return replace(state, elements=tuple(extents))
+
+    def _write(self, stream: ElementStream, element: bytes) -> Extent:
+        stored = plain_chunk(element) if has_compressed_elements(stream.header) else element
+        self.written += stored
+        return Extent(WRITTEN, len(self.written) - len(stored), len(stored))

@@ -1,0 +1,39 @@
+"""Kafka offsets go out by `inspect`, are edited, and come in as a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rescale.cli.main import main
+from rescale.flink.operator_id import operator_id_of_uid
+from support.kafka_bytes import enumerator, reader_element
+from support.kafka_snapshots import source_savepoint
+
+ORDERS = operator_id_of_uid("orders")
+
+
+def test_out_edited_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    book = enumerator([("orders", 0, 0), ("orders", 1, 0)])
+    splits = [[reader_element("orders", 0, 40)], [reader_element("orders", 1, -1)]]
+    source, file = source_savepoint(tmp_path / "source", splits, book), tmp_path / "offsets"
+    assert main(["inspect", source, "--kafka-offsets", "csv"]) == 0
+    printed = capsys.readouterr().out
+    assert printed == f"operator,topic,partition,offset\n{ORDERS},orders,0,40\n{ORDERS},orders,1,latest\n"
+    plan = ["plan", source, "--target", str(tmp_path / "target"), "--kafka-offsets", str(file), "--output", "json"]
+    for form in ("csv", "json"):
+        assert main(["inspect", source, "--kafka-offsets", form]) == 0
+        file.write_text(capsys.readouterr().out.replace("40", "17").replace("latest", "drop"))
+        assert main(plan) == 0
+        document = json.loads(capsys.readouterr().out)
+        (change,) = document["surgery"]["kafka"]
+        assert [(one["next"], one["new_next"], one["dropped"]) for one in change["partitions"]] == [
+            (40, 17, False),
+            ("latest", None, True),
+        ]
+        assert [one["next"] for one in document["kafka"][0]["partitions"]] == [17]
+    file.unlink()
+    assert main(plan) == 2
+    assert "the Kafka offsets cannot be read: No such file" in capsys.readouterr().err

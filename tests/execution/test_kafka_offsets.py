@@ -1,0 +1,183 @@
+"""Kafka sources that read on from other offsets: the result's own bytes say so, and everything else is equal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rescale.errors import IntegrityError, RequestError, UnsupportedError
+from rescale.execution.diff.snapshots import diff_snapshots
+from rescale.execution.loop import Loop
+from rescale.execution.steps import validate_published
+from rescale.execution.validation.declared_offsets import check_offsets
+from rescale.flink.kafka.position import StartAt
+from rescale.flink.snappy import plain_chunk
+from rescale.planning.asked_kafka import with_kafka
+from rescale.planning.kafka_words import KafkaWords, offsets_text, parse_offsets
+from rescale.planning.plan import plan_from_json, plan_to_json
+from rescale.report.declared import declared_lines
+from rescale.snapshot.kafka.offsets import KafkaOffsets, kafka_offsets
+from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.surgery import NO_SURGERY, Surgery
+from rescale.target.certificate import read_certificate
+from support.kafka_bytes import consumer_element, dynamic_element, dynamic_enumerator, enumerator, reader_element
+from support.kafka_snapshots import consumer_savepoint, source_savepoint
+from support.pipeline import execute_without_spark, plan_rescale
+
+NEW = "topic,partition,offset\norders,0,5\norders,2,earliest\norders,3,drop\n"
+
+
+def savepoint(directory: Path, *, old: bool = False, compressed: bool = False) -> str:
+    """Of a source with partitions 0 to 4 of one topic, the next record of each ten times its number."""
+
+    def stored(partition: int) -> bytes:
+        written = consumer_element("orders", partition, 10 * partition - 1)
+        element = written if old else reader_element("orders", partition, 10 * partition)
+        return plain_chunk(element) if compressed else element
+
+    subtasks = [[stored(partition) for partition in range(first, 5, 2)] for first in range(2)]
+    if old:
+        return consumer_savepoint(directory, subtasks, compressed=compressed)
+    book = enumerator(("orders", partition, 0) for partition in range(5))
+    return source_savepoint(directory, subtasks, book, compressed=compressed)
+
+
+def held(directory: str) -> dict[int, int | StartAt]:
+    return {one.partition.partition: one.next for one in only(directory).held}
+
+
+def only(directory: str) -> KafkaOffsets:
+    (offsets,) = kafka_offsets(open_snapshot(directory))
+    return offsets
+
+
+@pytest.mark.parametrize("parallelism", [["3"], []], ids=["another parallelism", "the same"])
+@pytest.mark.parametrize("compressed", [False, True], ids=["plain", "compressed"])
+@pytest.mark.parametrize("old", [False, True], ids=["KafkaSource", "FlinkKafkaConsumer"])
+def test_a_source_reads_on_from_elsewhere(
+    tmp_path: Path, parallelism: list[str], *, old: bool, compressed: bool
+) -> None:
+    source, target = savepoint(tmp_path / "source", old=old, compressed=compressed), str(tmp_path / "target")
+    plan = plan_rescale(source, target, parallelism, kafka_offsets=NEW)
+    assert plan_from_json(plan_to_json(plan), "") == plan
+    execute_without_spark(plan)
+    assert held(target) == {0: 5, 1: 10, 2: StartAt.EARLIEST, 4: 40}
+    if not old:
+        book = only(target).enumerator
+        assert book is not None
+        assert [partition.partition for partition in book.assigned] == [0, 1, 2, 4]
+    before, after = open_snapshot(source), open_snapshot(target)
+    assert diff_snapshots(before, after, Loop(), plan.surgery).equal
+    assert not diff_snapshots(before, after, Loop()).equal
+    certificate = read_certificate(target)
+    assert certificate.surgery == plan.surgery
+    assert "those that were declared, as its own bytes say" in certificate.proves
+    again = validate_published(source, target, [], [], Loop())
+    assert again["surgery"] == certificate.document()["surgery"]
+    said = validate_published(source, target, [], [], Loop(), kafka=KafkaWords(parse_offsets(NEW)))
+    assert said["surgery"] == again["surgery"]
+    with pytest.raises(IntegrityError):
+        validate_published(source, target, [], [], Loop(), kafka=KafkaWords(parse_offsets(NEW[:34])))
+
+
+def test_what_changes_is_told(tmp_path: Path) -> None:
+    """And the audit is about what will be: a consumer without an offset for a partition reads all of it."""
+    source = savepoint(tmp_path / "source", old=True)
+    plan = plan_rescale(source, str(tmp_path / "target"), kafka_offsets=f"{NEW}orders,4,35\n")
+    label = only(source).label
+    assert [line.replace(label, "orders") for line in declared_lines(plan.surgery.document())] == [
+        "orders (FlinkKafkaConsumer) reads 3 partitions from another offset: orders-0 from 5 instead of 0 (5 skipped), "
+        "orders-2 from earliest instead of 20, orders-4 from 35 instead of 40 (5 once more)",
+        "orders (FlinkKafkaConsumer) has no offset any more for 1 partition: orders-3",
+    ]
+    assert any("takes it for a new one" in warning for warning in plan.warnings)
+    assert any("there is no offset for orders-3" in warning for warning in plan.warnings)
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_out_edited_in(tmp_path: Path, form: str) -> None:
+    """As it is printed it changes nothing; what is edited is all that changes."""
+    source = savepoint(tmp_path / "source")
+    printed = offsets_text(kafka_offsets(open_snapshot(source)), form)
+    label = only(source).label
+    assert (f"{label},orders,3,30" in printed) is (form == "csv")
+    assert asked(source, printed) == NO_SURGERY
+    (change,) = asked(source, printed.replace("30", "33")).kafka
+    assert [(one.partition, one.next, one.new_next) for one in change.partitions] == [(3, 30, 33)]
+
+
+def asked(source: str, text: str) -> Surgery:
+    return with_kafka(NO_SURGERY, open_snapshot(source), KafkaWords(parse_offsets(text)))
+
+
+def test_a_whole_topic(tmp_path: Path) -> None:
+    source, target = savepoint(tmp_path / "source"), str(tmp_path / "target")
+    rows = json.dumps([{"topic": "orders", "partition": "*", "offset": "drop"}])
+    execute_without_spark(plan_rescale(source, target, kafka_offsets=rows))
+    assert kafka_offsets(open_snapshot(target)) == ()  # by its bytes it may be any source
+    surgery = asked(source, "topic,partition,offset\norders,*,latest")
+    assert [one.new_next for one in surgery.kafka[0].partitions] == [StartAt.LATEST] * 5
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "found"),
+    [
+        ("topic,partition,offset\norders,5,1", "for a partition that no Kafka source holds", "orders-5"),
+        ("topic,partition,offset\nclicks,0,1", "for a partition that no Kafka source holds", "clicks-0"),
+        ("topic,partition,offset\nclicks,*,drop", "to be dropped that no Kafka source has", "clicks"),
+        ("operator,topic,partition,offset\nclicks,orders,0,1", "no operator 'clicks'", "clicks"),
+        ("topic,partition,offset\norders,0,1\norders,0,2", "line 3 .* names a partition once more", "orders 0"),
+        ("topic,partition,offset\norders,0,1\norders,*,latest", "given two offsets", "orders-0: 1 and latest"),
+        ("topic,partition,offset\norders,0,unset", "cannot be taken back", "unset for orders-0"),
+        ("topic,partition,offset\norders,0,-2", "line 2 .* has no offset", "'-2'"),
+        ("topic,partition,offset\norders,0,", "line 2 .* has no offset", "''"),
+        ("topic,partition,offset\norders,zero,1", "names no partition", "'orders', 'zero'"),
+        ("topic,partition,offset\norders,*,7", "one offset to all partitions", "7"),
+        ("topic,partition\norders,0", "has other fields", "topic, partition"),
+        ("topic,partition,offset,lag\norders,0,1,2", "has other fields", "topic, partition, offset, lag"),
+        ("topic,partition,offset\norders,0", "has not as many fields", None),
+        ('[{"topic": "orders", "partition": 0, "offset": null}]', "neither text nor numbers", None),
+        ('{"topic": "orders", "partition": 0, "offset": 1}', "no list of objects", "dict"),
+        ("[1", "are no JSON", None),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_is_written(
+    tmp_path: Path, text: str, what: str, found: str | None
+) -> None:
+    source, target = savepoint(tmp_path / "source"), tmp_path / "target"
+    with pytest.raises(RequestError, match=what) as caught:
+        plan_rescale(source, str(target), kafka_offsets=text)
+    assert found is None or caught.value.found == found
+    assert not target.exists()
+
+
+def test_what_cannot_be_read_is_not_changed(tmp_path: Path) -> None:
+    """Nor is what no Kafka source holds."""
+    unread = source_savepoint(
+        tmp_path / "newer", [[reader_element("orders", 0, 5, version=1)]], enumerator([("a", 0, 0)])
+    )
+    with pytest.raises(UnsupportedError, match="those of a source cannot be read"):
+        asked(unread, NEW)
+    with pytest.raises(RequestError, match="were not read, and cannot be written down"):
+        offsets_text(kafka_offsets(open_snapshot(unread)), "csv")
+    dynamic = source_savepoint(
+        tmp_path / "dynamic", [[dynamic_element("a", "orders", 0, 5)]], dynamic_enumerator("a", "orders")
+    )
+    with pytest.raises(RequestError, match="the snapshot holds none"):
+        asked(dynamic, NEW)
+
+
+def test_a_result_that_says_something_else_is_told(tmp_path: Path) -> None:
+    """However it came about: the source itself in the place of the result, and a change of what was never there."""
+    source = savepoint(tmp_path / "source")
+    snapshot, surgery = open_snapshot(source), asked(source, NEW)
+    with pytest.raises(IntegrityError, match="that are held are not those that were declared") as caught:
+        check_offsets(snapshot, snapshot, surgery)
+    assert caught.value.found == "orders-0 from 0, orders-2 from 20, orders-3 from 30"
+    other = open_snapshot(savepoint(tmp_path / "other", old=True))
+    moved = asked(savepoint(tmp_path / "moved"), "topic,partition,offset\norders,0,5")
+    gone = source_savepoint(tmp_path / "gone", [[reader_element("orders", 0, 8)]], enumerator([("orders", 0, 0)]))
+    with pytest.raises(IntegrityError, match="none of the source's"):
+        check_offsets(open_snapshot(gone), other, moved)
