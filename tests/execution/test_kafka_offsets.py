@@ -15,7 +15,7 @@ from rescale.execution.validation.declared_offsets import check_offsets
 from rescale.flink.kafka.position import StartAt
 from rescale.flink.snappy import plain_chunk
 from rescale.planning.asked_kafka import with_kafka
-from rescale.planning.kafka_words import KafkaWords, offsets_text, parse_offsets
+from rescale.planning.kafka_words import KafkaWords, offsets_text, parse_offsets, parse_topics
 from rescale.planning.plan import plan_from_json, plan_to_json
 from rescale.report.declared import declared_lines
 from rescale.snapshot.kafka.offsets import KafkaOffsets, kafka_offsets
@@ -94,6 +94,45 @@ def test_what_changes_is_told(tmp_path: Path) -> None:
     ]
     assert any("takes it for a new one" in warning for warning in plan.warnings)
     assert any("there is no offset for orders-3" in warning for warning in plan.warnings)
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["KafkaSource", "FlinkKafkaConsumer"])
+def test_a_topic_gets_another_name(tmp_path: Path, *, old: bool) -> None:
+    """In splits, in the enumerator's book, in the union; a file of offsets names it as it was."""
+    source, target = savepoint(tmp_path / "source", old=old), str(tmp_path / "target")
+    plan = plan_rescale(source, target, ["3"], kafka_offsets=NEW, kafka_topics=["orders=a-longer-name"])
+    execute_without_spark(plan)
+    after = only(target)
+    assert held(target) == {0: 5, 1: 10, 2: StartAt.EARLIEST, 4: 40}
+    book = after.enumerator.known if after.enumerator is not None else set()
+    assert {one.topic for one in (*(position.partition for position in after.held), *book)} == {"a-longer-name"}
+    assert diff_snapshots(open_snapshot(source), open_snapshot(target), Loop(), plan.surgery).equal
+    assert f"{after.label} ({after.kind}) has the topic orders as a-longer-name" in declared_lines(
+        read_certificate(target).document()["surgery"]
+    )
+    assert any("the same records at the same offsets" in warning for warning in plan.warnings)
+
+
+def test_two_topics_are_never_one(tmp_path: Path) -> None:
+    splits = [[reader_element(topic, 0, 1)] for topic in ("orders", "clicks")]
+    source = source_savepoint(tmp_path / "source", splits, enumerator([("orders", 0, 0), ("clicks", 0, 0)]))
+    for words in (["orders=clicks"], ["orders=all", "clicks=all"]):
+        with pytest.raises(RequestError, match="two topics would have one name"):
+            renamed(source, words)
+    with pytest.raises(RequestError, match="no Kafka source has a partition of the topic") as caught:
+        renamed(source, ["order=all"])
+    assert caught.value.expected == "one of clicks, orders"
+    (change,) = renamed(source, ["orders=clicks", "clicks=orders"]).kafka
+    assert [(one.topic, one.new_topic) for one in change.partitions] == [("clicks", "orders"), ("orders", "clicks")]
+    (change,) = renamed(source, ["orders=clicks"], "topic,partition,offset\nclicks,*,drop").kafka
+    assert [one.dropped for one in change.partitions] == [True, False]
+    for word in ("orders", "orders=", "=clicks", "orders=a b", "orders=orders", "orders=.."):
+        with pytest.raises(RequestError, match="not a new name of a topic"):
+            parse_topics([word])
+
+
+def renamed(source: str, words: list[str], text: str = "") -> Surgery:
+    return with_kafka(NO_SURGERY, open_snapshot(source), KafkaWords(parse_offsets(text), parse_topics(words)))
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])

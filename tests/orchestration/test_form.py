@@ -50,6 +50,7 @@ def test_places_alone_are_a_request() -> None:
         ({"drops": ["visits"]}, True),
         ({"kafka_offsets": "topic,partition,offset\norders,0,5"}, True),
         ({"kafka_offsets": " \n"}, False),
+        ({"kafka_topics": ["orders=orders-v2"]}, True),
         ({"same_shape": True}, True),
         ({}, False),
         ({"parallelism": " ", "operators": {}}, False),
@@ -108,6 +109,7 @@ def test_every_field_arrives_in_the_request() -> None:
         renames=["visits=visitors", " a=b=c"],
         drops=["totals"],
         kafka_offsets="topic,partition,offset\norders,0,5\n",
+        kafka_topics=["orders=orders-v2"],
     )
     assert request_of(params) == make_request(
         "s3://bucket/save",
@@ -121,6 +123,7 @@ def test_every_field_arrives_in_the_request() -> None:
         renames=["visits=visitors", "a=b=c"],
         drops=["totals"],
         kafka_offsets="topic,partition,offset\norders,0,5",
+        kafka_topics=["orders=orders-v2"],
     )
 
 

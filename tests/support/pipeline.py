@@ -47,6 +47,7 @@ def plan_rescale(
     renames: Sequence[str] = (),
     drops: Sequence[str] = (),
     kafka_offsets: str = "",
+    kafka_topics: Sequence[str] = (),
 ) -> Plan:
     request = make_request(
         source,
@@ -61,6 +62,7 @@ def plan_rescale(
         renames,
         drops,
         kafka_offsets,
+        kafka_topics,
     )
     return prepare(request).plan
 

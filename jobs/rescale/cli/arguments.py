@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from rescale.cli.completion import complete_operators
 from rescale.errors import RequestError
 from rescale.names import did_you_mean
-from rescale.planning.kafka_words import parse_offsets
+from rescale.planning.kafka_words import parse_offsets, parse_topics
 from rescale.planning.prepare import Prepared, prepare
 from rescale.planning.proof import Proof
 from rescale.planning.request import Files, Format, Request, make_request, parse_drops, parse_renames, parse_uids
@@ -168,6 +168,14 @@ def add_surgery(parser: argparse.ArgumentParser, description: str) -> None:
         "--kafka-offsets prints them; the offset is that of the next record, or earliest, latest, committed, or drop "
         "to leave the partition out. What FILE does not name stays",
     )
+    surgery.add_argument(
+        "--kafka-topic",
+        metavar="OLD=NEW",
+        action="append",
+        default=[],
+        help="the offsets of the topic OLD are those of NEW, which has the same records at the same offsets "
+        "(repeatable)",
+    )
 
 
 def add_key_hash(parser: argparse.ArgumentParser) -> None:
@@ -214,6 +222,7 @@ def request_of(arguments: argparse.Namespace) -> Request:
         arguments.rename,
         arguments.drop,
         read_text(arguments.kafka_offsets, "Kafka offsets") if arguments.kafka_offsets else "",
+        arguments.kafka_topic,
     )
 
 
@@ -222,11 +231,12 @@ def surgery_words(arguments: argparse.Namespace) -> list[str]:
     parse_renames(arguments.rename)
     parse_drops(arguments.drop)
     renames = [word for rename in arguments.rename for word in ("--rename", rename)]
+    parse_topics(arguments.kafka_topic)
     words = [*renames, *(word for drop in arguments.drop for word in ("--drop", drop))]
     if arguments.kafka_offsets:
         parse_offsets(read_text(arguments.kafka_offsets, "Kafka offsets"))
         words += ["--kafka-offsets", str(Path(arguments.kafka_offsets).absolute())]
-    return words
+    return [*words, *(word for topic in arguments.kafka_topic for word in ("--kafka-topic", topic))]
 
 
 def uids_of(arguments: argparse.Namespace) -> Sequence[tuple[str, str]]:

@@ -23,7 +23,7 @@ from rescale.errors import RequestError, RescaleError, unexpected
 from rescale.execution.meter import METER
 from rescale.execution.progress import Progress
 from rescale.execution.tracing import traced
-from rescale.planning.kafka_words import NO_KAFKA_WORDS, KafkaWords, parse_offsets
+from rescale.planning.kafka_words import KafkaWords, parse_offsets, parse_topics
 from rescale.planning.proof import Proof
 from rescale.storage.locations import normalise
 from rescale.storage.store import open_store
@@ -58,17 +58,17 @@ def add_proof(parser: argparse.ArgumentParser) -> None:
 
 def add_kafka(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kafka-offsets", metavar="FILE", help="offsets that are declared, in CSV or JSON")
+    parser.add_argument("--kafka-topic", metavar="OLD=NEW", action="append", default=[])
 
 
 def kafka_words_of(arguments: argparse.Namespace) -> KafkaWords:
     """The mirror of `add_kafka`; `RequestError`."""
     path = arguments.kafka_offsets
-    if path is None:
-        return NO_KAFKA_WORDS
     try:
-        return KafkaWords(parse_offsets(Path(path).read_text(encoding="utf-8-sig")))
+        text = Path(path).read_text(encoding="utf-8-sig") if path is not None else ""
     except (OSError, UnicodeError) as error:
         raise RequestError(f"the Kafka offsets cannot be read: {error}", path=path) from None
+    return KafkaWords(parse_offsets(text), parse_topics(arguments.kafka_topic))
 
 
 def run_job(arguments: argparse.Namespace, body: Callable[[], dict[str, Any]]) -> int:

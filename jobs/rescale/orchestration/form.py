@@ -28,6 +28,7 @@ _RANGE: dict[str, Any] = {"exclusiveMinimum": 0, "exclusiveMaximum": UPPER_BOUND
 _NUMBER: dict[str, Any] = {"type": ["null", "string", "integer"], "pattern": "^ *([1-9][0-9]{0,4})? *$", **_RANGE}
 _KEY_HASH = "^(.+=)?[^=]+$"
 _RENAME = "^[^=]+=.+$"
+_TOPIC = "^[a-zA-Z0-9._-]+=[a-zA-Z0-9._-]+$"
 _EMPTY_OR = "^$|"
 
 _OPERATORS, _RESULT, _STORAGE = "Single operators", "Result and approval", "Storage"
@@ -143,6 +144,13 @@ def _shape_fields() -> Form:
             description_md="Where Kafka sources read on: rows of topic, partition and the offset of the next record, "
             "in CSV or JSON, as `rescale inspect --kafka-offsets csv` prints them. Instead of an offset: `earliest`, "
             "`latest`, `committed`, or `drop` to leave the partition out. What is not named stays.",
+        ),
+        "kafka_topics": lines(
+            pattern=_TOPIC,
+            title="Kafka topics to rename",
+            section=_OPERATORS,
+            description_md="Lines `old=new`: the offsets of the one topic are those of the other, which has the same "
+            "records at the same offsets. Everywhere else topics are named as in the source.",
         ),
         "key_hashes": lines(
             pattern=_KEY_HASH,
@@ -294,13 +302,16 @@ def refuse_silent_copy(params: Mapping[str, Any]) -> None:
             "the form asks for the same shape and for another one",
             advice=f'leave the numbers empty, or switch "{_title("same_shape")}" off',
         )
-    other = params["format"] != Format.KEEP or any(lines_of(params, name) for name in ("renames", "drops"))
+    other = params["format"] != Format.KEEP or any(
+        lines_of(params, name) for name in ("renames", "drops", "kafka_topics")
+    )
     other = other or bool((params["kafka_offsets"] or "").strip())
     if not shape and not other and not params["same_shape"]:
         raise RequestError(
             "the form asks for no change",
             expected=f'"{_title("parallelism")}", "{_title("max_parallelism")}", "{_title("operators")}", '
-            f'"{_title("renames")}", "{_title("drops")}", "{_title("kafka_offsets")}" or "{_title("format")}"',
+            f'"{_title("renames")}", "{_title("drops")}", "{_title("kafka_offsets")}", "{_title("kafka_topics")}" or '
+            f'"{_title("format")}"',
             found="none of them",
             advice=f'if you want a copy as it is, say "{_title("same_shape")}"',
         )
@@ -341,6 +352,7 @@ def request_of(params: Mapping[str, Any], known: Mapping[str, Any] | None = None
         lines_of(params, "renames"),
         lines_of(params, "drops"),
         params["kafka_offsets"] or "",
+        lines_of(params, "kafka_topics"),
     )
 
 
@@ -361,6 +373,7 @@ def asked(request: Request) -> str:
     said += [f"{what} {number} for {uid}" for what, of in numbers for uid, number in of.items() if uid]
     said += [f"{old} renamed to {new}" for old, new in request.renames.items()]
     said += [f"{operator} dropped" for operator in request.drops]
+    said += [f"the topic {old} as {new}" for old, new in request.kafka.topics.items()]
     said += [f"{len(request.kafka.offsets)} rows of Kafka offsets"] if request.kafka.offsets else []
     files = "; RocksDB's files are referred to" if request.files is Files.REFER else ""
     return f"{', '.join(said)}; format {request.format.value}{files}"

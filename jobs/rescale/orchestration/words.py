@@ -22,6 +22,7 @@ _FIELD_OF_OPTION = {
     "--rename": "renames",
     "--drop": "drops",
     "--kafka-offsets": "kafka_offsets",
+    "--kafka-topic": "kafka_topics",
     "--uids": "operator_names",
     "--allow-prefix": "allowed_prefixes",
     "--accept-unconditional-publish": "accept_unconditional_publish",

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from rescale.errors import RequestError, UnsupportedError
 from rescale.flink.kafka.position import StartAt, TopicPartition
+from rescale.names import did_you_mean
 from rescale.planning.kafka_words import KafkaWords, OffsetRow
 from rescale.planning.operator_shapes import by_operator
 from rescale.snapshot.kafka.changes import ChangedPartition, KafkaChange
@@ -45,7 +46,8 @@ def with_kafka(surgery: Surgery, snapshot: Snapshot, words: KafkaWords) -> Surge
     for source in sources:
         _refuse_unread(source)
     rows = _rows_by_source(words.offsets, snapshot, sources)
-    changes = [_change(source, rows[source.operator.entry.operator_id]) for source in sources]
+    _refuse_unknown_topics(words.topics, sources)
+    changes = [_change(source, rows[source.operator.entry.operator_id], words.topics) for source in sources]
     return replace(surgery, kafka=tuple(change for change in changes if change.partitions))
 
 
@@ -85,7 +87,19 @@ def _rows_by_source(
     return found
 
 
-def _change(source: KafkaOffsets, rows: Sequence[OffsetRow]) -> KafkaChange:
+def _refuse_unknown_topics(topics: Mapping[str, str], sources: Sequence[KafkaOffsets]) -> None:
+    there = sorted({partition.topic for source in sources for partition in _known(source)})
+    for topic in topics:
+        if topic not in there:
+            raise RequestError(
+                "no Kafka source has a partition of the topic that is to get another name",
+                expected=f"one of {', '.join(there)}",
+                found=topic,
+                advice=did_you_mean(topic, there),
+            )
+
+
+def _change(source: KafkaOffsets, rows: Sequence[OffsetRow], topics: Mapping[str, str]) -> KafkaChange:
     known = _known(source)
     asked: dict[TopicPartition, OffsetRow] = {}
     for row in rows:
@@ -98,18 +112,39 @@ def _change(source: KafkaOffsets, rows: Sequence[OffsetRow]) -> KafkaChange:
                     advice="leave one of the rows out",
                 )
             asked[partition] = row
-    changed = [one for partition, row in sorted(asked.items()) if (one := _changed(source, partition, row))]
-    return KafkaChange(source.operator.entry.operator_id, source.label, source.kind.value, tuple(changed))
+    changed = [_changed(source, partition, asked.get(partition), topics) for partition in sorted(known)]
+    dropped = {TopicPartition(one.topic, one.partition) for one in changed if one.dropped}
+    _refuse_two_onto_one(source, topics, {partition.topic for partition in known.keys() - dropped})
+    of_note = tuple(one for one in changed if one.dropped or one.new_next is not None or one.new_topic is not None)
+    return KafkaChange(source.operator.entry.operator_id, source.label, source.kind.value, of_note)
 
 
-def _changed(source: KafkaOffsets, partition: TopicPartition, row: OffsetRow) -> ChangedPartition | None:
-    """None if the row says what is there already."""
+def _refuse_two_onto_one(source: KafkaOffsets, topics: Mapping[str, str], left: Iterable[str]) -> None:
+    names: dict[str, str] = {}
+    for topic in sorted(left):
+        new = topics.get(topic, topic)
+        if new in names:
+            raise RequestError(
+                "two topics would have one name",
+                operator=source.label,
+                expected="a name that no other topic of the source has",
+                found=f"{new} for {names[new]} and {topic}",
+                advice="give another name, or drop the offsets of one of the two",
+            )
+        names[new] = topic
+
+
+def _changed(
+    source: KafkaOffsets, partition: TopicPartition, row: OffsetRow | None, topics: Mapping[str, str]
+) -> ChangedPartition:
+    """What a row asks for, which may be there already, and a new name."""
     held = {position.next for position in (*source.held, *source.waiting) if position.partition == partition}
     stored = min(held, key=str) if held else None
+    name = topics.get(partition.topic)
+    if row is None or held == {row.offset}:
+        return ChangedPartition(*partition, stored, None, new_topic=name)
     if row.offset is None:
         return ChangedPartition(*partition, stored, None, dropped=True)
-    if held == {row.offset}:
-        return None
     if row.offset is StartAt.UNSET:
         raise RequestError(
             "an offset cannot be taken back",
@@ -117,7 +152,7 @@ def _changed(source: KafkaOffsets, partition: TopicPartition, row: OffsetRow) ->
             expected=f"a number, or {', '.join(word for word in StartAt if word is not StartAt.UNSET)}",
             found=f"{row.offset} for {partition}",
         )
-    return ChangedPartition(*partition, stored, row.offset)
+    return ChangedPartition(*partition, stored, row.offset, new_topic=name)
 
 
 def _known(source: KafkaOffsets) -> _Known:

@@ -6,11 +6,11 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from rescale.errors import RequestError
-from rescale.flink.kafka.position import StartAt
+from rescale.flink.kafka.position import StartAt, is_topic
 from rescale.snapshot.kafka.offsets import KafkaOffsets
 
 DROP = "drop"
@@ -38,12 +38,13 @@ class OffsetRow(NamedTuple):
 
 @dataclass(frozen=True)
 class KafkaWords:
-    """What is asked for of the Kafka sources of a snapshot."""
+    """What is asked for of the Kafka sources of a snapshot; `topics` maps topics to their new names."""
 
     offsets: tuple[OffsetRow, ...] = ()
+    topics: dict[str, str] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.offsets)
+        return bool(self.offsets or self.topics)
 
 
 NO_KAFKA_WORDS = KafkaWords()
@@ -66,6 +67,23 @@ def parse_offsets(text: str) -> tuple[OffsetRow, ...]:
             )
         seen.add(place)
     return parsed
+
+
+def parse_topics(words: Iterable[str]) -> dict[str, str]:
+    """`OLD=NEW`, as a mapping from the one name to the other."""
+    topics: dict[str, str] = {}
+    for word in words:
+        old, _, new = word.partition("=")
+        if not is_topic(old) or not is_topic(new) or old == new:
+            raise RequestError(
+                f"not a new name of a topic: {word!r}",
+                expected="OLD=NEW, two names of 1 to 249 letters, digits, dots, dashes or underscores",
+                found=word,
+            )
+        if old in topics:
+            raise RequestError(f"the new name of the topic {old!r} is given twice", found=word)
+        topics[old] = new
+    return topics
 
 
 def offsets_text(kafka: Iterable[KafkaOffsets], form: str) -> str:

@@ -62,6 +62,12 @@ def of_losses(surgery: Surgery) -> Iterator[str]:
         lost = sum(one.bytes for one in surgery.dropped)
         yield f"{labels}: dropped, as was asked for, and not in the result; {lost} bytes of state are lost with that"
     for change in surgery.kafka:
+        topics = {one.topic: one.new_topic for one in change.partitions if one.new_topic is not None}
+        for topic, new in topics.items():
+            yield (
+                f"{change.label}: its offsets in {topic} are those in {new} now, as was asked for; that is right where "
+                "both have the same records at the same offsets"
+            )
         dropped = [f"{one.topic}-{one.partition}" for one in change.partitions if one.dropped]
         if dropped:
             more = f" and {len(dropped) - _SHOWN} more" if len(dropped) > _SHOWN else ""

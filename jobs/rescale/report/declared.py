@@ -35,6 +35,9 @@ def _offsets(change: dict[str, Any]) -> Iterator[str]:
     source = f"{change['label']} ({change['kind']})"
     moved = [_moved(one) for one in change["partitions"] if one["new_next"] is not None]
     dropped = [_partition(one) for one in change["partitions"] if one["dropped"]]
+    topics = {one["topic"]: one["new_topic"] for one in change["partitions"] if one["new_topic"] is not None}
+    for topic, new in topics.items():
+        yield f"{source} has the topic {topic} as {new}"
     if moved:
         yield f"{source} reads {counted(len(moved), 'partition')} from another offset: {_some(moved)}"
     if dropped:

@@ -50,9 +50,14 @@ def owner(topic: str, partition: int, parallelism: int) -> int:
     return (start + partition) % parallelism
 
 
+def is_topic(name: str) -> bool:
+    """Whether Kafka accepts it as the name of a topic."""
+    return _TOPIC.fullmatch(name) is not None and name not in (".", "..")
+
+
 def checked_partition(reader: ByteReader, at: int, topic: str, partition: int) -> TopicPartition:
     """The partition; `SnapshotError` where Kafka cannot have such a one."""
-    if not _TOPIC.fullmatch(topic):
+    if not is_topic(topic):
         raise reader.error("not the name of a Kafka topic", at=at, found=topic)
     if partition < 0:
         raise reader.error("not the number of a Kafka partition", at=at, expected="0 or more", found=partition)

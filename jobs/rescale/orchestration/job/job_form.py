@@ -192,13 +192,17 @@ def check_proof(params: Mapping[str, Any], request: Request) -> None:
 
 
 def check_renames(request: Request, hand_over: HandOver) -> None:
-    """`RequestError` if operators get other names and the run would start the job: one program has only one of them."""
-    if request.renames and not isinstance(hand_over, Print):
+    """`RequestError` if operators or topics get other names and the run would start the job.
+
+    One program has only one of them.
+    """
+    renamed = {**request.renames, **request.kafka.topics}
+    if renamed and not isinstance(hand_over, Print):
         raise RequestError(
-            "operators are renamed, and the run would start the job, from the result or, if anything fails, from its "
-            "savepoint: no program finds its state in both",
+            "operators or topics are renamed, and the run would start the job, from the result or, if anything fails, "
+            "from its savepoint: no program finds its state in both",
             expected=f"the hand-over {Kind.PRINT.value!r}",
-            found=", ".join(f"{old} renamed to {new}" for old, new in request.renames.items()),
+            found=", ".join(f"{old} renamed to {new}" for old, new in renamed.items()),
             advice="take the command that is printed, and start the changed program with it",
         )
 

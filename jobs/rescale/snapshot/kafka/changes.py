@@ -10,10 +10,10 @@ from rescale.flink.kafka.position import Position, StartAt, TopicPartition
 
 @dataclass(frozen=True)
 class ChangedPartition:
-    """A partition that a source reads on from elsewhere, or has no more.
+    """A partition that a source reads on from elsewhere, that is called otherwise, or that it has no more.
 
     `next` is the offset of the next record as the snapshot has it, None where it has none for the partition. `new_next`
-    is the one that it gets, None where that stays.
+    is the one that it gets, `new_topic` the name of its topic, None where that stays.
     """
 
     topic: str
@@ -21,12 +21,15 @@ class ChangedPartition:
     next: int | StartAt | None
     new_next: int | StartAt | None
     dropped: bool = False
+    new_topic: str | None = None
 
     def applied(self, position: Position) -> Position | None:
         """What becomes of a position in the partition; None if it is dropped."""
         if self.dropped:
             return None
-        return position if self.new_next is None else position._replace(next=self.new_next)
+        following = position.next if self.new_next is None else self.new_next
+        partition = position.partition._replace(topic=self.new_topic or self.topic)
+        return position._replace(partition=partition, next=following)
 
 
 @dataclass(frozen=True)
