@@ -32,8 +32,9 @@ def main() -> int:
             open_snapshot(normalise(arguments.a), prefixes, given_up=drops),
             open_snapshot(normalise(arguments.b), prefixes),
         )
-        surgery = asked_surgery(a.operators, parse_renames(arguments.rename), drops)
-        surgery = with_kafka(surgery, a, kafka_words_of(arguments))
+        kafka = kafka_words_of(arguments)
+        renames = kafka.with_renames(parse_renames(arguments.rename))
+        surgery = with_kafka(asked_surgery(a.operators, renames, drops), a, kafka)
         work = sum(operator.bytes for snapshot in (a, b) for operator in snapshot.operators)
         with step_tasks("rescale: diff snapshots", arguments.master, work) as tasks:
             return diff_snapshots(a, b, tasks, surgery).document()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,18 +14,29 @@ from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_published
 from rescale.execution.validation.declared_offsets import check_offsets
 from rescale.flink.kafka.position import StartAt
+from rescale.flink.kafka.reader_state import reader_state_header
+from rescale.flink.operator_id import operator_id_of_uid
 from rescale.flink.snappy import plain_chunk
 from rescale.planning.asked_kafka import with_kafka
-from rescale.planning.kafka_words import KafkaWords, offsets_text, parse_offsets, parse_topics
+from rescale.planning.kafka_words import KafkaWords, offsets_text, parse_offsets, parse_sources, parse_topics
 from rescale.planning.plan import plan_from_json, plan_to_json
 from rescale.report.declared import declared_lines
-from rescale.snapshot.kafka.offsets import KafkaOffsets, kafka_offsets
+from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets
 from rescale.snapshot.opening import open_snapshot
 from rescale.snapshot.surgery import NO_SURGERY, Surgery
 from rescale.target.certificate import read_certificate
-from support.kafka_bytes import consumer_element, dynamic_element, dynamic_enumerator, enumerator, reader_element
+from support.kafka_bytes import (
+    consumer_element,
+    dynamic_element,
+    dynamic_enumerator,
+    enumerator,
+    reader_element,
+    versioned,
+)
 from support.kafka_snapshots import consumer_savepoint, source_savepoint
 from support.pipeline import execute_without_spark, plan_rescale
+from support.snapshot_bytes import i32, utf
+from support.snapshots import directory
 
 NEW = "topic,partition,offset\norders,0,5\norders,2,earliest\norders,3,drop\n"
 
@@ -111,6 +123,84 @@ def test_a_topic_gets_another_name(tmp_path: Path, *, old: bool) -> None:
         read_certificate(target).document()["surgery"]
     )
     assert any("the same records at the same offsets" in warning for warning in plan.warnings)
+
+
+@pytest.mark.parametrize("parallelism", [["3"], []], ids=["another parallelism", "the same"])
+@pytest.mark.parametrize("compressed", [False, True], ids=["plain", "compressed"])
+def test_a_consumer_becomes_a_source(tmp_path: Path, parallelism: list[str], *, compressed: bool) -> None:
+    """A partition that two subtasks have stored is one split; the description of the state is Flink's own."""
+    source, target = savepoint(tmp_path / "source", old=True, compressed=compressed), str(tmp_path / "target")
+    plan = plan_rescale(source, target, parallelism, kafka_offsets=NEW, kafka_sources=["orders=feed"])
+    assert plan_from_json(plan_to_json(plan), "") == plan
+    execute_without_spark(plan)
+    after, (operator,) = only(target), open_snapshot(target).operators
+    assert (after.kind, operator.entry.operator_id) == (KafkaKind.SOURCE, operator_id_of_uid("feed"))
+    assert held(target) == {0: 5, 1: 10, 2: StartAt.EARLIEST, 4: 40}
+    named = b"".join(utf("orders") + i32(partition) for partition in (0, 1, 2, 4))
+    assert operator.entry.coordinator is not None
+    assert operator.entry.coordinator.data == i32(1) + versioned(1, i32(4) + named)
+    assert all(stream.parsed is not None and stream.parsed.compressed is compressed for stream in operator.operator)
+    certificate = read_certificate(target)
+    assert "every partition is one split" in certificate.proves
+    assert any("becomes a KafkaSource" in line for line in declared_lines(certificate.document()["surgery"]))
+    assert diff_snapshots(open_snapshot(source), open_snapshot(target), Loop(), plan.surgery).equal
+    again = validate_published(source, target, [], [], Loop())
+    assert again["surgery"] == certificate.document()["surgery"]
+    words = KafkaWords(parse_offsets(NEW), {}, parse_sources(["orders=feed"]))
+    assert validate_published(source, target, [], [], Loop(), kafka=words)["surgery"] == again["surgery"]
+
+
+@pytest.mark.parametrize("line", ["1.20", "2"])
+def test_the_state_of_readers_is_described_as_flink_does_it(line: str) -> None:
+    """Whatever the FLIP-27 source is."""
+    (stream, *_) = next(o for o in open_snapshot(directory(f"{line}-source")).operators if o.entry.coordinator).operator
+    assert reader_state_header(stream.header) == stream.header
+
+
+def test_a_partition_of_the_union_is_one_split(tmp_path: Path) -> None:
+    one, other = consumer_element("orders", 0, 4), consumer_element("orders", 1, -915623761776)
+    twice = consumer_savepoint(tmp_path / "twice", [[one], [one]])
+    execute_without_spark(plan_rescale(twice, str(tmp_path / "target"), kafka_sources=["orders"]))
+    assert [position.next for position in only(str(tmp_path / "target")).held] == [5]
+    contradicting = consumer_savepoint(tmp_path / "other", [[one], [consumer_element("orders", 0, 6)]])
+    unset = consumer_savepoint(tmp_path / "unset", [[one], [other]])
+    empty = consumer_savepoint(tmp_path / "empty", [[], []])
+    for source, what in (
+        (contradicting, "orders-0 has not one offset"),
+        (unset, "orders-1 has not one offset"),
+        (empty, "without any offset cannot become a KafkaSource"),
+    ):
+        with pytest.raises(UnsupportedError, match=what):
+            migrated(source, "orders")
+    text = "topic,partition,offset\norders,*,latest"
+    assert all(migrated(source, "orders", text).kafka[0].becomes_source for source in (contradicting, unset))
+    with pytest.raises(RequestError, match="only a FlinkKafkaConsumer") as caught:
+        migrated(savepoint(tmp_path / "source"), "orders")
+    assert caught.value.expected == "none: the snapshot has no FlinkKafkaConsumer"
+    with pytest.raises(RequestError, match="is renamed by another option, too"):
+        plan_rescale(twice, str(tmp_path / "new"), renames=["orders=a"], kafka_sources=["orders=b"])
+    for word in ("", "=orders", "orders="):
+        with pytest.raises(RequestError, match="not an operator that becomes a KafkaSource"):
+            parse_sources([word])
+
+
+def test_what_a_source_would_not_find_is_not_left_behind(tmp_path: Path) -> None:
+    source = open_snapshot(savepoint(tmp_path / "source", old=True))
+    words = KafkaWords(sources={"orders": ""})
+    (operator,) = source.operators
+    (stream, *rest) = operator.operator
+    mine = replace(stream.states[0], name="mine")
+    more = replace(operator, operator=(replace(stream, states=(*stream.states, mine)), *rest))
+    with pytest.raises(UnsupportedError, match="holds more than Kafka offsets") as caught:
+        with_kafka(NO_SURGERY, replace(source, operators=(more,)), words)
+    assert caught.value.found == "mine"
+    with pytest.raises(UnsupportedError, match="has no place for what"):
+        with_kafka(NO_SURGERY, replace(source, metadata=replace(source.metadata, version=2)), words)
+
+
+def migrated(source: str, word: str, text: str = "") -> Surgery:
+    words = KafkaWords(parse_offsets(text), {}, parse_sources([word]))
+    return with_kafka(NO_SURGERY, open_snapshot(source), words)
 
 
 def test_two_topics_are_never_one(tmp_path: Path) -> None:
@@ -204,7 +294,7 @@ def test_what_cannot_be_read_is_not_changed(tmp_path: Path) -> None:
     dynamic = source_savepoint(
         tmp_path / "dynamic", [[dynamic_element("a", "orders", 0, 5)]], dynamic_enumerator("a", "orders")
     )
-    with pytest.raises(RequestError, match="the snapshot holds none"):
+    with pytest.raises(RequestError, match="the snapshot holds no Kafka offsets"):
         asked(dynamic, NEW)
 
 

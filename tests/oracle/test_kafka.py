@@ -92,28 +92,59 @@ def test_every_record_is_read_once(
 
 
 @pytest.mark.parametrize(
-    ("line", "scenario", "seed"),
-    [slow("kafka_1_20", "kafka.OldConsumer", 7), slow("kafka_2", "kafka.NewSource", 8)],
+    ("line", "scenario", "seed", "new_seed"),
+    [slow("kafka_1_20", "kafka.OldConsumer", 7, 7), slow("kafka_2", "kafka.NewSource", 8, 9)],
 )
 def test_exactly_the_records_from_the_new_offsets_on_are_read(
-    request: pytest.FixtureRequest, broker: str, tmp_path: Path, line: str, scenario: str, seed: int
+    request: pytest.FixtureRequest, broker: str, tmp_path: Path, line: str, scenario: str, seed: int, new_seed: int
 ) -> None:
-    """Some again and some not at all, one partition from its end, one from its beginning, for it is new to the job."""
+    """Some again and some not at all, one partition from its beginning, and one that is dropped, for it is new then.
+
+    With another seed the job reads topics of other names, which have the same records.
+    """
     flink: Flink = request.getfixturevalue(line)
     job = Job(scenario, 2, {"seed": seed}, max_parallelism=128, configuration={"kafka": broker})
     taken = flink.collect(job, tmp_path / "first", len(records(seed, 0)))
     orders, other = sorted({position.partition.topic for position in offsets_of(taken.path).held}, key=len)
-    begin = {f"{orders}/0": 3, f"{orders}/1": 30, f"{other}/4": 0}
+    begin = {f"{orders}/0": 3, f"{orders}/1": 19, f"{other}/4": 0}
     rows = [f"{place.replace('/', ',')},{offset}" for place, offset in begin.items()]
     text = "\n".join(["topic,partition,offset", *rows, f"{orders},2,earliest", f"{other},0,drop"])
-    target = str(tmp_path / "target")
-    execute_without_spark(plan_rescale(str(taken.path), target, ["3"], kafka_offsets=text))
     begin |= {f"{orders}/2": 0, f"{other}/0": 0}
-    written = [*records(seed, 0), *records(seed, 1)]
-    expected = [one for one in written if _is_read(one, begin, set(records(seed, 1)))]
-    again = job.with_(parallelism=3, parameters={"seed": seed, "phase": 1})
+    target = str(tmp_path / "target")
+    topics = {old: old.replace(f"-{seed}", f"-{new_seed}") for old in (orders, other)}
+    renames = [f"{old}={new}" for old, new in topics.items() if old != new]
+    execute_without_spark(plan_rescale(str(taken.path), target, ["3"], kafka_offsets=text, kafka_topics=renames))
+    phase = 0 if renames else 1
+    unread = records(new_seed, phase) if phase else []
+    begin = {f"{topics[place.partition('/')[0]]}/{place.partition('/')[2]}": first for place, first in begin.items()}
+    expected = [one for one in {*records(new_seed, 0), *unread} if _is_read(one, begin, set(unread))]
+    again = job.with_(parallelism=3, parameters={"seed": new_seed, "phase": phase})
     read = flink.collect(again, tmp_path / "again", len(expected), restored=target)
     assert sorted(read.results) == sorted(expected)
+
+
+@pytest.mark.parametrize(("line", "seed"), [slow("kafka_1_20", 10), slow("kafka_2", 11)])
+def test_a_consumer_of_flink_1_is_a_source_and_reads_every_record_once(
+    request: pytest.FixtureRequest, kafka_1_20: Flink, broker: str, tmp_path: Path, line: str, seed: int
+) -> None:
+    """Under another uid and in another shape, on the same Flink and on the next; a partition that is new is found."""
+    flink: Flink = request.getfixturevalue(line)
+    job = Job("kafka.NewSource", 3, {"seed": seed, "phase": 2}, max_parallelism=128, configuration={"kafka": broker})
+    before = Job("kafka.OldConsumer", 2, {"seed": seed}, max_parallelism=128, configuration={"kafka": broker})
+    taken = kafka_1_20.collect(before.with_(uids={"orders": "consumer"}), tmp_path / "first", len(records(seed, 0)))
+    assert sorted(taken.results) == records(seed, 0)
+    target = tmp_path / "target"
+    execute_without_spark(plan_rescale(str(taken.path), str(target), ["3"], kafka_sources=["consumer=orders"]))
+    moved = offsets_of(target)
+    assert (moved.kind, list(audit([moved]))) == (KafkaKind.SOURCE, [])
+    dealt = {position.partition: subtask for position, subtask in zip(moved.held, moved.holders(3), strict=True)}
+    expected = records(seed, 2)
+    read = flink.collect(job, tmp_path / "again", len(expected), restored=target)
+    assert sorted(read.results) == expected
+    after = offsets_of(read.path)
+    held = {position.partition: subtask for position, subtask in zip(after.held, after.stored_by, strict=True)}
+    late = late_partition(seed)
+    assert held == {**dealt, late: owner(*late, 3)}
 
 
 def _is_read(record: str, begin: dict[str, int], unread: set[str]) -> bool:

@@ -51,6 +51,7 @@ def test_places_alone_are_a_request() -> None:
         ({"kafka_offsets": "topic,partition,offset\norders,0,5"}, True),
         ({"kafka_offsets": " \n"}, False),
         ({"kafka_topics": ["orders=orders-v2"]}, True),
+        ({"kafka_sources": ["orders"]}, True),
         ({"same_shape": True}, True),
         ({}, False),
         ({"parallelism": " ", "operators": {}}, False),
@@ -110,6 +111,7 @@ def test_every_field_arrives_in_the_request() -> None:
         drops=["totals"],
         kafka_offsets="topic,partition,offset\norders,0,5\n",
         kafka_topics=["orders=orders-v2"],
+        kafka_sources=["orders=orders-source"],
     )
     assert request_of(params) == make_request(
         "s3://bucket/save",
@@ -124,6 +126,7 @@ def test_every_field_arrives_in_the_request() -> None:
         drops=["totals"],
         kafka_offsets="topic,partition,offset\norders,0,5",
         kafka_topics=["orders=orders-v2"],
+        kafka_sources=["orders=orders-source"],
     )
 
 

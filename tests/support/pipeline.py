@@ -48,6 +48,7 @@ def plan_rescale(
     drops: Sequence[str] = (),
     kafka_offsets: str = "",
     kafka_topics: Sequence[str] = (),
+    kafka_sources: Sequence[str] = (),
 ) -> Plan:
     request = make_request(
         source,
@@ -63,6 +64,7 @@ def plan_rescale(
         drops,
         kafka_offsets,
         kafka_topics,
+        kafka_sources,
     )
     return prepare(request).plan
 

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from rescale.cli.completion import complete_operators
 from rescale.errors import RequestError
 from rescale.names import did_you_mean
-from rescale.planning.kafka_words import parse_offsets, parse_topics
+from rescale.planning.kafka_words import KafkaWords, parse_offsets, parse_sources, parse_topics
 from rescale.planning.prepare import Prepared, prepare
 from rescale.planning.proof import Proof
 from rescale.planning.request import Files, Format, Request, make_request, parse_drops, parse_renames, parse_uids
@@ -176,6 +176,16 @@ def add_surgery(parser: argparse.ArgumentParser, description: str) -> None:
         help="the offsets of the topic OLD are those of NEW, which has the same records at the same offsets "
         "(repeatable)",
     )
+    source = surgery.add_argument(
+        "--kafka-source",
+        metavar="OLD[=NEW]",
+        action="append",
+        default=[],
+        help="the FlinkKafkaConsumer OLD of Flink 1.x is the KafkaSource NEW, which reads on where it stood: its "
+        "offsets become splits and the enumerator's state; uids or operator ids, without NEW the name stays "
+        "(repeatable)",
+    )
+    complete_operators(source)
 
 
 def add_key_hash(parser: argparse.ArgumentParser) -> None:
@@ -223,12 +233,13 @@ def request_of(arguments: argparse.Namespace) -> Request:
         arguments.drop,
         read_text(arguments.kafka_offsets, "Kafka offsets") if arguments.kafka_offsets else "",
         arguments.kafka_topic,
+        arguments.kafka_source,
     )
 
 
 def surgery_words(arguments: argparse.Namespace) -> list[str]:
     """The options of `add_surgery` for a step; `RequestError` if they make no sense."""
-    parse_renames(arguments.rename)
+    KafkaWords(sources=parse_sources(arguments.kafka_source)).with_renames(parse_renames(arguments.rename))
     parse_drops(arguments.drop)
     renames = [word for rename in arguments.rename for word in ("--rename", rename)]
     parse_topics(arguments.kafka_topic)
@@ -236,7 +247,8 @@ def surgery_words(arguments: argparse.Namespace) -> list[str]:
     if arguments.kafka_offsets:
         parse_offsets(read_text(arguments.kafka_offsets, "Kafka offsets"))
         words += ["--kafka-offsets", str(Path(arguments.kafka_offsets).absolute())]
-    return [*words, *(word for topic in arguments.kafka_topic for word in ("--kafka-topic", topic))]
+    words += [word for topic in arguments.kafka_topic for word in ("--kafka-topic", topic)]
+    return [*words, *(word for source in arguments.kafka_source for word in ("--kafka-source", source))]
 
 
 def uids_of(arguments: argparse.Namespace) -> Sequence[tuple[str, str]]:

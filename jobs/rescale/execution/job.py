@@ -23,7 +23,7 @@ from rescale.errors import RequestError, RescaleError, unexpected
 from rescale.execution.meter import METER
 from rescale.execution.progress import Progress
 from rescale.execution.tracing import traced
-from rescale.planning.kafka_words import KafkaWords, parse_offsets, parse_topics
+from rescale.planning.kafka_words import KafkaWords, parse_offsets, parse_sources, parse_topics
 from rescale.planning.proof import Proof
 from rescale.storage.locations import normalise
 from rescale.storage.store import open_store
@@ -59,6 +59,7 @@ def add_proof(parser: argparse.ArgumentParser) -> None:
 def add_kafka(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kafka-offsets", metavar="FILE", help="offsets that are declared, in CSV or JSON")
     parser.add_argument("--kafka-topic", metavar="OLD=NEW", action="append", default=[])
+    parser.add_argument("--kafka-source", metavar="OLD[=NEW]", action="append", default=[])
 
 
 def kafka_words_of(arguments: argparse.Namespace) -> KafkaWords:
@@ -68,7 +69,8 @@ def kafka_words_of(arguments: argparse.Namespace) -> KafkaWords:
         text = Path(path).read_text(encoding="utf-8-sig") if path is not None else ""
     except (OSError, UnicodeError) as error:
         raise RequestError(f"the Kafka offsets cannot be read: {error}", path=path) from None
-    return KafkaWords(parse_offsets(text), parse_topics(arguments.kafka_topic))
+    topics, sources = parse_topics(arguments.kafka_topic), parse_sources(arguments.kafka_source)
+    return KafkaWords(parse_offsets(text), topics, sources)
 
 
 def run_job(arguments: argparse.Namespace, body: Callable[[], dict[str, Any]]) -> int:

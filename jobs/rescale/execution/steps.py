@@ -108,7 +108,7 @@ def validate_published(
         given_up = parse_drops(drops) or (certified.surgery.dropped_ids if certified is not None else ())
         as_it_is = open_snapshot(source_uri, allow_prefixes, given_up=given_up)
         result = open_result(join(target, "_metadata"), target, as_it_is)
-        surgery = asked_surgery(as_it_is.operators, parse_renames(renames), parse_drops(drops))
+        surgery = asked_surgery(as_it_is.operators, kafka.with_renames(parse_renames(renames)), parse_drops(drops))
         surgery = with_kafka(surgery, as_it_is, kafka)
         if not surgery and certified is not None:
             surgery = certified.surgery

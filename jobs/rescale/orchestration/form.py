@@ -29,6 +29,7 @@ _NUMBER: dict[str, Any] = {"type": ["null", "string", "integer"], "pattern": "^ 
 _KEY_HASH = "^(.+=)?[^=]+$"
 _RENAME = "^[^=]+=.+$"
 _TOPIC = "^[a-zA-Z0-9._-]+=[a-zA-Z0-9._-]+$"
+_SOURCE = "^[^=]+(=.+)?$"
 _EMPTY_OR = "^$|"
 
 _OPERATORS, _RESULT, _STORAGE = "Single operators", "Result and approval", "Storage"
@@ -151,6 +152,14 @@ def _shape_fields() -> Form:
             section=_OPERATORS,
             description_md="Lines `old=new`: the offsets of the one topic are those of the other, which has the same "
             "records at the same offsets. Everywhere else topics are named as in the source.",
+        ),
+        "kafka_sources": lines(
+            pattern=_SOURCE,
+            title="Kafka consumers that become sources",
+            section=_OPERATORS,
+            description_md="Lines `old=new`, each a uid or an operator id, or `old` where the name stays: a "
+            "`FlinkKafkaConsumer` of Flink 1.x whose offsets become those of the `KafkaSource` that reads on in its "
+            "place.",
         ),
         "key_hashes": lines(
             pattern=_KEY_HASH,
@@ -303,15 +312,15 @@ def refuse_silent_copy(params: Mapping[str, Any]) -> None:
             advice=f'leave the numbers empty, or switch "{_title("same_shape")}" off',
         )
     other = params["format"] != Format.KEEP or any(
-        lines_of(params, name) for name in ("renames", "drops", "kafka_topics")
+        lines_of(params, name) for name in ("renames", "drops", "kafka_topics", "kafka_sources")
     )
     other = other or bool((params["kafka_offsets"] or "").strip())
     if not shape and not other and not params["same_shape"]:
         raise RequestError(
             "the form asks for no change",
             expected=f'"{_title("parallelism")}", "{_title("max_parallelism")}", "{_title("operators")}", '
-            f'"{_title("renames")}", "{_title("drops")}", "{_title("kafka_offsets")}", "{_title("kafka_topics")}" or '
-            f'"{_title("format")}"',
+            f'"{_title("renames")}", "{_title("drops")}", "{_title("kafka_offsets")}", "{_title("kafka_topics")}", '
+            f'"{_title("kafka_sources")}" or "{_title("format")}"',
             found="none of them",
             advice=f'if you want a copy as it is, say "{_title("same_shape")}"',
         )
@@ -353,6 +362,7 @@ def request_of(params: Mapping[str, Any], known: Mapping[str, Any] | None = None
         lines_of(params, "drops"),
         params["kafka_offsets"] or "",
         lines_of(params, "kafka_topics"),
+        lines_of(params, "kafka_sources"),
     )
 
 
@@ -373,6 +383,7 @@ def asked(request: Request) -> str:
     said += [f"{what} {number} for {uid}" for what, of in numbers for uid, number in of.items() if uid]
     said += [f"{old} renamed to {new}" for old, new in request.renames.items()]
     said += [f"{operator} dropped" for operator in request.drops]
+    said += [f"{old} becomes a KafkaSource{f' {new}' if new else ''}" for old, new in request.kafka.sources.items()]
     said += [f"the topic {old} as {new}" for old, new in request.kafka.topics.items()]
     said += [f"{len(request.kafka.offsets)} rows of Kafka offsets"] if request.kafka.offsets else []
     files = "; RocksDB's files are referred to" if request.files is Files.REFER else ""

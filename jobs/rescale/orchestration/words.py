@@ -23,6 +23,7 @@ _FIELD_OF_OPTION = {
     "--drop": "drops",
     "--kafka-offsets": "kafka_offsets",
     "--kafka-topic": "kafka_topics",
+    "--kafka-source": "kafka_sources",
     "--uids": "operator_names",
     "--allow-prefix": "allowed_prefixes",
     "--accept-unconditional-publish": "accept_unconditional_publish",

@@ -11,6 +11,7 @@ from dataclasses import replace
 from rescale.errors import RequestError, UnsupportedError
 from rescale.flink.kafka.position import StartAt, TopicPartition
 from rescale.names import did_you_mean
+from rescale.planning.kafka_migration import becoming_sources
 from rescale.planning.kafka_words import KafkaWords, OffsetRow
 from rescale.planning.operator_shapes import by_operator
 from rescale.snapshot.kafka.changes import ChangedPartition, KafkaChange
@@ -39,7 +40,7 @@ def with_kafka(surgery: Surgery, snapshot: Snapshot, words: KafkaWords) -> Surge
     ]
     if not sources:
         raise RequestError(
-            "Kafka offsets are given, and the snapshot holds none",
+            "Kafka sources are to change, and the snapshot holds no Kafka offsets",
             expected="a KafkaSource or a FlinkKafkaConsumer with offsets",
             advice="rescale inspect lists the operators and what they hold",
         )
@@ -48,7 +49,9 @@ def with_kafka(surgery: Surgery, snapshot: Snapshot, words: KafkaWords) -> Surge
     rows = _rows_by_source(words.offsets, snapshot, sources)
     _refuse_unknown_topics(words.topics, sources)
     changes = [_change(source, rows[source.operator.entry.operator_id], words.topics) for source in sources]
-    return replace(surgery, kafka=tuple(change for change in changes if change.partitions))
+    migrated = becoming_sources(words.sources, snapshot, sources, changes)
+    kafka = (replace(change, becomes_source=change.operator_id in migrated) for change in changes)
+    return replace(surgery, kafka=tuple(change for change in kafka if change.partitions or change.becomes_source))
 
 
 def _refuse_unread(source: KafkaOffsets) -> None:

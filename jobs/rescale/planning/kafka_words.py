@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -38,13 +38,27 @@ class OffsetRow(NamedTuple):
 
 @dataclass(frozen=True)
 class KafkaWords:
-    """What is asked for of the Kafka sources of a snapshot; `topics` maps topics to their new names."""
+    """What is asked for of the Kafka sources of a snapshot; `topics` maps topics to their new names.
+
+    `sources` maps each `FlinkKafkaConsumer` that becomes a `KafkaSource` to its new uid or id, "" if that stays.
+    """
 
     offsets: tuple[OffsetRow, ...] = ()
     topics: dict[str, str] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.offsets or self.topics)
+        return bool(self.offsets or self.topics or self.sources)
+
+    def with_renames(self, renames: Mapping[str, str]) -> dict[str, str]:
+        """The new names of operators, and of those that become a `KafkaSource`; `RequestError` if one is in both."""
+        if both := sorted(renames.keys() & self.sources.keys()):
+            raise RequestError(
+                "an operator becomes a KafkaSource, and is renamed by another option, too",
+                found=both[0],
+                advice="give its new name once: --kafka-source OLD=NEW",
+            )
+        return {**renames, **{old: new for old, new in self.sources.items() if new}}
 
 
 NO_KAFKA_WORDS = KafkaWords()
@@ -84,6 +98,23 @@ def parse_topics(words: Iterable[str]) -> dict[str, str]:
             raise RequestError(f"the new name of the topic {old!r} is given twice", found=word)
         topics[old] = new
     return topics
+
+
+def parse_sources(words: Iterable[str]) -> dict[str, str]:
+    """`OLD=NEW`, or `OLD` where the name stays, as a mapping from the one to the other, "" if it stays."""
+    sources: dict[str, str] = {}
+    for word in words:
+        old, equals, new = word.partition("=")
+        if not old or (equals and not new):
+            raise RequestError(
+                f"not an operator that becomes a KafkaSource: {word!r}",
+                expected="OLD=NEW, each a uid or an operator id, or OLD if the name stays",
+                found=word,
+            )
+        if old in sources:
+            raise RequestError(f"the operator {old!r} becomes a KafkaSource twice", found=word)
+        sources[old] = "" if new == old else new
+    return sources
 
 
 def offsets_text(kafka: Iterable[KafkaOffsets], form: str) -> str:

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from rescale.errors import UnsupportedError
 from rescale.flink.advice import CANONICAL
+from rescale.flink.metadata.properties import stopped_the_job
 from rescale.flink.state_meta_info import StateKind
 from rescale.planning.database_remarks import of_references
 from rescale.planning.finished_operators import refuse_finished
@@ -17,7 +18,7 @@ from rescale.planning.operator_shapes import Shape, new_shapes
 from rescale.planning.pieces import Literals
 from rescale.planning.plan import FORMAT, Plan, SourceFile
 from rescale.planning.rekeying import Rekeying
-from rescale.planning.remarks import of_losses, remarks
+from rescale.planning.remarks import of_surgery, remarks
 from rescale.planning.request import Files, Request
 from rescale.planning.result_kind import becomes_databases, goes_by_record, keeps_heap_timers, stays_on_heap
 from rescale.planning.streams.database_streams import DatabasePlanner, PlannedDatabases
@@ -84,7 +85,7 @@ def make_plan(
         chunk_size=CHUNK_SIZE,
         operators=operators,
         warnings=(
-            *of_losses(surgery),
+            *of_surgery(surgery, stopped=stopped_the_job(snapshot.metadata.properties)),
             *findings(snapshot, kafka),
             *remarks(snapshot, shapes, request, kafka),
             *notes,

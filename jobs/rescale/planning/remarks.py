@@ -55,13 +55,23 @@ def remarks(
         yield from map(str, (*spread(offsets, parallelism), *discovery(offsets, parallelism)))
 
 
-def of_losses(surgery: Surgery) -> Iterator[str]:
-    """That state is lost, if that was asked for."""
+def of_surgery(surgery: Surgery, *, stopped: bool) -> Iterator[str]:
+    """What was asked for and may be meant otherwise; `stopped`: the snapshot is a savepoint that ended the job."""
     if surgery.dropped:
         labels = ", ".join(one.label for one in surgery.dropped)
         lost = sum(one.bytes for one in surgery.dropped)
         yield f"{labels}: dropped, as was asked for, and not in the result; {lost} bytes of state are lost with that"
     for change in surgery.kafka:
+        if change.becomes_source:
+            yield (
+                f"{change.label}: its offsets become those of a KafkaSource, as was asked for; the job that is started "
+                "has one in its place, under the new name, and reads the same topics"
+            )
+        if change.becomes_source and stopped:
+            yield (
+                f"{change.label}: the savepoint stopped the job, and a FlinkKafkaConsumer that is told to stop stores "
+                "no offsets: these are of the last checkpoint before, and records since then are read twice"
+            )
         topics = {one.topic: one.new_topic for one in change.partitions if one.new_topic is not None}
         for topic, new in topics.items():
             yield (

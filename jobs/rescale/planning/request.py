@@ -11,7 +11,7 @@ from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
 from rescale.flink.serializers.formulas import FOLDS, KNOWN, parse_formula
 from rescale.names import did_you_mean
-from rescale.planning.kafka_words import NO_KAFKA_WORDS, KafkaWords, parse_offsets, parse_topics
+from rescale.planning.kafka_words import NO_KAFKA_WORDS, KafkaWords, parse_offsets, parse_sources, parse_topics
 from rescale.storage.locations import contains, is_s3, normalise, parent, real
 
 
@@ -76,6 +76,7 @@ def make_request(
     drops: Iterable[str] = (),
     kafka_offsets: str = "",
     kafka_topics: Iterable[str] = (),
+    kafka_sources: Iterable[str] = (),
 ) -> Request:
     """The request that the words of a command line or of a form stand for; `RequestError` names the wrong one.
 
@@ -118,7 +119,7 @@ def make_request(
         files,
         parse_renames(renames),
         parse_drops(drops),
-        KafkaWords(parse_offsets(kafka_offsets), parse_topics(kafka_topics)),
+        KafkaWords(parse_offsets(kafka_offsets), parse_topics(kafka_topics), parse_sources(kafka_sources)),
     )
 
 

@@ -35,6 +35,8 @@ def _offsets(change: dict[str, Any]) -> Iterator[str]:
     source = f"{change['label']} ({change['kind']})"
     moved = [_moved(one) for one in change["partitions"] if one["new_next"] is not None]
     dropped = [_partition(one) for one in change["partitions"] if one["dropped"]]
+    if change["becomes_source"]:
+        yield f"{source} becomes a KafkaSource: its offsets are splits, and all of them in the enumerator's state"
     topics = {one["topic"]: one["new_topic"] for one in change["partitions"] if one["new_topic"] is not None}
     for topic, new in topics.items():
         yield f"{source} has the topic {topic} as {new}"

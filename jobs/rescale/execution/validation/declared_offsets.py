@@ -75,8 +75,12 @@ def _books(offsets: KafkaOffsets) -> _Books:
 
 
 def _after(old: _Books, change: KafkaChange) -> _Books:
+    """A partition of the union, which may be stored more than once, becomes one split and is assigned."""
     held, waiting, assigned = ([new for one in of if (new := change.applied(one)) is not None] for of in old)
-    return _Books(held, waiting, [one._replace(next=StartAt.UNSET) for one in assigned])
+    if change.becomes_source:
+        held = list(dict.fromkeys(held))
+        assigned = held
+    return _Books(held, waiting, [Position(one.partition, StartAt.UNSET) for one in assigned])
 
 
 def _named(positions: set[Position]) -> str:

@@ -192,11 +192,12 @@ def check_proof(params: Mapping[str, Any], request: Request) -> None:
 
 
 def check_renames(request: Request, hand_over: HandOver) -> None:
-    """`RequestError` if operators or topics get other names and the run would start the job.
+    """`RequestError` if operators or topics get other names, or become others, and the run would start the job.
 
     One program has only one of them.
     """
-    renamed = {**request.renames, **request.kafka.topics}
+    sources = {old: f"a KafkaSource {new}".rstrip() for old, new in request.kafka.sources.items()}
+    renamed = {**request.renames, **request.kafka.topics, **sources}
     if renamed and not isinstance(hand_over, Print):
         raise RequestError(
             "operators or topics are renamed, and the run would start the job, from the result or, if anything fails, "

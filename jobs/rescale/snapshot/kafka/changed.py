@@ -1,6 +1,7 @@
 """A snapshot in which Kafka sources read on from elsewhere than it was stored.
 
-Splits, union elements and the enumerator's book are written anew where they change: they lie in `Snapshot.written`.
+Splits, union elements and the enumerator's book are written anew where they change: they lie in `Snapshot.written`. So
+do all of them where a `FlinkKafkaConsumer` becomes a `KafkaSource`.
 """
 
 from __future__ import annotations
@@ -9,13 +10,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from rescale.errors import SnapshotError
-from rescale.flink.kafka.consumer import OFFSETS_STATE
+from rescale.flink.kafka.consumer import OFFSETS_STATE, read_consumer_element
 from rescale.flink.kafka.edited_consumer import edited_consumer_element
-from rescale.flink.kafka.edited_source import Edit, edited_coordinator, edited_reader_element
+from rescale.flink.kafka.edited_source import (
+    Edit,
+    edited_coordinator,
+    edited_reader_element,
+    write_assigned,
+    write_coordinator,
+    write_reader_element,
+)
+from rescale.flink.kafka.position import Position
+from rescale.flink.kafka.reader_state import reader_state_header
 from rescale.flink.kafka.source import READER_STATE, UnknownVersionError
-from rescale.flink.operator_state import has_compressed_elements
+from rescale.flink.metadata.handles import DistributionMode, InlineStream
+from rescale.flink.operator_state import has_compressed_elements, read_operator_state_header
 from rescale.flink.snappy import plain_chunk
 from rescale.snapshot.kafka.changes import KafkaChange
+from rescale.snapshot.kafka.migrated import splits_of
 from rescale.snapshot.kafka.offsets import UnreadError, contents_of, has_consumer
 from rescale.snapshot.locate import WRITTEN, Extent
 from rescale.snapshot.model import ElementState, ElementStream, Operator, Snapshot
@@ -52,6 +64,8 @@ class _Writer:
         self.written = bytearray(snapshot.written)
 
     def changed(self, operator: Operator, change: KafkaChange) -> Operator:
+        if change.becomes_source:
+            return self._migrated(operator, change)
         name, edited = (
             (OFFSETS_STATE, edited_consumer_element)
             if has_consumer(operator)
@@ -63,6 +77,30 @@ class _Writer:
             data = edited_coordinator(entry.coordinator.data, change.applied)
             entry = replace(entry, coordinator=replace(entry.coordinator, data=data))
         return replace(operator, entry=entry, operator=streams)
+
+    def _migrated(self, operator: Operator, change: KafkaChange) -> Operator:
+        stored = (
+            (stream.subtask, position)
+            for stream in operator.operator
+            for state in stream.states
+            if state.name == OFFSETS_STATE and state.elements
+            for element in contents_of(self._snapshot, stream, state.elements)
+            if (position := change.applied(read_consumer_element(element))) is not None
+        )
+        splits = splits_of(stored)
+        streams = tuple(self._reader(stream, splits.get(stream.subtask, [])) for stream in operator.operator)
+        book = sorted(position.partition for held in splits.values() for position in held)
+        coordinator = InlineStream(operator.entry.operator_id, write_coordinator(write_assigned(book)))
+        return replace(operator, entry=replace(operator.entry, coordinator=coordinator), operator=streams)
+
+    def _reader(self, stream: ElementStream, splits: Sequence[Position]) -> ElementStream:
+        """With splits and nothing else, in the place of what the subtask of a consumer stored."""
+        header, start = reader_state_header(stream.header), len(self.written)
+        self.written += header
+        extents = tuple(self._write(stream, write_reader_element(position)) for position in splits)
+        whole = Extent(WRITTEN, start, len(self.written) - start)
+        state = ElementState(READER_STATE, DistributionMode.SPLIT_DISTRIBUTE, extents)
+        return ElementStream(stream.subtask, whole, (state,), header, read_operator_state_header(header, ""))
 
     def _stream(self, stream: ElementStream, name: str, edited: _EditElement, edit: Edit) -> ElementStream:
         states = (self._state(stream, one, edited, edit) if one.name == name else one for one in stream.states)

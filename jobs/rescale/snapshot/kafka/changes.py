@@ -34,12 +34,16 @@ class ChangedPartition:
 
 @dataclass(frozen=True)
 class KafkaChange:
-    """What is otherwise with the partitions of the operator that has the id before any renaming."""
+    """What is otherwise with the partitions of the operator that has the id before any renaming.
+
+    `becomes_source`: it is a `FlinkKafkaConsumer`, and its offsets become the splits of a `KafkaSource`.
+    """
 
     operator_id: str
     label: str
     kind: str
     partitions: tuple[ChangedPartition, ...]
+    becomes_source: bool = False
 
     @cached_property
     def _by_partition(self) -> dict[TopicPartition, ChangedPartition]:

@@ -21,8 +21,10 @@ public final class OldConsumer implements Scenario {
         } else {
             consumer.setStartFromEarliest();
         }
+        // Of a job's transformations a source is none that it could be given another uid afterwards.
+        String uid = job.uids.getOrDefault("orders", "orders");
         Results.collect(
-                environment.addSource(consumer, "orders").uid("orders").setParallelism(job.parallelism("orders")),
+                environment.addSource(consumer, "orders").uid(uid).setParallelism(job.parallelism("orders")),
                 job, run, "orders");
     }
 
