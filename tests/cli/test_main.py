@@ -43,6 +43,14 @@ def test_inspect_answers_in_json_and_in_text(capsys: Captured) -> None:
     assert all(one["label"] in text for one in document["operators"])
 
 
+def test_inspect_says_what_another_flink_would_restore(capsys: Captured) -> None:
+    code, document = answer(capsys, "inspect", SOURCE, "--for-flink", "2.3")
+    assert (code, document["for_flink"]["release"], document["for_flink"]["restores"]) == (0, "2.3", "yes")
+    code, error = answer(capsys, "inspect", SOURCE, "--for-flink", "1.5")
+    assert (code, error["error"]) == (2, "RequestError")
+    assert "'1.18'" in error["what"]
+
+
 def test_the_metadata_file_itself_may_be_named(capsys: Captured) -> None:
     assert answer(capsys, "inspect", f"{SOURCE}/_metadata") == answer(capsys, "inspect", SOURCE)
 

@@ -11,7 +11,9 @@ import pytest
 
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import DistributionMode, IncrementalHandle, RelativeFileStream
-from rescale.report.inspection import inspection, inspection_text
+from rescale.flink.release_line import RELEASE_LINES
+from rescale.report.inspection import inspection, inspection_page, inspection_text
+from rescale.report.renderers.markdown import markdown_of
 from rescale.snapshot.opening import open_snapshot
 from support.edited import edit_databases, relocated
 from support.snapshots import FIXTURES, directory, names, opened, uids
@@ -221,3 +223,29 @@ def test_bytes_are_those_of_the_files() -> None:
     assert document["files"] == len(files)
     assert sum(one["keyed_bytes"] + one["operator_bytes"] for one in document["operators"]) == document["bytes"]
     assert document["bytes"] >= sum(path.stat().st_size for path in files)
+
+
+def test_what_another_flink_would_restore_is_said_where_it_is_asked_for() -> None:
+    assert shown("1.20-clicks")["for_flink"] is None
+    consumer = open_snapshot(str(FIXTURES / "kafka" / "1.20-consumer" / "snapshot"))
+    (label,) = (one.label for one in consumer.operators if one.operator)
+    document = inspection(consumer, line=RELEASE_LINES[-1])
+    judged = document["for_flink"]
+    assert json.loads(json.dumps(judged)) == judged
+    assert (judged["release"], judged["restores"], judged["reason"]) == ("2.3", "no", None)
+    (lost,) = (one for one in judged["operators"] if one["restores"] == "no")
+    (state,) = lost["states"]
+    assert (lost["label"], state["reason"]["flink_class"]) == (label, "FlinkKafkaConsumer")
+    text = inspection_text(document)
+    assert "What Flink 2.3 would restore" in text
+    assert "1 operator of 2 as they are" in text
+    assert f"no: {state['reason']['why']} (FlinkKafkaConsumer): {label} topic-partition-offset-states" in text
+    assert f"{state['reason']['way']}: {label}" in text
+    assert f"--target TARGET --drop {label}\n" in text
+    assert "What Flink 2.3 would restore" in markdown_of(inspection_page(document))
+
+
+def test_of_a_newer_snapshot_nothing_is_restored() -> None:
+    text = inspection_text(inspection(opened("2-clicks"), line=RELEASE_LINES[0]))
+    assert "nothing: Flink 1.18 reads _metadata up to version 4, and this is version 6, of Flink 2.1 to 2.3" in text
+    assert "--drop" not in text

@@ -7,6 +7,7 @@ import argparse
 from rescale.cli.arguments import add_source, add_uids, prefixes_of, uids_of
 from rescale.cli.output import Output
 from rescale.cli.terminal import waiting
+from rescale.flink.release_line import RELEASE_LINES, ReleaseLine
 from rescale.names import printable_lines
 from rescale.planning.kafka_words import FORMS, offsets_text
 from rescale.report.inspection import inspection, inspection_text
@@ -18,8 +19,14 @@ SUMMARY = "what is in a snapshot"
 DESCRIPTION = (
     "Shows kind, operators, states, sizes and oddities of a snapshot. Reads _metadata, headers, indexes of RocksDB "
     "files, the offsets of Kafka sources, and few bytes more."
+    "\n\n"
+    "With --for-flink it also says, by operator and state, whether that release of Flink restores it, and why not. "
+    "Kryo changed its format with Flink 2, which reads other values without an error; POJOs with lists, maps or sets "
+    "got other serializers; classes of the Scala API and of old sinks are gone; and an older Flink does not read the "
+    "_metadata of a newer one. And what to do: what the job has to rewrite first, and what can be dropped. What the "
+    "bytes do not tell is unknown, and never yes."
 )
-EXAMPLE = "rescale inspect s3://flink/savepoint-1a2b"
+EXAMPLE = "rescale inspect s3://flink/savepoint-1a2b --for-flink 2.3"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,6 +38,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="print the offsets of the Kafka sources instead, each partition a row, as plan, run, validate and diff "
         "take them by --kafka-offsets FILE: write them to a file, change what shall be otherwise, leave out what stays",
     )
+    parser.add_argument(
+        "--for-flink",
+        metavar="RELEASE",
+        choices=[str(line) for line in RELEASE_LINES],
+        help="also say what this release line of Flink would restore of it, and why not all: one of "
+        + ", ".join(map(str, RELEASE_LINES)),
+    )
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
@@ -40,5 +54,9 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
         if arguments.kafka_offsets:
             print(printable_lines(offsets_text(kafka, arguments.kafka_offsets)))
             return
-        document = inspection(snapshot, kafka)
+        document = inspection(snapshot, kafka, _line(arguments.for_flink))
     output.answer(document, lambda: inspection_text(document))
+
+
+def _line(asked: str | None) -> ReleaseLine | None:
+    return next((line for line in RELEASE_LINES if str(line) == asked), None)

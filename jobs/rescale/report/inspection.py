@@ -10,12 +10,14 @@ from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.heap_entries import tells_entries
 from rescale.flink.metadata.checkpoint_metadata import RELEASES
 from rescale.flink.metadata.properties import SnapshotType
+from rescale.flink.release_line import ReleaseLine
 from rescale.flink.serializers.reading import type_name
 from rescale.flink.state_meta_info import StateKind
 from rescale.insight.insight import snapshot_insight
 from rescale.report.elements import dealt_elements
 from rescale.report.insights import insight_blocks, insight_document
 from rescale.report.kafka import kafka_document, kafka_tables
+from rescale.report.other_release import prospects_document, prospects_section
 from rescale.report.page import Block, Listed, Page, Warned, paragraph, table
 from rescale.report.renderers.text import text_of
 from rescale.report.shortening import MOST_OPERATORS, cut_table, first, left_operators, state_bytes
@@ -25,6 +27,7 @@ from rescale.snapshot.kafka.audit import spread
 from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.snapshot.locate import is_checkpoint_directory
 from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.prospects import prospects
 
 _WITHOUT_NAMES = (
     "Flink 1.x stores no names of operators, only ids: list their uids, in a file for --uids or in the form, and they "
@@ -32,7 +35,10 @@ _WITHOUT_NAMES = (
 )
 
 
-def inspection(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = ()) -> dict[str, Any]:
+def inspection(
+    snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = (), line: ReleaseLine | None = None
+) -> dict[str, Any]:
+    """`line` is another release line of Flink that shall restore the snapshot, if one is asked for."""
     metadata = snapshot.metadata
     return {
         "snapshot": snapshot.directory,
@@ -51,6 +57,7 @@ def inspection(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = ()) -> dict[s
             *(str(one) for offsets in kafka for one in spread(offsets, offsets.operator.entry.parallelism)),
         ],
         "insight": insight_document(snapshot_insight(snapshot)),
+        "for_flink": None if line is None else prospects_document(prospects(snapshot, line, kafka)),
     }
 
 
@@ -102,6 +109,8 @@ def inspection_page(document: dict[str, Any]) -> Page:
         "more states of these operators",
     )
     blocks += kafka_tables(document["kafka"])
+    if document["for_flink"] is not None:
+        blocks.append(prospects_section(document["for_flink"], document["snapshot"]))
     blocks += insight_blocks(document["insight"])
     return Page((*blocks, *map(Warned, document["warnings"])))
 

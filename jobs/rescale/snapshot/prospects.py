@@ -1,0 +1,202 @@
+"""Whether another release of Flink restores a snapshot: by operator and state, and why not.
+
+What is judged are the bytes: that the job on that release has the operators under the same uids, and registers the
+same states with the same types, is for the job to see to. A header with a class that the release lacks fails all states
+in it. Otherwise a state fails alone, but in the heap's own format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rescale.flink.kafka.source import READER_STATE
+from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.metadata.checkpoint_metadata import RELEASES
+from rescale.flink.operator_state import OperatorStateHeader, read_operator_state_header
+from rescale.flink.release_line import ReleaseLine, major_of_writer
+from rescale.flink.serializers.release_rules import Reason, Restores, missing_class, reasons
+from rescale.flink.serializers.snapshot import UnknownSerializer
+from rescale.flink.state_meta_info import StateMetaInfo
+from rescale.flink.state_release_rules import by_name, of_a_kind, of_a_source
+from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets
+from rescale.snapshot.model import Operator, Snapshot
+
+_ORDER = list(Restores)
+
+
+@dataclass(frozen=True)
+class StateProspect:
+    """Of a state, or of what else an operator keeps; `reason` is None if it is restored."""
+
+    name: str
+    reason: Reason | None
+
+    @property
+    def restores(self) -> Restores:
+        return Restores.YES if self.reason is None else self.reason.restores
+
+
+@dataclass(frozen=True)
+class OperatorProspect:
+    """An operator is as its worst state; one without any is restored."""
+
+    operator: Operator
+    states: tuple[StateProspect, ...]
+
+    @property
+    def restores(self) -> Restores:
+        return max((state.restores for state in self.states), key=_ORDER.index, default=Restores.YES)
+
+
+@dataclass(frozen=True)
+class Prospects:
+    """`reason` is there if the release does not read `_metadata`, and so restores nothing."""
+
+    line: ReleaseLine
+    reason: Reason | None
+    operators: tuple[OperatorProspect, ...]
+
+
+def prospects(snapshot: Snapshot, line: ReleaseLine, kafka: Sequence[KafkaOffsets] = ()) -> Prospects:
+    """What `line` makes of the snapshot; `kafka` are the offsets in it that could be read."""
+    version = snapshot.metadata.version
+    reason = None
+    if version > line.metadata_version:
+        reason = Reason(
+            Restores.NO,
+            f"Flink {line} reads _metadata up to version {line.metadata_version}, and this is version {version}, of "
+            f"{RELEASES[version]}",
+            "MetadataSerializers",
+            f"there is no way back: take a snapshot that Flink {line} or an older one wrote, or run a newer Flink",
+        )
+    judge = _Judge(line, major_of_writer(version), kafka)
+    return Prospects(
+        line,
+        reason,
+        tuple(
+            OperatorProspect(one, tuple(_under(state, reason) for state in judge.states(one)))
+            for one in snapshot.operators
+        ),
+    )
+
+
+def _under(state: StateProspect, whole: Reason | None) -> StateProspect:
+    return StateProspect(state.name, whole or state.reason)
+
+
+class _Judge:
+    def __init__(self, line: ReleaseLine, writer: int, kafka: Sequence[KafkaOffsets]) -> None:
+        self._line = line
+        self._writer = writer
+        self._kafka = {offsets.operator.entry.operator_id: offsets for offsets in kafka}
+
+    def states(self, operator: Operator) -> tuple[StateProspect, ...]:
+        """Of all that the operator keeps, each by its name once: as it is where it is worst."""
+        found: dict[str, StateProspect] = {}
+        for state in self._all(operator):
+            known = found.setdefault(state.name, state)
+            if _ORDER.index(state.restores) > _ORDER.index(known.restores):
+                found[state.name] = state
+        return tuple(found.values())
+
+    def _all(self, operator: Operator) -> Iterator[StateProspect]:
+        keyed = {holder.header or id(holder.parsed): holder for holder in operator.record_holders}
+        for holder in keyed.values():
+            if holder.parsed is not None:
+                yield from self._keyed(holder.parsed, holder.framing)
+            else:
+                yield StateProspect("keyed state", self._hidden(holder.header, read_keyed_header))
+        elements = {(stream.header, tuple(s.name for s in stream.states)): stream for stream in operator.operator}
+        for stream in elements.values():
+            if stream.parsed is not None:
+                yield from self._elements(operator, stream.parsed)
+            else:
+                hidden = self._hidden(stream.header, read_operator_state_header)
+                yield from (StateProspect(state.name, hidden) for state in stream.states)
+        yield from (StateProspect(name, of_a_kind(name, self._line)) for name in _others(operator))
+        if operator.entry.coordinator is not None:
+            yield StateProspect("coordinator", self._source(operator))
+
+    def _keyed(self, header: KeyedHeader, framing: Framing) -> Iterator[StateProspect]:
+        """The states of a header, which all suffer from its key, and some from one another."""
+        key = self._why("its key", reasons(header.key_serializer, self._writer, self._line))
+        yield from self._described(header.states, key, alone=framing is not Framing.HEAP)
+
+    def _elements(self, operator: Operator, header: OperatorStateHeader) -> Iterator[StateProspect]:
+        for state in self._described((*header.list_states, *header.broadcast_states), (), alone=True):
+            is_source = state.name == READER_STATE
+            named = self._source(operator) if is_source else by_name(state.name, self._writer, self._line)
+            yield StateProspect(state.name, self._worst(filter(None, (named, state.reason))))
+
+    def _described(
+        self, states: Sequence[StateMetaInfo], of_all: Sequence[Reason], *, alone: bool
+    ) -> Iterator[StateProspect]:
+        """`alone`: what is read otherwise than it was written does not move what stands behind it.
+
+        In the heap's own format it does: nothing but the serializer says where a value ends.
+        """
+        found = {
+            state.name: [r for _, one in state.serializers for r in reasons(one, self._writer, self._line)]
+            for state in states
+        }
+        for state in states:
+            others = [
+                shared
+                for name, own in found.items()
+                if name != state.name
+                for shared in _of_neighbour(name, own, alone=alone)
+            ]
+            yield StateProspect(state.name, self._worst((*found[state.name], *of_all, *others)))
+
+    def _why(self, of: str, found: Iterable[Reason]) -> tuple[Reason, ...]:
+        """The worst one, said to be of something else."""
+        worst = self._worst(found)
+        return () if worst is None else (worst._replace(why=f"{of}: {worst.why}"),)
+
+    def _source(self, operator: Operator) -> Reason | None:
+        """Of splits and enumerator: those of a KafkaSource are known, if they could be read.
+
+        Its connectors for Flink 2 read all that those for Flink 1 wrote (`KafkaPartitionSplitSerializer`,
+        `KafkaSourceEnumStateSerializer`).
+        """
+        offsets = self._kafka.get(operator.entry.operator_id)
+        read = offsets is not None and offsets.unread is None and offsets.unread_enumerator is None
+        is_source = offsets is not None and offsets.kind is KafkaKind.SOURCE
+        return None if read and is_source and self._writer < self._line.major else of_a_source(self._line)
+
+    def _hidden(self, header: bytes, read: Callable[[bytes, str], object]) -> Reason:
+        """Of a header that could not be understood, or was not there to be read: the class that hides the rest."""
+        if header:
+            try:
+                read(header, "")
+            except UnknownSerializer as error:
+                return missing_class(error.class_name, self._line)
+        return of_a_kind("gone", self._line)
+
+    def _worst(self, found: Iterable[Reason]) -> Reason | None:
+        """The first of the worst ones."""
+        return max(found, key=lambda reason: _ORDER.index(reason.restores), default=None)
+
+
+def _others(operator: Operator) -> Iterator[str]:
+    """What has no header that tells its types."""
+    if operator.other_keyed:
+        yield "changelog"
+    if operator.own_raw_keyed:
+        yield "raw keyed state"
+    if operator.raw_operator:
+        yield "raw operator state"
+    if operator.has_channel_state:
+        yield "records in flight"
+
+
+def _of_neighbour(name: str, found: Sequence[Reason], *, alone: bool) -> Iterator[Reason]:
+    """What the state `name` means for those beside it."""
+    for reason in found:
+        if reason.fails_all:
+            yield reason._replace(why=f"it is described in one file with {name}, and stands or falls with it")
+        elif not alone:
+            why = f"it stands in one file with {name}, of which this Flink may read more or fewer bytes than there are"
+            yield reason._replace(restores=Restores.UNKNOWN, why=why)

@@ -1,0 +1,156 @@
+"""What another release of Flink restores of a snapshot, by operator and state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rescale.flink.binary import ByteWriter
+from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.flink.release_line import RELEASE_LINES, ReleaseLine, major_of_writer
+from rescale.flink.serializers.release_rules import Restores
+from rescale.flink.serializers.snapshot import SerializerSnapshot
+from rescale.flink.state_meta_info import StateKind, StateMetaInfo
+from rescale.snapshot.kafka.offsets import kafka_offsets
+from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.prospects import Prospects, prospects
+from support.snapshots import FIXTURES, names, opened
+from support.synthetic import element_stream, operator, own_stream, snapshot
+
+NEWEST = RELEASE_LINES[-1]
+LONG = SerializerSnapshot("org.apache.flink.api.common.typeutils.base.LongSerializer$LongSerializerSnapshot", 3, b"")
+KRYO = SerializerSnapshot(
+    "org.apache.flink.api.java.typeutils.runtime.kryo.KryoSerializerSnapshot",
+    2,
+    b"",
+    attributes=(("class", "java.util.ArrayList"),),
+)
+UNIT = SerializerSnapshot("org.apache.flink.api.scala.typeutils.UnitSerializer$UnitSerializerSnapshot", 3, b"")
+
+
+def state(name: str, value: SerializerSnapshot) -> StateMetaInfo:
+    return StateMetaInfo(name, StateKind.KEY_VALUE, (), (("VALUE_SERIALIZER", value),), b"")
+
+
+def keyed(header: KeyedHeader | bytes, framing: Framing = Framing.CANONICAL) -> Operator:
+    return operator("counts", keyed=tuple(own_stream(i, 2, 128, framing, header) for i in range(2)))
+
+
+def of_flink_1(*operators: Operator) -> Snapshot:
+    made = snapshot(*operators)
+    return replace(made, metadata=replace(made.metadata, version=4))
+
+
+def restored(found: Prospects) -> dict[str, str]:
+    (one,) = found.operators
+    return {state.name: state.restores.value for state in one.states}
+
+
+@pytest.mark.parametrize("line", RELEASE_LINES, ids=str)
+def test_what_real_flinks_wrote(line: ReleaseLine) -> None:
+    """Nothing in these jobs is lost to a newer line, and nothing is left of a newer snapshot."""
+    unknown = {"raw keyed state", "raw", "raw operator state", "records in flight", "changelog"}
+    unknown |= {"coordinator", "SourceReaderState"}
+    assert len(names()) > 40
+    for name in names():
+        found = prospects(opened(name), line)
+        version = opened(name).metadata.version
+        states = [state for one in found.operators for state in one.states]
+        assert states, name
+        if version > line.metadata_version:
+            assert found.reason is not None
+            assert {state.restores for state in states} == {Restores.NO}
+        elif major_of_writer(version) < line.major or line == NEWEST:
+            assert found.reason is None
+            assert {state.name for state in states if state.restores is not Restores.YES} <= unknown, name
+
+
+def test_every_state_is_there() -> None:
+    for name in names():
+        for one in prospects(opened(name), NEWEST).operators:
+            held = {state.name for header in one.operator.keyed_headers if header for state in header.states}
+            held |= {state.name for stream in one.operator.operator for state in stream.states}
+            assert held <= {state.name for state in one.states}, name
+
+
+def test_a_state_fails_alone_but_in_the_heaps_own_format() -> None:
+    header = KeyedHeader(False, LONG, (state("sum", LONG), state("pages", KRYO)))
+    assert restored(prospects(of_flink_1(keyed(header)), NEWEST)) == {"sum": "yes", "pages": "no"}
+    heap = prospects(of_flink_1(keyed(header, Framing.HEAP)), NEWEST)
+    assert restored(heap) == {"sum": "unknown", "pages": "no"}
+    assert heap.operators[0].states[0].reason is not None
+    assert heap.operators[0].states[0].reason.why.startswith("it stands in one file with pages,")
+    assert restored(prospects(of_flink_1(keyed(header)), ReleaseLine(1, 18))) == {"sum": "yes", "pages": "yes"}
+    assert restored(prospects(snapshot(keyed(header)), NEWEST)) == {"sum": "yes", "pages": "yes"}
+
+
+def test_a_class_that_is_gone_fails_all_states_beside_it() -> None:
+    header = KeyedHeader(False, LONG, (state("sum", LONG), state("nothing", UNIT)))
+    assert restored(prospects(of_flink_1(keyed(header)), NEWEST)) == {"sum": "no", "nothing": "no"}
+
+
+def test_all_states_suffer_from_their_key() -> None:
+    header = KeyedHeader(False, KRYO, (state("sum", LONG),))
+    found = prospects(of_flink_1(keyed(header)), NEWEST)
+    assert restored(found) == {"sum": "no"}
+    assert found.operators[0].states[0].reason is not None
+    assert found.operators[0].states[0].reason.why.startswith("its key: ")
+
+
+def hidden_by(class_name: str) -> bytes:
+    out = ByteWriter()
+    out.i32(6)
+    out.boolean(False)
+    out.i32(2)
+    out.utf(class_name)
+    out.i32(1)
+    return out.bytes()
+
+
+@pytest.mark.parametrize(
+    ("header", "restores", "said"),
+    [
+        (hidden_by("com.x.MySerializerSnapshot"), "unknown", "com.x.MySerializerSnapshot is not one of Flink's own"),
+        (hidden_by("org.apache.flink.api.scala.typeutils.NewerSnapshot"), "no", "which is there up to 1.20"),
+        (b"", "unknown", "is gone"),
+    ],
+)
+def test_headers_that_are_not_understood(header: bytes, restores: str, said: str) -> None:
+    found = prospects(of_flink_1(keyed(header)), NEWEST)
+    assert restored(found) == {"keyed state": restores}
+    assert found.operators[0].states[0].reason is not None
+    assert said in found.operators[0].states[0].reason.why
+
+
+def test_sources_and_sinks_by_the_names_of_their_states() -> None:
+    found = {}
+    for name in ("1.17.2-consumer", "1.20-consumer", "1.20-source"):
+        opened_one = open_snapshot(str(FIXTURES / "kafka" / name / "snapshot"))
+        for line in ("1.20", "2.3"):
+            (release,) = (one for one in RELEASE_LINES if str(one) == line)
+            judged = prospects(opened_one, release, kafka_offsets(opened_one))
+            found[name, line] = {s.name: s.restores.value for one in judged.operators for s in one.states}
+    for name in ("1.17.2-consumer", "1.20-consumer"):
+        assert found[name, "2.3"]["topic-partition-offset-states"] == "no"
+        assert found[name, "1.20"]["topic-partition-offset-states"] == "yes"
+    assert found["1.20-source", "2.3"] == {"SourceReaderState": "yes", "coordinator": "yes"}
+    assert set(found["1.20-source", "1.20"].values()) == {"unknown"}
+    source = open_snapshot(str(FIXTURES / "kafka" / "1.20-source" / "snapshot"))
+    assert {s.restores for one in prospects(source, NEWEST).operators for s in one.states} == {Restores.UNKNOWN}
+
+
+def test_what_has_no_types_is_unknown() -> None:
+    raw = tuple(own_stream(i, 2, 128, Framing.RAW) for i in range(2))
+    words = (element_stream(0, {"words": (DistributionMode.SPLIT_DISTRIBUTE, 2)}),)
+    found = restored(prospects(of_flink_1(operator("a", raw_keyed=raw, raw_elements=words, channel_bytes=9)), NEWEST))
+    assert found == dict.fromkeys(("raw keyed state", "raw operator state", "records in flight"), "unknown")
+
+
+def test_an_operator_is_as_its_worst_state_and_without_any_it_is_restored() -> None:
+    header = KeyedHeader(False, LONG, (state("sum", LONG), state("pages", KRYO)))
+    found = prospects(of_flink_1(keyed(header), operator("map")), NEWEST)
+    assert [one.restores.value for one in found.operators] == ["no", "yes"]
