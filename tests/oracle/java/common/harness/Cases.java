@@ -13,6 +13,7 @@ import harness.graphs.Splits;
 import harness.graphs.Sql;
 import harness.graphs.Windows;
 import harness.keyed.Keyed;
+import harness.typed.Typed;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -39,7 +40,8 @@ public final class Cases {
             Map.entry("churn", new Churn()),
             Map.entry("bulk", new Bulk()),
             Map.entry("picked", new Picked()),
-            Map.entry("keyed", new Keyed()));
+            Map.entry("keyed", new Keyed()),
+            Map.entry("typed", new Typed()));
 
     private final Cluster cluster;
     private final Map<String, List<String>> undisturbed = new HashMap<>();

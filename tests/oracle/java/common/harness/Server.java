@@ -73,6 +73,7 @@ public final class Server {
             case "expected" -> Cases.expected(new Job(request.get("job")));
             case "redistribute" -> redistribute(request);
             case "key_groups" -> keyGroups(request);
+            case "missing_classes" -> missingClasses(request);
             case "key_types" -> Keys.types();
             case "keys" -> Keys.of(
                     request.get("type").asText(),
@@ -81,6 +82,19 @@ public final class Server {
                     request.get("max_parallelism").asInt());
             default -> throw new IllegalArgumentException("no command: " + request.get("command"));
         };
+    }
+
+    /** Which of the classes `names` this Flink does not have. */
+    private static List<String> missingClasses(JsonNode request) {
+        List<String> missing = new ArrayList<>();
+        for (JsonNode name : request.get("names")) {
+            try {
+                Class.forName(name.asText(), false, Server.class.getClassLoader());
+            } catch (ClassNotFoundException gone) {
+                missing.add(name.asText());
+            }
+        }
+        return missing;
     }
 
     /** `old`: per old subtask a list of {name, mode, elements}. Answers per new subtask a list of pieces. */

@@ -1,0 +1,97 @@
+"""What is said of another release of Flink is what happens there: state of Flink 1.20 is started on the newest 2.x."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from oracle.harness import Flink, FlinkError, Job
+from rescale.flink.operator_id import operator_id_of_uid
+from rescale.flink.release_line import RELEASE_LINES, ReleaseLine
+from rescale.flink.serializers.registry import KNOWN_TYPES
+from rescale.flink.serializers.release_rules import APART, Restores, missing_class
+from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.prospects import prospects
+from support.slow import slow
+from support.snapshots import FIXTURES
+
+NEWEST = RELEASE_LINES[-1]
+
+KEPT = ("POJO", "list", "map", "enum", "row", "either")
+LOST = (
+    *("POJO with a list", "POJO with a set", "POJO with an ArrayList", "POJO with a date", "generic list"),
+    *("UUID", "HashMap", "pair", "option of Scala", "sink"),
+)
+OPEN = {"class of a text": True, "class of a double": False}
+"""What is unknown from the bytes, and how it really is."""
+
+LEAVE_THE_REST = {
+    "execution.savepoint.ignore-unclaimed-state": "true",
+    "execution.state-recovery.ignore-unclaimed-state": "true",
+}
+
+
+def typed(*types: str) -> Job:
+    parameters = {"seed": 7, **dict.fromkeys(types, 1)}
+    return Job("typed", 2, parameters, max_parallelism=16, configuration=LEAVE_THE_REST)
+
+
+def names(types: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    return tuple(type_ if type_ == "sink" else f"of {type_}" for type_ in types)
+
+
+def is_restored(flink: Flink, path: Path, job: Job) -> bool:
+    try:
+        return flink.restore(path, job, job).ok
+    except FlinkError:
+        return False
+
+
+@pytest.mark.slow
+def test_types_of_flink_1(flink_1_20: Flink, flink_2: Flink, tmp_path: Path) -> None:
+    every = (*KEPT, *LOST, *OPEN)
+    path = flink_1_20.snapshot(typed(*every), tmp_path)
+    uids = tuple((operator_id_of_uid(uid), uid) for uid in names(every))
+    snapshot = open_snapshot(str(path), uids=uids)
+    found = {one.operator.label: one.restores for one in prospects(snapshot, NEWEST).operators}
+    assert {name: found[name] for name in names(KEPT)} == dict.fromkeys(names(KEPT), Restores.YES)
+    assert {name: found[name] for name in names(LOST)} == dict.fromkeys(names(LOST), Restores.NO)
+    assert {name: found[name] for name in names(tuple(OPEN))} == dict.fromkeys(names(tuple(OPEN)), Restores.UNKNOWN)
+    assert is_restored(flink_2, path, typed(*KEPT))
+    assert {one: is_restored(flink_2, path, typed(one)) for one in LOST} == dict.fromkeys(LOST, False)
+    assert {one: is_restored(flink_2, path, typed(one)) for one in OPEN} == OPEN
+
+
+@pytest.mark.parametrize(
+    "name",
+    [slow(f"1.20-{name}") for name in ("raw", "heap-native", "sql", "source", "rocksdb-2to3", "finished")],
+)
+def test_jobs_of_flink_1(flink_2: Flink, name: str) -> None:
+    document = json.loads((FIXTURES / name / "expected.json").read_text(encoding="utf-8"))
+    path, job = FIXTURES / name / document["snapshot"], Job(**document["job"])
+    found = prospects(open_snapshot(str(path)), NEWEST)
+    assert all(one.restores is not Restores.NO for one in found.operators)
+    assert {one.restores for one in found.operators} == {Restores.YES} or name in ("1.20-raw", "1.20-source")
+    plain = job.with_(configuration={option: value for option, value in job.configuration.items() if "timer" in option})
+    assert is_restored(flink_2, path, plain)
+
+
+@pytest.mark.parametrize(("line", "release"), [slow("flink_1_20", ReleaseLine(1, 20)), slow("flink_2", NEWEST)])
+def test_the_classes_that_a_line_has(request: pytest.FixtureRequest, line: str, release: ReleaseLine) -> None:
+    flink: Flink = request.getfixturevalue(line)
+    asked = [name for name in KNOWN_TYPES if not name.startswith(APART)]
+    missing = set(flink.command("missing_classes", names=asked))
+    assert missing == {name for name in asked if missing_class(name, release).restores is Restores.NO}
+    assert missing
+
+
+@pytest.mark.slow
+def test_there_is_no_way_back(flink_1_20: Flink) -> None:
+    document = json.loads((FIXTURES / "2-clicks" / "expected.json").read_text(encoding="utf-8"))
+    job, path = Job(**document["job"]), FIXTURES / "2-clicks" / "snapshot"
+    found = prospects(open_snapshot(str(path)), ReleaseLine(1, 20))
+    assert {one.restores for one in found.operators if one.states} == {Restores.NO}
+    with pytest.raises(FlinkError, match="Unrecognized checkpoint version number: 6"):
+        flink_1_20.restore(path, job, job)
