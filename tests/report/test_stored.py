@@ -11,6 +11,7 @@ import pytest
 
 from rescale.cli.main import main
 from rescale.errors import IntegrityError, RequestError, SnapshotError, StoreError
+from rescale.flink.release_line import ReleaseLine
 from rescale.planning.plan import Plan
 from rescale.planning.prepare import prepare
 from rescale.planning.request import make_request
@@ -174,3 +175,12 @@ def test_the_command(capsys: Captured, tmp_path: Path, source: str) -> None:
     page = out.read_text(encoding="utf-8")
     assert page.count("<script") == 1
     assert "Snapshot source" in page
+
+
+def test_what_another_flink_would_restore_is_told_of_a_snapshot_alone(plan: Plan, source: str) -> None:
+    assert b"would restore" not in report_of(source)
+    page = report_of(source, line=ReleaseLine(1, 20)).decode()
+    assert "What Flink 1.20 would restore" in page
+    assert "nothing: Flink 1.20 reads _metadata up to version 4" in page
+    with pytest.raises(RequestError, match="this is a plan, or the target of a run"):
+        report_of(plan.target, line=ReleaseLine(1, 20))

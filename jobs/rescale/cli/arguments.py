@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from rescale.cli.completion import complete_operators
 from rescale.errors import RequestError
+from rescale.flink.release_line import RELEASE_LINES, ReleaseLine
 from rescale.names import did_you_mean
 from rescale.planning.kafka_words import KafkaWords, parse_offsets, parse_sources, parse_topics
 from rescale.planning.prepare import Prepared, prepare
@@ -89,6 +90,16 @@ def add_uids(parser: argparse.ArgumentParser) -> None:
         "--uids",
         metavar="FILE",
         help="lines `uid` or `operator-id name`: what to call operators by, where a snapshot holds only their ids",
+    )
+
+
+def add_for_flink(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--for-flink",
+        metavar="RELEASE",
+        choices=[str(line) for line in RELEASE_LINES],
+        help="also say what this release line of Flink would restore of a snapshot, and why not all: one of "
+        + ", ".join(map(str, RELEASE_LINES)),
     )
 
 
@@ -253,6 +264,11 @@ def surgery_words(arguments: argparse.Namespace) -> list[str]:
 
 def uids_of(arguments: argparse.Namespace) -> Sequence[tuple[str, str]]:
     return read_uids(arguments.uids) if arguments.uids else ()
+
+
+def line_of(arguments: argparse.Namespace) -> ReleaseLine | None:
+    """Of `add_for_flink`."""
+    return next((line for line in RELEASE_LINES if str(line) == arguments.for_flink), None)
 
 
 def read_uids(path: str) -> tuple[tuple[str, str], ...]:

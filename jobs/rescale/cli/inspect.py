@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from rescale.cli.arguments import add_source, add_uids, prefixes_of, uids_of
+from rescale.cli.arguments import add_for_flink, add_source, add_uids, line_of, prefixes_of, uids_of
 from rescale.cli.output import Output
 from rescale.cli.terminal import waiting
-from rescale.flink.release_line import RELEASE_LINES, ReleaseLine
 from rescale.names import printable_lines
 from rescale.planning.kafka_words import FORMS, offsets_text
 from rescale.report.inspection import inspection, inspection_text
@@ -32,18 +31,12 @@ EXAMPLE = "rescale inspect s3://flink/savepoint-1a2b --for-flink 2.3"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source(parser)
     add_uids(parser)
+    add_for_flink(parser)
     parser.add_argument(
         "--kafka-offsets",
         choices=FORMS,
         help="print the offsets of the Kafka sources instead, each partition a row, as plan, run, validate and diff "
         "take them by --kafka-offsets FILE: write them to a file, change what shall be otherwise, leave out what stays",
-    )
-    parser.add_argument(
-        "--for-flink",
-        metavar="RELEASE",
-        choices=[str(line) for line in RELEASE_LINES],
-        help="also say what this release line of Flink would restore of it, and why not all: one of "
-        + ", ".join(map(str, RELEASE_LINES)),
     )
 
 
@@ -54,9 +47,5 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
         if arguments.kafka_offsets:
             print(printable_lines(offsets_text(kafka, arguments.kafka_offsets)))
             return
-        document = inspection(snapshot, kafka, _line(arguments.for_flink))
+        document = inspection(snapshot, kafka, line_of(arguments))
     output.answer(document, lambda: inspection_text(document))
-
-
-def _line(asked: str | None) -> ReleaseLine | None:
-    return next((line for line in RELEASE_LINES if str(line) == asked), None)

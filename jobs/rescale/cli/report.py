@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from rescale.cli.arguments import add_allow_prefix, add_uids, prefixes_of, uids_of
+from rescale.cli.arguments import add_allow_prefix, add_for_flink, add_uids, line_of, prefixes_of, uids_of
 from rescale.cli.output import Output
 from rescale.cli.terminal import waiting
 from rescale.report.stored import report_of
@@ -35,11 +35,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_allow_prefix(parser)
     add_uids(parser)
+    add_for_flink(parser)
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
     with waiting(f"reading {arguments.of}"):
-        page = report_of(normalise(arguments.of), prefixes_of(arguments), uids_of(arguments))
+        line = line_of(arguments)
+        page = report_of(normalise(arguments.of), prefixes_of(arguments), uids_of(arguments), line)
     place = normalise(arguments.out)
     open_store(place).put(place, page)
     answer = {"report": place, "bytes": len(page)}

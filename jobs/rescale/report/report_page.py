@@ -7,6 +7,7 @@ from typing import Any
 
 from rescale.report.detail import Detail
 from rescale.report.insights import sentences
+from rescale.report.other_release import prospects_section
 from rescale.report.page import Block, Page, Section, paragraph
 from rescale.report.sections.costs import costs
 from rescale.report.sections.dealt_elements import operator_state
@@ -39,6 +40,7 @@ def report_page(document: dict[str, Any], detail: Detail) -> Page:
             *things_to_look_at(insight, warnings),
             *(what_changes(plan) if plan is not None else []),
             *listing,
+            *_another_flink(snapshot),
             *_keyed_state(keyed_operators(operators, insight), detail),
             *operator_state(operators, detail),
             *kafka_sources(shown["kafka"], detail),
@@ -48,6 +50,12 @@ def report_page(document: dict[str, Any], detail: Detail) -> Page:
         ),
         _title(document),
     )
+
+
+def _another_flink(snapshot: dict[str, Any] | None) -> list[Section]:
+    """What it would restore, if that was asked for."""
+    asked = snapshot["for_flink"] if snapshot is not None else None
+    return [prospects_section(asked, snapshot["snapshot"])] if snapshot is not None and asked is not None else []
 
 
 def _title(document: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from rescale.errors import RequestError, SnapshotError, unexpected
+from rescale.flink.release_line import ReleaseLine
 from rescale.planning.plan import Plan
 from rescale.process import STEPS_OF_A_RUN, Step
 from rescale.report.html_report import html_report
@@ -46,27 +47,43 @@ def put_report(plan: Plan, summary: dict[str, Any] | None = None) -> str:
     return f"report: {places_of(plan).report}"
 
 
-def report_of(uri: str, allow_prefixes: Sequence[str] = (), uids: Sequence[tuple[str, str]] = ()) -> bytes:
+def report_of(
+    uri: str,
+    allow_prefixes: Sequence[str] = (),
+    uids: Sequence[tuple[str, str]] = (),
+    line: ReleaseLine | None = None,
+) -> bytes:
     """A page about all that `document_of` tells."""
-    document = document_of(uri, allow_prefixes, uids)
+    document = document_of(uri, allow_prefixes, uids, line)
     if document["plan"] is None:
         return html_report(document)
     with _as_it_was_written(uri):
         return html_report(document)
 
 
-def document_of(uri: str, allow_prefixes: Sequence[str] = (), uids: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:
+def document_of(
+    uri: str,
+    allow_prefixes: Sequence[str] = (),
+    uids: Sequence[tuple[str, str]] = (),
+    line: ReleaseLine | None = None,
+) -> dict[str, Any]:
     """All that is known of a snapshot, of a plan's file, or of a target and the run that made it.
 
-    `RequestError` if documents of a run are damaged, or not ours.
+    Of a snapshot also what `line` would restore. `RequestError` if documents of a run are damaged, or not ours.
     """
     digest = None if uri.endswith(".json") else claimed_by(uri)
     plan = Places(uri, digest).plan if digest is not None else uri
     if plan.endswith(".json"):
+        if line is not None:
+            raise RequestError(
+                f"what Flink {line} would restore is told of a snapshot, and this is a plan, or the target of a run",
+                path=uri,
+                advice="rescale inspect with --for-flink tells it of a published target too",
+            )
         with _as_it_was_written(uri):
             return run_document(load_plan(plan))
     snapshot = open_snapshot(uri, allow_prefixes, uids)
-    return report_document(snapshot=_as_json(inspection(snapshot, kafka_offsets(snapshot))))
+    return report_document(snapshot=_as_json(inspection(snapshot, kafka_offsets(snapshot), line)))
 
 
 @contextmanager
