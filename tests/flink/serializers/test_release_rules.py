@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rescale.flink.release_line import RELEASE_LINES, ReleaseLine, major_of_writer
@@ -11,7 +13,7 @@ from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot
 
 RUNTIME = "org.apache.flink.api.java.typeutils.runtime."
 LONG = SerializerSnapshot("org.apache.flink.api.common.typeutils.base.LongSerializer$LongSerializerSnapshot", 3, b"")
-OPTION = SerializerSnapshot("org.apache.flink.api.scala.typeutils.ScalaOptionSerializerSnapshot", 2, b"", (LONG,))
+OPTION = SerializerSnapshot("org.apache.flink.api.scala.typeutils.ScalaOptionSerializerSnapshot", 3, b"", (LONG,))
 V1, V2 = ReleaseLine(1, 20), ReleaseLine(2, 3)
 
 
@@ -76,6 +78,13 @@ def test_a_class_that_came_later() -> None:
 def test_what_comes_in_a_jar_of_the_job_is_unknown() -> None:
     avro = SerializerSnapshot("org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot", 3, b"")
     assert [reason.restores for reason in found(avro, 1, V2)] == [Restores.UNKNOWN]
+
+
+def test_an_older_form_of_a_snapshot_is_unknown() -> None:
+    older = replace(LONG, version=2)
+    for line in (V1, V2):
+        (reason,) = found(pojo(older), 1, line)
+        assert (reason.restores, reason.rule) == (Restores.UNKNOWN, "LongSerializer$LongSerializerSnapshot")
 
 
 def test_every_row_is_of_a_class_that_is_known() -> None:

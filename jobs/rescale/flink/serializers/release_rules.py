@@ -2,10 +2,10 @@
 
 A header names these classes, and the release that restores loads them before it reads any state
 (`TypeSerializerSnapshotSerializationUtil`); then the job's own serializer decides whether it takes what the snapshot's
-one wrote (`resolveSchemaCompatibility`). All lines from 1.18 on write the same versions of the snapshots, so that it
-matters only whether the class is there, and whether what it stands for still reads the same bytes. The latter is not
-so for Kryo: Flink 1 has version 2.24 and Flink 2 has 5.6 (FLINK-3154), whose formats differ, and both call themselves
-`KryoSerializerSnapshot` of version 2: Flink 2 takes the state without an error.
+one wrote (`resolveSchemaCompatibility`). All lines from 1.18 on write the same versions of the snapshots, the newest
+ones that are known, so that it matters only whether the class is there, and whether what it stands for still reads the
+same bytes. The latter is not so for Kryo: Flink 1 has version 2.24 and Flink 2 has 5.6 (FLINK-3154), whose formats
+differ, and both call themselves `KryoSerializerSnapshot` of version 2: Flink 2 takes the state without an error.
 
 A rule knows what always happens to a job whose types stay what they were. What depends on things that are not in the
 bytes is unknown.
@@ -110,6 +110,8 @@ def reasons(snapshot: SerializerSnapshot, writer: int, line: ReleaseLine) -> Ite
     unknown = snapshot.values(UNKNOWN)
     if unknown:
         yield missing_class(unknown[0], line)
+    elif snapshot.version < max(KNOWN_TYPES[snapshot.class_name].versions):
+        yield _of_an_older_form(snapshot)
     if snapshot.class_name == _KRYO and writer != line.major:
         yield _of_kryo(snapshot.values("class")[0])
     for inner in (*snapshot.nested, *(subclass for _, subclass in snapshot.subclasses if subclass is not None)):
@@ -160,6 +162,17 @@ _WAYS = {
         "with a Sink of its own"
     ),
 }
+
+
+def _of_an_older_form(snapshot: SerializerSnapshot) -> Reason:
+    name = short_class_name(snapshot.class_name)
+    return Reason(
+        Restores.UNKNOWN,
+        f"version {snapshot.version} of {name} is an older form than any that Flink 1.15 to {RELEASE_LINES[-1]} write, "
+        "and which of them still read it is not known here",
+        name,
+        f"start the job once on Flink {LAST_OF_FLINK_1}, and take a savepoint there",
+    )
 
 
 def _of_kryo(class_name: str) -> Reason:
