@@ -60,7 +60,7 @@ def matched_page(document: dict[str, Any]) -> Page:
             blocks.append(Listed(lead, tuple(line(one) for one in document[key])))
     blocks += [paragraph(remark) for remark in document["remarks"]]
     if document["options"]:
-        blocks.append(paragraph("Options for rescale plan and run, once you have looked at why:"))
+        blocks.append(paragraph("Options for a plan and a run, once you have looked at why:"))
         blocks.append(paragraph(*(option + " \\" for option in document["options"][:-1]), document["options"][-1]))
     return Page(tuple(blocks))
 

@@ -78,7 +78,7 @@ def document_of(
             raise RequestError(
                 f"what Flink {line} would restore is told of a snapshot, and this is a plan, or the target of a run",
                 path=uri,
-                advice="rescale inspect with --for-flink tells it of a published target too",
+                advice="with --for-flink inspect tells it of a published target, too",
             )
         with _as_it_was_written(uri):
             return run_document(load_plan(plan))
