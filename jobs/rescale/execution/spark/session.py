@@ -2,7 +2,8 @@
 
 Only RDDs are used, so there is a `SparkContext` and no `SparkSession`: the SQL engine would cost as long again to load.
 On one machine (a local master) the JVM hands blocks on and the Python workers do the work, so its start counts for
-more than its peak speed: the quick compiler, the plain collector, nothing that could be seen from outside.
+more than its peak speed: the quick compiler, the plain collector, nothing that could be seen from outside, and no
+Kryo, whose classes cost a sixth of the start.
 On any other master executors do the work, and what is configured of them (`spark.executor.instances`,
 `spark.executor.cores`) is the most that is asked for.
 """
@@ -50,7 +51,6 @@ def spark_context(name: str, master: str | None, work: int | None = None) -> Ite
     conf = (
         SparkConf()
         .setAppName(name)
-        .set("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
         .set("spark.python.unix.domain.socket.enabled", "true")
         .set("spark.python.daemon.module", "rescale.execution.spark.worker_daemon")
         .set("spark.ui.showConsoleProgress", "false")
@@ -122,7 +122,8 @@ def _with_executors(ours: SparkConf, work: int | None) -> SparkConf:
     most = Executors(int(conf.get("spark.executor.instances", "1")), int(conf.get("spark.executor.cores", "1")))
     executors = most if work is None else executors_for(work, most)
     return (
-        conf.set("spark.executor.instances", str(executors.instances))
+        conf.set("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
+        .set("spark.executor.instances", str(executors.instances))
         .set("spark.executor.cores", str(executors.cores))
         .set("spark.default.parallelism", str(executors.slots))
         .setIfMissing("spark.executor.memoryOverhead", f"{executors.overhead_mib}m")
