@@ -123,7 +123,7 @@ def test_a_published_result_is_left_alone(case: Case) -> None:
 
 def test_two_plans_never_mix_in_one_target(case: Case) -> None:
     """Wherever the first run was stopped, the target is its own; the second is refused before it writes data."""
-    for k in (4, case.calls()):
+    for k in (4, case.calls_before_publication()):
         target = case.target()
         assert case.run(target, case.faults(Kind.KILL, k)) == KILLED
         before = open_store(target).list(target)
@@ -179,7 +179,7 @@ def test_a_store_that_refuses_conditions_can_be_accepted(case: Case) -> None:
 @in_shares
 def test_discard_removes_what_a_killed_run_left(case: Case, share: Share[int]) -> None:
     """And can be killed itself, and repeated; afterwards another plan may have the target."""
-    for k in share(range(2, case.calls() + 1)):
+    for k in share(range(2, case.calls_before_publication() + 1)):
         target, faults = case.target(), case.faults()
         assert case.run(target, case.faults(Kind.KILL, k)) == KILLED
         assert case.discard(target, case.faults(Kind.KILL, 1 + k % 4)) in (KILLED, 0)
@@ -193,7 +193,7 @@ def test_discard_removes_what_a_killed_run_left(case: Case, share: Share[int]) -
 
 @in_shares
 def test_discard_killed_at_every_call_can_be_repeated(case: Case, share: Share[int]) -> None:
-    last = case.calls()
+    last = case.calls_before_publication()
     target, counted = case.target(), case.faults(writes_only=False)
     assert case.run(target, case.faults(Kind.KILL, last)) == KILLED
     assert case.discard(target, counted) == 0
@@ -226,7 +226,7 @@ def test_discard_touches_nothing_foreign(case: Case) -> None:
     assert case.run(target, refused) == 2
     assert "notes.txt" in warm.output(refused)
     store.delete([foreign])
-    assert case.run(target, case.faults(Kind.KILL, case.calls())) == KILLED
+    assert case.run(target, case.faults(Kind.KILL, case.calls_before_publication())) == KILLED
     store.put(foreign, b"mine")
     assert case.discard(target, case.faults()) == 0
     assert [entry.uri for entry in store.list(target)] == [foreign]

@@ -13,6 +13,7 @@ from oracle.cases import ROCKSDB, graph
 from oracle.harness import Flink, Job
 from oracle.test_canonical import CHANGING
 from oracle.test_copies import INCREMENTAL
+from rescale.target.removal import discard
 from support.pipeline import execute, plan_rescale
 from support.slow import lines_in_turn
 
@@ -89,6 +90,7 @@ def test_a_job_that_owns_the_result_deletes_it(flink: Flink, tmp_path: Path, cas
     assert verdict.subsumed_after is not None
     assert verdict.subsumed_after > 0
     assert not target.exists()
+    assert discard(str(target)).removed, "what was noted of the publication"
 
 
 @pytest.fixture(scope="module")

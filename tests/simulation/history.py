@@ -20,6 +20,7 @@ from simulation.bucket import Bucket, Stored
 from simulation.damage import Damage
 from simulation.installed import at_work
 from simulation.model import WrongError, assert_certified, assert_right, shapes_of
+from simulation.owner import Owner
 from simulation.processes import Crash, Process
 from simulation.run import TARGET, Steps, Wish
 from simulation.script import Script, draw_script, shapes_due
@@ -27,6 +28,9 @@ from simulation.supervisor import Ending, Supervisor
 from simulation.toxics import Client, Toxic, Toxics
 
 PUBLISHED, REFUSED = "published", "refused"
+
+_OWNED = 0.08
+"""How many of the results a job is started from that owns them."""
 
 _LONGEST_PROCESS = 80
 """Requests, within which a process that is to be killed is."""
@@ -79,11 +83,12 @@ class _History:
         self._processes: list[Process] = []
         self._source = self._source_objects()
         self._done: set[str] = set()
+        self._owner = self._drawn_owner()
         self.supervisor = Supervisor(random, self._process, self.log, self._before, self._script.longest_turn)
 
     def play(self) -> str:
         script = self._script
-        client, order = Client(self._bucket, self._toxics), Random(self._random.random())
+        client, order = Client(self._bucket, self._toxics, self._look), Random(self._random.random())
         with at_work(client, order, script.part_size, script.chunk_size, script.inline_limit):
             ending = self.supervisor.run(Steps(script.wish, order, script.cores))
             self._judge_run(ending)
@@ -96,20 +101,23 @@ class _History:
 
     def count_processes(self) -> None:
         self.injected["process killed"] += sum(isinstance(one.error, Crash) for one in self._processes)
+        self.injected["a job owns the result"] += self._is_owned()
         self.injected["process taken for dead"] += sum(one.is_lost for one in self._processes)
 
     def _judge_run(self, ending: Ending) -> None:
         """The run under faults."""
         error = ending.error
         if error is None:
-            self._must(self._is_published(TARGET), "a run says that it published, and did not")
+            self._must(self._was_published(TARGET), "a run says that it published, and did not")
             self._look_for_open_uploads("behind a run that published")
-        elif error.final and self._script.is_strict:
+        elif error.final and self._is_strict():
             raise BrokenPromiseError(f"what passes ended a run for good, at {ending.step}: {_told(error)}")
 
     def _set_right(self, ending: Ending, order: Random) -> str:
         """No more faults: what a user does then, as he is told, until it is published or cannot be."""
-        if self._script.discards and ending.error is not None:
+        if self._owner is not None:
+            self._owner.take()
+        if self._is_owned() or (self._script.discards and ending.error is not None):
             self._discard()
         how = "at once" if ending.tries == 5 else "after more tries"
         if ending.error is not None:
@@ -120,7 +128,7 @@ class _History:
             wish = Wish(self._script.wish.parallelism, self._script.wish.max_parallelism, target)
             process = self._go(f"user, {after}", Steps(wish, order, self._script.cores).all)
             if process.error is None:
-                self._must(self._is_published(target), "a run says that it published, and did not")
+                self._must(self._was_published(target), "a run says that it published, and did not")
                 if target == TARGET and not was_published:
                     self._look_for_open_uploads("behind a run that published", but_strangers=False)
                 return f"{PUBLISHED} {after}"
@@ -135,12 +143,12 @@ class _History:
                 excused = source_is_damaged or bool(self._done & {"document rots", "discard"}) or self._was_misplanned()
                 self._must(excused, f"a published target is refused: {_told(error)}")
                 return f"{PUBLISHED}, what is beside or behind it was damaged"
-            if self._script.is_strict:
+            if self._is_strict():
                 raise BrokenPromiseError(f"without any fault the next run is refused: {_told(error)}")
             if after == how:
                 self._must(self._may_need_discard(), f"what could be mended was refused: {_told(error)}")
                 self._discard()
-            elif "document rots" not in self._done:
+            elif "document rots" not in self._done and not self._may_have_been_published():
                 raise BrokenPromiseError(f"without any fault a run after discard is refused: {_told(error)}")
         raise BrokenPromiseError(f"without any fault a run to another target is refused: {_told(error)}")
 
@@ -151,7 +159,11 @@ class _History:
     def _may_need_discard(self) -> bool:
         """What is cut or gone is written again, and what was not validated is validated again."""
         mended = {"result is cut or gone", "candidate rots", "certificate rots", "twin"}
-        return Toxic.FLIPPED in self._script.rates or not self._done <= mended
+        return Toxic.FLIPPED in self._script.rates or self._is_owned() or not self._done <= mended
+
+    def _may_have_been_published(self) -> bool:
+        """Then nothing may be discarded, and what was damaged not be written again."""
+        return bool({"publishing", "published"} & self._bucket.below("target.rescale").keys())
 
     def _discard(self) -> None:
         crash_at = self._random.randint(1, 30) if self._random.random() < 0.5 else 0
@@ -163,7 +175,7 @@ class _History:
             left = [*self._bucket.below("target"), *self._bucket.below("target.rescale")]
             if not self._done & {"document rots", "rival", "discard"}:
                 self._must(not left, f"discard leaves {left}")
-        elif not self._done & {"document rots", "rival"} and not self._is_published(TARGET):
+        elif not self._done & {"document rots", "rival"} and not self._may_have_been_published():
             raise BrokenPromiseError(f"discard ends with {_told(process.error)}")
 
     def _judge(self) -> None:
@@ -171,11 +183,13 @@ class _History:
         for process in self._processes:
             if isinstance(process.error, Exception):
                 error = unexpected(process.error)
-                if error.final and self._script.is_strict:
+                if error.final and self._is_strict():
                     raise BrokenPromiseError(f"what passes ended {process.name} for good: {_told(error)}")
                 if isinstance(error, InternalError):
                     raise BrokenPromiseError(f"{process.name} ends with a fault of ours: {error.traceback}")
         self._must(self._source_objects() == self._source, "the source was touched")
+        if self._owner is not None and (missed := self._owner.missed()) is not None:
+            raise BrokenPromiseError(missed)
         plans = {name.rpartition("-")[2] for name in self._bucket.below("target") if name != "_metadata"}
         self._must(len(plans) <= 1 or "discard" in self._done, f"files of several plans lie together: {plans}")
         for target in (TARGET, f"{TARGET}-2"):
@@ -234,7 +248,7 @@ class _History:
 
     def _may_be_done(self, kind: str) -> bool:
         """A result may rot until it is read, or change until it is published; nobody could see what comes later."""
-        return kind.startswith("source") or not (self.supervisor.others or self._is_published(TARGET))
+        return kind.startswith("source") or not (self.supervisor.others or self._was_published(TARGET))
 
     def _happened(self, what: str) -> None:
         self._done.add(what)
@@ -260,6 +274,31 @@ class _History:
         process.go_on()
         self.log.append(f"{name}: {'done' if process.error is None else _told(process.error)}")
         return process
+
+    def _drawn_owner(self) -> Owner | None:
+        """From a seed of its own: other histories are what they are without it."""
+        random = Random(f"owner {self.seed}")
+        if random.random() > _OWNED:
+            return None
+        return Owner(self._bucket, random, random.choice((0, 0, 1, 2, 3, 5, 30, 300)), self._was_told, self.log)
+
+    def _look(self) -> None:
+        if self._owner is not None:
+            self._owner.look()
+
+    def _was_told(self) -> bool:
+        """Whether a process has ended that published."""
+        ended = [one.name for one in self._processes if one.is_over and one.error is None]
+        return any(name.startswith(("publish", "twin", "rival")) for name in ended)
+
+    def _is_owned(self) -> bool:
+        return self._owner is not None and self._owner.has_taken
+
+    def _is_strict(self) -> bool:
+        return self._script.is_strict and not self._is_owned()
+
+    def _was_published(self, target: str) -> bool:
+        return self._is_published(target) or (target == TARGET and self._is_owned())
 
     def _is_published(self, target: str) -> bool:
         return f"{target.rpartition('/')[2]}/_metadata" in self._bucket.objects

@@ -63,8 +63,10 @@ class Toxics:
 class Client:
     """What `S3Store` takes for boto3's client."""
 
-    def __init__(self, bucket: Bucket, toxics: Toxics) -> None:
+    def __init__(self, bucket: Bucket, toxics: Toxics, after: Callable[[], None]) -> None:
+        """`after` is told of each request that was carried out."""
         self._bucket = bucket
+        self._after = after
         self.toxics = toxics
 
     def __getattr__(self, request: str) -> Callable[..., Any]:
@@ -108,7 +110,9 @@ class Client:
         return answer
 
     def _carried_out(self, request: str, arguments: dict[str, Any]) -> Any:
-        return getattr(self._bucket, request)(**arguments)
+        answer = getattr(self._bucket, request)(**arguments)
+        self._after()
+        return answer
 
     def _spoilt(self, answer: dict[str, Any], where: str) -> dict[str, Any]:
         data, random = answer["Body"].data, self.toxics.random

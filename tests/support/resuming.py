@@ -47,7 +47,7 @@ class Case:
         return warm.rescale(["discard", target], faults, self.part_size)
 
     def writes(self) -> list[str]:
-        """Those of an undisturbed run until it is published; after that it only writes its report."""
+        """Those of an undisturbed run until it is published; after that it only writes a mark and its report."""
         faults = self.faults()
         target = self.target()
         assert self.run(target, faults) == 0, warm.output(faults)
@@ -58,6 +58,10 @@ class Case:
     def calls(self) -> int:
         """How many these are."""
         return len(self.writes())
+
+    def calls_before_publication(self) -> int:
+        """How many these are until it is said that `_metadata` is about to be put; who is killed there has not said it."""
+        return self.calls() - 1
 
 
 def real_run(words: Sequence[str], faults: Faults, home: Path) -> int:

@@ -16,13 +16,14 @@ from rescale.errors import IntegrityError, RequestError, SnapshotError, StoreErr
 from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_coverage
 from rescale.planning.plan import Plan
-from rescale.storage.locations import join, name
+from rescale.storage.locations import join, name, parent
 from rescale.storage.store import Entry, open_store
 from rescale.target.certified_files import certified_files
-from rescale.target.claim import planned_names
-from rescale.target.places import places_of
-from rescale.target.publication import is_published, publish
+from rescale.target.claim import claim, planned_names
+from rescale.target.places import discarding_place, places_of
+from rescale.target.publication import is_published, publish, was_published
 from rescale.target.removal import discard
+from rescale.target.states import State, state_of
 from support import snapshots
 from support.pipeline import execute_without_spark, move, plan_rescale
 from support.s3 import S3Server
@@ -137,6 +138,97 @@ def test_a_result_that_is_discarded_while_it_is_published_is_not_published(
     with pytest.raises(RequestError, match="discarded while it was to be published"):
         publish(plan)
     assert open_store(plan.target).list(plan.target) == []
+
+
+class Killed(BaseException):
+    """Nothing of ours may catch it."""
+
+
+def kill_at(place: str, plan: Plan, monkeypatch: pytest.MonkeyPatch, *, after: bool = False) -> None:
+    """Publishes, and is killed before the put there is carried out, or after it."""
+    store = open_store(plan.target)
+
+    def killing(put: Callable[[str, bytes], object]) -> Callable[[str, bytes], object]:
+        def putting(uri: str, data: bytes) -> object:
+            if uri == place and not after:
+                raise Killed
+            done = put(uri, data)
+            if uri == place:
+                raise Killed
+            return done
+
+        return putting
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "put", killing(store.put))
+        patched.setattr(store, "put_if_absent", killing(store.put_if_absent))
+        with pytest.raises(Killed):
+            publish(plan)
+
+
+def test_who_is_killed_before_he_publishes_publishes_next_time(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And until then nothing is discarded: it might have been after he had published."""
+    validated(plan)
+    kill_at(places_of(plan).metadata, plan, monkeypatch)
+    before = files(plan)
+    with pytest.raises(RequestError, match="about to be published, and may have been"):
+        discard(plan.target)
+    assert files(plan) == before
+    assert not execute_without_spark(plan).already
+    assert is_published(plan)
+
+
+def test_what_was_published_by_who_was_killed_is_marked_by_who_finds_it(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    validated(plan)
+    kill_at(places_of(plan).metadata, plan, monkeypatch, after=True)
+    assert publish(plan).already
+    delete(places_of(plan).metadata)  # as Flink does it with what it was started from in CLAIM mode
+    assert state_of(plan.target, plan.digest) is State.GONE
+
+
+def test_what_a_job_may_own_is_left_alone(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
+    execute_without_spark(plan)
+    delete(places_of(plan).metadata)
+    before = open_store(plan.target).list(parent(plan.target))
+    for words in (
+        ["run", SOURCE, "--target", plan.target, "--parallelism", "3"],
+        ["discard", plan.target],
+        ["validate", SOURCE, plan.target],
+    ):
+        capsys.readouterr()
+        assert main([*words, "--output", "json"]) == 2
+        error = json.loads(capsys.readouterr().out)
+        assert "a job that claimed it may still use its files" in error["what"]
+        assert error["path"] == plan.target
+    with pytest.raises(RequestError, match="claimed by another plan") as refused:
+        claim(plan_rescale(SOURCE, plan.target, ["2"]))
+    assert refused.value.advice == "name another target"
+    assert open_store(plan.target).list(parent(plan.target)) == before
+    assert was_published(plan)
+
+
+def test_where_no_file_is_left_another_run_may_begin(plan: Plan) -> None:
+    execute_without_spark(plan)
+    open_store(plan.target).delete([*files(plan), places_of(plan).metadata])
+    with pytest.raises(RequestError, match="all of it is gone"):
+        claim(plan)
+    discard(plan.target)
+    assert open_store(plan.target).list(f"{plan.target}.rescale") == []
+    assert not execute_without_spark(plan).already
+
+
+def test_a_discard_that_was_killed_keeps_nobody_from_publishing(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has given way to the other."""
+    validated(plan)
+    kill_at(places_of(plan).metadata, plan, monkeypatch)
+    open_store(plan.target).put(discarding_place(plan.target), b"")
+    with pytest.raises(RequestError, match="discarded while it was to be published"):
+        publish(plan)
+    with pytest.raises(RequestError, match="about to be published"):
+        discard(plan.target)
+    assert not publish(plan).already
 
 
 def test_no_run_begins_where_discard_has_not_ended(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:

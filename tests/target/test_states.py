@@ -38,10 +38,13 @@ DONE_BY: dict[Move, Callable[[Plan], object]] = {
 WAY = (Move.CLAIM, Move.MOVE, Move.CERTIFY, Move.PUBLISH)
 """From a free target to a published one."""
 ON_THE_WAY = (State.FREE, State.CLAIMED, State.MOVED, State.CERTIFIED, State.PUBLISHED)
+WAS_PUBLISHED = (State.GONE, State.EMPTIED)
 
 
 @pytest.fixture
-def plan(tmp_path: Path) -> Plan:
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
+    """One whose result has files, however small."""
+    monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     return plan_rescale(SOURCE, str(tmp_path / "target"), ["3"])
 
 
@@ -50,6 +53,13 @@ def bring(plan: Plan, state: State) -> None:
         claim(plan_rescale(SOURCE, plan.target, ["2"]))
     elif state is State.OCCUPIED:
         open_store(plan.target).put(places_of(plan).metadata, b"somebody's")
+    elif state is State.PUBLISHING:
+        bring(plan, State.CERTIFIED)
+        open_store(plan.target).put(places_of(plan).publishing, b"")
+    elif state in WAS_PUBLISHED:
+        bring(plan, State.PUBLISHED)
+        files = [entry.uri for entry in open_store(plan.target).list(plan.target)]
+        open_store(plan.target).delete(files if state is State.EMPTIED else [places_of(plan).metadata])
     else:
         for done in WAY[: ON_THE_WAY.index(state)]:
             DONE_BY[done](plan)

@@ -18,7 +18,7 @@ from rescale.orchestration.rescale_task import NOTHING_TO_DO, Summary, rescale_t
 from rescale.orchestration.savepoint_tasks import PLAN, PUBLISH
 from rescale.storage.store import open_store
 from rescale.target.documents import load_plan
-from rescale.target.publication import is_published
+from rescale.target.publication import was_published
 
 END = "end"
 
@@ -71,7 +71,7 @@ def _published(ti: Any) -> Summary:
     if planned is None:
         raise RescaleError("nothing was published: the run ended before there was a plan", advice=_ADVICE)
     store, plan_uri = open_store(planned["plan"]), planned["plan"]
-    if store.stat(plan_uri) is None or not is_published(load_plan(plan_uri)):
+    if store.stat(plan_uri) is None or not was_published(load_plan(plan_uri)):
         raise RescaleError("nothing was published", path=planned["target"], advice=_ADVICE)
     told = ti.xcom_pull(task_ids=PUBLISH)
     if told is None:

@@ -108,13 +108,15 @@ def run_document(plan: Plan) -> dict[str, Any]:
     return report_document(
         plan=_stored_summary(plan) or _summary(plan),
         certificate=read_certificate(plan.target).document() if state in _CERTIFIED else None,
-        published=state is State.PUBLISHED,
+        published=state in _PUBLISHED,
         error=failed[0] if failed else None,
         took={name: result["seconds"] for name, result in results.items() if "seconds" in result},
     )
 
 
-_CERTIFIED = (State.CERTIFIED, State.PUBLISHED)
+_PUBLISHED = (State.PUBLISHED, State.GONE, State.EMPTIED)
+
+_CERTIFIED = (State.CERTIFIED, State.PUBLISHING, *_PUBLISHED)
 
 _OURS = (State.CLAIMED, State.MOVED, *_CERTIFIED)
 """Where what lies beside the target is this plan's."""

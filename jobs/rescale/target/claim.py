@@ -28,7 +28,7 @@ def claim(plan: Plan, *, accept_unconditional: bool = False, by: Mapping[str, st
     conditions, unless that is accepted.
     """
     store, place = open_store(plan.target), places_of(plan).claim
-    if state_of(plan.target, plan.digest) is not State.TAKEN:  # else it is known whose the files are
+    if state_of(plan.target, plan.digest) not in (State.TAKEN, State.GONE):  # else it is known whose the files are
         _refuse_foreign_files(plan, store)
     permit(plan, Move.CLAIM)
     if is_being_discarded(plan.target):

@@ -13,7 +13,7 @@ from rescale.planning.request import beside
 from rescale.storage.locations import join
 
 _DOCUMENT = re.compile(
-    r"claim|discarding|candidate|certificate\.json|report\.(html|json)|plan-[0-9a-f]{64}\.(json|md)|(handles|result)-\w+\.json"
+    r"claim|discarding|publishing|published|candidate|certificate\.json|report\.(html|json)|plan-[0-9a-f]{64}\.(json|md)|(handles|result)-\w+\.json"
     r"|staging/.+|\..+\.tmp"
 )
 _STATE = re.compile(r"[0-9a-f]{32}-(?:raw)?(?:keyed|operator)-\d+-([0-9a-f]{8})(?:-.+)?")
@@ -55,6 +55,16 @@ class Places:
     @property
     def certificate(self) -> str:
         return certificate_place(self.target)
+
+    @property
+    def publishing(self) -> str:
+        """There since shortly before the result was published."""
+        return self._beside("publishing")
+
+    @property
+    def published(self) -> str:
+        """There since shortly after the result was published, whatever becomes of its `_metadata`."""
+        return self._beside("published")
 
     @property
     def report(self) -> str:

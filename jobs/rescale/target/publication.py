@@ -14,7 +14,7 @@ from rescale.target.certified_files import check_files
 from rescale.target.documents import read_document
 from rescale.target.leftovers import clear_leftovers
 from rescale.target.places import places_of
-from rescale.target.states import Move, State, claimed_by, is_being_discarded, permit, state_of
+from rescale.target.states import Claim, Move, State, claim_on, is_being_discarded, permit, state_of
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,10 @@ def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
     """Puts exactly the bytes that the certificate names as `_metadata`, if absent, and nothing else.
 
     Where it stands there already, that is checked: `IntegrityError` if a file of the result is not what was certified.
-    It is taken back, with `RequestError`, if the result was being discarded meanwhile.
+    `RequestError` if the result is being discarded, or was meanwhile.
     """
     already = permit(plan, Move.PUBLISH) is State.PUBLISHED
+    claim = claim_on(plan.target)
     places, store = places_of(plan), open_store(plan.target)
     certificate = certificate_for(plan)
     candidate = read_document(places.candidate)
@@ -52,6 +53,9 @@ def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
     if not already:
         clear_leftovers(places)
     check_files(plan.target, certificate.files, published=already)
+    if not already:
+        store.put(places.publishing, b"the _metadata of this result was about to be put\n")
+        _give_way(plan, claim)
     if not accept_unconditional:
         ours = store.put_if_absent(places.metadata, candidate)
     else:  # without any conditional request: the store may not even know them
@@ -65,15 +69,26 @@ def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
             expected=f"none, or one with SHA-256 {sha256}",
             advice="name another target",
         )
-    # In the opposite order to that of `discard`, which says so first and looks for `_metadata` then.
-    if not already and (is_being_discarded(plan.target) or claimed_by(plan.target) != plan.digest):
-        store.delete([places.metadata])
-        raise RequestError(
-            "the result was discarded while it was to be published; nothing was published",
-            path=plan.target,
-            advice="run the same command again when that has ended",
-        )
+    if store.stat(places.published) is None:
+        store.put(places.published, b"the _metadata of this result was put: who deletes it may still use the files\n")
     return Published(plan.target, sha256, already, certificate.proof)
+
+
+def _give_way(plan: Plan, claim: Claim | None) -> None:
+    """To `discard`, which says that it is at work, and gives way itself if it finds that the result is to be published.
+
+    The claim goes last: where that is not the one any more, the mark that was just put stands for nothing.
+    """
+    found = claim_on(plan.target)
+    if found == claim and not is_being_discarded(plan.target):
+        return
+    if found != claim:
+        open_store(plan.target).delete([places_of(plan).publishing])
+    raise RequestError(
+        "the result was discarded while it was to be published; nothing was published",
+        path=plan.target,
+        advice="run the same command again when that has ended",
+    )
 
 
 def is_published(plan: Plan) -> bool:
@@ -84,3 +99,8 @@ def is_published(plan: Plan) -> bool:
         and open_store(places.candidate).stat(places.candidate) is not None
         and read_document(places.metadata) == read_document(places.candidate)
     )
+
+
+def was_published(plan: Plan) -> bool:
+    """Whether it is, or was once: a job that claimed it deletes it when newer checkpoints have taken its place."""
+    return is_published(plan) or state_of(plan.target, plan.digest) in (State.GONE, State.EMPTIED)

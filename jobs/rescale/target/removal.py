@@ -12,8 +12,8 @@ from rescale.storage.store import open_store
 from rescale.target.claim import planned_names
 from rescale.target.documents import load_plan
 from rescale.target.leftovers import clear_leftovers
-from rescale.target.places import Places, claim_place, discarding_place, is_document, plan_in_name
-from rescale.target.states import MOVES, Move, claimed_by, refuse_unless, state_of
+from rescale.target.places import Places, discarding_place, is_document, plan_in_name
+from rescale.target.states import MOVES, Move, State, claimed_by, refuse_unless, state_of
 
 _LOOKS = 3
 """How often what came meanwhile is removed before that is an error; a listing that was behind is no more than one."""
@@ -30,41 +30,56 @@ class Discarded:
 def discard(target: str) -> Discarded:
     """Removes what an unpublished run left in and beside the target; the claim goes last, so that it can be repeated.
 
-    `RequestError` if the target is published, if nothing says that what lies there is ours, or if more of it comes all
-    the while. First of all it is written down that this is going on, and then looked again: a run that goes on, too,
-    either has published by now, or will find that it must not.
+    `RequestError` if the target is or was published, or may have been, if nothing says that what lies there is ours, or
+    if more of it comes all the while. First of all it is written down that this is going on, and then looked again: a
+    run that goes on, too, either has its mark there by now, or will find that it must not publish.
     """
     store, digest = open_store(target), claimed_by(target)
-    refuse_unless(state_of(target, digest), Move.DISCARD, target)
+    going_on = discarding_place(target)
+    state = state_of(target, digest)
+    _give_way(state, target)
     there = [entry.uri for entry in store.list(target)]
     lying_beside = [entry.uri for entry in store.list(beside(target))]
     documents = [uri for uri in lying_beside if is_document(target, uri)]
     if digest is None:
         if there and not documents:
             raise _nothing_of_ours(target, there)
+        ours: list[str] = []
+    elif state is State.EMPTIED:
+        refuse_unless(State.GONE if there else state, Move.DISCARD, target)
         ours = []
     else:
         planned = _names_of_the_plan(Places(target, digest)) if there else set()
         ours = [uri for uri in there if name(uri) in planned]
-    going_on = discarding_place(target)
     if digest is not None:
         store.put(going_on, b"what lies here is being discarded\n")
-        state = state_of(target, digest)
-        if Move.DISCARD not in MOVES[state]:
-            store.delete([going_on])
-            refuse_unless(state, Move.DISCARD, target)
-    clear_leftovers(Places(target, digest or ""))
-    claim_uri = claim_place(target)
+        _give_way(state_of(target, digest), target)
+    places = Places(target, digest or "")
+    clear_leftovers(places)
     plans = [uri for uri in documents if name(uri).startswith("plan-")]
-    others = [uri for uri in documents if uri not in (claim_uri, going_on, *plans)]
-    store.delete(others)  # a certificate goes before what it speaks for
+    last = ([places.published], [places.claim], [*plans, places.publishing], [going_on])
+    _delete_if_there([places.certificate], target)  # it goes before what it speaks for
+    store.delete([uri for uri in documents if not any(uri in batch for batch in (*last, [places.certificate]))])
     store.delete(ours)
-    if digest is not None:
+    if digest is not None and state is not State.EMPTIED:
         ours += _remove_what_came(target, digest)
-    for batch in ([claim_uri], [*plans, going_on]):
-        store.delete(batch)
+    for batch in last:
+        _delete_if_there(batch, target)
     removed = (*ours, *documents)
     return Discarded(removed, tuple(sorted({*there, *lying_beside} - {*removed})))
+
+
+def _give_way(state: State, target: str) -> None:
+    """Where nothing may be discarded in this state, nothing is being discarded either."""
+    if Move.DISCARD not in MOVES[state]:
+        _delete_if_there([discarding_place(target)], target)
+    refuse_unless(state, Move.DISCARD, target)
+
+
+def _delete_if_there(uris: Sequence[str], target: str) -> None:
+    """Who may delete only what he has put there is not asked for more."""
+    store = open_store(target)
+    store.delete([uri for uri, pin in zip(uris, store.stats(uris), strict=True) if pin is not None])
 
 
 def _remove_what_came(target: str, digest: str) -> list[str]:

@@ -3,23 +3,43 @@
 A target's state follows from what lies in and beside it, so whoever comes after a crash finds it out by looking;
 nothing else remembers it. Every function of this package that writes asks `permit` first.
 
-    state      what lies there                   written by           after a crash it means       who goes on
-    ---------  --------------------------------  -------------------  ---------------------------  -----------------
-    FREE       nothing of ours, or plans         claim (the plan)     nothing was begun            any plan
-    CLAIMED    a claim that names the plan       claim, if absent     files of state may be        the plan; discard
-                                                                      there, each whole
-    MOVED      the handles of all new streams    the moving steps,    all files of state were      the plan; discard
-                                                 last of all          written
-    CERTIFIED  a candidate for `_metadata`, and  validate, the        the candidate was compared   the plan; discard
-               a certificate that names it       certificate last     with the source
-    PUBLISHED  `_metadata`                       publish, if absent   the result is a checkpoint   who reads it
-    TAKEN      a claim that names another plan   a run of that plan   as above, for that plan      that plan; discard
-    OCCUPIED   `_metadata` without a claim       somebody else        it is not ours               nobody
+    state       what lies there                   written by           after a crash it means       who goes on
+    ----------  --------------------------------  -------------------  ---------------------------  -----------------
+    FREE        nothing of ours, or plans         claim (the plan)     nothing was begun            any plan
+    CLAIMED     a claim that names the plan       claim, if absent     files of state may be        the plan; discard
+                                                                       there, each whole
+    MOVED       the handles of all new streams    the moving steps,    all files of state were      the plan; discard
+                                                  last of all          written
+    CERTIFIED   a candidate for `_metadata`, and  validate, the        the candidate was compared   the plan; discard
+                a certificate that names it       certificate last     with the source
+    PUBLISHING  the same, and `publishing`        publish, before      `_metadata` may have been    the plan
+                                                  `_metadata`          there, and may have gone
+    PUBLISHED   `_metadata`                       publish, if absent   the result is a checkpoint   who reads it
+    GONE        `published` and files of state,   publish, after       a job may own the files      nobody
+                without `_metadata`               `_metadata`
+    EMPTIED     the same without any file         publish, likewise    nothing is left to be lost   discard
+    TAKEN       a claim that names another plan   a run of that plan   as above, for that plan      that plan; discard
+    OCCUPIED    `_metadata` without a claim       somebody else        it is not ours               nobody
 
 A file of state appears whole, under a name that only its plan has, with bytes that depend on the plan alone. So two
 runs of one plan, or a run and what a killed one left running, do each other no harm in any state; and runs of two plans
-never mix, because both must claim. `discard` removes the claim after all that it speaks for, so it can be repeated; it
-says first that it is at work, and looks for `_metadata` then, as publish puts that first and looks for `discard` then.
+never mix, because both must claim. `discard` removes the claim after all that it speaks for, so it can be repeated.
+
+A job that Flink starts in CLAIM mode owns the result: when newer checkpoints have taken its place Flink deletes
+`_metadata`, and the other files as far as these do not refer to them. What is left then must not look as if it had
+never been published. Only a mark of ours can tell, and no store puts two objects at once, so there are two marks: one
+before `_metadata`, one after it.
+
+* `publishing` alone says that nobody knows. So nothing may be deleted, or written anew, that lies there. The plan may
+  publish: if it never was published, that is what the mark is for; and if it was, in the moment between two requests
+  after which the run was killed, and nobody of ours has looked until the job's owner had deleted `_metadata`, then it
+  stands there again as it was, over files which are all as they were certified, and no file is touched.
+* `published` says that it was there. It is put by whoever published, and by every later run that finds `_metadata`.
+  Without `_metadata` nothing here is done by anybody.
+
+Only `discard` removes a mark, where no file is left, or the publication that has put it where it finds that all was
+discarded before. `publish` puts its mark and looks for the note of `discard` then; `discard` puts its note and looks
+for the mark then: whichever comes second gives way, before it has put `_metadata` or deleted a file.
 """
 
 from __future__ import annotations
@@ -35,6 +55,9 @@ from rescale.storage.store import Store, open_store
 from rescale.target.documents import DOCUMENT_LIMIT
 from rescale.target.places import Places, claim_place, discarding_place
 
+_LOOKS = 2
+"""How often a directory is listed before it is taken for empty: a listing may be behind."""
+
 STEPS = KEYED, OPERATOR = "keyed", "operator"
 """The moving steps, by what they call the handles that they write."""
 
@@ -46,7 +69,10 @@ class State(StrEnum):
     CLAIMED = auto()
     MOVED = auto()
     CERTIFIED = auto()
+    PUBLISHING = auto()
     PUBLISHED = auto()
+    GONE = auto()
+    EMPTIED = auto()
     TAKEN = auto()
     OCCUPIED = auto()
 
@@ -77,7 +103,15 @@ MOVES: Mapping[State, Mapping[Move, State]] = {
         Move.PUBLISH: State.PUBLISHED,
         Move.DISCARD: State.FREE,
     },
+    State.PUBLISHING: {
+        Move.CLAIM: State.PUBLISHING,
+        Move.MOVE: State.PUBLISHING,
+        Move.CERTIFY: State.PUBLISHING,
+        Move.PUBLISH: State.PUBLISHED,
+    },
     State.PUBLISHED: dict.fromkeys((Move.CLAIM, Move.MOVE, Move.CERTIFY, Move.PUBLISH), State.PUBLISHED),
+    State.GONE: {},
+    State.EMPTIED: {Move.DISCARD: State.FREE},
     State.TAKEN: {Move.DISCARD: State.FREE},
     State.OCCUPIED: {},
 }
@@ -87,7 +121,10 @@ _BECAUSE = {
     State.FREE: "the target is not claimed",
     State.CLAIMED: "not all state has been moved",
     State.MOVED: "the result was not validated",
+    State.PUBLISHING: "the target was about to be published, and may have been",
     State.PUBLISHED: "the target is published",
+    State.GONE: "the target was published, and its `_metadata` is gone: a job that claimed it may still use its files",
+    State.EMPTIED: "the target was published, and all of it is gone: only what was noted beside it is left",
     State.TAKEN: "the target is claimed by another plan",
     State.OCCUPIED: "the target holds a snapshot that is not ours",
 }
@@ -103,16 +140,21 @@ _WANTS = {
 def state_of(target: str, digest: str | None) -> State:
     """The state of a target for the plan with this digest."""
     places, store = Places(target, digest or ""), open_store(target)
+
+    def is_there(place: str) -> bool:
+        return store.stat(place) is not None
+
     holder = claimed_by(target)
-    published = store.stat(places.metadata) is not None
-    if holder is None or holder != digest:
-        return State.OCCUPIED if published else State.FREE if holder is None else State.TAKEN
-    if published:
-        return State.PUBLISHED
-    if all(store.stat(place) is not None for place in (places.candidate, places.certificate)):
-        return State.CERTIFIED
-    moved = all(store.stat(places.written_handles(step)) is not None for step in STEPS)
-    return State.MOVED if moved else State.CLAIMED
+    ours = holder is not None and holder == digest
+    if is_there(places.metadata):
+        return State.PUBLISHED if ours else State.OCCUPIED
+    if not ours:
+        return State.FREE if holder is None else State.TAKEN
+    if is_there(places.published):
+        return State.GONE if any(store.list(target) for _ in range(_LOOKS)) else State.EMPTIED
+    if is_there(places.candidate) and is_there(places.certificate):
+        return State.PUBLISHING if is_there(places.publishing) else State.CERTIFIED
+    return State.MOVED if all(is_there(places.written_handles(step)) for step in STEPS) else State.CLAIMED
 
 
 def permit(plan: Plan, move: Move) -> State:
@@ -132,8 +174,19 @@ def refuse_unless(state: State, move: Move, target: str, expected: str | None = 
         path=target,
         expected=expected if state in (State.FREE, State.TAKEN) else None,
         found=holder,
-        advice=_advice(state, target),
+        advice=_advice(state, target, None if holder is None else state_of(target, holder.plan)),
     )
+
+
+def refuse_what_has_gone(target: str) -> None:
+    """`RequestError` if the target was published, and its `_metadata` is gone."""
+    metadata = Places(target, "").metadata
+    if open_store(metadata).stat(metadata) is not None:
+        return
+    holder = claimed_by(target)
+    state = None if holder is None else state_of(target, holder)
+    if state in (State.GONE, State.EMPTIED):
+        raise RequestError(_BECAUSE[state], path=target, advice=_advice(state, target, None))
 
 
 class Claim(NamedTuple):
@@ -177,12 +230,24 @@ def is_being_discarded(target: str) -> bool:
     return open_store(uri).stat(uri) is not None
 
 
-def _advice(state: State, target: str) -> str:
+def _advice(state: State, target: str, holders: State | None) -> str:
+    """`holders` is the state for who has claimed the target, where that is another plan."""
     match state:
         case State.CLAIMED | State.MOVED:
             return "run the same command again: it resumes"
+        case State.PUBLISHING:
+            return (
+                "run the same command again: it publishes; or if you want it gone, and no job was started from it, "
+                "delete the directory yourself"
+            )
+        case State.GONE:
+            return "name another target; or if no job uses these files any more, delete the directory yourself"
+        case State.EMPTIED:
+            return f"remove what was noted, or name another target: rescale discard {target}"
         case State.PUBLISHED | State.OCCUPIED:
             return "if you want it gone, delete the directory yourself"
+        case State.TAKEN if holders is not None and Move.DISCARD not in MOVES[holders]:
+            return "name another target"
         case State.TAKEN:
             return f"name another target; if that run is over, remove what it left: rescale discard {target}"
         case _:

@@ -67,9 +67,11 @@ def begin_moving(plan: Plan, step: str, there: Mapping[str, int]) -> WrittenHand
     gone = {file for file, size in handles.files.items() if there.get(file) != size} if handles is not None else set()
     if handles is not None and not gone:
         return handles
-    if state is State.PUBLISHED:
+    if state in (State.PUBLISHED, State.PUBLISHING):
         raise IntegrityError(
-            "the target is published, and not whole",
+            "the target is published, and not whole"
+            if state is State.PUBLISHED
+            else "the target was about to be published, and may have been, and is not whole",
             path=places_of(plan).stream(min(gone)) if gone else places_of(plan).written_handles(step),
             found=f"{len(gone)} files are gone or cut" if gone else "nothing says what was written",
             advice="nothing is written into a published result: name another target and run again",

@@ -17,12 +17,13 @@ from rescale.target.candidate import PutCandidate, build_candidate, put_candidat
 from rescale.target.certificate import Certificate, read_certificate
 from rescale.target.documents import read_document
 from rescale.target.places import places_of
-from rescale.target.publication import is_published, publish
+from rescale.target.publication import Published, is_published, publish
 from rescale.target.states import Move, State, permit, state_of
 from rescale.target.written_handles import WrittenHandles, begin_moving, read_handles
 from simulation.bugs.planting import Bug, function, method, nothing
 
 _claim = claim.claim
+_give_way = publication._give_way
 
 
 def _anything_goes(plan: Plan, move: Move) -> State:
@@ -103,6 +104,25 @@ def _unsure(target: str, digest: str | None) -> State:
         return State.FREE
 
 
+def _without_marks(target: str, digest: str | None) -> State:
+    """As it was before there were any."""
+    state = state_of(target, digest)
+    return State.CERTIFIED if state in (State.PUBLISHING, State.GONE, State.EMPTIED) else state
+
+
+def _leaves_no_mark(plan: Plan, **_: Any) -> Published:
+    """The one that says that it was published; an earlier one says that it was about to be."""
+    published = publish(plan)
+    open_store(plan.target).delete([places_of(plan).published])
+    return published
+
+
+def _mark_goes(plan: Plan, held: Any) -> None:
+    """Before `_metadata` is put, as if the mark were put last of all."""
+    _give_way(plan, held)
+    open_store(plan.target).delete([places_of(plan).publishing])
+
+
 def _discarded_whatever_it_is(target: str) -> removal.Discarded:
     store = open_store(target)
     there = [entry.uri for entry in (*store.list(target), *store.list(f"{target}.rescale"))]
@@ -131,5 +151,8 @@ BUGS = [
     Bug("discard: open uploads stay", method(removal, "clear_leftovers", nothing)),
     Bug("discard: published or not", function(removal.discard, _discarded_whatever_it_is)),
     Bug("publish: does not look for discard", method(publication, "is_being_discarded", lambda target: False)),
+    Bug("a mark of publication is not looked at", function(state_of, _without_marks)),
+    Bug("publish: no mark behind `_metadata`", function(publish, _leaves_no_mark)),
+    Bug("publish: no mark before `_metadata`", method(publication, "_give_way", _mark_goes)),
     Bug("discard: files of state stay", method(removal, "planned_names", lambda plan: set())),
 ]

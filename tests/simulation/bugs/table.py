@@ -60,7 +60,7 @@ SEEDS = {
     "completion: no error counts": 157,
     "validation: every other key group is skipped": 169,
     "validation: one key group of a run is compared": 169,
-    "the candidate of an earlier try stays": 191,
+    "the candidate of an earlier try stays": 16,
     "written handles are believed, whatever is there": 296,
     "written handles are believed, whatever the sizes": 328,
     "validation: elements are not compared": 333,
@@ -70,7 +70,10 @@ SEEDS = {
     "validation: broadcast copies are not compared": 483,
     "resume: a file of any size was written": 488,
     "validation: records are not compared": 1049,
-    "publish: does not look for discard": 1317,
+    "publish: does not look for discard": 5455,
+    "a mark of publication is not looked at": 108,
+    "publish: no mark behind `_metadata`": 108,
+    "publish: no mark before `_metadata`": 7159,
 }
 """Seeds that are tried first, because they showed a bug before."""
 

@@ -1,0 +1,67 @@
+"""A job that Flink starts from the result in CLAIM mode, and that owns it from then on.
+
+When newer checkpoints have taken its place, Flink deletes `_metadata` and the files that these do not refer to, and
+goes on using the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+from simulation.bucket import Bucket
+
+_METADATA = "target/_metadata"
+
+
+@dataclass
+class Owner:
+    """`patience` is how many requests are carried out after `_metadata` was put, until Flink has deleted it.
+
+    `told` says whether anybody was told by then that the result is published.
+    """
+
+    bucket: Bucket
+    random: Random
+    patience: int
+    told: Callable[[], bool]
+    log: list[str]
+    has_taken: bool = False
+
+    def __post_init__(self) -> None:
+        self._uses: dict[str, bytes] = {}
+        self._may_come_again = True
+
+    def look(self) -> None:
+        """After each request of a run."""
+        if self.has_taken or _METADATA not in self.bucket.objects:
+            return
+        if self.patience:
+            self.patience -= 1
+        else:
+            self.take()
+
+    def take(self) -> None:
+        """If there is anything to be taken yet."""
+        if self.has_taken or _METADATA not in self.bucket.objects:
+            return
+        del self.bucket.objects[_METADATA]
+        kept = self.random.choice((0, 0.5, 1, 1))
+        for name in self.bucket.below("target"):
+            if self.random.random() >= kept:
+                del self.bucket.objects[f"target/{name}"]
+        self.has_taken = True
+        self._uses = self.bucket.below("target")
+        self._may_come_again = not (self._uses and self.told())
+        self.log.append(f"a job owns the result: {len(self._uses)} files of it are used, `_metadata` is gone")
+
+    def missed(self) -> str | None:
+        """What the job misses, or what stands there again that was published, and is another's now."""
+        there = self.bucket.below("target")
+        for name, data in self._uses.items():
+            if there.get(name) != data:
+                return f"{name}, which a job uses, is gone or another one"
+        if _METADATA in self.bucket.objects and not self._may_come_again:
+            return "a result that a job owns is published again"
+        return None
