@@ -34,8 +34,8 @@ _GONE = {
     OFFSETS_STATE: _Gone(
         _CONSUMER,
         "the offsets of a FlinkKafkaConsumer",
-        "make it the KafkaSource that comes in its place (--kafka-source OLD=NEW); or leave it out, and start that from "
-        "what the consumer has committed (OffsetsInitializer.committedOffsets)",
+        "make it the KafkaSource that comes in its place (--kafka-source OLD=NEW); or leave it out, and start that "
+        "from what the consumer has committed (OffsetsInitializer.committedOffsets)",
     ),
     **{
         name: _Gone(_PRODUCER, "the transactions of a FlinkKafkaProducer", _COMMITTED)
