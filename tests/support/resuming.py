@@ -60,7 +60,7 @@ class Case:
         return len(self.writes())
 
     def calls_before_publication(self) -> int:
-        """How many these are until it is said that `_metadata` is about to be put; who is killed there has not said it."""
+        """How many there are until it is said that `_metadata` is about to be put; killed there, nobody has said it."""
         return self.calls() - 1
 
 
