@@ -10,7 +10,7 @@ from rescale.execution.job import add_kafka, job_parser, kafka_words_of, run_job
 from rescale.execution.step_tasks import step_tasks
 from rescale.planning.asked_kafka import with_kafka
 from rescale.planning.asked_surgery import asked_surgery
-from rescale.planning.request import parse_drops, parse_renames
+from rescale.planning.request import parse_drops, parse_renames, parse_state_drops
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.locations import normalise
 
@@ -23,6 +23,7 @@ def main() -> int:
     parser.add_argument("--rename", metavar="OLD=NEW", action="append", default=[])
     parser.add_argument("--drop", metavar="UID", action="append", default=[])
     add_kafka(parser)
+    parser.add_argument("--drop-state", metavar="UID:NAME", action="append", default=[])
     arguments = parser.parse_args()
 
     def body() -> dict[str, Any]:
@@ -34,7 +35,9 @@ def main() -> int:
         )
         kafka = kafka_words_of(arguments)
         renames = kafka.with_renames(parse_renames(arguments.rename))
-        surgery = with_kafka(asked_surgery(a.operators, renames, drops), a, kafka)
+        surgery = with_kafka(
+            asked_surgery(a.operators, renames, drops, parse_state_drops(arguments.drop_state)), a, kafka
+        )
         work = sum(operator.bytes for snapshot in (a, b) for operator in snapshot.operators)
         with step_tasks("rescale: diff snapshots", arguments.master, work) as tasks:
             return diff_snapshots(a, b, tasks, surgery).document()

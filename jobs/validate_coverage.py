@@ -25,6 +25,7 @@ def main() -> int:
     parser.add_argument("--rename", metavar="OLD=NEW", action="append", default=[])
     parser.add_argument("--drop", metavar="UID", action="append", default=[])
     add_kafka(parser)
+    parser.add_argument("--drop-state", metavar="UID:NAME", action="append", default=[])
     add_proof(parser)
     arguments = parser.parse_args()
     if bool(arguments.plan) == bool(arguments.source and arguments.target):
@@ -42,10 +43,18 @@ def main() -> int:
         for uri in (source, target):
             find_metadata(uri)  # `RequestError` if there is none
         prefixes, hashes = [*map(normalise, arguments.allow_prefix)], arguments.key_hash
-        renames, drops = arguments.rename, arguments.drop
         with step_tasks(name, arguments.master) as tasks:
             return validate_published(
-                source, target, prefixes, hashes, tasks, proof, renames, drops, kafka_words_of(arguments)
+                source,
+                target,
+                prefixes,
+                hashes,
+                tasks,
+                proof,
+                arguments.rename,
+                arguments.drop,
+                kafka_words_of(arguments),
+                arguments.drop_state,
             )
 
     return run_job(arguments, body)

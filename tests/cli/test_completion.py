@@ -39,6 +39,7 @@ def completed(line: str, tmp_path: Path) -> list[str]:
         (f"rescale run {NAMED} --target /t --parallelism vi", ["visits="]),
         (f"rescale diff {NAMED} /t --rename vi", ["visits="]),
         (f"rescale run {NAMED} --target /t --drop vi", ["visits "]),
+        (f"rescale run {NAMED} --target /t --drop-state vi", ["visits:"]),
         ("rescale run s3://bucket/savepoint --target /t --parallelism vi", []),
     ],
 )

@@ -11,12 +11,16 @@ from rescale.cli.consent import agree_to_losses
 from rescale.cli.main import main
 from rescale.cli.output import Output
 from rescale.errors import RequestError
+from rescale.snapshot.dropped_states import DroppedState
 from rescale.snapshot.surgery import NO_SURGERY, Dropped, LostState, Surgery
 from support.snapshots import directory
 
 LOSS = Surgery(dropped=(Dropped("ab" * 16, "totals", 1234, (LostState("sum", "VALUE", None),)),)).document()
 
 SAID = f"totals ({'ab' * 16}) is dropped: 1.23 kB of state are lost: sum (VALUE)"
+
+
+OF_A_STATE = Surgery(dropped_states=(DroppedState("ab" * 16, "totals", "sum", "UNION", 3, 12, 12),)).document()
 
 
 class Terminal(io.StringIO):
@@ -34,6 +38,9 @@ def test_without_a_terminal_it_has_to_be_said(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(RequestError, match="nobody has agreed") as caught:
         agree_to_losses(LOSS, Output("text"), yes=False)
     assert (caught.value.found, "--yes" in str(caught.value.advice)) == (SAID, True)
+    with pytest.raises(RequestError, match="nobody has agreed") as caught:
+        agree_to_losses(OF_A_STATE, Output("text"), yes=False)
+    assert "the state sum (UNION, 3 elements) of totals" in str(caught.value.found)
 
 
 @pytest.mark.parametrize(("answer", "agrees"), [("yes", True), ("Y", True), ("no", False), ("", False)])

@@ -36,7 +36,8 @@ def in_this_process() -> Any:
         a, b = (open_snapshot(words[words.index(word) + 1]) for word in ("--a", "--b"))
         renames = [new for word, new in pairwise(words) if word == "--rename"]
         drops = [uid for word, uid in pairwise(words) if word == "--drop"]
-        return diff(a, b, asked_surgery(a.operators, parse_renames(renames), drops)).document()
+        states = [state for word, state in pairwise(words) if word == "--drop-state"]
+        return diff(a, b, asked_surgery(a.operators, parse_renames(renames), drops, states)).document()
 
     with patch("rescale.cli.own_step.run_step", run_step):
         yield
@@ -85,6 +86,11 @@ def test_what_was_declared_is_told_and_counts_as_equal(capsys: Captured) -> None
     document = json.loads(capsys.readouterr().out)
     (dropped,) = document["surgery"]["dropped"]
     assert (dropped["label"], dropped["bytes"] > 0) == ("numbers", True)
+    clicks = directory("2-clicks")
+    assert main(["diff", clicks, clicks, "--drop-state", "shards:owners", "--output", "json"]) == 4
+    document = json.loads(capsys.readouterr().out)
+    assert [one["name"] for one in document["surgery"]["dropped_states"]] == ["owners"]
+    assert [s["state"] for one in document["operators"] for s in one["states"] if not s["equal"]] == ["owners"]
     assert main(["diff", source, target, "--rename", "nmbers=figures"]) == 2
     assert "did you mean 'numbers" in capsys.readouterr().err
     assert main(["diff", source, target, "--rename", "numbers"]) == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,8 +20,10 @@ from rescale.planning.prepare import prepare
 from rescale.planning.request import make_request
 from rescale.report.declared import declared_lines
 from rescale.report.stored import document_of
+from rescale.snapshot.dropped_states import state_names
+from rescale.snapshot.model import Snapshot
 from rescale.snapshot.opening import open_snapshot
-from rescale.snapshot.surgery import Renamed, Surgery, operated, what_is_lost
+from rescale.snapshot.surgery import NO_SURGERY, Renamed, Surgery, operated, what_is_lost
 from rescale.target.certificate import read_certificate
 from rescale.target.places import places_of
 from support import snapshots
@@ -73,7 +76,7 @@ def test_a_published_result_says_itself_what_was_declared(tmp_path: Path) -> Non
     certified = read_certificate(str(target))
     again = validate_published(source, str(target), [], [], Loop())
     assert again["operators"] == certified.document()["operators"]
-    assert again["surgery"] == certified.document()["surgery"] != {"renamed": [], "dropped": []}
+    assert again["surgery"] == certified.document()["surgery"] != NO_SURGERY.document()
     assert validate_published(source, str(target), [], [], Loop(), renames=words)["surgery"] == again["surgery"]
     moved = target.rename(tmp_path / "moved")
     assert validate_published(source, str(moved), [], [], Loop(), renames=words)["operators"] == again["operators"]
@@ -133,6 +136,82 @@ def test_what_only_a_dropped_operator_had_may_be_gone(tmp_path: Path) -> None:
     plan = plan_rescale(str(directory), str(tmp_path / "target"), drops=[counts.label])
     execute_without_spark(plan)
     assert not open_snapshot(str(tmp_path / "target")).missing
+
+
+LEFT_OUT = [
+    ("2-clicks", {}, ["clicks-per-user:way", "shards:owners"], "canonical"),
+    ("2-clicks", {"parallelism": ["3"], "max_parallelism": ["64"]}, ["revenue:clicks", "revenue:prices"], "regrouped"),
+    ("2-heap-native", {"parallelism": ["3"]}, [], "heap"),
+    ("1.20-rocksdb-native", {}, ["clicks-per-user:pages", "shards:shards"], "RocksDB"),
+    ("2-rocksdb-native", {"parallelism": ["3"], "format": "canonical"}, ["clicks-per-user:pages"], "converted"),
+    ("1.20-canonical-compressed", {"parallelism": ["3"]}, [], "compressed"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "words"), [case[:3] for case in LEFT_OUT], ids=[case[3] for case in LEFT_OUT]
+)
+def test_a_state_is_left_out_and_the_operator_stays(
+    name: str, shape: dict[str, Any], words: list[str], tmp_path: Path
+) -> None:
+    labels = {uid: operator_id for operator_id, uid in snapshots.uids(name)}
+    source, target = open_snapshot(snapshots.directory(name)), str(tmp_path / "target")
+    words = words or _any_states(source)
+    plan = plan_rescale(source.directory, target, state_drops=words, **shape)
+    assert plan_from_json(plan_to_json(plan), "") == plan
+    execute_without_spark(plan)
+    result = open_snapshot(target)
+    gone = {(labels.get(uid, uid), state) for uid, _, state in (word.partition(":") for word in words)}
+    there = {o.entry.operator_id: {*state_names(o)} for o in source.operators}
+    assert gone == {(one.operator_id, one.name) for one in plan.surgery.dropped_states}
+    assert all(state in there[operator_id] for operator_id, state in gone)
+    for operator in result.operators:
+        own = {state for operator_id, state in gone if operator_id == operator.entry.operator_id}
+        assert {*state_names(operator)} == there[operator.entry.operator_id] - own
+    assert diff_snapshots(source, result, Loop(), plan.surgery).equal
+    assert not diff_snapshots(source, result, Loop()).equal
+    certificate = read_certificate(target)
+    assert certificate.surgery == plan.surgery
+    assert "of a state that was declared as dropped there is nothing in the result" in certificate.proves
+    again = validate_published(source.directory, target, [], [], Loop(), state_drops=words)
+    assert again["operators"] == certificate.document()["operators"]
+    moved = str(Path(target).rename(tmp_path / "moved"))
+    assert validate_published(source.directory, moved, [], [], Loop(), state_drops=words)["surgery"] == again["surgery"]
+    with pytest.raises(IntegrityError):
+        validate_published(source.directory, moved, [], [], Loop())
+
+
+def _any_states(snapshot: Snapshot) -> list[str]:
+    """A state of each kind."""
+    keyed = next(o for o in snapshot.operators if o.keyed and len(o.keyed[0].state_names) > 1)
+    listed = next(o for o in snapshot.operators if any(s.elements for e in o.operator for s in e.states))
+    return [
+        f"{keyed.entry.operator_id}:{keyed.keyed[0].state_names[0]}",
+        f"{listed.entry.operator_id}:{next(s.name for e in listed.operator for s in e.states)}",
+    ]
+
+
+def test_what_is_lost_of_a_state_is_said(tmp_path: Path) -> None:
+    words = ["clicks-per-user:way", "shards:owners"]
+    plan = plan_rescale(snapshots.directory("2-clicks"), str(tmp_path / "target"), state_drops=words)
+    way, owners = declared_lines(plan.surgery.document())
+    assert "the state way (LIST) of clicks-per-user (" in way
+    assert "of keyed state, in records that are not counted, are lost" in way
+    assert "the state owners (UNION, " in owners
+    assert plan.surgery.dropped_states[1].bytes == plan.surgery.dropped_states[1].of_bytes > 0
+    assert any("records are read one by one" in warning for warning in plan.warnings)
+    assert not any("Flink can do that itself" in warning for warning in plan.warnings)
+
+
+def test_who_loses_all_keyed_state_has_none(tmp_path: Path) -> None:
+    source, target = open_snapshot(snapshots.directory("2-rocksdb-native")), str(tmp_path / "target")
+    operator = next(one for one in source.operators if one.label == "clicks-per-user")
+    words = [f"clicks-per-user:{name}" for name in state_names(operator)]
+    plan = plan_rescale(source.directory, target, ["3"], state_drops=words)
+    execute_without_spark(plan)
+    result = next(one for one in open_snapshot(target).operators if one.label == "clicks-per-user")
+    assert (result.keyed, result.databases) == ((), ())
+    assert diff_snapshots(source, open_snapshot(target), Loop(), plan.surgery).equal
 
 
 def _cut(file: Path) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
+
+import pytest
 
 from oracle.harness import Flink, Job
 from rescale.flink.job_graph import read_job_graph
 from rescale.planning.matching import match, of_graph, of_snapshot
 from rescale.snapshot.opening import open_snapshot
 from support.pipeline import execute_without_spark, plan_rescale
+from support.slow import slow
 
 UIDS = {"states": "states-of-users", "rules": "rules-by-name"}
 
@@ -25,6 +29,26 @@ def test_a_job_with_other_uids_finds_everything(flink: Flink, tmp_path: Path) ->
     verdict = flink.restore(target, JOB, JOB.with_(parallelism=2, uids=UIDS), per_subtask=True)
     assert verdict.ok, verdict
     assert verdict.compared["results"] > 0
+
+
+@pytest.mark.parametrize(
+    ("line", "backend", "kind"), [slow("flink_1_20", "rocksdb", "native"), slow("flink_2", "hashmap", "canonical")]
+)
+def test_a_state_is_gone_and_everything_else_is_there(
+    line: str, backend: str, kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """What the job misses is just that: every key of it, and every element."""
+    flink: Flink = request.getfixturevalue(line)
+    job = JOB.with_(backend=backend)
+    source, target = str(flink.snapshot(job, tmp_path / "source", kind)), str(tmp_path / "target")
+    states = ["states:history", "lists:offsets"]
+    execute_without_spark(plan_rescale(source, target, ["2"], state_drops=states))
+    verdict = flink.restore(target, job, job.with_(parallelism=2), shown=100_000)
+    expected = flink.expected(job)
+    missing = Counter(one.partition(" ")[0].rstrip(":") for one in verdict.differences if not one.startswith("results"))
+    assert missing["states/history"] == len(expected["keyed"]["states/history"]) > 0
+    assert missing.keys() == {"states/history", "lists/offsets"}
+    assert all("lost" in one for one in verdict.differences if not one.startswith("results"))
 
 
 def test_a_job_that_has_lost_its_uids_is_matched_and_finds_everything(flink: Flink, tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ def test_places_alone_are_a_request() -> None:
         ({"kafka_offsets": " \n"}, False),
         ({"kafka_topics": ["orders=orders-v2"]}, True),
         ({"kafka_sources": ["orders"]}, True),
+        ({"state_drops": ["visits:count"]}, True),
         ({"same_shape": True}, True),
         ({}, False),
         ({"parallelism": " ", "operators": {}}, False),
@@ -76,6 +77,8 @@ def test_nothing_is_lost_that_nobody_was_asked_about() -> None:
     refuse_unasked_drops(looked)
     with pytest.raises(RequestError, match="nobody would be asked") as caught:
         refuse_unasked_drops(filled(**_PLACES, drops=["visits"]))
+    with pytest.raises(RequestError, match="states are dropped"):
+        refuse_unasked_drops(filled(**_PLACES, state_drops=["visits:count"]))
     assert (caught.value.found, '"Ask before anything moves"' in str(caught.value.advice)) == ("visits", True)
 
 
@@ -112,6 +115,7 @@ def test_every_field_arrives_in_the_request() -> None:
         kafka_offsets="topic,partition,offset\norders,0,5\n",
         kafka_topics=["orders=orders-v2"],
         kafka_sources=["orders=orders-source"],
+        state_drops=["visits:last:one"],
     )
     assert request_of(params) == make_request(
         "s3://bucket/save",
@@ -127,6 +131,7 @@ def test_every_field_arrives_in_the_request() -> None:
         kafka_offsets="topic,partition,offset\norders,0,5",
         kafka_topics=["orders=orders-v2"],
         kafka_sources=["orders=orders-source"],
+        state_drops=["visits:last:one"],
     )
 
 
@@ -138,7 +143,7 @@ def test_how_deep_the_proof_goes_is_asked_for_apart_from_the_request() -> None:
 
 
 @pytest.mark.parametrize(
-    "emptied", ["operators", "key_hashes", "operator_names", "allowed_prefixes", "renames", "drops"]
+    "emptied", ["operators", "key_hashes", "operator_names", "allowed_prefixes", "renames", "drops", "state_drops"]
 )
 def test_a_field_that_is_emptied_asks_for_nothing(emptied: str) -> None:
     assert request_of(filled(**_PLACES, **{emptied: None})) == request_of(filled(**_PLACES))

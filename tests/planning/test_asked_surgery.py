@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from rescale.errors import RequestError
+from rescale.errors import RequestError, UnsupportedError
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.planning.asked_surgery import asked_surgery, request_after
-from rescale.planning.request import make_request, parse_drops, parse_renames
+from rescale.planning.request import make_request, parse_drops, parse_renames, parse_state_drops
 from rescale.snapshot.surgery import NO_SURGERY
+from support.snapshots import opened
 from support.synthetic import operator
 
 COUNTS, SINK, SOURCE = operator("counts"), operator("sink"), operator("source", label="where it comes from")
@@ -90,6 +91,57 @@ def test_what_is_dropped_leaves_its_name() -> None:
 def test_a_drop_that_makes_no_sense_is_refused(renames: list[str], drops: list[str], what: str) -> None:
     with pytest.raises(RequestError, match=what):
         asked_surgery(OPERATORS, parse_renames(renames), parse_drops(drops))
+
+
+CLICKS = opened("2-clicks").operators
+
+
+def states(*words: str) -> list[tuple[str, str, str]]:
+    dropped = asked_surgery(CLICKS, {}, (), parse_state_drops(words)).dropped_states
+    return [(one.label, one.name, one.type) for one in dropped]
+
+
+def test_a_state_goes_by_its_operator_and_its_name_wherever_colons_are() -> None:
+    assert states("clicks-per-user:way", "shards:owners") == [
+        ("clicks-per-user", "way", "LIST"),
+        ("shards", "owners", "UNION"),
+    ]
+    assert states(f"{operator_id_of_uid('revenue')}:prices") == [("revenue", "prices", "BROADCAST")]
+    with pytest.raises(RequestError, match="no operator 'a:b'"):
+        states("a:b:c")
+
+
+@pytest.mark.parametrize(
+    ("drops", "words", "what"),
+    [
+        ([], ["clicks-per-user:ways"], "no state 'ways' in the operator"),
+        ([], ["clicks-per-usr:way"], "no operator 'clicks-per-usr' in the snapshot"),
+        ([], ["clicks-per-user"], "not a state of an operator"),
+        ([], [":way"], "not a state of an operator"),
+        ([], ["clicks-per-user:"], "not a state of an operator"),
+        ([], ["shards:owners", "shards:owners"], "dropped twice"),
+        ([], ["shards:owners", f"{operator_id_of_uid('shards')}:owners"], "the same state is named twice"),
+        (["shards"], ["shards:owners"], "an operator is dropped, and one of its states, too"),
+    ],
+)
+def test_a_state_that_makes_no_sense_is_refused(drops: list[str], words: list[str], what: str) -> None:
+    with pytest.raises(RequestError, match=what):
+        asked_surgery(CLICKS, {}, drops, parse_state_drops(words))
+
+
+def test_who_misspells_a_state_is_told_which_there_are() -> None:
+    with pytest.raises(RequestError) as caught:
+        states("clicks-per-user:ways")
+    assert "did you mean 'way'?" in str(caught.value.advice)
+    assert "clicks, pages, way" in str(caught.value.expected)
+
+
+def test_timers_beside_rocksdb_are_refused_with_the_way_round() -> None:
+    operators = opened("2-rocksdb-heap-timers").operators
+    (timer, *_) = [(o, s.name) for o in operators for t in o.raw_timers if t.parsed for s in t.parsed.states]
+    with pytest.raises(UnsupportedError, match="kept on the heap") as caught:
+        asked_surgery(operators, {}, (), (f"{timer[0].label}:{timer[1]}",))
+    assert "canonical" in str(caught.value.advice)
 
 
 def test_what_is_dropped_has_no_shape() -> None:

@@ -49,6 +49,7 @@ def plan_rescale(
     kafka_offsets: str = "",
     kafka_topics: Sequence[str] = (),
     kafka_sources: Sequence[str] = (),
+    state_drops: Sequence[str] = (),
 ) -> Plan:
     request = make_request(
         source,
@@ -65,6 +66,7 @@ def plan_rescale(
         kafka_offsets,
         kafka_topics,
         kafka_sources,
+        state_drops,
     )
     return prepare(request).plan
 

@@ -16,7 +16,16 @@ from rescale.names import did_you_mean
 from rescale.planning.kafka_words import KafkaWords, parse_offsets, parse_sources, parse_topics
 from rescale.planning.prepare import Prepared, prepare
 from rescale.planning.proof import Proof
-from rescale.planning.request import Files, Format, Request, make_request, parse_drops, parse_renames, parse_uids
+from rescale.planning.request import (
+    Files,
+    Format,
+    Request,
+    make_request,
+    parse_drops,
+    parse_renames,
+    parse_state_drops,
+    parse_uids,
+)
 from rescale.storage.locations import normalise
 
 
@@ -197,6 +206,15 @@ def add_surgery(parser: argparse.ArgumentParser, description: str) -> None:
         "(repeatable)",
     )
     complete_operators(source)
+    state = surgery.add_argument(
+        "--drop-state",
+        metavar="UID:NAME",
+        action="append",
+        default=[],
+        help="one state of the operator is left out, keyed or operator state, timers too (repeatable). Where it is "
+        "keyed, the operator's records are read and written anew, at any parallelism",
+    )
+    complete_operators(state, end=":")
 
 
 def add_key_hash(parser: argparse.ArgumentParser) -> None:
@@ -245,6 +263,7 @@ def request_of(arguments: argparse.Namespace) -> Request:
         read_text(arguments.kafka_offsets, "Kafka offsets") if arguments.kafka_offsets else "",
         arguments.kafka_topic,
         arguments.kafka_source,
+        arguments.drop_state,
     )
 
 
@@ -254,7 +273,9 @@ def surgery_words(arguments: argparse.Namespace) -> list[str]:
     parse_drops(arguments.drop)
     renames = [word for rename in arguments.rename for word in ("--rename", rename)]
     parse_topics(arguments.kafka_topic)
+    parse_state_drops(arguments.drop_state)
     words = [*renames, *(word for drop in arguments.drop for word in ("--drop", drop))]
+    words += [word for state in arguments.drop_state for word in ("--drop-state", state)]
     if arguments.kafka_offsets:
         parse_offsets(read_text(arguments.kafka_offsets, "Kafka offsets"))
         words += ["--kafka-offsets", str(Path(arguments.kafka_offsets).absolute())]

@@ -12,7 +12,7 @@ from rescale.report.declared import declared_lines
 
 def agree_to_losses(surgery: dict[str, Any], output: Output, *, yes: bool) -> None:
     """Asks on a terminal where `yes` was not said; `RequestError` if nobody agrees. Of a `Surgery` as JSON values."""
-    if yes or not surgery["dropped"]:
+    if yes or not (surgery["dropped"] or surgery["dropped_states"]):
         return
     lost = declared_lines({**surgery, "renamed": [], "kafka": []})
     if sys.stdin.isatty() and sys.stderr.isatty():

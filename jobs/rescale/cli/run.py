@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_proof(parser)
     add_master(parser)
     parser.add_argument(
-        "--yes", action="store_true", help="the state of operators that are dropped may be lost: do not ask"
+        "--yes", action="store_true", help="what is dropped, operators or states, may be lost: do not ask"
     )
     parser.add_argument(
         "--accept-unconditional-publish",

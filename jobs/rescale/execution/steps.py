@@ -24,7 +24,7 @@ from rescale.planning.kafka_words import NO_KAFKA_WORDS, KafkaWords
 from rescale.planning.key_hashes import choose_key_hashes
 from rescale.planning.plan import Plan
 from rescale.planning.proof import Proof, how_proven, refuse_files_in_vain
-from rescale.planning.request import parse_drops, parse_key_hashes, parse_renames
+from rescale.planning.request import parse_drops, parse_key_hashes, parse_renames, parse_state_drops
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.opening import open_candidate, open_snapshot
@@ -94,12 +94,13 @@ def validate_published(
     renames: Sequence[str] = (),
     drops: Sequence[str] = (),
     kafka: KafkaWords = NO_KAFKA_WORDS,
+    state_drops: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Compares a published result with its source, without any plan; returns a certificate and writes none.
 
     A certificate that lies beside the result must be the result's; files that this refers to must be as it says. What
-    the result is declared to have otherwise is what `renames`, `drops` and `kafka` say, or if they say nothing, the
-    certificate.
+    the result is declared to have otherwise is what `renames`, `drops`, `kafka` and `state_drops` say, or if they say
+    nothing, the certificate.
     `RequestError` if a proof by files is asked for, and there is nothing that it could be about.
     """
 
@@ -108,7 +109,8 @@ def validate_published(
         given_up = parse_drops(drops) or (certified.surgery.dropped_ids if certified is not None else ())
         as_it_is = open_snapshot(source_uri, allow_prefixes, given_up=given_up)
         result = open_result(join(target, "_metadata"), target, as_it_is)
-        surgery = asked_surgery(as_it_is.operators, kafka.with_renames(parse_renames(renames)), parse_drops(drops))
+        words = kafka.with_renames(parse_renames(renames)), parse_drops(drops), parse_state_drops(state_drops)
+        surgery = asked_surgery(as_it_is.operators, *words)
         surgery = with_kafka(surgery, as_it_is, kafka)
         if not surgery and certified is not None:
             surgery = certified.surgery

@@ -30,6 +30,7 @@ _KEY_HASH = "^(.+=)?[^=]+$"
 _RENAME = "^[^=]+=.+$"
 _TOPIC = "^[a-zA-Z0-9._-]+=[a-zA-Z0-9._-]+$"
 _SOURCE = "^[^=]+(=.+)?$"
+_STATE = "^[^:].*:.*[^:]$"
 _EMPTY_OR = "^$|"
 
 _OPERATORS, _RESULT, _STORAGE = "Single operators", "Result and approval", "Storage"
@@ -160,6 +161,13 @@ def _shape_fields() -> Form:
             description_md="Lines `old=new`, each a uid or an operator id, or `old` where the name stays: a "
             "`FlinkKafkaConsumer` of Flink 1.x whose offsets become those of the `KafkaSource` that reads on in its "
             "place.",
+        ),
+        "state_drops": lines(
+            pattern=_STATE,
+            title="States to drop",
+            section=_OPERATORS,
+            description_md="Lines `uid:name`, with a uid or an operator id: the operator stays, and this state of it "
+            "is left out. The plan says what is lost, and somebody has to approve it.",
         ),
         "key_hashes": lines(
             pattern=_KEY_HASH,
@@ -311,16 +319,15 @@ def refuse_silent_copy(params: Mapping[str, Any]) -> None:
             "the form asks for the same shape and for another one",
             advice=f'leave the numbers empty, or switch "{_title("same_shape")}" off',
         )
-    other = params["format"] != Format.KEEP or any(
-        lines_of(params, name) for name in ("renames", "drops", "kafka_topics", "kafka_sources")
-    )
+    lists = ("renames", "drops", "state_drops", "kafka_topics", "kafka_sources")
+    other = params["format"] != Format.KEEP or any(lines_of(params, name) for name in lists)
     other = other or bool((params["kafka_offsets"] or "").strip())
     if not shape and not other and not params["same_shape"]:
         raise RequestError(
             "the form asks for no change",
             expected=f'"{_title("parallelism")}", "{_title("max_parallelism")}", "{_title("operators")}", '
-            f'"{_title("renames")}", "{_title("drops")}", "{_title("kafka_offsets")}", "{_title("kafka_topics")}", '
-            f'"{_title("kafka_sources")}" or "{_title("format")}"',
+            f'"{_title("renames")}", "{_title("drops")}", "{_title("state_drops")}", "{_title("kafka_offsets")}", '
+            f'"{_title("kafka_topics")}", "{_title("kafka_sources")}" or "{_title("format")}"',
             found="none of them",
             advice=f'if you want a copy as it is, say "{_title("same_shape")}"',
         )
@@ -328,10 +335,10 @@ def refuse_silent_copy(params: Mapping[str, Any]) -> None:
 
 def refuse_unasked_drops(params: Mapping[str, Any]) -> None:
     """`RequestError` if state would be lost by a run that nobody approves; where nothing is carried out, it may be."""
-    drops = lines_of(params, "drops")
+    drops = [*lines_of(params, "drops"), *lines_of(params, "state_drops")]
     if drops and not params.get("require_approval", True):
         raise RequestError(
-            "operators are dropped, and nobody would be asked whether their state may be lost",
+            "operators or states are dropped, and nobody would be asked whether they may be lost",
             expected=f'"{_title("require_approval")}"',
             found=", ".join(drops),
             advice=f'switch "{_title("require_approval")}" on',
@@ -363,6 +370,7 @@ def request_of(params: Mapping[str, Any], known: Mapping[str, Any] | None = None
         params["kafka_offsets"] or "",
         lines_of(params, "kafka_topics"),
         lines_of(params, "kafka_sources"),
+        lines_of(params, "state_drops"),
     )
 
 
@@ -386,6 +394,7 @@ def asked(request: Request) -> str:
     said += [f"{old} becomes a KafkaSource{f' {new}' if new else ''}" for old, new in request.kafka.sources.items()]
     said += [f"the topic {old} as {new}" for old, new in request.kafka.topics.items()]
     said += [f"{len(request.kafka.offsets)} rows of Kafka offsets"] if request.kafka.offsets else []
+    said += [f"state {state} dropped" for state in request.state_drops]
     files = "; RocksDB's files are referred to" if request.files is Files.REFER else ""
     return f"{', '.join(said)}; format {request.format.value}{files}"
 

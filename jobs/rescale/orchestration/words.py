@@ -24,6 +24,7 @@ _FIELD_OF_OPTION = {
     "--kafka-offsets": "kafka_offsets",
     "--kafka-topic": "kafka_topics",
     "--kafka-source": "kafka_sources",
+    "--drop-state": "state_drops",
     "--uids": "operator_names",
     "--allow-prefix": "allowed_prefixes",
     "--accept-unconditional-publish": "accept_unconditional_publish",

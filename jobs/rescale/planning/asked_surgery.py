@@ -4,21 +4,28 @@ are left out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from rescale.errors import RequestError
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
+from rescale.names import did_you_mean
 from rescale.planning.operator_shapes import by_operator, find_operator
 from rescale.planning.request import Request
+from rescale.snapshot.dropped_states import DroppedState, lost_states, state_names
 from rescale.snapshot.model import Operator
 from rescale.snapshot.surgery import Renamed, Surgery, what_is_lost
 
 T = TypeVar("T")
 
 
-def asked_surgery(operators: Sequence[Operator], renames: Mapping[str, str], drops: Sequence[str] = ()) -> Surgery:
+def asked_surgery(
+    operators: Sequence[Operator],
+    renames: Mapping[str, str],
+    drops: Sequence[str] = (),
+    state_drops: Sequence[str] = (),
+) -> Surgery:
     """The surgery on a snapshot's operators; `RequestError` if one is not there, or two would have one id.
 
     32 hex digits are an id, and anything else is a uid, of which the id is computed.
@@ -54,7 +61,49 @@ def asked_surgery(operators: Sequence[Operator], renames: Mapping[str, str], dro
                 advice="give another name, or the other operator one, too",
             )
         holders[one.new_operator_id] = f"{one.label}, renamed,"
-    return Surgery(renamed, dropped)
+    return Surgery(renamed, dropped, dropped_states=tuple(_dropped_states(operators, state_drops, left_out.keys())))
+
+
+def _dropped_states(
+    operators: Sequence[Operator], words: Sequence[str], dropped: Collection[str]
+) -> Iterator[DroppedState]:
+    """What `UID:NAME` stand for, wherever in it the uid ends; `dropped` are ids of operators that are left out."""
+    by_id = {operator.entry.operator_id: operator for operator in operators}
+    known: set[tuple[str, str]] = set()
+    for word in words:
+        places = [i for i, sign in enumerate(word) if sign == ":"]
+        named = [(by_id[found], word[i + 1 :]) for i in places if (found := find_operator(by_id, word[:i]))]
+        if not named:
+            by_operator(operators, {word.rpartition(":")[0]: True})  # which says who is there
+        holding = [(operator, lost) for operator, name in named if (lost := lost_states(operator, name))]
+        if not holding:
+            operator, name = named[0]
+            raise RequestError(
+                f"no state {name!r} in the operator",
+                operator=operator.label,
+                expected=", ".join(state_names(operator)) or "no state at all that could be dropped by its name",
+                found=name,
+                advice=did_you_mean(name, state_names(operator)),
+            )
+        if len(holding) > 1:
+            raise RequestError(
+                f"{word!r} may be states of {len(holding)} operators",
+                found=", ".join(operator.label for operator, _ in holding),
+                advice="name the operator by its id",
+            )
+        operator, lost = holding[0]
+        state = (operator.entry.operator_id, lost[0].name)
+        if state in known:
+            raise RequestError("the same state is named twice", operator=operator.label, state=state[1], found=word)
+        if state[0] in dropped:
+            raise RequestError(
+                "an operator is dropped, and one of its states, too",
+                operator=operator.label,
+                found=word,
+                advice="ask for one of the two",
+            )
+        known.add(state)
+        yield from lost
 
 
 def request_after(surgery: Surgery, operators: Sequence[Operator], request: Request) -> Request:

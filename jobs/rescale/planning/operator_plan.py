@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rescale.flink.key_groups import subtask_of_key_group
+from rescale.flink.keyed.header import LEFT_OUT
 from rescale.flink.slot import Slot
 from rescale.planning.new_streams import (
     CompactedRows,
@@ -91,7 +92,8 @@ class OperatorPlan:
         """Whether canonical streams can be read off databases: there all records lie in order, and so they stay."""
         if self.rekeying is None or self.in_rocksdb or self.work is not WorkClass.RELOCATE:
             return False
-        return not self.rekeying.sources
+        some_are_left_out = any(LEFT_OUT in table for table in self.id_tables)
+        return not (self.rekeying.sources or some_are_left_out)
 
     @cached_property
     def expected_key_groups(self) -> tuple[int, ...]:

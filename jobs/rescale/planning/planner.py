@@ -157,7 +157,14 @@ def _plan_operator(
         max_parallelism=operator.entry.max_parallelism,
         new_max_parallelism=shape.max_parallelism,
         work=work_class(operator.entry.max_parallelism, shape.max_parallelism),
-        states=tuple(dict.fromkeys(f"{s.name} ({s.state_type})" for header in known for s in header.states)),
+        states=tuple(
+            dict.fromkeys(
+                f"{s.name} ({s.state_type})"
+                for header in known
+                for s in header.states
+                if s.name not in operator.left_out
+            )
+        ),
         id_tables=tuple(headers.id_tables),
         streams=tuple(streams),
         old_keyed_bytes=tuple(old_bytes),

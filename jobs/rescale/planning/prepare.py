@@ -33,7 +33,8 @@ class Prepared(NamedTuple):
 def prepare(request: Request) -> Prepared:
     """Opens the source, finds out how its keys hash where that matters, and plans."""
     snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids, request.drops)
-    surgery = asked_surgery(snapshot.operators, request.kafka.with_renames(request.renames), request.drops)
+    renames = request.kafka.with_renames(request.renames)
+    surgery = asked_surgery(snapshot.operators, renames, request.drops, request.state_drops)
     surgery = with_kafka(surgery, snapshot, request.kafka)
     request = request_after(surgery, snapshot.operators, request)
     snapshot = operated(snapshot, surgery)

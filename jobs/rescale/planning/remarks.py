@@ -44,7 +44,7 @@ def remarks(
     maxima = [o for o in changed if shapes[o.entry.operator_id].max_parallelism != o.entry.max_parallelism]
     if maxima:
         yield from _of_maximum(maxima, shapes, request)
-    elif changed and not (request.renames or request.drops or request.kafka) and all(map(_aligned, changed)):
+    elif changed and not _has_surgery(request) and all(map(_aligned, changed)):
         copy = "" if request.files is Files.REFER else "a self-contained copy, "
         yield (
             "only the parallelism changes: Flink can do that itself at restore. What this run adds: a certificate, "
@@ -53,6 +53,10 @@ def remarks(
     for offsets in kafka:
         parallelism = shapes[offsets.operator.entry.operator_id].parallelism
         yield from map(str, (*spread(offsets, parallelism), *discovery(offsets, parallelism)))
+
+
+def _has_surgery(request: Request) -> bool:
+    return bool(request.renames or request.drops or request.state_drops or request.kafka)
 
 
 def of_surgery(surgery: Surgery, *, stopped: bool) -> Iterator[str]:
@@ -85,6 +89,9 @@ def of_surgery(surgery: Surgery, *, stopped: bool) -> Iterator[str]:
                 f"{change.label}: the offsets of {', '.join(dropped[:_SHOWN])}{more} are dropped, as was asked for; a "
                 "job that still reads such a partition takes it for a new one, and reads it from its earliest record"
             )
+    for state in surgery.dropped_states:
+        keyed = "; records are read one by one for that, and written anew" if state.elements is None else ""
+        yield f"{state.label}: the state {state.name} is dropped, as was asked for, and not in the result{keyed}"
 
 
 def _puts_timers_into_rocksdb(operator: Operator, request: Request) -> bool:

@@ -44,8 +44,8 @@ class Request:
 
     `max_parallelism` and `key_hash` (how keys hash, by the name of a formula or of a function) are alike. `uids` maps
     operator ids to the names that the user knows them by, for snapshots that hold only ids. `renames` maps operators to
-    the uids or operator ids that they get, `drops` are operators that are left out. `kafka` is what changes in Kafka
-    sources.
+    the uids or operator ids that they get, `drops` are operators that are left out, `state_drops` single states of
+    others. `kafka` is what changes in Kafka sources.
     """
 
     source: str
@@ -60,6 +60,7 @@ class Request:
     renames: dict[str, str] = field(default_factory=dict)
     drops: tuple[str, ...] = ()
     kafka: KafkaWords = NO_KAFKA_WORDS
+    state_drops: tuple[str, ...] = ()
 
 
 def make_request(
@@ -77,6 +78,7 @@ def make_request(
     kafka_offsets: str = "",
     kafka_topics: Iterable[str] = (),
     kafka_sources: Iterable[str] = (),
+    state_drops: Iterable[str] = (),
 ) -> Request:
     """The request that the words of a command line or of a form stand for; `RequestError` names the wrong one.
 
@@ -120,6 +122,7 @@ def make_request(
         parse_renames(renames),
         parse_drops(drops),
         KafkaWords(parse_offsets(kafka_offsets), parse_topics(kafka_topics), parse_sources(kafka_sources)),
+        parse_state_drops(state_drops),
     )
 
 
@@ -187,6 +190,18 @@ def parse_drops(words: Iterable[str]) -> tuple[str, ...]:
             raise RequestError(f"operator {word!r} is dropped twice", found=word)
         operators[word] = None
     return tuple(operators)
+
+
+def parse_state_drops(words: Iterable[str]) -> tuple[str, ...]:
+    """`UID:NAME`, each once; in both may be colons, so what they stand for only a snapshot tells."""
+    states: dict[str, None] = {}
+    for word in words:
+        if not word.strip(":") or ":" not in word[1:-1]:
+            raise RequestError(f"not a state of an operator: {word!r}", expected="UID:NAME", found=word)
+        if word in states:
+            raise RequestError(f"the state {word!r} is dropped twice", found=word)
+        states[word] = None
+    return tuple(states)
 
 
 def _refuse_twice(given: Mapping[str, object], operator: str, what: str, word: str) -> None:

@@ -27,6 +27,8 @@ def goes_by_record(operator: Operator, shape: Shape, wanted: Format) -> bool:
     """Whether records are read and framed anew: for new key groups, under one header, or in another kind of state."""
     if work_class(operator.entry.max_parallelism, shape.max_parallelism) is not WorkClass.RELOCATE:
         return True
+    if operator.left_out:
+        return True
     if wanted is Format.CANONICAL:
         return operator.becomes_canonical
     if wanted is Format.ROCKSDB:

@@ -26,6 +26,10 @@ def _lines(surgery: dict[str, Any]) -> Iterator[str]:
     for one in surgery["dropped"]:
         states = ", ".join(map(_state, one["states"]))
         yield f"{_named(one)} is dropped: {human_bytes(one['bytes'])} of state are lost{': ' if states else ''}{states}"
+    for one in surgery["dropped_states"]:
+        size = human_bytes(one["of_bytes"])
+        lost = f"some of {size} of keyed state, in records that are not counted," if one["bytes"] is None else size
+        yield f"the state {_state(one)} of {_named(one)} is dropped: {lost} are lost"
     for one in surgery["kafka"]:
         yield from _offsets(one)
 

@@ -95,13 +95,17 @@ class ElementState:
 
 @dataclass(frozen=True)
 class ElementStream:
-    """The managed or raw operator state of one subtask; raw state has no header."""
+    """The managed or raw operator state of one subtask; raw state has no header.
+
+    It `has_own_header` unless states are left out: then the header is not the file's.
+    """
 
     subtask: int
     extent: Extent
     states: tuple[ElementState, ...]
     header: bytes
     parsed: OperatorStateHeader | None
+    has_own_header: bool = True
 
 
 class DatabaseFile(NamedTuple):
@@ -167,7 +171,8 @@ class OtherKeyed:
 class Operator:
     """One operator: its entry in `_metadata` and its streams by slot, each in subtask order.
 
-    One that is not `is_whole` is given up: what could not be read of it is not here.
+    One that is not `is_whole` is given up: what could not be read of it is not here. Managed keyed states that are
+    `left_out`, by name, are among the records, and shall not be in the result.
     """
 
     entry: OperatorState
@@ -180,6 +185,7 @@ class Operator:
     channel_bytes: int
     databases: tuple[Database, ...] = ()
     is_whole: bool = True
+    left_out: frozenset[str] = frozenset()
 
     @property
     def managed_keyed(self) -> tuple[KeyedStream | Database, ...]:

@@ -1,4 +1,4 @@
-"""A snapshot as it would be if some operators were called otherwise, and others had never been.
+"""A snapshot as it would be if some operators were called otherwise, and others, or states of them, had never been.
 
 Files of state do not say whose they are: only the entry in `_metadata` does, by an id that is hashed of the uid
 (`StreamGraphHasherV2`). So an operator with another id is another entry, and all that belongs to it goes along: its
@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rescale.flink.metadata.checkpoint_metadata import FIRST_VERSION_WITH_NAMES
+from rescale.snapshot.dropped_states import DroppedState, without_states
 from rescale.snapshot.kafka.changed import with_kafka_changes
 from rescale.snapshot.kafka.changes import KafkaChange
 from rescale.snapshot.locate import WRITTEN
@@ -64,9 +65,10 @@ class Surgery:
     renamed: tuple[Renamed, ...] = ()
     dropped: tuple[Dropped, ...] = ()
     kafka: tuple[KafkaChange, ...] = ()
+    dropped_states: tuple[DroppedState, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.renamed or self.dropped or self.kafka)
+        return bool(self.renamed or self.dropped or self.kafka or self.dropped_states)
 
     @property
     def new_ids(self) -> dict[str, str]:
@@ -81,7 +83,8 @@ class Surgery:
         """As JSON values."""
         dropped = [{**asdict(one), "states": [asdict(state) for state in one.states]} for one in self.dropped]
         renamed, kafka = ([asdict(one) for one in changed] for changed in (self.renamed, self.kafka))
-        return {"renamed": renamed, "dropped": dropped, "kafka": kafka}
+        states = [asdict(one) for one in self.dropped_states]
+        return {"renamed": renamed, "dropped": dropped, "kafka": kafka, "dropped_states": states}
 
 
 NO_SURGERY = Surgery()
@@ -99,8 +102,11 @@ def operated(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
     dropped = {one.operator_id for one in surgery.dropped}
     renamed = {one.operator_id: one for one in surgery.renamed}
     named = snapshot.metadata.version >= FIRST_VERSION_WITH_NAMES
+    left_out: dict[str, set[str]] = defaultdict(set)
+    for one in surgery.dropped_states:
+        left_out[one.operator_id].add(one.name)
     operators = tuple(
-        _renamed(operator, renamed, named=named)
+        _renamed(without_states(operator, left_out[operator.entry.operator_id]), renamed, named=named)
         for operator in snapshot.operators
         if operator.entry.operator_id not in dropped
     )

@@ -47,6 +47,7 @@ def asked(parallelism: Sequence[str] = (), maximum: Sequence[str] = (), names: S
         (asked(["4", "visits=8"], ["source=256"]), False),
         (make_request("/a", "/b", ["4", "visits=8"], renames=["visits=visitors"]), False),
         (make_request("/a", "/b", ["4", "visits=8"], drops=["visits"]), False),
+        (make_request("/a", "/b", ["4", "visits=8"], state_drops=["visits:count"]), False),
         (asked(["4", "visits=8", "sink=8"]), False),  # chained: nobody can tell
     ],
     ids=lambda value: f"{value.parallelism}{value.max_parallelism}" if isinstance(value, Request) else None,

@@ -43,7 +43,9 @@ def _in_words(operator: Operator) -> str:
 
 def state_types(pair: OperatorPair, operator: Operator | None) -> dict[str, str]:
     """By name the types of an operator's keyed states, as far as their headers are understood."""
-    return {info.name: _type(info) for header in pair.headers(operator) for info in header.states}
+    left_out = operator.left_out if operator is not None else ()
+    infos = [info for header in pair.headers(operator) for info in header.states]
+    return {info.name: _type(info) for info in infos if info.name not in left_out}
 
 
 def _type(info: StateMetaInfo) -> str:

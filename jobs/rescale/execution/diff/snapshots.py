@@ -84,6 +84,8 @@ class _Comparison:
     def _records(self, i: int, pair: OperatorPair) -> Iterator[StateDiff]:
         """The keyed states of a canonical pair, by name."""
         a, b = self._look.records[i]
+        left_out = pair.sides[0].left_out if pair.sides[0] else ()
+        a = {name: digest for name, digest in a.items() if name not in left_out}
         types = [state_types(pair, operator) for operator in pair.sides]
         names = sorted({*a, *b, *types[0], *types[1]}) if pair.by_record else []
         amounts = {name: (_amount(a.get(name)), _amount(b.get(name))) for name in names}

@@ -175,7 +175,7 @@ def goes_by_record(old: Operator, new: Operator) -> bool:
     """Whether keyed state is compared record by record: key groups changed, or the kind, or directories were cut."""
     if old.entry.max_parallelism != new.entry.max_parallelism or old.kinds != new.kinds:
         return True
-    if old.raw_timers and not new.raw_timers:
+    if old.left_out or (old.raw_timers and not new.raw_timers):
         return True
     if old.heap_streams and _lists_other_states(old, new):
         return True
@@ -196,7 +196,7 @@ def check_rekeyed(old: Operator, new: Operator) -> None:
     timers = () if new.raw_timers else old.heap_timers
     doubled = old.doubled_timers if new.raw_timers else ()
     left_out = {state.name for one in doubled if one.parsed is not None for state in one.parsed.states}
-    near, headers = Givers(givers), KeyedHeaders(old.label, timers, left_out)
+    near, headers = Givers(givers), KeyedHeaders(old.label, timers, left_out | old.left_out)
     subtasks = list(range(entry.parallelism)) if givers or timers else []
     if old.databases and new.databases and old.entry.max_parallelism == entry.max_parallelism:
         ranges = [(i, key_group_range(entry.max_parallelism, entry.parallelism, i)) for i in subtasks]

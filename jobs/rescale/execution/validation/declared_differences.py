@@ -11,7 +11,8 @@ from rescale.errors import IntegrityError
 from rescale.execution.validation.coverage import check_equal
 from rescale.flink.metadata.checkpoint_metadata import FIRST_VERSION_WITH_NAMES
 from rescale.flink.operator_id import operator_id_of_uid
-from rescale.snapshot.model import Snapshot
+from rescale.snapshot.dropped_states import lost_states, state_names
+from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.surgery import NOT_READ, Surgery, what_is_lost
 
 
@@ -27,6 +28,7 @@ def check_declared(source: Snapshot, result: Snapshot, surgery: Surgery) -> None
         check_equal("what is lost", found_lost.bytes, lost.bytes, lost.label)
         if NOT_READ not in (*found_lost.states, *lost.states):  # its files may go meanwhile: nobody needs them
             check_equal("what is lost", found_lost.states, lost.states, lost.label)
+    _check_states(there, result, surgery)
     entries = [entry for entry in source.metadata.operators if entry.operator_id not in dropped]
     for one in surgery.renamed:
         if one.uid:
@@ -45,6 +47,27 @@ def check_declared(source: Snapshot, result: Snapshot, surgery: Surgery) -> None
     for old, new in zip(entries, result.metadata.operators, strict=True):
         uid = renamed[old.operator_id].uid if old.operator_id in renamed else old.uid
         check_equal("uid", uid, new.uid, old.operator_id)
+
+
+def _check_states(there: dict[str, Operator], result: Snapshot, surgery: Surgery) -> None:
+    """That states which are declared as dropped are the source's, and none of the result's."""
+    _check_there("having lost a state", {one.operator_id for one in surgery.dropped_states}, set(there))
+    by_id = {operator.entry.operator_id: operator for operator in result.operators}
+    for one in surgery.dropped_states:
+        lost = lost_states(there[one.operator_id], one.name)
+        if one not in lost:
+            raise IntegrityError(
+                "a state that was declared as dropped is none of the source's",
+                operator=one.label,
+                state=one.name,
+                expected=one,
+                found=lost,
+            )
+        operator = by_id.get(surgery.new_ids.get(one.operator_id, one.operator_id))
+        if operator is not None and one.name in state_names(operator):
+            raise IntegrityError(
+                "a state that was declared as dropped is in the result", operator=one.label, state=one.name
+            )
 
 
 def _check_there(what: str, declared: set[str], there: set[str]) -> None:

@@ -47,7 +47,7 @@ class WholeFiles(NamedTuple):
 def may_go_by_files(old: Operator, new: Operator) -> bool:
     """Whether RocksDB directories stay directories with the key groups that they have, in whatever shape."""
     same = old.entry.max_parallelism == new.entry.max_parallelism and old.kinds == new.kinds
-    return same and bool(old.databases) and not (old.raw_timers and not new.raw_timers)
+    return same and bool(old.databases) and not old.left_out and not (old.raw_timers and not new.raw_timers)
 
 
 def whole_files(source: Snapshot, result: Snapshot) -> list[dict[int, WholeFiles]]:

@@ -33,6 +33,7 @@ def record_proof(
     if not tallies:
         return None
     source = _added_up(tally for tally in tallies if not tally.in_result and not tally.doubled)
+    source = {name: digest for name, digest in source.items() if name not in operator.left_out}
     result = _added_up(tally for tally in tallies if tally.in_result)
     _compare_doubled(operator, source, _added_up(tally for tally in tallies if tally.doubled))
     for state in sorted(source.keys() | result.keys()):

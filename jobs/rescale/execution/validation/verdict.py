@@ -80,6 +80,9 @@ _CLAIM_OF_SOURCES = (
     "of a FlinkKafkaConsumer that was declared to become a KafkaSource, every partition is one split, with the offset "
     "of the next record, and assigned in the enumerator's state"
 )
+_CLAIM_OF_DROPPED_STATES = (
+    "of a state that was declared as dropped there is nothing in the result, and all else of its operator is"
+)
 _CLAIM_OF_THE_REST = f"of all other state, {_CLAIM}"
 
 
@@ -105,6 +108,7 @@ def certificate_of(
     claims += [_CLAIM_OF_THE_DROPPED] if surgery.dropped else []
     claims += [_CLAIM_OF_KAFKA] if surgery.kafka else []
     claims += [_CLAIM_OF_SOURCES] if any(change.becomes_source for change in surgery.kafka) else []
+    claims += [_CLAIM_OF_DROPPED_STATES] if surgery.dropped_states else []
     local = any(pin.mtime_ns is not None for _, pin in source.files)
     limits = [(_OF_FILES, bool(directories)), (_OF_FILES_NOT_READ, any(one.files_referred_to for one in directories))]
     limits += [(_OF_RULES, rekeyed), (_OF_LOCAL_FILES, local), (_UNBOUND, not bound)]

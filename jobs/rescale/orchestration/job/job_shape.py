@@ -17,7 +17,7 @@ from rescale.planning.request import Request
 
 def has_shape(job: Job, request: Request) -> bool:
     """Whether a shape is asked for and nothing else, and every task of the job has it already."""
-    if request.renames or request.drops or request.kafka:
+    if request.renames or request.drops or request.state_drops or request.kafka:
         return False
     asked = [*request.parallelism, *request.max_parallelism]
     there = {vertex.operator_id for vertex in job.vertices}

@@ -53,7 +53,7 @@ def _header(operator: Operator, givers: Sequence[ElementStream], literals: Liter
     Raw state has none: every header is empty and so is this one.
     """
     first = givers[0]
-    if all(giver.header == first.header for giver in givers):
+    if first.has_own_header and all(giver.header == first.header for giver in givers):
         return piece_of(first.extent.part(0, len(first.header)))
     parsed = [giver.parsed for giver in givers if giver.parsed is not None]
     if len(parsed) < len(givers):

@@ -48,7 +48,7 @@ def plan_rekeyed(
     owners_of(operator, timers)
     doubled = operator.doubled_timers if created is not None else ()
     left_out = {state.name for one in doubled if one.parsed is not None for state in one.parsed.states}
-    header = headers.plan(givers, timers, left_out)
+    header = headers.plan(givers, timers, left_out | operator.left_out)
     compressed = bool(givers) and is_compressed(givers[0].header)
     piece = header.piece if created is None or not compressed else _uncompressed(operator, header.parsed, literals)
     tables = header.id_tables
