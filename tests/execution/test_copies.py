@@ -14,6 +14,7 @@ from rescale.storage.store import open_store
 from rescale.target.places import places_of
 from support import snapshots
 from support.pipeline import execute, execute_without_spark, plan_rescale
+from support.results import take_back
 from support.slow import slow_but
 
 COPIED = [name for name in snapshots.names() if not name.endswith("unaligned")]
@@ -40,7 +41,8 @@ def test_a_database_is_copied_by_spark_too_and_resumed(name: str, tmp_path: Path
     store = open_store(plan.target)
     files = {path.name: path.read_bytes() for path in (tmp_path / "target").iterdir()}
     lost = next(entry.uri for entry in store.list(plan.target) if "-keyed-" in entry.uri)
-    store.delete([lost, places_of(plan).metadata])
+    take_back(places_of(plan))
+    store.delete([lost])
     execute_without_spark(plan)
     assert {path.name: path.read_bytes() for path in (tmp_path / "target").iterdir()} == files
 

@@ -21,7 +21,7 @@ from rescale.target.places import places_of
 from support import snapshots
 from support.faults import WRITES, Faults, FaultyStore
 from support.pipeline import execute, execute_without_spark, move, plan_rescale, shared_spark
-from support.results import files_of, remove
+from support.results import files_of, remove, take_back
 from support.s3 import S3Server
 from support.slow import slow
 
@@ -131,12 +131,14 @@ def test_what_is_written_is_not_written_again(home: str, source: str, calls: Cal
     plan = plan_rescale(source, join(home, "target"), ["2"])
     execute_without_spark(plan)
     store = open_store(plan.target)
-    store.delete([places_of(plan).metadata, places_of(plan).written_handles("keyed")])
+    take_back(places_of(plan))
+    store.delete([places_of(plan).written_handles("keyed")])
     assert calls()
     execute_without_spark(plan)
     assert calls() == []
     lost = next(entry.uri for entry in store.list(plan.target) if "-keyed-1-" in entry.uri)
-    store.delete([places_of(plan).metadata, lost])
+    take_back(places_of(plan))
+    store.delete([lost])
     calls()
     execute_without_spark(plan)
     assert {call.split()[1] for call in calls()} == {name(lost)}

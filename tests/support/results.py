@@ -7,7 +7,7 @@ import json
 from rescale.planning.plan import Plan
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
-from rescale.target.places import places_of
+from rescale.target.places import Places, places_of
 
 
 def files_of(plan: Plan) -> dict[str, bytes]:
@@ -24,6 +24,11 @@ def remove(plan: Plan) -> None:
     store = open_store(plan.target)
     for directory in (plan.target, f"{plan.target}.rescale"):
         store.delete([entry.uri for entry in store.list(directory)])
+
+
+def take_back(places: Places) -> None:
+    """As if the run had been killed before it published."""
+    open_store(places.target).delete([places.metadata, places.publishing, places.published])
 
 
 def _without_times(certificate: bytes) -> bytes:

@@ -16,6 +16,7 @@ from rescale.target.places import places_of
 from support import snapshots, warm
 from support.faults import Kind
 from support.rekeyed import assert_rekeyed
+from support.results import take_back
 from support.resuming import KILLED, SNAPSHOT, Case, assert_right, assert_right_or_not_there, is_there
 from support.s3 import S3Server
 from support.slow import Share, in_shares, slow
@@ -120,7 +121,8 @@ def test_only_what_is_missing_is_written_again(case: Case) -> None:
     lost = next(entry.uri for entry in store.list(target) if "-keyed-1-" in entry.uri)
     (plan_uri,) = [entry.uri for entry in store.list(f"{target}.rescale") if "/plan-" in entry.uri]
     places = places_of(load_plan(plan_uri))
-    store.delete([places.metadata, places.written_handles("keyed"), lost])
+    take_back(places)
+    store.delete([places.written_handles("keyed"), lost])
     again = case.faults()
     assert case.run(target, again) == 0
     written = {line.split()[1] for line in again.calls() if line.startswith("complete_parts")}
