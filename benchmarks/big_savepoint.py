@@ -8,9 +8,9 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from rescale.flink.binary import ByteWriter
+from rescale.flink.encoding.binary import ByteWriter
 from rescale.flink.key_groups import key_group_range, prefix_size
-from rescale.flink.keyed.record_marks import END_OF_GROUP, FLAG
+from rescale.flink.keyed.blocks.record_marks import END_OF_GROUP, FLAG
 from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.handles import (
     DistributionMode,

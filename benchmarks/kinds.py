@@ -27,8 +27,8 @@ from processes import Cost, cost, peak_memory
 from rescale.execution.sources.database_records import database_of_snapshot
 from rescale.execution.spark.spark_tasks import spark_tasks
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
+from rescale.planning.asked.request import Format, make_request
 from rescale.planning.prepare import prepare
-from rescale.planning.request import Format, make_request
 from rescale.snapshot.opening import open_snapshot
 from rescale.target.claim import claim
 

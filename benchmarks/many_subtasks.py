@@ -31,11 +31,11 @@ from rescale.execution.loop import Loop
 from rescale.execution.spark.spark_tasks import spark_tasks
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.execution.tasks import Tasks
-from rescale.planning.plan import Plan
+from rescale.planning.asked.request import Request, make_request
 from rescale.planning.prepare import prepare
-from rescale.planning.request import Request, make_request
-from rescale.report.inspection import inspection, inspection_text
-from rescale.report.planned import plan_summary, plan_text
+from rescale.planning.values.plan import Plan
+from rescale.report.pages.inspection import inspection, inspection_text
+from rescale.report.pages.planned import plan_summary, plan_text
 from rescale.report.stored import put_report
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.locations import join

@@ -20,8 +20,8 @@ from big_savepoint import write_savepoint
 from processes import Cost, cost, peak_memory
 from rescale.execution.spark.spark_tasks import spark_tasks
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
+from rescale.planning.asked.request import Format, make_request
 from rescale.planning.prepare import prepare
-from rescale.planning.request import Format, make_request
 from rescale.target.claim import claim
 
 PROCESSES = 2

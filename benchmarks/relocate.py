@@ -24,8 +24,8 @@ from processes import peak_memory
 from rescale.execution.sources.byte_digests import digest
 from rescale.execution.spark.spark_tasks import spark_tasks
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
+from rescale.planning.asked.request import make_request
 from rescale.planning.planner import make_plan
-from rescale.planning.request import make_request
 from rescale.snapshot.opening import open_snapshot
 from rescale.target.claim import claim
 

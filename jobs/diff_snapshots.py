@@ -8,9 +8,9 @@ from typing import Any
 from rescale.execution.diff.snapshots import diff_snapshots
 from rescale.execution.job import add_kafka, job_parser, kafka_words_of, run_job
 from rescale.execution.step_tasks import step_tasks
-from rescale.planning.asked_kafka import with_kafka
-from rescale.planning.asked_surgery import asked_surgery
-from rescale.planning.request import parse_drops, parse_renames, parse_state_drops
+from rescale.planning.asked.asked_kafka import with_kafka
+from rescale.planning.asked.asked_surgery import asked_surgery
+from rescale.planning.asked.request import parse_drops, parse_renames, parse_state_drops
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.locations import normalise
 

@@ -11,8 +11,8 @@ from rescale.execution.job import add_plan, add_proof, job_parser, run_job, run_
 from rescale.execution.step_tasks import step_tasks
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.execution.tasks import Tasks
-from rescale.planning.plan import Plan
-from rescale.planning.proof import Proof
+from rescale.planning.values.plan import Plan
+from rescale.planning.values.proof import Proof
 from rescale.process import Step
 from rescale.storage.locations import normalise
 from rescale.target.documents import load_plan

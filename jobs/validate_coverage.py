@@ -8,7 +8,7 @@ from typing import Any
 from rescale.execution.job import add_kafka, add_plan, add_proof, job_parser, kafka_words_of, run_job
 from rescale.execution.step_tasks import step_tasks
 from rescale.execution.steps import validate_coverage, validate_published
-from rescale.planning.proof import Proof
+from rescale.planning.values.proof import Proof
 from rescale.snapshot.discovery import find_metadata
 from rescale.storage.locations import normalise
 from rescale.target.documents import load_plan

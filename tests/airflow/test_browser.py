@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rescale.demo.airflow_home import DAG_ID, USER
-from rescale.report.inspection import inspection
+from rescale.report.pages.inspection import inspection
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.store import open_store
 from support.airflow_server import PATIENCE_SECONDS, AirflowServer, Run, request, wait_for

@@ -13,8 +13,8 @@ from unittest.mock import patch
 import pytest
 
 from rescale.cli.main import main
-from rescale.planning.asked_surgery import asked_surgery
-from rescale.planning.request import parse_renames
+from rescale.planning.asked.asked_surgery import asked_surgery
+from rescale.planning.asked.request import parse_renames
 from rescale.process import Step
 from rescale.snapshot.opening import open_snapshot
 from support.diffing import diff

@@ -14,8 +14,8 @@ import pytest
 
 from rescale.cli.main import main, parser
 from rescale.errors import RescaleError
+from rescale.planning.asked.request import make_request
 from rescale.planning.planner import make_plan
-from rescale.planning.request import make_request
 from rescale.target.claim import claim
 from rescale.target.places import places_of
 from support.readme import fields

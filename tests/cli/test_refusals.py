@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rescale.cli.main import main
-from rescale.flink.keyed.heap_entries import entry_layouts
+from rescale.flink.keyed.heap.heap_entries import entry_layouts
 from rescale.flink.metadata.checkpoint_metadata import OperatorState, Subtask
 from rescale.flink.metadata.handles import (
     ChangelogHandle,

@@ -15,7 +15,7 @@ from rescale.execution.loop import Loop
 from rescale.execution.sources.record_sources import SourceReader, sources_of
 from rescale.execution.steps import validate_published
 from rescale.flink.keyed.record_name import name_record
-from rescale.planning.operator_plan import OperatorPlan
+from rescale.planning.values.operator_plan import OperatorPlan
 from rescale.snapshot.model import Operator
 from rescale.snapshot.opening import open_snapshot
 from rescale.snapshot.snapshot_files import SnapshotFiles

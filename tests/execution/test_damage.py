@@ -20,7 +20,7 @@ from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, 
 from rescale.flink.metadata.handles import FileStream, KeyGroupsHandle, RelativeFileStream, Stream
 from rescale.flink.metadata.reader import read_metadata
 from rescale.flink.metadata.writer import write_metadata
-from rescale.planning.plan import Plan
+from rescale.planning.values.plan import Plan
 from rescale.target.places import places_of
 from support import snapshots
 from support.pipeline import execute_without_spark, plan_rescale

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rescale.errors import RescaleError
-from rescale.planning.plan import Plan
+from rescale.planning.values.plan import Plan
 from rescale.snapshot.opening import open_snapshot
 from support import warm
 from support.edited import edit, edit_files, relocated

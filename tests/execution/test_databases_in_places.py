@@ -15,8 +15,8 @@ from rescale.errors import IntegrityError, RescaleError, SnapshotError
 from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_coverage, validate_published
 from rescale.flink.metadata.handles import FileStream, RelativeFileStream, SegmentStream
-from rescale.planning.plan import Plan
-from rescale.planning.proof import Proof
+from rescale.planning.values.plan import Plan
+from rescale.planning.values.proof import Proof
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.locations import contains, join
 from rescale.storage.store import open_store

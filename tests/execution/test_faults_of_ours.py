@@ -16,9 +16,9 @@ from rescale.cli.main import main
 from rescale.errors import InternalError, RescaleError
 from rescale.execution.loop import Loop
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state
-from rescale.planning.operator_plan import OperatorPlan
-from rescale.planning.pieces import Piece
-from rescale.planning.plan import Plan
+from rescale.planning.values.operator_plan import OperatorPlan
+from rescale.planning.values.pieces import Piece
+from rescale.planning.values.plan import Plan
 from rescale.process import Step, run_step
 from rescale.target.claim import claim
 from rescale.target.places import places_of

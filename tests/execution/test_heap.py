@@ -12,7 +12,7 @@ from rescale.execution.diff.snapshots import diff_snapshots
 from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_published
 from rescale.flink.key_groups import key_group_of_hash, key_group_range
-from rescale.planning.request import Format
+from rescale.planning.asked.request import Format
 from rescale.snapshot.opening import open_snapshot
 from support import snapshots
 from support.diffing import unlike

@@ -13,14 +13,14 @@ from rescale.execution.diff.snapshots import diff_snapshots
 from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_published
 from rescale.execution.validation.declared_offsets import check_offsets
+from rescale.flink.encoding.snappy import plain_chunk
 from rescale.flink.kafka.position import StartAt
 from rescale.flink.kafka.reader_state import reader_state_header
 from rescale.flink.operator_id import operator_id_of_uid
-from rescale.flink.snappy import plain_chunk
-from rescale.planning.asked_kafka import with_kafka
-from rescale.planning.kafka_words import KafkaWords, offsets_text, parse_offsets, parse_sources, parse_topics
-from rescale.planning.plan import plan_from_json, plan_to_json
-from rescale.report.declared import declared_lines
+from rescale.planning.asked.asked_kafka import with_kafka
+from rescale.planning.asked.kafka_words import KafkaWords, offsets_text, parse_offsets, parse_sources, parse_topics
+from rescale.planning.values.plan import plan_from_json, plan_to_json
+from rescale.report.pages.declared import declared_lines
 from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets
 from rescale.snapshot.opening import open_snapshot
 from rescale.snapshot.surgery import NO_SURGERY, Surgery

@@ -14,12 +14,12 @@ from rescale.execution.loop import Loop
 from rescale.execution.validation.directories import WholeFiles
 from rescale.execution.validation.timer_coverage import check_raw_timers
 from rescale.execution.validation.units import list_checks
-from rescale.flink.keyed.heap_timers import TimerService, timer_header
 from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.keyed.timers.heap_timers import TimerService, timer_header
+from rescale.planning.asked.request import make_request
 from rescale.planning.prepare import prepare
-from rescale.planning.request import make_request
-from rescale.report.inspection import inspection, inspection_text
-from rescale.report.planned import plan_summary, plan_text
+from rescale.report.pages.inspection import inspection, inspection_text
+from rescale.report.pages.planned import plan_summary, plan_text
 from rescale.snapshot.model import KeyedStream
 from rescale.snapshot.opening import open_snapshot
 from rescale.target.removal import discard

@@ -15,10 +15,10 @@ from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_published
 from rescale.execution.validation.declared_differences import check_declared
 from rescale.flink.operator_id import operator_id_of_uid
-from rescale.planning.plan import plan_from_json, plan_to_json
+from rescale.planning.asked.request import make_request
 from rescale.planning.prepare import prepare
-from rescale.planning.request import make_request
-from rescale.report.declared import declared_lines
+from rescale.planning.values.plan import plan_from_json, plan_to_json
+from rescale.report.pages.declared import declared_lines
 from rescale.report.stored import document_of
 from rescale.snapshot.dropped_states import state_names
 from rescale.snapshot.model import Snapshot

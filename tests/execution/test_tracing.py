@@ -16,7 +16,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from rescale.planning.plan import Plan
+from rescale.planning.values.plan import Plan
 from rescale.process import Step
 from rescale.target.claim import claim
 from rescale.target.places import places_of

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import rescale
 from rescale.flink.compiled import content
-from rescale.flink.keyed import digest_loop, record_walk
+from rescale.flink.keyed.blocks import digest_loop, record_walk
 
 INNER = """
 from rescale.flink.compiled import compiled

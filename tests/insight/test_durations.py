@@ -8,9 +8,9 @@ from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.insight.durations import PROCESS_SECONDS, SPARK_SECONDS, durations, restore_seconds
 from rescale.insight.flink_restore import flink_restore
-from rescale.planning.plan import Plan
+from rescale.planning.asked.request import make_request
 from rescale.planning.planner import make_plan
-from rescale.planning.request import make_request
+from rescale.planning.values.plan import Plan
 from support.snapshot_bytes import keyed_header, keyed_state
 from support.synthetic import database, keyed_stream, operator, snapshot
 

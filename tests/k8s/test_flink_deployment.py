@@ -12,12 +12,12 @@ import pytest
 
 from rescale.errors import RequestError, RescaleError
 from rescale.flink.start import Start
-from rescale.orchestration.attempts import TaskEnded
 from rescale.orchestration.flink.deployment import Wanted, is_redeployed, read_deployment, redeploy
 from rescale.orchestration.flink.kinds import PatchDeployment
 from rescale.orchestration.flink.operators import GoBack, HandOverJob
 from rescale.orchestration.flink.rest import Taking
 from rescale.orchestration.flink.stopping import JobBefore
+from rescale.orchestration.steps.attempts import TaskEnded
 from support.deferring import run_operator
 from support.flink_operator import FlinkNamespace, flink_namespace
 from support.helm import CHART, helm

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from oracle.harness import Flink, Job
-from rescale.flink.smallest_keys import virtual_keys
+from rescale.flink.keys.smallest_keys import virtual_keys
 from rescale.insight.hand_picked_keys import hand_picked_keys
 from rescale.insight.measured_databases import looked_through
-from rescale.planning.operator_shapes import Shape
+from rescale.planning.asked.operator_shapes import Shape
 from rescale.snapshot.opening import open_snapshot
 from support.slow import slow
 

@@ -12,9 +12,9 @@ import pytest
 
 from oracle.harness import Flink
 from rescale.errors import UnsupportedError
-from rescale.flink.binary import ByteReader
-from rescale.flink.java_hash import WalkedKeys, key_groups_of_hashes, walk_keys
-from rescale.flink.key_hash import KeyHash, choose_hash, known_hash, named_hash
+from rescale.flink.encoding.binary import ByteReader
+from rescale.flink.keys.java_hash import WalkedKeys, key_groups_of_hashes, walk_keys
+from rescale.flink.keys.key_hash import KeyHash, choose_hash, known_hash, named_hash
 from rescale.flink.serializers.program import Program, compile_program
 from rescale.flink.serializers.reading import read_snapshot
 

@@ -21,8 +21,8 @@ from rescale.orchestration.form import (
     understood,
 )
 from rescale.orchestration.key_functions import ALLOWED_MODULES
-from rescale.planning.proof import Proof
-from rescale.planning.request import Format, make_request, parse_uids
+from rescale.planning.asked.request import Format, make_request, parse_uids
+from rescale.planning.values.proof import Proof
 
 _PLACES = {"source": "s3://bucket/save", "target": "/mnt/rescaled"}
 

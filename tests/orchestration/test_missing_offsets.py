@@ -11,9 +11,9 @@ from airflow.sdk.definitions.param import ParamsDict
 
 from fixtures.table import KAFKA_FIXTURES
 from rescale.errors import UnsupportedError
-from rescale.orchestration.attempts import TaskEnded
 from rescale.orchestration.form import rescale_form
 from rescale.orchestration.savepoint_tasks import inspect
+from rescale.orchestration.steps.attempts import TaskEnded
 from rescale.snapshot.kafka.offsets import missing_offsets
 from rescale.snapshot.opening import open_snapshot
 

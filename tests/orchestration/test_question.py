@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.orchestration.question import END_OF_QUESTION, question_markdown
+from rescale.planning.asked.request import make_request
 from rescale.planning.planner import make_plan
-from rescale.planning.request import make_request
-from rescale.report.planned import plan_summary
+from rescale.report.pages.planned import plan_summary
 from support.synthetic import element_stream, operator, snapshot
 
 OPERATORS = 8

@@ -9,10 +9,10 @@ import pytest
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.orchestration.summaries import LIMIT, certificate_summary, plan_summary, snapshot_summary
+from rescale.planning.asked.request import make_request
 from rescale.planning.planner import make_plan
-from rescale.planning.request import make_request
-from rescale.report.inspection import inspection
-from rescale.report.planned import plan_summary as detailed_summary
+from rescale.report.pages.inspection import inspection
+from rescale.report.pages.planned import plan_summary as detailed_summary
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.target.places import places_of
 from support.synthetic import element_stream, operator, own_stream, snapshot

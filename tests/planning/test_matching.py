@@ -10,9 +10,9 @@ import pytest
 from rescale.errors import RequestError
 from rescale.flink.job_graph import GraphVertex, read_job_graph
 from rescale.flink.operator_id import operator_id_of_uid
-from rescale.planning.asked_surgery import asked_surgery
+from rescale.planning.asked.asked_surgery import asked_surgery
+from rescale.planning.asked.request import parse_renames
 from rescale.planning.matching import Candidate, StateSort, match, of_graph, of_snapshot
-from rescale.planning.request import parse_renames
 from rescale.snapshot.surgery import Renamed, Surgery, operated
 from support import snapshots
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from rescale.report.difference import difference_text
-from rescale.report.inspection import inspection_text
-from rescale.report.outcome import certificate_text
-from rescale.report.plan_markdown import plan_markdown
-from rescale.report.planned import plan_text
+from rescale.report.pages.difference import difference_text
+from rescale.report.pages.inspection import inspection_text
+from rescale.report.pages.outcome import certificate_text
+from rescale.report.pages.plan_markdown import plan_markdown
+from rescale.report.pages.planned import plan_text
 from rescale.report.shortening import MOST_OPERATORS
 from rescale.snapshot.surgery import NO_SURGERY
 from support.reports import plan_report, proven, snapshot_report

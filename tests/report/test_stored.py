@@ -12,10 +12,10 @@ import pytest
 from rescale.cli.main import main
 from rescale.errors import IntegrityError, RequestError, SnapshotError, StoreError
 from rescale.flink.release_line import ReleaseLine
-from rescale.planning.plan import Plan
+from rescale.planning.asked.request import make_request
 from rescale.planning.prepare import prepare
-from rescale.planning.request import make_request
-from rescale.report.planned import plan_summary
+from rescale.planning.values.plan import Plan
+from rescale.report.pages.planned import plan_summary
 from rescale.report.stored import document_of, put_report, report_of, run_document
 from rescale.target.certificate import Certificate
 from rescale.target.claim import claim

@@ -9,8 +9,8 @@ from typing import Any
 
 from rescale.execution.loop import Loop
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
+from rescale.planning.asked.request import make_request
 from rescale.planning.prepare import prepare
-from rescale.planning.request import make_request
 from rescale.target.claim import claim
 from rescale.target.documents import load_plan
 from rescale.target.places import places_of

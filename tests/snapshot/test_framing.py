@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from rescale.flink.encoding.snappy import plain_stream
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import HandleTag
-from rescale.flink.snappy import plain_stream
 from rescale.snapshot import stream_reader
 from rescale.snapshot.opening import open_snapshot
 from support import written

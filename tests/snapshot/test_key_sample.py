@@ -8,10 +8,10 @@ import pytest
 
 from big_savepoint import write_savepoint
 from rescale.errors import SnapshotError
+from rescale.flink.encoding.snappy import FramedDecompressor, plain_stream
 from rescale.flink.keyed.composite_key import key_leads
 from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.flink.snappy import FramedDecompressor, plain_stream
 from rescale.snapshot import snapshot_files
 from rescale.snapshot.key_sample import SAMPLE_SIZE, KeySample, sample_keys
 from rescale.snapshot.locate import Extent

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rescale.flink.binary import ByteWriter
+from rescale.flink.encoding.binary import ByteWriter
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import DistributionMode

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rescale.flink.keyed.records import Records
+from rescale.flink.keyed.blocks.records import Records
 from support.canonical import Record
 from support.snapshot_bytes import STRING, composite, snapshot, state
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rescale.flink.key_groups import KeyGroupRange
+from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
-from rescale.flink.keyed.records import Records
 from rescale.flink.metadata.handles import (
     FileStream,
     IncrementalHandle,

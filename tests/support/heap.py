@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
+from rescale.flink.encoding.snappy import compressed
 from rescale.flink.key_groups import key_group_range
-from rescale.flink.keyed.heap_reader import HeapReader
+from rescale.flink.keyed.heap.heap_reader import HeapReader
 from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.handles import HandleTag, KeyGroupsHandle, RelativeFileStream
 from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.metadata.writer import write_metadata
 from rescale.flink.operator_id import operator_id_of_uid
-from rescale.flink.snappy import compressed
 from support.canonical import Record
 from support.composite import composite_key
 from support.java_values import HASHABLE_LEAVES, JavaType, List, Pojo, Tuple

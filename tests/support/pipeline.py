@@ -12,9 +12,9 @@ from rescale.execution.loop import Loop
 from rescale.execution.spark.spark_tasks import SparkTasks, spark_tasks
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.execution.tasks import Tasks
-from rescale.planning.plan import Plan
+from rescale.planning.asked.request import Files, Format, make_request
 from rescale.planning.prepare import prepare
-from rescale.planning.request import Files, Format, make_request
+from rescale.planning.values.plan import Plan
 from rescale.target.claim import claim
 from rescale.target.publication import Published, publish
 from support.needs import need

@@ -6,9 +6,9 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
+from rescale.flink.encoding.snappy import FramedDecompressor
 from rescale.flink.key_groups import key_group_of_hash, key_group_range
 from rescale.flink.keyed.header import merge_keyed_headers
-from rescale.flink.snappy import FramedDecompressor
 from rescale.flink.state_meta_info import StateKind
 from rescale.snapshot.model import KeyedStream, Operator, Snapshot
 from rescale.snapshot.opening import open_snapshot

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
+from rescale.planning.asked.request import make_request
 from rescale.planning.planner import make_plan
-from rescale.planning.request import make_request
-from rescale.report.inspection import inspection
-from rescale.report.planned import plan_summary
+from rescale.report.pages.inspection import inspection
+from rescale.report.pages.planned import plan_summary
 from rescale.report.report_document import report_document
 from rescale.snapshot.model import Snapshot
 from support.jobs import SOURCE, job

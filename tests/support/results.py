@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from rescale.planning.plan import Plan
+from rescale.planning.values.plan import Plan
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
 from rescale.target.places import Places, places_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from rescale.flink.binary import ByteReader, encode_modified_utf8
+from rescale.flink.encoding.binary import ByteReader, encode_modified_utf8
 from rescale.flink.serializers.reading import read_snapshot
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 

@@ -18,7 +18,7 @@ from move_and_validate import steps_of_a_run
 from rescale.cli.main import main
 from rescale.execution.loop import Loop
 from rescale.execution.tasks import Tasks
-from rescale.planning.proof import Proof
+from rescale.planning.values.proof import Proof
 from rescale.process import STEPS_OF_A_RUN, Step
 from rescale.target.documents import load_plan
 from support.faults import Faults, install

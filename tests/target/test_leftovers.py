@@ -12,7 +12,7 @@ import pytest
 
 from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_coverage
-from rescale.planning.plan import Plan
+from rescale.planning.values.plan import Plan
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from rescale.target.claim import claim

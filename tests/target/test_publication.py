@@ -15,7 +15,7 @@ from rescale.cli.main import main
 from rescale.errors import IntegrityError, RequestError, SnapshotError, StoreError
 from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_coverage
-from rescale.planning.plan import Plan
+from rescale.planning.values.plan import Plan
 from rescale.storage.locations import join, name, parent
 from rescale.storage.store import Entry, open_store
 from rescale.target.certified_files import certified_files

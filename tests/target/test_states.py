@@ -10,7 +10,7 @@ import pytest
 from rescale.errors import RequestError
 from rescale.execution.loop import Loop
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
-from rescale.planning.plan import Plan
+from rescale.planning.values.plan import Plan
 from rescale.storage.store import open_store
 from rescale.target.claim import claim
 from rescale.target.places import places_of

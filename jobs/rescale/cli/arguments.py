@@ -13,10 +13,8 @@ from rescale.cli.completion import complete_operators
 from rescale.errors import RequestError
 from rescale.flink.release_line import RELEASE_LINES, ReleaseLine
 from rescale.names import did_you_mean
-from rescale.planning.kafka_words import KafkaWords, parse_offsets, parse_sources, parse_topics
-from rescale.planning.prepare import Prepared, prepare
-from rescale.planning.proof import Proof
-from rescale.planning.request import (
+from rescale.planning.asked.kafka_words import KafkaWords, parse_offsets, parse_sources, parse_topics
+from rescale.planning.asked.request import (
     Files,
     Format,
     Request,
@@ -26,6 +24,8 @@ from rescale.planning.request import (
     parse_state_drops,
     parse_uids,
 )
+from rescale.planning.prepare import Prepared, prepare
+from rescale.planning.values.proof import Proof
 from rescale.storage.locations import normalise
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rescale.errors import RescaleError
 from rescale.flink.metadata.reader import read_metadata
-from rescale.planning.request import parse_uids
+from rescale.planning.asked.request import parse_uids
 from rescale.snapshot.discovery import find_metadata
 from rescale.storage.locations import is_s3, normalise
 from rescale.storage.store import open_store

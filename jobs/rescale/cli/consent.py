@@ -7,7 +7,7 @@ from typing import Any
 
 from rescale.cli.output import Output
 from rescale.errors import RequestError
-from rescale.report.declared import declared_lines
+from rescale.report.pages.declared import declared_lines
 
 
 def agree_to_losses(surgery: dict[str, Any], output: Output, *, yes: bool) -> None:

@@ -9,7 +9,7 @@ from rescale.cli.output import Output
 from rescale.cli.own_step import run_reading_step
 from rescale.errors import IntegrityError
 from rescale.process import Step
-from rescale.report.difference import difference_text
+from rescale.report.pages.difference import difference_text
 from rescale.storage.locations import normalise
 
 SUMMARY = "do two snapshots hold the same state?"

@@ -8,8 +8,8 @@ from rescale.cli.arguments import add_for_flink, add_source, add_uids, line_of, 
 from rescale.cli.output import Output
 from rescale.cli.terminal import waiting
 from rescale.names import printable_lines
-from rescale.planning.kafka_words import FORMS, offsets_text
-from rescale.report.inspection import inspection, inspection_text
+from rescale.planning.asked.kafka_words import FORMS, offsets_text
+from rescale.report.pages.inspection import inspection, inspection_text
 from rescale.snapshot.kafka.offsets import kafka_offsets
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.locations import normalise

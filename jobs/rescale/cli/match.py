@@ -10,7 +10,7 @@ from rescale.cli.terminal import waiting
 from rescale.errors import IntegrityError
 from rescale.flink.job_graph import read_job_graph
 from rescale.planning.matching import Candidate, match, of_graph, of_snapshot
-from rescale.report.matched import matched, matched_text
+from rescale.report.pages.matched import matched, matched_text
 from rescale.snapshot.discovery import METADATA
 from rescale.snapshot.opening import METADATA_LIMIT, open_snapshot
 from rescale.storage.locations import name, normalise

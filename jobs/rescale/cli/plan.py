@@ -7,7 +7,7 @@ import argparse
 from rescale.cli.arguments import add_shape, add_source, add_uids, prepared
 from rescale.cli.output import Output
 from rescale.cli.terminal import waiting
-from rescale.report.planned import plan_summary, plan_text
+from rescale.report.pages.planned import plan_summary, plan_text
 
 SUMMARY = "what a rescale would do; moves nothing"
 DESCRIPTION = "Shows who would own what, how many bytes move, and how even the new shape is. Writes nothing."

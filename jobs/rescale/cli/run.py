@@ -12,11 +12,11 @@ from rescale.cli.output import Output
 from rescale.cli.own_step import run_own_step
 from rescale.cli.terminal import waiting
 from rescale.errors import RescaleError
-from rescale.planning.plan import Plan
-from rescale.planning.proof import Proof, how_proven
+from rescale.planning.values.plan import Plan
+from rescale.planning.values.proof import Proof, how_proven
 from rescale.process import Step
-from rescale.report.outcome import outcome, outcome_text
-from rescale.report.planned import plan_summary, plan_text
+from rescale.report.pages.outcome import outcome, outcome_text
+from rescale.report.pages.planned import plan_summary, plan_text
 from rescale.report.stored import put_report
 from rescale.target.claim import claim
 from rescale.target.places import places_of

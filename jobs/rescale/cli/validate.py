@@ -8,7 +8,7 @@ from rescale.cli.arguments import add_key_hash, add_master, add_proof, add_sourc
 from rescale.cli.output import Output
 from rescale.cli.own_step import run_reading_step
 from rescale.process import Step
-from rescale.report.outcome import certificate_text
+from rescale.report.pages.outcome import certificate_text
 from rescale.storage.locations import normalise
 
 SUMMARY = "re-check a published result"

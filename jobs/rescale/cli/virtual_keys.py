@@ -9,7 +9,7 @@ from tabulate import tabulate
 from rescale.cli.output import Output
 from rescale.errors import RequestError
 from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
-from rescale.flink.smallest_keys import HASHES, virtual_keys
+from rescale.flink.keys.smallest_keys import HASHES, virtual_keys
 
 SUMMARY = "a smallest key for every subtask"
 DESCRIPTION = (

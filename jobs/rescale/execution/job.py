@@ -23,8 +23,8 @@ from rescale.errors import RequestError, RescaleError, unexpected
 from rescale.execution.meter import METER
 from rescale.execution.progress import Progress
 from rescale.execution.tracing import traced
-from rescale.planning.kafka_words import KafkaWords, parse_offsets, parse_sources, parse_topics
-from rescale.planning.proof import Proof
+from rescale.planning.asked.kafka_words import KafkaWords, parse_offsets, parse_sources, parse_topics
+from rescale.planning.values.proof import Proof
 from rescale.storage.locations import normalise
 from rescale.storage.store import open_store
 

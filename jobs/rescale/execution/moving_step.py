@@ -12,7 +12,7 @@ from rescale.execution.writers.rocksdb.compacting import compact_databases
 from rescale.execution.writers.rocksdb.rows_writer import RowsWriter
 from rescale.execution.writers.timers.timers_writer import TimersWriter
 from rescale.flink.slot import Slot
-from rescale.planning.plan import Plan
+from rescale.planning.values.plan import Plan
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
 from rescale.target.written_handles import WrittenHandles, begin_moving, write_handles

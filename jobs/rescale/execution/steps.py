@@ -18,13 +18,13 @@ from rescale.execution.validation.second_look import EITHER, looked_at_again
 from rescale.execution.validation.validation import SnapshotPair, compared, open_result, validate_result
 from rescale.execution.validation.verdict import certificate_of
 from rescale.flink.slot import Slot
-from rescale.planning.asked_kafka import with_kafka
-from rescale.planning.asked_surgery import asked_surgery, words_after
-from rescale.planning.kafka_words import NO_KAFKA_WORDS, KafkaWords
-from rescale.planning.key_hashes import choose_key_hashes
-from rescale.planning.plan import Plan
-from rescale.planning.proof import Proof, how_proven, refuse_files_in_vain
-from rescale.planning.request import parse_drops, parse_key_hashes, parse_renames, parse_state_drops
+from rescale.planning.asked.asked_kafka import with_kafka
+from rescale.planning.asked.asked_surgery import asked_surgery, words_after
+from rescale.planning.asked.kafka_words import NO_KAFKA_WORDS, KafkaWords
+from rescale.planning.asked.key_hashes import choose_key_hashes
+from rescale.planning.asked.request import parse_drops, parse_key_hashes, parse_renames, parse_state_drops
+from rescale.planning.values.plan import Plan
+from rescale.planning.values.proof import Proof, how_proven, refuse_files_in_vain
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.opening import open_candidate, open_snapshot

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rescale.errors import SnapshotError
-from rescale.flink.binary import ByteReader, ByteWriter
+from rescale.flink.encoding.binary import ByteReader, ByteWriter
+from rescale.flink.encoding.snappy import IDENTIFIER
 from rescale.flink.extents import ends
 from rescale.flink.metadata.handles import DistributionMode, OperatorStateOffsets
-from rescale.flink.snappy import IDENTIFIER
 from rescale.flink.state_meta_info import StateMetaInfo, covering, read_state_list
 
 _VERSIONS = (5, 6)

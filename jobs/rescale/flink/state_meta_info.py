@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-from rescale.flink.binary import ByteReader
+from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.serializers.reading import read_versioned
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 from rescale.flink.slot import Slot
 from rescale.insight.flink_restore import OperatorRestore
 from rescale.planning.little_work import LITTLE_BYTES
-from rescale.planning.operator_plan import OperatorPlan
-from rescale.planning.plan import Plan
-from rescale.planning.work_class import WorkClass
+from rescale.planning.values.operator_plan import OperatorPlan
+from rescale.planning.values.plan import Plan
+from rescale.planning.values.work_class import WorkClass
 from rescale.storage.locations import is_s3
 
 MB = 1_000_000

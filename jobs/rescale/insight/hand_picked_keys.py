@@ -11,17 +11,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rescale.flink.binary import ByteReader
+from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.key_groups import key_group_of_hash, subtask_of_key_group
 from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.keys.smallest_keys import virtual_keys
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.reading import type_name
 from rescale.flink.serializers.value_words import in_words
-from rescale.flink.smallest_keys import virtual_keys
 from rescale.insight.lone_keys import LoneKey, lone_keys
-from rescale.planning.operator_shapes import Shape
-from rescale.planning.work_class import WorkClass, work_class
+from rescale.planning.asked.operator_shapes import Shape
+from rescale.planning.values.work_class import WorkClass, work_class
 from rescale.snapshot.model import Operator, Snapshot
 
 _LEAST_SUBTASKS = 0.75
@@ -113,8 +113,8 @@ def _new_key_groups(
         return [lone.key_group % shape.max_parallelism for lone in keys]
     import numpy as np  # which few snapshots need
 
-    from rescale.flink.java_hash import walk_keys
-    from rescale.flink.key_hash import known_hash
+    from rescale.flink.keys.java_hash import walk_keys
+    from rescale.flink.keys.key_hash import known_hash
 
     if (known := known_hash(header.key_serializer)) is None:
         return [None] * len(keys)

@@ -13,9 +13,9 @@ from rescale.insight.key_group_sizes import KeyGroupSizes, about_keys, key_group
 from rescale.insight.measured_databases import looked_through
 from rescale.insight.shapes import ShapeAdvice, evenness_at, hot_key_groups, shape_advice
 from rescale.insight.unions import UnionList, union_lists
-from rescale.planning.operator_plan import OperatorPlan
-from rescale.planning.operator_shapes import Shape
-from rescale.planning.plan import Plan
+from rescale.planning.asked.operator_shapes import Shape
+from rescale.planning.values.operator_plan import OperatorPlan
+from rescale.planning.values.plan import Plan
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.storage.locations import is_s3
 

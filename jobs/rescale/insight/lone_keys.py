@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rescale.errors import SnapshotError, UnsupportedError
-from rescale.flink.binary import ByteReader
+from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.header import KeyedHeader
-from rescale.flink.keyed.heap import only_key
+from rescale.flink.keyed.heap.heap import only_key
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.value_words import in_words

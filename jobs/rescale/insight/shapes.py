@@ -13,7 +13,7 @@ from itertools import accumulate
 
 from rescale.flink.key_groups import key_group_range
 from rescale.insight.key_group_sizes import KeyGroupSizes, evenness
-from rescale.planning.good_maximum import good_max_parallelism
+from rescale.planning.asked.good_maximum import good_max_parallelism
 
 _HOT_SHARE = 0.5
 """A hot key group has at least this part of what a subtask holds in the mean …"""

@@ -18,13 +18,13 @@ from airflow.sdk import BaseNotifier, Context
 from airflow.sdk.execution_time.hitl import HITLUser
 
 from rescale.errors import RequestError
-from rescale.orchestration.attempts import ATTEMPTS, ended_by_our_errors
 from rescale.orchestration.connections.access import storage_access
 from rescale.orchestration.form import stripped
 from rescale.orchestration.question import END_OF_QUESTION
 from rescale.orchestration.reports.report_link import report_url
-from rescale.orchestration.rescale_task import skip_task
 from rescale.orchestration.settings import settings
+from rescale.orchestration.steps.attempts import ATTEMPTS, ended_by_our_errors
+from rescale.orchestration.steps.rescale_task import skip_task
 from rescale.target.documents import load_plan, read_document
 from rescale.target.places import Places, places_of
 

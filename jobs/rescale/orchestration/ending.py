@@ -14,8 +14,8 @@ from typing import Any
 
 from rescale.errors import RequestError, RescaleError
 from rescale.orchestration.approval import APPROVED, ASK
-from rescale.orchestration.rescale_task import NOTHING_TO_DO, Summary, rescale_task, skip_task
 from rescale.orchestration.savepoint_tasks import PLAN, PUBLISH
+from rescale.orchestration.steps.rescale_task import NOTHING_TO_DO, Summary, rescale_task, skip_task
 from rescale.storage.store import open_store
 from rescale.target.documents import load_plan
 from rescale.target.publication import was_published

@@ -14,8 +14,8 @@ from airflow.sdk import Param
 from rescale.errors import RequestError
 from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.orchestration.key_functions import check_key_functions
-from rescale.planning.proof import Proof
-from rescale.planning.request import Files, Format, Request, make_request, parse_uids
+from rescale.planning.asked.request import Files, Format, Request, make_request, parse_uids
+from rescale.planning.values.proof import Proof
 
 # An answer to a wrong value shows the pattern: they are as plain as they can be. Spaces around a value do no harm.
 PLACE = "^ *(/|file:/|s3://|s3a://|s3p://)"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rescale.report.declared import DECLARED, declared_lines
-from rescale.report.insights import duration_sentences
 from rescale.report.page import Block, Listed, Page, Strong, listed, paragraph, table
-from rescale.report.planned import OPERATOR_HEADERS, operator_row
+from rescale.report.pages.declared import DECLARED, declared_lines
+from rescale.report.pages.insights import duration_sentences
+from rescale.report.pages.planned import OPERATOR_HEADERS, operator_row
 from rescale.report.renderers.markdown import markdown_of
 from rescale.report.units import counted, human_bytes
 

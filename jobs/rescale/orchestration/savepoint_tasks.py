@@ -26,23 +26,23 @@ from rescale.orchestration.form import (
     request_of,
     understood,
 )
-from rescale.orchestration.lineage import planned_lineage, published_lineage
 from rescale.orchestration.question import END_OF_QUESTION, question_markdown
 from rescale.orchestration.reports.report_link import REPORT, ReportLink, ReportPlace
-from rescale.orchestration.rescale_task import Summary, rescale_task, skip_task
-from rescale.orchestration.step_task import step_task
+from rescale.orchestration.steps.lineage import planned_lineage, published_lineage
+from rescale.orchestration.steps.rescale_task import Summary, rescale_task, skip_task
+from rescale.orchestration.steps.step_task import step_task
 from rescale.orchestration.summaries import certificate_summary, plan_summary, snapshot_summary
 from rescale.orchestration.telling import tell
 from rescale.orchestration.words import in_words_of_the_form
-from rescale.planning.plan import Plan
 from rescale.planning.prepare import prepare
-from rescale.planning.proof import how_proven
+from rescale.planning.values.plan import Plan
+from rescale.planning.values.proof import how_proven
 from rescale.process import Step
-from rescale.report.inspection import inspection, inspection_text
-from rescale.report.outcome import outcome
-from rescale.report.plan_markdown import plan_markdown
-from rescale.report.planned import plan_summary as detailed_summary
-from rescale.report.planned import plan_text
+from rescale.report.pages.inspection import inspection, inspection_text
+from rescale.report.pages.outcome import outcome
+from rescale.report.pages.plan_markdown import plan_markdown
+from rescale.report.pages.planned import plan_summary as detailed_summary
+from rescale.report.pages.planned import plan_text
 from rescale.report.stored import put_report
 from rescale.report.units import counted, human_bytes
 from rescale.snapshot.kafka.audit import stopped_consumers

@@ -13,10 +13,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from rescale.planning.operator_plan import OperatorPlan
-from rescale.planning.plan import Plan
-from rescale.report.declared import declared_lines
-from rescale.report.kafka import kafka_line
+from rescale.planning.values.operator_plan import OperatorPlan
+from rescale.planning.values.plan import Plan
+from rescale.report.pages.declared import declared_lines
+from rescale.report.pages.kafka import kafka_line
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.target.places import places_of
 

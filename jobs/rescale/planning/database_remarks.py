@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rescale.planning.new_streams import CompactedRows, NewDatabase
-from rescale.planning.operator_plan import OperatorPlan
+from rescale.planning.values.new_streams import CompactedRows, NewDatabase
+from rescale.planning.values.operator_plan import OperatorPlan
 from rescale.rocksdb.assembly.assembled_database import SLOWS_DOWN
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rescale.errors import RescaleError
 from rescale.flink.keyed.header import understood
-from rescale.flink.keyed.heap_entries import entry_layouts
+from rescale.flink.keyed.heap.heap_entries import entry_layouts
 from rescale.snapshot.model import Operator
 
 

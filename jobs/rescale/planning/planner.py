@@ -9,25 +9,25 @@ from rescale.errors import UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.flink.metadata.properties import stopped_the_job
 from rescale.flink.state_meta_info import StateKind
+from rescale.planning.asked.finished_operators import refuse_finished
+from rescale.planning.asked.operator_shapes import Shape, new_shapes
+from rescale.planning.asked.request import Files, Request
+from rescale.planning.asked.result_kind import becomes_databases, goes_by_record, keeps_heap_timers, stays_on_heap
 from rescale.planning.database_remarks import of_references
-from rescale.planning.finished_operators import refuse_finished
 from rescale.planning.heap_refusals import refuse_heap
-from rescale.planning.new_streams import PlannedStream
-from rescale.planning.operator_plan import OperatorPlan
-from rescale.planning.operator_shapes import Shape, new_shapes
-from rescale.planning.pieces import Literals
-from rescale.planning.plan import FORMAT, Plan, SourceFile
-from rescale.planning.rekeying import Rekeying
 from rescale.planning.remarks import of_surgery, remarks
-from rescale.planning.request import Files, Request
-from rescale.planning.result_kind import becomes_databases, goes_by_record, keeps_heap_timers, stays_on_heap
 from rescale.planning.streams.database_streams import DatabasePlanner, PlannedDatabases
 from rescale.planning.streams.element_streams import plan_elements
 from rescale.planning.streams.inline import InlineBudget
 from rescale.planning.streams.key_group_streams import KeyGroupPlanner
 from rescale.planning.streams.keyed_headers import HeaderPlanner
 from rescale.planning.streams.rekeyed_streams import plan_heap_timers, plan_rekeyed
-from rescale.planning.work_class import work_class
+from rescale.planning.values.new_streams import PlannedStream
+from rescale.planning.values.operator_plan import OperatorPlan
+from rescale.planning.values.pieces import Literals
+from rescale.planning.values.plan import FORMAT, Plan, SourceFile
+from rescale.planning.values.rekeying import Rekeying
+from rescale.planning.values.work_class import work_class
 from rescale.snapshot.findings import findings
 from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.snapshot.model import Operator, Snapshot

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rescale.planning.asked_kafka import with_kafka
-from rescale.planning.asked_surgery import asked_surgery, request_after
-from rescale.planning.finished_operators import refuse_finished
-from rescale.planning.operator_shapes import new_shapes
-from rescale.planning.plan import Plan
+from rescale.planning.asked.asked_kafka import with_kafka
+from rescale.planning.asked.asked_surgery import asked_surgery, request_after
+from rescale.planning.asked.finished_operators import refuse_finished
+from rescale.planning.asked.operator_shapes import new_shapes
+from rescale.planning.asked.request import Request
+from rescale.planning.asked.result_kind import goes_by_record, joins_databases
 from rescale.planning.planner import make_plan
-from rescale.planning.request import Request
-from rescale.planning.result_kind import goes_by_record, joins_databases
+from rescale.planning.values.plan import Plan
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.kafka.offsets import KafkaOffsets, kafka_offsets
 from rescale.snapshot.model import Operator, Snapshot
@@ -55,7 +55,7 @@ def prepare(request: Request) -> Prepared:
         snapshot = with_ingested(with_key_group_sizes(with_tables(snapshot)), joined)
     rekeyed = {o.entry.operator_id: shapes[o.entry.operator_id] for o in snapshot.operators if by_record(o)}
     if rekeyed:
-        from rescale.planning.key_hashes import choose_key_hashes  # as above
+        from rescale.planning.asked.key_hashes import choose_key_hashes  # as above
 
         maxima = {operator_id: shape.max_parallelism for operator_id, shape in rekeyed.items()}
         key_hashes = choose_key_hashes(snapshot, maxima, request.key_hash)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from rescale.flink.key_groups import key_group_range
-from rescale.planning.operator_shapes import Shape
-from rescale.planning.request import Files, Format, Request
+from rescale.planning.asked.operator_shapes import Shape
+from rescale.planning.asked.request import Files, Format, Request
 from rescale.snapshot.discovery import METADATA
 from rescale.snapshot.kafka.audit import discovery, spread
 from rescale.snapshot.kafka.offsets import KafkaOffsets

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from rescale.report.detail import Detail
-from rescale.report.insights import sentences
-from rescale.report.other_release import prospects_section
 from rescale.report.page import Block, Page, Section, paragraph
+from rescale.report.pages.insights import sentences
+from rescale.report.pages.other_release import prospects_section
 from rescale.report.sections.costs import costs
 from rescale.report.sections.dealt_elements import operator_state
 from rescale.report.sections.kafka_sources import kafka_sources

@@ -14,11 +14,11 @@ import msgspec
 
 from rescale.errors import RequestError, SnapshotError, unexpected
 from rescale.flink.release_line import ReleaseLine
-from rescale.planning.plan import Plan
+from rescale.planning.values.plan import Plan
 from rescale.process import STEPS_OF_A_RUN, Step
 from rescale.report.html_report import html_report
-from rescale.report.inspection import inspection
-from rescale.report.planned import plan_summary
+from rescale.report.pages.inspection import inspection
+from rescale.report.pages.planned import plan_summary
 from rescale.report.report_document import report_document
 from rescale.snapshot.kafka.offsets import kafka_offsets
 from rescale.snapshot.opening import open_snapshot

@@ -11,12 +11,12 @@ import numpy as np
 
 from rescale.errors import SnapshotError
 from rescale.flink.arrays import Bytes, Longs
+from rescale.flink.encoding.snappy import FramedDecompressor
+from rescale.flink.keyed.blocks.records import RecordReader, Records
 from rescale.flink.keyed.composite_key import key_leads
 from rescale.flink.keyed.header import KeyedHeader
-from rescale.flink.keyed.heap_reader import NUMBER_SIZE, HeapReader
+from rescale.flink.keyed.heap.heap_reader import NUMBER_SIZE, HeapReader
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.flink.keyed.records import RecordReader, Records
-from rescale.flink.snappy import FramedDecompressor
 from rescale.snapshot.databases.sample import database_keys
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import KeyedStream, Operator

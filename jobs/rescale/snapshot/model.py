@@ -15,9 +15,9 @@ from typing import NamedTuple
 from rescale.errors import SnapshotError
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import KeyedHeader
-from rescale.flink.keyed.heap import is_empty_group
-from rescale.flink.keyed.heap_timers import TimerService
+from rescale.flink.keyed.heap.heap import is_empty_group
 from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.keyed.timers.heap_timers import TimerService
 from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState
 from rescale.flink.metadata.handles import DistributionMode, KeyedHandle
 from rescale.flink.metadata.properties import SnapshotType

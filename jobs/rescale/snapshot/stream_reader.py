@@ -8,8 +8,14 @@ from collections.abc import Iterable, Iterator
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
-from rescale.flink.keyed.heap_timers import BLOCK_HEAD, EMPTY_BLOCK_SIZE, TimerService, read_services, timer_header
 from rescale.flink.keyed.key_group_table import Framing, group_extents, may_be_canonical
+from rescale.flink.keyed.timers.heap_timers import (
+    BLOCK_HEAD,
+    EMPTY_BLOCK_SIZE,
+    TimerService,
+    read_services,
+    timer_header,
+)
 from rescale.flink.metadata.checkpoint_metadata import OperatorState, SubtaskState
 from rescale.flink.metadata.handles import (
     ChangelogHandle,
@@ -239,7 +245,7 @@ class StreamReader:
         """Whether the bytes of a key group are canonical records, as far as they are looked at."""
         import numpy as np  # who plans seldom needs it
 
-        from rescale.flink.keyed.records import RecordReader
+        from rescale.flink.keyed.blocks.records import RecordReader
 
         data = self._read(group.part(0, min(group.length, _MOST_WALKED)))
         for max_parallelism in (128, 32768):

@@ -16,8 +16,8 @@ from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.metadata.reader import read_keyed_handle, read_operator_handle
 from rescale.flink.metadata.writer import write_metadata
 from rescale.flink.slot import Slot
-from rescale.planning.operator_plan import OperatorPlan
-from rescale.planning.plan import Plan
+from rescale.planning.values.operator_plan import OperatorPlan
+from rescale.planning.values.plan import Plan
 from rescale.storage.store import open_store
 from rescale.target.places import places_of
 from rescale.target.states import STEPS, Move, permit

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from rescale.errors import IntegrityError, RequestError
-from rescale.planning.plan import Plan
-from rescale.planning.proof import Proof
+from rescale.planning.values.plan import Plan
+from rescale.planning.values.proof import Proof
 from rescale.snapshot.surgery import NO_SURGERY, Surgery
 from rescale.storage.store import open_store
 from rescale.target.certified_files import CertifiedFile

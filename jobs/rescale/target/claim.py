@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from rescale.errors import RequestError, UnsupportedError
-from rescale.planning.plan import Plan
+from rescale.planning.values.plan import Plan
 from rescale.storage.locations import name
 from rescale.storage.store import Store, open_store
 from rescale.target.documents import store_plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from rescale.errors import SnapshotError
-from rescale.planning.plan import Plan, plan_from_json, plan_to_json
+from rescale.planning.values.plan import Plan, plan_from_json, plan_to_json
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
 from rescale.target.places import places_of

@@ -6,7 +6,7 @@ temporary files. Once all files of state are there nobody needs them; a twin tha
 
 from __future__ import annotations
 
-from rescale.planning.request import beside
+from rescale.planning.asked.request import beside
 from rescale.storage.store import open_store
 from rescale.target.places import Places
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from rescale.planning.plan import Plan
-from rescale.planning.request import beside
+from rescale.planning.asked.request import beside
+from rescale.planning.values.plan import Plan
 from rescale.storage.locations import join
 
 _DOCUMENT = re.compile(

@@ -6,8 +6,8 @@ import hashlib
 from dataclasses import dataclass
 
 from rescale.errors import IntegrityError, RequestError
-from rescale.planning.plan import Plan
-from rescale.planning.proof import Proof
+from rescale.planning.values.plan import Plan
+from rescale.planning.values.proof import Proof
 from rescale.storage.store import open_store
 from rescale.target.certificate import certificate_for
 from rescale.target.certified_files import check_files

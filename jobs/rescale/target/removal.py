@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rescale.errors import RequestError, SnapshotError
-from rescale.planning.request import beside
+from rescale.planning.asked.request import beside
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
 from rescale.target.claim import planned_names

@@ -50,7 +50,7 @@ from enum import StrEnum, auto
 from typing import NamedTuple
 
 from rescale.errors import RequestError
-from rescale.planning.plan import Plan
+from rescale.planning.values.plan import Plan
 from rescale.storage.store import Store, open_store
 from rescale.target.documents import DOCUMENT_LIMIT
 from rescale.target.places import Places, claim_place, discarding_place

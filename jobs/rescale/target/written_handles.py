@@ -22,7 +22,7 @@ from rescale.flink.metadata.handles import (
 )
 from rescale.flink.metadata.reader import read_keyed_handle, read_operator_handle
 from rescale.flink.slot import Slot
-from rescale.planning.plan import Plan
+from rescale.planning.values.plan import Plan
 from rescale.storage.store import open_store
 from rescale.target.documents import read_document
 from rescale.target.places import places_of

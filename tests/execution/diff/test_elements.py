@@ -8,7 +8,7 @@ import pytest
 
 from rescale.execution.diff.found import Difference
 from rescale.execution.diff.items import EVERYWHERE
-from rescale.flink.binary import ByteReader
+from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.value_words import in_words

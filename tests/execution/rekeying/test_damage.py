@@ -10,7 +10,7 @@ import pytest
 
 from rescale.errors import RescaleError
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.planning.plan import Plan
+from rescale.planning.values.plan import Plan
 from rescale.snapshot.opening import open_snapshot
 from support import snapshots
 from support.pipeline import execute_without_spark, plan_rescale

@@ -15,8 +15,8 @@ from rescale.execution.loop import Loop
 from rescale.execution.rekeying import write_ranges
 from rescale.execution.steps import reshuffle_keyed_state
 from rescale.flink.key_groups import key_group_of_hash
-from rescale.planning.plan import Plan
-from rescale.planning.rekeying import RekeyedSource
+from rescale.planning.values.plan import Plan
+from rescale.planning.values.rekeying import RekeyedSource
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage import store as stores
 from rescale.storage.locations import join

@@ -14,7 +14,7 @@ from rescale.flink.key_groups import key_group_of_hash
 from rescale.flink.keyed import composite_key
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.operator_id import operator_id_of_uid
-from rescale.planning.plan import Plan
+from rescale.planning.values.plan import Plan
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.opening import open_snapshot
 from rescale.target.places import places_of

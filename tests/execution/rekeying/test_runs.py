@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from big_savepoint import write_savepoint
 from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_published
-from rescale.planning.plan import Plan
+from rescale.planning.values.plan import Plan
 from rescale.snapshot.opening import open_snapshot
 from support import snapshots
 from support.pipeline import execute, execute_without_spark, plan_rescale
@@ -28,8 +28,8 @@ NAMES = ["2-canonical-hashmap", "2-lazy", "2-lazy-compressed", "1.20-clicks", "2
 KNOBS = {
     "RANGE_SIZE": "rescale.execution.rekeying.write_ranges.RANGE_SIZE",
     "UNIT_SIZE": "rescale.execution.rekeying.read_units.UNIT_SIZE",
-    "BUFFER_SIZE": "rescale.flink.keyed.records.BUFFER_SIZE",
-    "RECORDS_AT_ONCE": "rescale.flink.keyed.records.RECORDS_AT_ONCE",
+    "BUFFER_SIZE": "rescale.flink.keyed.blocks.records.BUFFER_SIZE",
+    "RECORDS_AT_ONCE": "rescale.flink.keyed.blocks.records.RECORDS_AT_ONCE",
     "BATCHES": "rescale.execution.rekeying.sort_side.BATCHES",
     "ROW_SIZE": "rescale.execution.rekeying.block_rows.ROW_SIZE",
     "WINDOW": "rescale.execution.writers.canonical.block_framing.WINDOW",

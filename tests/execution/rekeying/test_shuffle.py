@@ -24,7 +24,7 @@ from rescale.execution.spark.scratch import scratch_directory
 from rescale.execution.spark.spill_file import SpillFile
 from rescale.execution.steps import reshuffle_keyed_state, validate_coverage
 from rescale.execution.tasks import Tasks
-from rescale.planning.plan import Plan
+from rescale.planning.values.plan import Plan
 from rescale.target.claim import claim
 from rescale.target.places import places_of
 from rescale.target.publication import publish

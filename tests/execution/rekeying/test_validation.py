@@ -15,10 +15,10 @@ import pytest
 from rescale.errors import IntegrityError
 from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_coverage, validate_published
+from rescale.flink.encoding.snappy import FramedCompressor, FramedDecompressor
 from rescale.flink.keyed.header import read_keyed_header, write_keyed_header
 from rescale.flink.metadata.handles import KeyGroupsHandle
 from rescale.flink.slot import Slot
-from rescale.flink.snappy import FramedCompressor, FramedDecompressor
 from rescale.snapshot.model import KeyedStream
 from rescale.target.places import places_of
 from rescale.target.publication import publish

@@ -17,8 +17,8 @@ from rescale.execution.rekeying.write_ranges import plan_write_ranges
 from rescale.execution.writers.canonical.canonical_writer import CanonicalWriter
 from rescale.execution.writers.protocol import WriteRange
 from rescale.flink.key_groups import key_group_range
-from rescale.planning.plan import Plan
-from rescale.planning.rekeying import Rekeying
+from rescale.planning.values.plan import Plan
+from rescale.planning.values.rekeying import Rekeying
 from support import snapshots
 from support.pipeline import plan_rescale
 

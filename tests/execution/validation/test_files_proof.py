@@ -20,8 +20,8 @@ from rescale.execution.validation.compare import FileCheck
 from rescale.execution.validation.record_compare import RecordCheck
 from rescale.flink.metadata.checkpoint_metadata import OperatorState
 from rescale.flink.metadata.handles import FileStream, IncrementalHandle, RelativeFileStream
-from rescale.planning.plan import Plan
-from rescale.planning.proof import Proof
+from rescale.planning.values.plan import Plan
+from rescale.planning.values.proof import Proof
 from rescale.rocksdb.manifest.edit_reader import InternalKey
 from rescale.rocksdb.manifest.manifest import ColumnFamily, Manifest, read_manifest
 from rescale.rocksdb.manifest.manifest_writer import write_manifest

@@ -10,7 +10,7 @@ import pytest
 from rescale.errors import IntegrityError, RescaleError
 from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_published
-from rescale.planning.plan import Plan
+from rescale.planning.values.plan import Plan
 from rescale.target.places import places_of
 from support import snapshots
 from support.edited import edit_operators

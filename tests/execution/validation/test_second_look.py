@@ -14,8 +14,8 @@ from rescale.errors import IntegrityError, RescaleError, SnapshotError, StoreErr
 from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_coverage
 from rescale.flink.metadata.handles import DistributionMode
-from rescale.planning.plan import Plan
-from rescale.planning.proof import Proof
+from rescale.planning.values.plan import Plan
+from rescale.planning.values.proof import Proof
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.opening import open_snapshot
 from rescale.snapshot.snapshot_files import SnapshotFiles

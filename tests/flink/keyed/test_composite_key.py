@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rescale.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
-from rescale.flink.key_function import FunctionHash
 from rescale.flink.keyed.composite_key import CompositeKeys, composite_keys, key_leads
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
+from rescale.flink.keys.key_function import FunctionHash
 from rescale.flink.serializers.formulas import KNOWN
 from support.canonical import Record
 from support.composite import TIME_WINDOW, composite_key, in_a_buffer, keyed, length_bytes, timer, timers

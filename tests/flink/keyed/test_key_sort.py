@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rescale.flink.keyed.key_sort_loop import sort_keys
+from rescale.flink.keyed.blocks.key_sort_loop import sort_keys
 
 
 def in_order(keys: Sequence[bytes]) -> list[bytes]:

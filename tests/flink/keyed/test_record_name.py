@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rescale.flink.binary import ByteReader
+from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.record_name import name_record

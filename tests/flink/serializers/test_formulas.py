@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rescale.flink.java_hash import walk_keys
+from rescale.flink.keys.java_hash import walk_keys
 from rescale.flink.serializers.formulas import (
     MOST_FORMULAS,
     Formula,

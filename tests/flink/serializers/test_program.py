@@ -104,5 +104,5 @@ def test_fields_of_a_pojo_are_not_taken_for_its_subclasses() -> None:
 
 def test_programs_need_no_numba() -> None:
     """Whoever only reads headers does without the second that it takes."""
-    code = "import sys, rescale.flink.java_hash, rescale.flink.key_hash; sys.exit('numba' in sys.modules)"
+    code = "import sys, rescale.flink.keys.java_hash, rescale.flink.keys.key_hash; sys.exit('numba' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

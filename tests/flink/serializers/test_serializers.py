@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from rescale.errors import SnapshotError, UnsupportedError
-from rescale.flink.binary import ByteReader, ByteWriter
+from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.serializers.reading import MAX_DEPTH, read_snapshot, read_versioned, type_name, write_versioned
 from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot, UnknownSerializer
 from support.snapshot_bytes import (

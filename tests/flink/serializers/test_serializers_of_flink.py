@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from oracle.distribution import LINES, flink_home
-from rescale.flink.binary import ByteReader
-from rescale.flink.java_hash import walk_row
+from rescale.flink.encoding.binary import ByteReader
+from rescale.flink.keys.java_hash import walk_row
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.reading import read_snapshot, type_name
 from rescale.flink.serializers.registry import KNOWN_TYPES

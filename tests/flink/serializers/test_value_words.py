@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rescale.errors import SnapshotError
-from rescale.flink.binary import ByteReader
+from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.value_words import in_words
 from support.java_values import HASHABLE_LEAVES, ByteArray, Either, JavaType, List, Nullable, Pojo, Row, Tuple

@@ -18,7 +18,7 @@ from rescale.orchestration.flink.operators import GoBack, HandOverJob, TakeSavep
 from rescale.orchestration.flink.rest import SavepointFormat, Taking
 from rescale.orchestration.flink.stopping import JobBefore, look_at_job
 from rescale.orchestration.job.native_savepoint import why_nothing_is_lost
-from rescale.planning.request import Format, make_request
+from rescale.planning.asked.request import Format, make_request
 from rescale.snapshot.opening import open_snapshot
 from support.deferring import run_operator
 from support.native_jobs import CHECKPOINTS, HEAP_TIMERS, KEYS, ROCKSDB, has_checkpoint, native_options

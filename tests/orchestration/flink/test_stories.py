@@ -11,12 +11,12 @@ import pytest
 
 from rescale.errors import RequestError, StoreError
 from rescale.flink.start import Start
-from rescale.orchestration.attempts import TaskEnded
 from rescale.orchestration.flink.kinds import Print, RunJar
 from rescale.orchestration.flink.operators import GoBack, HandOverJob, TakeSavepoint
 from rescale.orchestration.flink.rest import Flink, Taking
 from rescale.orchestration.flink.running_job import JobLine
 from rescale.orchestration.flink.stopping import JobBefore, look_at_job
+from rescale.orchestration.steps.attempts import TaskEnded
 from support.deferring import run_operator
 from support.pipeline import execute_without_spark, plan_rescale
 from support.s3 import S3Server

@@ -12,7 +12,7 @@ from rescale.errors import RequestError
 from rescale.orchestration.flink.kinds import PatchDeployment, Print, RunJar
 from rescale.orchestration.flink.rest import Taking
 from rescale.orchestration.job.job_form import check_proof, check_renames, hand_over_of, job_form, taking_of
-from rescale.planning.request import Format, make_request
+from rescale.planning.asked.request import Format, make_request
 
 _NEEDED = {
     "flink": "http://jobmanager:8081",

@@ -15,7 +15,7 @@ from rescale.errors import RequestError
 from rescale.orchestration.flink.rest import Flink, SavepointFormat, Taking
 from rescale.orchestration.flink.running_job import Job, Vertex
 from rescale.orchestration.job.native_savepoint import why_nothing_is_lost
-from rescale.planning.request import Format, make_request
+from rescale.planning.asked.request import Format, make_request
 from support.snapshots import directory
 
 JOB = Job("1" * 32, "clicks", "RUNNING", (Vertex("0" * 32, "visits", 2, 128, {"RUNNING": 2}),))

@@ -11,7 +11,7 @@ from rescale.errors import RequestError, UnsupportedError
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.orchestration.flink.running_job import Job, Vertex
 from rescale.orchestration.job.job_shape import check_shape, has_shape
-from rescale.planning.request import Request, make_request, parse_uids
+from rescale.planning.asked.request import Request, make_request, parse_uids
 
 SOURCE, VISITS, ALL = operator_id_of_uid("source"), operator_id_of_uid("visits"), "0" * 32
 

@@ -22,8 +22,8 @@ from httpx import Response
 from rescale.orchestration.reports.report_app import report_app
 from rescale.orchestration.reports.report_link import airflow_url, report_url
 from rescale.orchestration.reports.report_plugin import RescalePlugin
-from rescale.planning.plan import Plan
-from rescale.report.planned import plan_summary
+from rescale.planning.values.plan import Plan
+from rescale.report.pages.planned import plan_summary
 from rescale.report.stored import put_report
 from rescale.target.claim import claim
 from rescale.target.places import places_of

@@ -13,10 +13,10 @@ from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.operator_state import OperatorStateHeader, read_operator_state_header
 from rescale.flink.slot import Slot
-from rescale.planning.new_streams import CheckedElements, CopiedElements
-from rescale.planning.pieces import Literals, Piece, split
 from rescale.planning.streams.element_streams import plan_elements
 from rescale.planning.streams.inline import InlineBudget
+from rescale.planning.values.new_streams import CheckedElements, CopiedElements
+from rescale.planning.values.pieces import Literals, Piece, split
 from rescale.snapshot.model import ElementStream, Operator
 from support.snapshot_bytes import broadcast_state, operator_header, operator_list
 from support.snapshots import names, opened

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.key_groups import key_group_range
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
-from rescale.flink.keyed.heap import empty_group
+from rescale.flink.keyed.heap.heap import empty_group
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.slot import Slot
-from rescale.planning.new_streams import CopiedKeyGroups, TranslatedKeyGroups
-from rescale.planning.operator_shapes import Shape
-from rescale.planning.pieces import Literals, Piece, split
+from rescale.planning.asked.operator_shapes import Shape
 from rescale.planning.streams.inline import InlineBudget
 from rescale.planning.streams.key_group_streams import KeyGroupPlanner
 from rescale.planning.streams.keyed_headers import HeaderPlanner
+from rescale.planning.values.new_streams import CopiedKeyGroups, TranslatedKeyGroups
+from rescale.planning.values.pieces import Literals, Piece, split
 from rescale.snapshot.findings import findings
 from rescale.snapshot.model import KeyedStream, Operator
 from support.snapshot_bytes import keyed_header, keyed_state

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rescale.errors import UnsupportedError
 from rescale.flink.key_groups import KeyGroupRange
-from rescale.flink.keyed import records
+from rescale.flink.keyed.blocks import records
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.engine import scan
 from rescale.rocksdb.manifest.manifest import ColumnFamily

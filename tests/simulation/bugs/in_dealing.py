@@ -12,16 +12,16 @@ from rescale.execution.rekeying import rekeying_run
 from rescale.execution.rekeying.totals import add_up
 from rescale.execution.rekeying.write_ranges import plan_write_ranges
 from rescale.execution.writers import new_handles
-from rescale.flink.java_hash import key_groups_of_hashes
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
+from rescale.flink.keys.java_hash import key_groups_of_hashes
 from rescale.flink.metadata.checkpoint_metadata import OperatorState, SubtaskState
 from rescale.flink.metadata.handles import DistributionMode, KeyGroupsHandle, OperatorHandle
 from rescale.flink.redistribution import ElementRun, StateShare, redistribute
-from rescale.planning.pieces import joined, split
 from rescale.planning.streams import element_streams, key_group_streams
 from rescale.planning.streams.key_group_owners import owners_of
 from rescale.planning.streams.keyed_headers import HeaderPlanner
+from rescale.planning.values.pieces import joined, split
 from rescale.snapshot.element_layouts import elements_of
 from rescale.target import candidate
 from simulation.bugs.planting import Bug, Plant, after, function, method

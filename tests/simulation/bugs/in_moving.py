@@ -15,7 +15,7 @@ from rescale.execution.writers.canonical.range_parts import RangeParts
 from rescale.execution.writers.copied import CopyingWriter
 from rescale.execution.writers.sink import StreamSink
 from rescale.execution.writers.stream_units import StreamUnit, UnitWriter
-from rescale.planning.piece_bytes import piece_chunks
+from rescale.planning.values.piece_bytes import piece_chunks
 from rescale.storage.locations import name
 from simulation.bugs.planting import Bug, after, function, method
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from rescale.errors import StoreError
-from rescale.planning.plan import Plan
+from rescale.planning.values.plan import Plan
 from rescale.storage.store import open_store
 from rescale.target import certificate, certified_files, claim, publication, removal, states
 from rescale.target.candidate import PutCandidate, build_candidate, put_candidate

@@ -10,8 +10,8 @@ import pytest
 
 from fixtures.table import KAFKA_FIXTURES, KafkaFixture
 from rescale.flink.kafka.position import owner
+from rescale.planning.asked.request import make_request
 from rescale.planning.planner import make_plan
-from rescale.planning.request import make_request
 from rescale.snapshot.findings import findings
 from rescale.snapshot.kafka.audit import audit
 from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets, missing_offsets

@@ -12,12 +12,12 @@ import pytest
 
 from rescale.flink.kafka.position import StartAt, owner
 from rescale.flink.metadata.handles import DistributionMode, InlineStream
+from rescale.planning.asked.request import make_request
 from rescale.planning.planner import make_plan
-from rescale.planning.request import make_request
-from rescale.report.inspection import inspection, inspection_text
-from rescale.report.kafka import kafka_line
-from rescale.report.plan_markdown import plan_markdown
-from rescale.report.planned import plan_summary, plan_text
+from rescale.report.pages.inspection import inspection, inspection_text
+from rescale.report.pages.kafka import kafka_line
+from rescale.report.pages.plan_markdown import plan_markdown
+from rescale.report.pages.planned import plan_summary, plan_text
 from rescale.snapshot.findings import findings
 from rescale.snapshot.kafka.audit import audit, spread
 from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets, missing_offsets

@@ -10,12 +10,12 @@ from rescale.execution.diff.copies import LARGEST_COPY, CopyUnit
 from rescale.execution.diff.first_look import is_deflated
 from rescale.execution.diff.found import BothFiles, Side
 from rescale.execution.diff.items import Item
-from rescale.flink.binary import ByteReader
+from rescale.flink.encoding.binary import ByteReader
+from rescale.flink.encoding.snappy import FramedDecompressor
 from rescale.flink.operator_state import OperatorStateHeader
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.type_tree import TypeTree
 from rescale.flink.serializers.value_words import bytes_in_words, in_words
-from rescale.flink.snappy import FramedDecompressor
 from rescale.report.units import counted
 from rescale.snapshot.model import ElementStream
 from rescale.snapshot.snapshot_files import CHUNK_SIZE

@@ -13,10 +13,10 @@ from typing import NamedTuple
 from rescale.errors import SnapshotError
 from rescale.execution.diff.found import BothFiles, Side
 from rescale.execution.sources.byte_digests import MODULUS, digest
-from rescale.flink.binary import ByteReader
+from rescale.flink.encoding.binary import ByteReader
+from rescale.flink.encoding.snappy import decompressed
 from rescale.flink.serializers.type_tree import TypeTree
 from rescale.flink.serializers.value_words import in_words
-from rescale.flink.snappy import decompressed
 from rescale.snapshot.locate import Extent
 
 LARGEST_COPY = 64 * 1024 * 1024

@@ -15,7 +15,7 @@ from rescale.execution.progress import Progress
 from rescale.execution.sources.record_sources import sources_of
 from rescale.execution.sources.spans import extent_runs, group_runs
 from rescale.execution.tasks import Tasks
-from rescale.flink.keyed.record_digest import StateDigest
+from rescale.flink.keyed.blocks.record_digest import StateDigest
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.operator_state import has_compressed_elements
 from rescale.flink.slot import Slot

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, understood
-from rescale.flink.keyed.heap_entries import tells_entries
+from rescale.flink.keyed.heap.heap_entries import tells_entries
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.snapshot.model import Database, KeyedStream, Operator, Snapshot
 

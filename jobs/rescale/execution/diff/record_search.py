@@ -22,9 +22,9 @@ from rescale.execution.progress import Progress
 from rescale.execution.sources.record_sources import SourceReader
 from rescale.execution.tasks import Tasks
 from rescale.flink.arrays import Flags, Words
-from rescale.flink.keyed.record_digest import key_digests, record_digests
+from rescale.flink.keyed.blocks.record_digest import key_digests, record_digests
+from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.record_name import name_record
-from rescale.flink.keyed.records import Records
 from rescale.flink.serializers.value_words import bytes_in_words
 from rescale.report.units import counted
 

@@ -30,7 +30,7 @@ from rescale.execution.diff.pairs import OperatorPair, pair_operators
 from rescale.execution.diff.record_search import RecordDifferences, differing_records
 from rescale.execution.progress import Progress
 from rescale.execution.tasks import Tasks
-from rescale.flink.keyed.record_digest import StateDigest
+from rescale.flink.keyed.blocks.record_digest import StateDigest
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.slot import Slot
 from rescale.snapshot.model import Snapshot

@@ -15,9 +15,9 @@ from rescale.execution.sources.chunks import runs
 from rescale.execution.sources.record_sources import RecordSource, SourceReader
 from rescale.execution.sources.spans import span
 from rescale.flink.advice import WRONG_OFFSETS
-from rescale.flink.keyed.record_digest import RecordDigester, StateDigest
-from rescale.flink.keyed.records import framed_size
-from rescale.flink.snappy import decompressed
+from rescale.flink.encoding.snappy import decompressed
+from rescale.flink.keyed.blocks.record_digest import RecordDigester, StateDigest
+from rescale.flink.keyed.blocks.records import framed_size
 from rescale.snapshot.locate import Extent
 
 

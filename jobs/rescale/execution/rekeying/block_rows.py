@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from rescale.flink.arrays import Longs
 from rescale.flink.key_groups import prefix_size
-from rescale.flink.keyed.records import Records
+from rescale.flink.keyed.blocks.records import Records
 
 _HEAD = struct.Struct("<4I")
 ROW_SIZE = 256 * 1024

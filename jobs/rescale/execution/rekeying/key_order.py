@@ -13,7 +13,7 @@ import numpy as np
 from rescale.execution.rekeying.sorted_blocks import SortedBlocks
 from rescale.execution.writers import windows
 from rescale.flink.arrays import Bytes, Longs
-from rescale.flink.keyed.record_places import records_of_blocks
+from rescale.flink.keyed.blocks.record_places import records_of_blocks
 
 WINDOW = 8 * 1024 * 1024
 
@@ -35,7 +35,7 @@ def in_key_order(blocks: SortedBlocks) -> SortedBlocks:
 def _sorted(blocks: SortedBlocks) -> SortedBlocks:
     """Blocks of one slot as one."""
     from rescale.execution.rekeying.key_order_loop import put_records
-    from rescale.flink.keyed.key_sort_loop import sort_keys
+    from rescale.flink.keyed.blocks.key_sort_loop import sort_keys
 
     data, begins = blocks.load(0, len(blocks))
     records = records_of_blocks(data, begins, begins + blocks.sizes)

@@ -6,7 +6,7 @@ import numpy as np
 
 from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.compiled import Long, compiled, copy_bytes
-from rescale.flink.keyed.record_walk import number
+from rescale.flink.keyed.blocks.record_walk import number
 
 
 @compiled

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from rescale.planning.rekeying import Rekeying
+from rescale.planning.values.rekeying import Rekeying
 
 UNIT_SIZE = 64 * 1024 * 1024
 

@@ -21,8 +21,8 @@ from rescale.execution.sources.planned_records import planned_operator
 from rescale.execution.tasks import Tasks
 from rescale.execution.writers.protocol import KeyedWriter, Result, StreamToWrite, Work, WriteRange
 from rescale.flink.arrays import Longs
-from rescale.planning.plan import Plan
-from rescale.planning.rekeying import Rekeying
+from rescale.planning.values.plan import Plan
+from rescale.planning.values.rekeying import Rekeying
 from rescale.target.written_handles import WrittenHandle
 
 

@@ -16,8 +16,8 @@ from rescale.execution.sources.planned_records import PlannedOperator, planned_o
 from rescale.execution.sources.record_sources import SourceReader
 from rescale.execution.writers.protocol import WriteRange
 from rescale.flink.keyed.header import LEFT_OUT
-from rescale.planning.plan import Plan
-from rescale.planning.rekeying import Rekeying
+from rescale.planning.values.plan import Plan
+from rescale.planning.values.rekeying import Rekeying
 
 BATCHES = 8
 """As many as are read, sorted and sent at once."""

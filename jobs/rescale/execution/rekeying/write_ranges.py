@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from rescale.execution.writers.protocol import WriteRange
 from rescale.flink.key_groups import key_group_range
-from rescale.planning.operator_plan import OperatorPlan
-from rescale.planning.plan import Plan
-from rescale.planning.rekeying import Rekeying
+from rescale.planning.values.operator_plan import OperatorPlan
+from rescale.planning.values.plan import Plan
+from rescale.planning.values.rekeying import Rekeying
 
 RANGE_SIZE = 64 * 1024 * 1024
 """Bytes that a partition should get, and a range at most: a task holds as much in memory while it writes."""

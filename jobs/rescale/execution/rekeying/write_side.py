@@ -11,7 +11,7 @@ from rescale.execution.rekeying.block_buffer import BlockBuffer
 from rescale.execution.rekeying.key_order import in_key_order
 from rescale.execution.rekeying.sorted_blocks import take_in
 from rescale.execution.writers.protocol import KeyedWriter, RecordOrder, Result, Work
-from rescale.planning.plan import Plan
+from rescale.planning.values.plan import Plan
 
 
 @dataclass(frozen=True)

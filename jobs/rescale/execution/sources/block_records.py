@@ -8,7 +8,7 @@ from typing import Protocol
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.execution.sources.chunks import Chunk, runs
 from rescale.execution.sources.spans import group_runs, span
-from rescale.flink.keyed.records import Records
+from rescale.flink.keyed.blocks.records import Records
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.snapshot_files import SnapshotFiles
 

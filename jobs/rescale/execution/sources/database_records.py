@@ -8,8 +8,8 @@ from pathlib import Path
 
 from rescale.execution.spark.scratch import scratch_directory
 from rescale.flink.key_groups import KeyGroupRange
+from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.header import KeyedHeader
-from rescale.flink.keyed.records import Records
 from rescale.rocksdb.engine.directory import fetched_database
 from rescale.rocksdb.engine.open_database import OpenDatabase, opened_database
 from rescale.rocksdb.engine.scan import RowReader

@@ -8,9 +8,9 @@ import numpy as np
 
 from rescale.errors import IntegrityError, SnapshotError, UnsupportedError
 from rescale.execution.sources.chunks import Chunk
-from rescale.flink.keyed.record_marks import ID_SIZE
-from rescale.flink.keyed.records import RecordReader, Records
-from rescale.flink.snappy import decompressed
+from rescale.flink.encoding.snappy import decompressed
+from rescale.flink.keyed.blocks.record_marks import ID_SIZE
+from rescale.flink.keyed.blocks.records import RecordReader, Records
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.snapshot_files import SnapshotFiles
 

@@ -9,17 +9,17 @@ import numpy as np
 from rescale.errors import IntegrityError
 from rescale.execution.sources.record_sources import DatabasePlace, GroupPlace, HeapPlace, RecordSource, TimerPlace
 from rescale.flink.arrays import Longs
+from rescale.flink.keyed.blocks.records import MOST_UNKNOWN_STATES
 from rescale.flink.keyed.composite_key import composite_keys
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
-from rescale.flink.keyed.records import MOST_UNKNOWN_STATES
 from rescale.flink.serializers.snapshot import UnknownSerializer
-from rescale.planning.new_streams import RekeyedHeapGroups
-from rescale.planning.operator_plan import OperatorPlan
-from rescale.planning.piece_bytes import read_piece
-from rescale.planning.pieces import Piece, extent_of
-from rescale.planning.plan import Plan
-from rescale.planning.rekeying import Rekeying
+from rescale.planning.values.new_streams import RekeyedHeapGroups
+from rescale.planning.values.operator_plan import OperatorPlan
+from rescale.planning.values.piece_bytes import read_piece
+from rescale.planning.values.pieces import Piece, extent_of
+from rescale.planning.values.plan import Plan
+from rescale.planning.values.rekeying import Rekeying
 from rescale.snapshot.locate import Extent
 
 

@@ -14,11 +14,11 @@ from rescale.execution.sources.block_records import BlockRecords
 from rescale.execution.sources.database_records import DatabaseRecords
 from rescale.execution.sources.group_records import GroupRecords
 from rescale.execution.sources.spans import group_runs
+from rescale.flink.keyed.blocks.records import MOST_UNKNOWN_STATES, RecordReader, Records
 from rescale.flink.keyed.header import KeyedHeader, is_compressed, understood
-from rescale.flink.keyed.heap_reader import HeapReader
+from rescale.flink.keyed.heap.heap_reader import HeapReader
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.flink.keyed.records import MOST_UNKNOWN_STATES, RecordReader, Records
-from rescale.flink.keyed.timer_reader import TimerReader
+from rescale.flink.keyed.timers.timer_reader import TimerReader
 from rescale.rocksdb.engine.scan import RowReader
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Database, KeyedStream

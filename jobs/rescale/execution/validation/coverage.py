@@ -15,7 +15,7 @@ from rescale.errors import IntegrityError
 from rescale.execution.validation.headers import ElementHeaders, KeyedHeaders, different
 from rescale.flink.givers import Givers
 from rescale.flink.key_groups import key_group_range
-from rescale.flink.keyed.heap import empty_group
+from rescale.flink.keyed.heap.heap import empty_group
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import DistributionMode, HandleTag
 from rescale.flink.metadata.properties import savepoint_properties

@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 from rescale.errors import IntegrityError, RescaleError
 from rescale.flink.keyed.header import merge_keyed_headers
-from rescale.flink.keyed.heap_timers import timer_header
+from rescale.flink.keyed.timers.heap_timers import timer_header
 from rescale.flink.operator_state import merge_operator_state_headers
 from rescale.snapshot.model import Database, ElementStream, KeyedStream
 

@@ -10,7 +10,7 @@ from rescale.errors import IntegrityError, SnapshotError
 from rescale.execution.validation.key_counter import MOST_KEYS_COUNTED
 from rescale.execution.validation.record_compare import RecordTally
 from rescale.flink.advice import CANONICAL
-from rescale.flink.keyed.record_digest import StateDigest
+from rescale.flink.keyed.blocks.record_digest import StateDigest
 from rescale.snapshot.model import Operator
 
 

@@ -29,7 +29,7 @@ from rescale.execution.validation.timer_coverage import check_raw_timers
 from rescale.execution.validation.units import Check, Checks, element_streams, list_checks
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.slot import Slot
-from rescale.planning.proof import Proof
+from rescale.planning.values.proof import Proof
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.opening import open_candidate
 from rescale.storage.locations import parent

@@ -8,8 +8,8 @@ from rescale.execution.validation.record_proof import RecordProof
 from rescale.execution.validation.validation import OperatorProof
 from rescale.flink.serializers.formulas import KNOWN
 from rescale.flink.start import start_of
-from rescale.planning.plan import Plan
-from rescale.planning.proof import Proof
+from rescale.planning.values.plan import Plan
+from rescale.planning.values.proof import Proof
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.surgery import NO_SURGERY, Surgery
 from rescale.storage.locations import contains

@@ -11,11 +11,11 @@ from rescale.errors import SnapshotError
 from rescale.execution.sources.chunks import runs
 from rescale.execution.writers.sink import Sink
 from rescale.flink.advice import WRONG_OFFSETS
-from rescale.flink.snappy import FramedDecompressor
-from rescale.planning.new_streams import CheckedElements
-from rescale.planning.operator_plan import OperatorPlan
-from rescale.planning.piece_bytes import piece_chunks
-from rescale.planning.plan import Plan
+from rescale.flink.encoding.snappy import FramedDecompressor
+from rescale.planning.values.new_streams import CheckedElements
+from rescale.planning.values.operator_plan import OperatorPlan
+from rescale.planning.values.piece_bytes import piece_chunks
+from rescale.planning.values.plan import Plan
 
 
 @dataclass(frozen=True)

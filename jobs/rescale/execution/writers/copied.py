@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rescale.execution.writers.sink import Sink
-from rescale.planning.new_streams import CopiedElements, CopiedFile, CopiedKeyGroups
-from rescale.planning.piece_bytes import piece_chunks
-from rescale.planning.plan import Plan
+from rescale.planning.values.new_streams import CopiedElements, CopiedFile, CopiedKeyGroups
+from rescale.planning.values.piece_bytes import piece_chunks
+from rescale.planning.values.plan import Plan
 
 
 @dataclass(frozen=True)

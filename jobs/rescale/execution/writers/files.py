@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rescale.planning.new_streams import NewStream
-from rescale.planning.operator_plan import OperatorPlan
-from rescale.planning.plan import Plan
+from rescale.planning.values.new_streams import NewStream
+from rescale.planning.values.operator_plan import OperatorPlan
+from rescale.planning.values.plan import Plan
 from rescale.storage.store import open_store
 from rescale.target.places import places_of
 

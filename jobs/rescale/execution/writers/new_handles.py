@@ -21,7 +21,7 @@ from rescale.flink.metadata.handles import (
 )
 from rescale.flink.metadata.writer import write_keyed_handle, write_operator_handle
 from rescale.flink.slot import Slot
-from rescale.planning.new_streams import (
+from rescale.planning.values.new_streams import (
     META_STREAM,
     CheckedElements,
     CompactedRows,
@@ -36,9 +36,9 @@ from rescale.planning.new_streams import (
     RekeyedTimers,
     TranslatedKeyGroups,
 )
-from rescale.planning.operator_plan import OperatorPlan
-from rescale.planning.pieces import extent_of
-from rescale.planning.plan import Plan
+from rescale.planning.values.operator_plan import OperatorPlan
+from rescale.planning.values.pieces import extent_of
+from rescale.planning.values.plan import Plan
 from rescale.storage.locations import is_s3
 from rescale.target.written_handles import WrittenHandle
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rescale.planning.plan import Plan
+from rescale.planning.values.plan import Plan
 from rescale.storage.contract import PartLimits
 from rescale.storage.store import open_store
 

@@ -20,9 +20,9 @@ from rescale.execution.writers.parts import part_size
 from rescale.execution.writers.stream_units import StreamUnit, UnitResult, UnitWriter
 from rescale.execution.writers.stream_writer import stream_writer
 from rescale.flink.slot import Slot
-from rescale.planning.new_streams import CopiedFile, PlannedStream
-from rescale.planning.operator_plan import OperatorPlan
-from rescale.planning.plan import Plan
+from rescale.planning.values.new_streams import CopiedFile, PlannedStream
+from rescale.planning.values.operator_plan import OperatorPlan
+from rescale.planning.values.plan import Plan
 from rescale.storage.locations import name
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store

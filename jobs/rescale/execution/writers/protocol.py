@@ -24,9 +24,9 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from rescale.execution.tasks import Tasks
 from rescale.flink.arrays import Bytes, Longs
-from rescale.planning.new_streams import RekeyedStream
-from rescale.planning.operator_plan import OperatorPlan
-from rescale.planning.rekeying import Rekeying
+from rescale.planning.values.new_streams import RekeyedStream
+from rescale.planning.values.operator_plan import OperatorPlan
+from rescale.planning.values.rekeying import Rekeying
 from rescale.target.written_handles import WrittenHandle
 
 

@@ -9,11 +9,11 @@ from rescale.execution.writers.files import stream_uri
 from rescale.execution.writers.parts import part_size
 from rescale.execution.writers.sink import StreamSink
 from rescale.execution.writers.stream_writer import stream_writer
-from rescale.planning.new_streams import PlannedStream
-from rescale.planning.operator_plan import OperatorPlan
-from rescale.planning.piece_bytes import piece_chunks
-from rescale.planning.pieces import split
-from rescale.planning.plan import Plan
+from rescale.planning.values.new_streams import PlannedStream
+from rescale.planning.values.operator_plan import OperatorPlan
+from rescale.planning.values.piece_bytes import piece_chunks
+from rescale.planning.values.pieces import split
+from rescale.planning.values.plan import Plan
 from rescale.storage.store import open_store
 from rescale.target.places import places_of
 

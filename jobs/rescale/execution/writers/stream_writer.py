@@ -8,7 +8,7 @@ from rescale.execution.writers.checked import CheckedWriter
 from rescale.execution.writers.copied import CopyingWriter
 from rescale.execution.writers.sink import Sink
 from rescale.execution.writers.translated import TranslatingWriter
-from rescale.planning.new_streams import (
+from rescale.planning.values.new_streams import (
     CheckedElements,
     CopiedElements,
     CopiedFile,
@@ -16,8 +16,8 @@ from rescale.planning.new_streams import (
     PlannedStream,
     TranslatedKeyGroups,
 )
-from rescale.planning.operator_plan import OperatorPlan
-from rescale.planning.plan import Plan
+from rescale.planning.values.operator_plan import OperatorPlan
+from rescale.planning.values.plan import Plan
 
 
 class StreamWriter(Protocol):

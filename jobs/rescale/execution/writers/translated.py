@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from rescale.errors import SnapshotError
 from rescale.execution.sources.chunks import Chunk, runs
 from rescale.execution.writers.sink import Sink
-from rescale.flink.keyed.canonical import translated
-from rescale.flink.snappy import compressed, decompressed
-from rescale.planning.new_streams import TranslatedKeyGroups
-from rescale.planning.operator_plan import OperatorPlan
-from rescale.planning.piece_bytes import piece_chunks
-from rescale.planning.pieces import Piece, split
-from rescale.planning.plan import Plan
+from rescale.flink.encoding.snappy import compressed, decompressed
+from rescale.flink.keyed.blocks.canonical import translated
+from rescale.planning.values.new_streams import TranslatedKeyGroups
+from rescale.planning.values.operator_plan import OperatorPlan
+from rescale.planning.values.piece_bytes import piece_chunks
+from rescale.planning.values.pieces import Piece, split
+from rescale.planning.values.plan import Plan
 
 
 @dataclass(frozen=True)

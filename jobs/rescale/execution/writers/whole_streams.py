@@ -21,13 +21,13 @@ from rescale.execution.writers.parts import part_size
 from rescale.execution.writers.protocol import Blocks, RecordOrder, StreamToWrite, WriteRange
 from rescale.execution.writers.sink import StreamSink
 from rescale.execution.writers.windows import windows
-from rescale.flink.keyed.timer_writer import Run
-from rescale.planning.new_streams import RekeyedStream
-from rescale.planning.operator_plan import OperatorPlan
-from rescale.planning.piece_bytes import piece_chunks
-from rescale.planning.pieces import Piece
-from rescale.planning.plan import Plan
-from rescale.planning.rekeying import Rekeying
+from rescale.flink.keyed.timers.timer_writer import Run
+from rescale.planning.values.new_streams import RekeyedStream
+from rescale.planning.values.operator_plan import OperatorPlan
+from rescale.planning.values.piece_bytes import piece_chunks
+from rescale.planning.values.pieces import Piece
+from rescale.planning.values.plan import Plan
+from rescale.planning.values.rekeying import Rekeying
 from rescale.target.places import places_of
 from rescale.target.written_handles import WrittenHandle
 

@@ -7,7 +7,7 @@ two, which tells whether an element was understood.
 
 from __future__ import annotations
 
-from rescale.flink.binary import ByteReader
+from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.kafka.position import Position, StartAt, checked_partition
 from rescale.flink.redistribution import java_string_hash
 

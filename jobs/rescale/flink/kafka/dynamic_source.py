@@ -8,7 +8,7 @@ lists streams with their clusters and topics, then the state of a `KafkaSource`'
 from __future__ import annotations
 
 from rescale.errors import SnapshotError
-from rescale.flink.binary import ByteReader
+from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.kafka.source import UnknownVersionError, Versioned, read_coordinator, read_split
 
 _SPLIT_VERSION = 1

@@ -5,7 +5,7 @@ Kryo's number of the class depends on what the job registered: it stays as it wa
 
 from __future__ import annotations
 
-from rescale.flink.binary import ByteReader, ByteWriter
+from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.kafka.consumer import NEW_OBJECT, SENTINELS, read_consumer_element
 from rescale.flink.kafka.edited_source import Edit
 from rescale.flink.kafka.position import Position, StartAt

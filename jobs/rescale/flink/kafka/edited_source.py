@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rescale.flink.binary import ByteReader, ByteWriter
+from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.kafka.position import Position, StartAt, TopicPartition
 from rescale.flink.kafka.source import (
     COORDINATOR_VERSION,

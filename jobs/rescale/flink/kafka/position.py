@@ -12,7 +12,7 @@ import re
 from enum import StrEnum
 from typing import NamedTuple
 
-from rescale.flink.binary import ByteReader
+from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.redistribution import java_string_hash
 
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rescale.flink.binary import ByteReader, ByteWriter
+from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.kafka.source import READER_STATE
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.operator_state import OperatorStateHeader, has_compressed_elements, write_operator_state_header

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rescale.errors import SnapshotError
-from rescale.flink.binary import ByteReader
+from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.kafka.position import Position, StartAt, TopicPartition, checked_partition
 
 READER_STATE = "SourceReaderState"

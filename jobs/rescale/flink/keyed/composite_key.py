@@ -12,12 +12,12 @@ import numpy as np
 
 from rescale.errors import IntegrityError, UnsupportedError
 from rescale.flink.arrays import Bytes, Codes, Flags, Longs
-from rescale.flink.java_hash import walk_keys
-from rescale.flink.key_function import FunctionHash, names_function
-from rescale.flink.key_hash import named_hash
+from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.namespaces import namespace_serializer
-from rescale.flink.keyed.records import Records
+from rescale.flink.keys.java_hash import walk_keys
+from rescale.flink.keys.key_function import FunctionHash, names_function
+from rescale.flink.keys.key_hash import named_hash
 from rescale.flink.serializers.program import DIVISORS_ADVICE, Program, compile_program
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.type_tree import Fixed

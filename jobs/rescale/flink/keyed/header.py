@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import CANONICAL
-from rescale.flink.binary import ByteReader, ByteWriter
+from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.serializers.reading import read_versioned, type_name, write_versioned
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.state_meta_info import StateMetaInfo, covering, read_state_list

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from rescale.flink.arrays import Codes, Longs
-from rescale.flink.java_hash import key_groups_of_hashes
+from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.composite_key import CompositeKeys
-from rescale.flink.keyed.records import Records
+from rescale.flink.keys.java_hash import key_groups_of_hashes
 
 
 class NewKeyGroups:

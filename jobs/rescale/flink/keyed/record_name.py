@@ -7,7 +7,7 @@ apart; then the bytes are the name.
 from __future__ import annotations
 
 from rescale.errors import RescaleError, UnsupportedError
-from rescale.flink.binary import ByteReader
+from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.namespaces import namespace_serializer
 from rescale.flink.serializers.program import compile_program

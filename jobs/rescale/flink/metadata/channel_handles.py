@@ -7,7 +7,7 @@ tells single from merged handles and input from output.
 from __future__ import annotations
 
 from rescale.errors import UnsupportedError
-from rescale.flink.binary import ByteReader, ByteWriter
+from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.metadata.checkpoint_metadata import FIRST_VERSION_WITH_MERGED_CHANNELS
 from rescale.flink.metadata.handles import ChannelHandle, MergedChannelHandle, SingleChannelHandle
 from rescale.flink.metadata.stream_handles import read_stream, write_stream

@@ -6,7 +6,7 @@ handle's `tag` keeps them apart, so that each is written as it was read.
 
 from __future__ import annotations
 
-from rescale.flink.binary import ByteReader, ByteWriter
+from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.metadata.handles import (
     ChangelogDelta,
     ChangelogHandle,

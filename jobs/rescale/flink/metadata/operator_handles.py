@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rescale.flink.binary import ByteReader, ByteWriter
+from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.metadata.handles import (
     DistributionMode,
     EmptySegmentStream,

@@ -8,7 +8,7 @@ mark an operator of which all subtasks had finished, and the index -i-1 a subtas
 from __future__ import annotations
 
 from rescale.errors import RescaleError, UnsupportedError
-from rescale.flink.binary import ByteReader, ByteWriter
+from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.flink.metadata.channel_handles import INPUT_TYPES, OUTPUT_TYPES, read_channels, write_channels
 from rescale.flink.metadata.checkpoint_metadata import (

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from enum import Enum
 
-from rescale.flink.binary import ByteReader, ByteWriter
-from rescale.flink.java_serialization import JavaEnum, JavaObject, read_java_object
+from rescale.flink.encoding.binary import ByteReader, ByteWriter
+from rescale.flink.encoding.java_serialization import JavaEnum, JavaObject, read_java_object
 
 _PROPERTIES_CLASS = "org.apache.flink.runtime.checkpoint.CheckpointProperties"
 _PROPERTIES_SERIAL_VERSION = 2

@@ -8,7 +8,7 @@ rather than forgotten. Counts are checked against the bytes that are left: the f
 from __future__ import annotations
 
 from rescale.errors import UnsupportedError
-from rescale.flink.binary import ByteReader
+from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.metadata.checkpoint_metadata import (
     FIRST_VERSION_WITH_PROPERTIES,
     MAGIC,

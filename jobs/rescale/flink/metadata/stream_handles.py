@@ -8,7 +8,7 @@ forget it, the reader refuses too, so that what was read can always be written b
 from __future__ import annotations
 
 from rescale.errors import SnapshotError
-from rescale.flink.binary import ByteReader, ByteWriter
+from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.flink.metadata.handles import (
     EmptySegmentStream,

@@ -7,7 +7,7 @@ names below version 5) is an error, never left out.
 from __future__ import annotations
 
 from rescale.errors import UnsupportedError
-from rescale.flink.binary import ByteWriter
+from rescale.flink.encoding.binary import ByteWriter
 from rescale.flink.metadata.checkpoint_metadata import (
     FIRST_VERSION_WITH_PROPERTIES,
     MAGIC,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rescale.errors import UnsupportedError
-from rescale.flink.binary import ByteReader
+from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.serializers.layouts import COMPOSITE_MAGIC
 from rescale.flink.serializers.reading import type_name
 from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from rescale.flink.binary import ByteReader, ByteWriter
+from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.serializers.registry import KNOWN_TYPES, short_class_name
 from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot, UnknownSerializer
 from rescale.flink.serializers.snapshot_body import Body

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from rescale.flink.binary import ByteReader
-from rescale.flink.java_serialization import JavaObject, read_java_object
+from rescale.flink.encoding.binary import ByteReader
+from rescale.flink.encoding.java_serialization import JavaObject, read_java_object
 from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot, UnknownSerializer
 
 NESTED_MAGIC, NESTED_VERSION = 1333245, 1

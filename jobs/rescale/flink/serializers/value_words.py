@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import struct
 
-from rescale.flink.binary import ByteReader
+from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.serializers.type_tree import (
     Blob,
     Deep,

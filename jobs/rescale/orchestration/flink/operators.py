@@ -15,7 +15,6 @@ from airflow.sdk import BaseOperator, Context
 
 from rescale.errors import RescaleError
 from rescale.flink.start import Start
-from rescale.orchestration.attempts import ATTEMPTS, ended_by_our_errors
 from rescale.orchestration.flink.kinds import hand_over_of
 from rescale.orchestration.flink.questions import Answer, Question
 from rescale.orchestration.flink.stopping import (
@@ -27,6 +26,7 @@ from rescale.orchestration.flink.stopping import (
     take_savepoint,
 )
 from rescale.orchestration.flink.triggers import Answered
+from rescale.orchestration.steps.attempts import ATTEMPTS, ended_by_our_errors
 
 _PERIOD_SECONDS = 10.0
 """Between two questions, and before the first one: a worker that has deferred a task takes seconds to leave, and a task

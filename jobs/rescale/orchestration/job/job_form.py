@@ -12,8 +12,8 @@ from rescale.errors import RequestError
 from rescale.orchestration.flink.kinds import HandOver, PatchDeployment, Print, RunJar
 from rescale.orchestration.flink.rest import SavepointFormat, Taking
 from rescale.orchestration.form import PLACE, Form, lines, proof_of, rescale_form
-from rescale.planning.proof import Proof, refuse_files_in_vain
-from rescale.planning.request import Format, Request
+from rescale.planning.asked.request import Format, Request
+from rescale.planning.values.proof import Proof, refuse_files_in_vain
 
 _STARTING = "Starting it again"
 

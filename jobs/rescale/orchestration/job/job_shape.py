@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from rescale.errors import RequestError, UnsupportedError
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
 from rescale.orchestration.flink.running_job import Job, Vertex
-from rescale.planning.operator_shapes import Shape
-from rescale.planning.request import Request
+from rescale.planning.asked.operator_shapes import Shape
+from rescale.planning.asked.request import Request
 
 
 def has_shape(job: Job, request: Request) -> bool:

@@ -20,9 +20,9 @@ from rescale.orchestration.form import refuse_silent_copy, refuse_unasked_drops,
 from rescale.orchestration.job.job_form import check_proof, check_renames, hand_over_of, taking_of
 from rescale.orchestration.job.job_shape import check_shape, has_shape
 from rescale.orchestration.job.native_savepoint import why_nothing_is_lost
-from rescale.orchestration.rescale_task import NOTHING_TO_DO, Summary, rescale_task, skip_task
 from rescale.orchestration.savepoint_tasks import ANNOUNCE, PLAN
-from rescale.planning.request import Request
+from rescale.orchestration.steps.rescale_task import NOTHING_TO_DO, Summary, rescale_task, skip_task
+from rescale.planning.asked.request import Request
 from rescale.storage.locations import join, normalise
 from rescale.storage.store import open_store
 

@@ -16,7 +16,7 @@ from rescale.flink.state_meta_info import StateKind
 from rescale.orchestration.flink.rest import Flink
 from rescale.orchestration.flink.running_job import Job
 from rescale.orchestration.job.job_shape import changes_max_parallelism
-from rescale.planning.request import Format, Request
+from rescale.planning.asked.request import Format, Request
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.locations import name, normalise, parent

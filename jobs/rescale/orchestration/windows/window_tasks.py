@@ -14,8 +14,8 @@ from zoneinfo import ZoneInfo
 
 from airflow.sdk import Asset
 
-from rescale.orchestration.rescale_task import Summary, rescale_task, skip_task
 from rescale.orchestration.savepoint_tasks import PLAN, asset_extra, events_of
+from rescale.orchestration.steps.rescale_task import Summary, rescale_task, skip_task
 from rescale.orchestration.windows.closing import closing
 from rescale.orchestration.windows.newest import newest_savepoint
 from rescale.orchestration.windows.targets import target_of

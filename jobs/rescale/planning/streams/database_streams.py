@@ -16,13 +16,13 @@ from typing import NamedTuple
 
 from rescale.flink.givers import Givers
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
+from rescale.planning.asked.operator_shapes import Shape
 from rescale.planning.database_remarks import of_operator
-from rescale.planning.new_streams import META_STREAM, CompactedRows, CopiedFile, NewDatabase, SourceFiles
-from rescale.planning.operator_shapes import Shape
-from rescale.planning.pieces import Literals, Piece, piece_of
 from rescale.planning.streams.inline import InlineBudget
 from rescale.planning.streams.key_group_owners import owners_of
 from rescale.planning.streams.keyed_headers import HeaderPlanner
+from rescale.planning.values.new_streams import META_STREAM, CompactedRows, CopiedFile, NewDatabase, SourceFiles
+from rescale.planning.values.pieces import Literals, Piece, piece_of
 from rescale.rocksdb.assembly.assembled_database import AssembledDatabase, SourceDatabase
 from rescale.rocksdb.assembly.assembly import assemble, is_clean, refuse_ingested
 from rescale.snapshot.locate import Extent

@@ -8,9 +8,9 @@ from rescale.errors import UnsupportedError
 from rescale.flink.operator_state import merge_operator_state_headers, write_operator_state_header
 from rescale.flink.redistribution import redistribute
 from rescale.flink.slot import Slot
-from rescale.planning.new_streams import CheckedElements, CopiedElements, StateElements
-from rescale.planning.pieces import Literals, Piece, joined, piece_of
 from rescale.planning.streams.inline import InlineBudget
+from rescale.planning.values.new_streams import CheckedElements, CopiedElements, StateElements
+from rescale.planning.values.pieces import Literals, Piece, joined, piece_of
 from rescale.snapshot.element_layouts import elements_of, layouts_of
 from rescale.snapshot.model import ElementStream, Operator
 

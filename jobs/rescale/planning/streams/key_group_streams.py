@@ -11,16 +11,16 @@ from rescale.errors import UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.flink.keyed.header import KeyedHeader
-from rescale.flink.keyed.heap import empty_group
+from rescale.flink.keyed.heap.heap import empty_group
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import HandleTag
 from rescale.flink.slot import Slot
-from rescale.planning.new_streams import CopiedKeyGroups, TranslatedKeyGroups
-from rescale.planning.operator_shapes import Shape
-from rescale.planning.pieces import Literals, joined, piece_of
+from rescale.planning.asked.operator_shapes import Shape
 from rescale.planning.streams.inline import InlineBudget
 from rescale.planning.streams.key_group_owners import owners_of
 from rescale.planning.streams.keyed_headers import NO_HEADER, HeaderPlanner
+from rescale.planning.values.new_streams import CopiedKeyGroups, TranslatedKeyGroups
+from rescale.planning.values.pieces import Literals, joined, piece_of
 from rescale.snapshot.model import KeyedStream, Operator
 
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, write_keyed_header
-from rescale.flink.keyed.heap_timers import timer_header
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.planning.pieces import Literals, Piece, piece_of
+from rescale.flink.keyed.timers.heap_timers import timer_header
+from rescale.planning.values.pieces import Literals, Piece, piece_of
 from rescale.snapshot.model import Database, KeyedStream
 
 

@@ -13,12 +13,18 @@ from rescale.flink.advice import CANONICAL
 from rescale.flink.key_groups import key_group_range
 from rescale.flink.keyed.header import KeyedHeader, is_compressed, understood, write_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.planning.new_streams import RekeyedHeapGroups, RekeyedKeyGroups, RekeyedRows, RekeyedStream, RekeyedTimers
-from rescale.planning.operator_shapes import Shape
-from rescale.planning.pieces import Literals, Piece, piece_of
-from rescale.planning.rekeying import RekeyedDatabase, RekeyedSource, Rekeying
+from rescale.planning.asked.operator_shapes import Shape
 from rescale.planning.streams.key_group_owners import owners_of
 from rescale.planning.streams.keyed_headers import HeaderPlanner
+from rescale.planning.values.new_streams import (
+    RekeyedHeapGroups,
+    RekeyedKeyGroups,
+    RekeyedRows,
+    RekeyedStream,
+    RekeyedTimers,
+)
+from rescale.planning.values.pieces import Literals, Piece, piece_of
+from rescale.planning.values.rekeying import RekeyedDatabase, RekeyedSource, Rekeying
 from rescale.snapshot.model import Database, KeyedStream, Operator
 
 

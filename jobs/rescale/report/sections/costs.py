@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from rescale.report.figures import Part, StackedBar, StackedBars
-from rescale.report.insights import FORMATS, RESTORES, formats_table, restore_shape, restores_table
 from rescale.report.page import Block, Figure, Section, paragraph, table
+from rescale.report.pages.insights import FORMATS, RESTORES, formats_table, restore_shape, restores_table
 from rescale.report.units import duration, human_bytes
 
 _LEGEND = ("read", "put into the backend, record by record", "copied out of other databases, row by row")

@@ -7,8 +7,8 @@ from typing import Any
 
 from rescale.report.detail import Detail
 from rescale.report.figures import Sparks
-from rescale.report.kafka import kafka_line
 from rescale.report.page import Block, Figure, Section, Warned, paragraph, table
+from rescale.report.pages.kafka import kafka_line
 from rescale.report.sections.dealt_elements import spark
 from rescale.report.units import counted
 

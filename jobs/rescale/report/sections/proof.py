@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rescale.report.declared import DECLARED, declared_lines
 from rescale.report.detail import Detail
-from rescale.report.outcome import directories_table, proofs_table, records_table
 from rescale.report.page import Block, Code, Listed, Section, Strong, Table, Words, paragraph
+from rescale.report.pages.declared import DECLARED, declared_lines
+from rescale.report.pages.outcome import directories_table, proofs_table, records_table
 from rescale.report.units import counted
 
 

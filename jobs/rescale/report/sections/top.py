@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from rescale.planning.proof import Proof
-from rescale.report.declared import declared_lines
+from rescale.planning.values.proof import Proof
 from rescale.report.detail import Detail
-from rescale.report.insights import duration_sentences, hand_picked_sentences, shape_sentences, union_sentences
 from rescale.report.page import (
     Block,
     Code,
@@ -23,7 +21,9 @@ from rescale.report.page import (
     paragraph,
     table,
 )
-from rescale.report.planned import OPERATOR_HEADERS, is_changed, operator_row, work_lines
+from rescale.report.pages.declared import declared_lines
+from rescale.report.pages.insights import duration_sentences, hand_picked_sentences, shape_sentences, union_sentences
+from rescale.report.pages.planned import OPERATOR_HEADERS, is_changed, operator_row, work_lines
 from rescale.report.units import arrow, counted, human_bytes
 from rescale.snapshot.kafka.audit import DISCOVERY
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from rescale.errors import SnapshotError
 from rescale.flink.key_groups import KeyGroupRange, prefix_size
-from rescale.flink.keyed.record_marks import END_OF_GROUP
-from rescale.flink.keyed.records import Records
+from rescale.flink.keyed.blocks.record_marks import END_OF_GROUP
+from rescale.flink.keyed.blocks.records import Records
 from rescale.rocksdb.engine.open_database import OpenDatabase, RowIterator
 from rescale.rocksdb.engine.scan import buffer_for_row
 

@@ -13,7 +13,7 @@ from numba import types
 
 from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.compiled import Long, compiled
-from rescale.flink.keyed.record_marks import FLAG, ID_SIZE
+from rescale.flink.keyed.blocks.record_marks import FLAG, ID_SIZE
 
 _rocksdb_iter_valid: Any = types.ExternalFunction("rocksdb_iter_valid", types.uint8(types.int64))
 _rocksdb_iter_next: Any = types.ExternalFunction("rocksdb_iter_next", types.void(types.int64))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import CANONICAL
-from rescale.flink.binary import ByteReader
+from rescale.flink.encoding.binary import ByteReader
 
 TRAILER_SIZE = 8
 """Of an internal key: `sequence << 8 | type`, little-endian."""

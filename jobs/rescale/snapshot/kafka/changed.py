@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from rescale.errors import SnapshotError
+from rescale.flink.encoding.snappy import plain_chunk
 from rescale.flink.kafka.consumer import OFFSETS_STATE, read_consumer_element
 from rescale.flink.kafka.edited_consumer import edited_consumer_element
 from rescale.flink.kafka.edited_source import (
@@ -25,7 +26,6 @@ from rescale.flink.kafka.reader_state import reader_state_header
 from rescale.flink.kafka.source import READER_STATE, UnknownVersionError
 from rescale.flink.metadata.handles import DistributionMode, InlineStream
 from rescale.flink.operator_state import has_compressed_elements, read_operator_state_header
-from rescale.flink.snappy import plain_chunk
 from rescale.snapshot.kafka.changes import KafkaChange
 from rescale.snapshot.kafka.migrated import splits_of
 from rescale.snapshot.kafka.offsets import UnreadError, contents_of, has_consumer

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from rescale.errors import SnapshotError
+from rescale.flink.encoding.snappy import FramedDecompressor
 from rescale.flink.kafka.consumer import OFFSETS_STATE, read_consumer_element
 from rescale.flink.kafka.dynamic_source import is_dynamic_enumerator, is_dynamic_split
 from rescale.flink.kafka.position import Position, StartAt, owner
@@ -26,7 +27,6 @@ from rescale.flink.kafka.source import (
 from rescale.flink.metadata.properties import stopped_the_job
 from rescale.flink.operator_state import has_compressed_elements
 from rescale.flink.redistribution import redistribute
-from rescale.flink.snappy import FramedDecompressor
 from rescale.snapshot.element_layouts import layouts_of
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import ElementState, ElementStream, Operator, Snapshot

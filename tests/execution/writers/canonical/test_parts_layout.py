@@ -19,7 +19,7 @@ from rescale.execution.writers.canonical.parts_layout import (
 from rescale.execution.writers.canonical.range_parts import RangeParts
 from rescale.execution.writers.parts import number_of_parts, part_size
 from rescale.execution.writers.protocol import WriteRange
-from rescale.planning.plan import Plan
+from rescale.planning.values.plan import Plan
 from rescale.storage.contract import PartLimits
 from rescale.target.places import places_of
 from support import snapshots

@@ -10,8 +10,8 @@ import pytest
 
 from rescale.execution.writers import windows
 from rescale.execution.writers.rocksdb import rows_writer
-from rescale.planning.plan import Plan
 from rescale.planning.streams import inline
+from rescale.planning.values.plan import Plan
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.store import open_store

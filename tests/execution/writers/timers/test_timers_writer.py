@@ -22,10 +22,10 @@ from rescale.execution.rekeying import block_buffer
 from rescale.execution.steps import validate_coverage, validate_published
 from rescale.execution.writers import windows
 from rescale.flink.key_groups import key_group_range
-from rescale.flink.keyed.heap_timers import read_services
+from rescale.flink.keyed.timers.heap_timers import read_services
 from rescale.flink.metadata.handles import KeyGroupsHandle
 from rescale.flink.slot import Slot
-from rescale.planning.plan import Plan
+from rescale.planning.values.plan import Plan
 from rescale.snapshot.opening import open_snapshot
 from rescale.target.places import places_of
 from support import snapshots

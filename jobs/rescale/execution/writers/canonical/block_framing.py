@@ -9,7 +9,7 @@ import numpy as np
 
 from rescale.execution.writers.protocol import Blocks
 from rescale.flink.arrays import Longs
-from rescale.flink.keyed.record_marks import END_OF_GROUP, ID_SIZE
+from rescale.flink.keyed.blocks.record_marks import END_OF_GROUP, ID_SIZE
 
 WINDOW = 8 * 1024 * 1024
 

@@ -25,13 +25,13 @@ from rescale.execution.writers.parts import part_limits, part_size
 from rescale.execution.writers.protocol import Blocks, RecordOrder, StreamToWrite
 from rescale.execution.writers.sink import StreamSink
 from rescale.flink.arrays import Longs
-from rescale.flink.snappy import compressed
-from rescale.planning.new_streams import RekeyedKeyGroups
-from rescale.planning.operator_plan import OperatorPlan
-from rescale.planning.piece_bytes import piece_chunks
-from rescale.planning.plan import Plan
-from rescale.planning.rekeying import Rekeying
+from rescale.flink.encoding.snappy import compressed
 from rescale.planning.streams.inline import InlineBudget
+from rescale.planning.values.new_streams import RekeyedKeyGroups
+from rescale.planning.values.operator_plan import OperatorPlan
+from rescale.planning.values.piece_bytes import piece_chunks
+from rescale.planning.values.plan import Plan
+from rescale.planning.values.rekeying import Rekeying
 from rescale.storage.locations import name
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store

@@ -22,15 +22,15 @@ from rescale.execution.writers.files import stream_uri
 from rescale.execution.writers.new_handles import WrittenStream, written_handle
 from rescale.execution.writers.parts import part_size
 from rescale.execution.writers.sink import Sink, StreamSink
+from rescale.flink.encoding.snappy import compressed
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import understood
-from rescale.flink.snappy import compressed
-from rescale.planning.new_streams import RekeyedStream
-from rescale.planning.operator_plan import OperatorPlan
-from rescale.planning.piece_bytes import piece_chunks
-from rescale.planning.pieces import extent_of
-from rescale.planning.plan import Plan
-from rescale.planning.rekeying import RekeyedDatabase, Rekeying
+from rescale.planning.values.new_streams import RekeyedStream
+from rescale.planning.values.operator_plan import OperatorPlan
+from rescale.planning.values.piece_bytes import piece_chunks
+from rescale.planning.values.pieces import extent_of
+from rescale.planning.values.plan import Plan
+from rescale.planning.values.rekeying import RekeyedDatabase, Rekeying
 from rescale.rocksdb.engine.framed_rows import KeyGroupReader
 from rescale.storage.locations import name
 from rescale.target.places import places_of

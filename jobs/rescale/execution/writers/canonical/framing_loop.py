@@ -6,7 +6,7 @@ import numpy as np
 
 from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.compiled import compiled, copy_bytes
-from rescale.flink.keyed.record_marks import FLAG
+from rescale.flink.keyed.blocks.record_marks import FLAG
 
 
 @compiled

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from rescale.execution.writers.parts import number_of_parts, part_size
 from rescale.execution.writers.protocol import WriteRange
-from rescale.planning.plan import Plan
+from rescale.planning.values.plan import Plan
 from rescale.storage.contract import PartLimits
 from rescale.storage.locations import join
 from rescale.target.places import places_of

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from rescale.execution.sources.planned_records import read_header
 from rescale.execution.writers.whole_streams import GroupWriter, WholeStreamWriter
 from rescale.flink.keyed.header import understood
-from rescale.flink.keyed.heap_writer import HeapWriter
-from rescale.planning.new_streams import RekeyedHeapGroups, RekeyedStream
-from rescale.planning.operator_plan import OperatorPlan
-from rescale.planning.pieces import Piece
-from rescale.planning.rekeying import Rekeying
+from rescale.flink.keyed.heap.heap_writer import HeapWriter
+from rescale.planning.values.new_streams import RekeyedHeapGroups, RekeyedStream
+from rescale.planning.values.operator_plan import OperatorPlan
+from rescale.planning.values.pieces import Piece
+from rescale.planning.values.rekeying import Rekeying
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from rescale.execution.writers.new_handles import DirectoryFile, directory_handl
 from rescale.execution.writers.rocksdb.directory_files import put_directory_file
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import understood
-from rescale.planning.new_streams import META_STREAM, CompactedRows, SourceFiles
-from rescale.planning.operator_plan import OperatorPlan
-from rescale.planning.piece_bytes import read_piece
-from rescale.planning.pieces import extent_of
-from rescale.planning.plan import Plan
+from rescale.planning.values.new_streams import META_STREAM, CompactedRows, SourceFiles
+from rescale.planning.values.operator_plan import OperatorPlan
+from rescale.planning.values.piece_bytes import read_piece
+from rescale.planning.values.pieces import extent_of
+from rescale.planning.values.plan import Plan
 from rescale.rocksdb.assembly.assembled_database import source_database
 from rescale.rocksdb.assembly.compaction import StoredDatabase, compacted_database
 from rescale.rocksdb.consistency import checked_manifest

@@ -8,7 +8,7 @@ from rescale.execution.sources.chunks import Chunk
 from rescale.execution.writers.new_handles import DirectoryFile
 from rescale.execution.writers.parts import part_size
 from rescale.execution.writers.sink import StreamSink
-from rescale.planning.plan import Plan
+from rescale.planning.values.plan import Plan
 from rescale.target.places import places_of
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from rescale.execution.writers.protocol import Blocks
 from rescale.execution.writers.windows import windows_of_slots
 from rescale.flink.arrays import Longs
-from rescale.flink.keyed.record_places import records_of_blocks
+from rescale.flink.keyed.blocks.record_places import records_of_blocks
 from rescale.rocksdb.engine.table_writer import Rows
 
 
@@ -19,7 +19,7 @@ def rows_of_blocks(blocks: Blocks) -> Iterator[tuple[Rows, Longs]]:
     Key groups stand in front of the keys, so rows of several slots are in the order of these. Slots that are larger
     must be in order already.
     """
-    from rescale.flink.keyed.key_sort_loop import sort_keys
+    from rescale.flink.keyed.blocks.key_sort_loop import sort_keys
 
     for first, last in windows_of_slots(blocks):
         data, starts = blocks.load(first, last)

@@ -22,12 +22,12 @@ from rescale.execution.writers.rocksdb.directory_files import directory_sink, pu
 from rescale.execution.writers.rocksdb.rows_of_blocks import rows_of_blocks
 from rescale.execution.writers.sink import StreamSink
 from rescale.flink.keyed.header import understood
-from rescale.planning.new_streams import META_STREAM, RekeyedRows
-from rescale.planning.operator_plan import OperatorPlan
-from rescale.planning.piece_bytes import read_piece
-from rescale.planning.plan import Plan
-from rescale.planning.rekeying import Rekeying
 from rescale.planning.streams.inline import InlineBudget
+from rescale.planning.values.new_streams import META_STREAM, RekeyedRows
+from rescale.planning.values.operator_plan import OperatorPlan
+from rescale.planning.values.piece_bytes import read_piece
+from rescale.planning.values.plan import Plan
+from rescale.planning.values.rekeying import Rekeying
 from rescale.rocksdb.assembly.new_database import NewTable, manifest_of
 from rescale.rocksdb.database_layout import MANIFEST_NAME
 from rescale.rocksdb.engine.table_writer import TABLE_BYTES, TableWriter, WrittenTable

@@ -9,11 +9,11 @@ from rescale.execution.sources.chunks import Chunk
 from rescale.execution.sources.planned_records import read_header
 from rescale.execution.writers.whole_streams import GroupWriter, WholeStreamWriter
 from rescale.flink.keyed.header import understood
-from rescale.flink.keyed.timer_writer import Run, TimerWriter
-from rescale.planning.new_streams import RekeyedStream
-from rescale.planning.operator_plan import OperatorPlan
-from rescale.planning.pieces import Piece
-from rescale.planning.rekeying import Rekeying
+from rescale.flink.keyed.timers.timer_writer import Run, TimerWriter
+from rescale.planning.values.new_streams import RekeyedStream
+from rescale.planning.values.operator_plan import OperatorPlan
+from rescale.planning.values.pieces import Piece
+from rescale.planning.values.rekeying import Rekeying
 
 
 @dataclass(frozen=True)

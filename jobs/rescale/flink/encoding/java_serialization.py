@@ -1,0 +1,294 @@
+"""Java object streams (`ObjectOutputStream`), walked.
+
+Some parts of a snapshot are Java objects with no length in front: the properties of a checkpoint, and the
+types inside the serializer snapshots of Flink's SQL. To find where such an object ends, the stream has to be
+read by its grammar. A class is described once, where it first occurs; later it is a reference to a *handle*,
+the number of the thing in order of appearance. An object's fields follow in the order of its classes from the
+topmost down; a class that writes its data itself (`writeObject`) adds blocks and objects up to an end mark.
+
+Kept are classes, strings, enum constants, and the fields that refer to those. Numbers, the elements of arrays
+and what `writeObject` wrote are passed over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TypeAlias
+
+from rescale.errors import UnsupportedError
+from rescale.flink.encoding.binary import ByteReader, decode_modified_utf8
+
+STREAM_HEADER = bytes.fromhex("aced0005")
+"""`ObjectStreamConstants.STREAM_MAGIC` and `STREAM_VERSION`."""
+
+MAX_DEPTH = 100
+"""Of objects in objects. A SQL row type costs three levels for each row in it."""
+MAX_SUPER_CLASSES = 32
+
+_FIRST_HANDLE = 0x7E0000
+_SERIALIZABLE, _EXTERNALIZABLE = 0x02, 0x04
+_WRITE_METHOD, _BLOCK_DATA = 0x01, 0x08
+_PRIMITIVE_SIZES = {"B": 1, "C": 2, "D": 8, "F": 4, "I": 4, "J": 8, "S": 2, "Z": 1}
+
+
+class _Code(IntEnum):
+    """`ObjectStreamConstants.TC_*`: the byte in front of everything."""
+
+    NULL = 0x70
+    REFERENCE = 0x71
+    CLASS_DESCRIPTION = 0x72
+    OBJECT = 0x73
+    STRING = 0x74
+    ARRAY = 0x75
+    CLASS = 0x76
+    BLOCK_DATA = 0x77
+    END_BLOCK_DATA = 0x78
+    LONG_BLOCK_DATA = 0x7A
+    LONG_STRING = 0x7C
+    PROXY_CLASS_DESCRIPTION = 0x7D
+    ENUM = 0x7E
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JavaClass:
+    """A class as its stream describes it.
+
+    `fields` are pairs of type code and name, `flags` the `SC_*` bits, `above` the super classes, topmost
+    first.
+    """
+
+    name: str
+    serial_version: int
+    flags: int
+    fields: tuple[tuple[str, str], ...]
+    above: tuple[JavaClass, ...]
+
+    @property
+    def lineage(self) -> tuple[JavaClass, ...]:
+        return (*self.above, self)
+
+
+@dataclass(slots=True, eq=False)
+class JavaObject:
+    """An object or array; `fields` holds its references by name. Objects may refer to each other."""
+
+    java_class: JavaClass
+    fields: dict[str, JavaValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class JavaEnum:
+    class_name: str
+    constant: str
+
+
+JavaValue: TypeAlias = str | JavaClass | JavaObject | JavaEnum | None
+
+
+def read_java_object(reader: ByteReader) -> JavaValue:
+    """The object of the stream at the cursor, which has exactly one; the cursor ends behind it.
+
+    Raises `SnapshotError` if it is not such a stream, `UnsupportedError` if its length cannot be known.
+    """
+    at = reader.position
+    header = reader.raw(len(STREAM_HEADER))
+    if header != STREAM_HEADER:
+        raise reader.error("not a Java object stream", at=at, expected=STREAM_HEADER.hex(), found=header.hex())
+    return _ObjectStream(reader).value()
+
+
+class _ObjectStream:
+    """A stream behind its header; `handles` has None for a thing that is not complete yet."""
+
+    def __init__(self, reader: ByteReader) -> None:
+        self.reader = reader
+        self.handles: list[JavaValue] = []
+        self.depth = 0
+
+    def value(self) -> JavaValue:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise self.reader.error("Java objects are nested too deep", expected=f"at most {MAX_DEPTH} levels")
+        value = self._value()
+        self.depth -= 1
+        return value
+
+    def _value(self) -> JavaValue:
+        at = self.reader.position
+        match self.reader.u8():
+            case _Code.NULL:
+                return None
+            case _Code.REFERENCE:
+                return self._referred()
+            case _Code.STRING:
+                return self._string(self.reader.utf())
+            case _Code.LONG_STRING:
+                return self._string(self._long_text())
+            case _Code.OBJECT:
+                return self._object()
+            case _Code.ARRAY:
+                return self._array()
+            case _Code.ENUM:
+                return self._enum()
+            case _Code.CLASS:
+                java_class = self._class()
+                self.handles.append(java_class)
+                return java_class
+            case _Code.CLASS_DESCRIPTION:
+                return self._described_class()
+            case _Code.PROXY_CLASS_DESCRIPTION:
+                return self._proxy_class()
+        found = f"0x{self.reader.data[at]:02x}"
+        raise self.reader.error("not the beginning of a Java object", at=at, found=found)
+
+    def _referred(self) -> JavaValue:
+        at = self.reader.position
+        number = self.reader.i32() - _FIRST_HANDLE
+        if not 0 <= number < len(self.handles) or self.handles[number] is None:
+            raise self.reader.error("a reference to a Java object that is not there yet", at=at)
+        return self.handles[number]
+
+    def _pending(self) -> int:
+        """The handle of a thing that comes before things inside it."""
+        self.handles.append(None)
+        return len(self.handles) - 1
+
+    def _string(self, text: str) -> str:
+        self.handles.append(text)
+        return text
+
+    def _long_text(self) -> str:
+        at = self.reader.position
+        try:
+            return decode_modified_utf8(self.reader.raw(self.reader.i64()))
+        except UnicodeError as error:
+            raise self.reader.error(f"not a string in modified UTF-8 ({error})", at=at) from None
+
+    def _text(self) -> str:
+        at = self.reader.position
+        text = self.value()
+        if not isinstance(text, str):
+            raise self.reader.error("not a Java string", at=at)
+        return text
+
+    def _object(self) -> JavaObject:
+        java_class = self._class()
+        instance = JavaObject(java_class)
+        self.handles.append(instance)
+        if java_class.flags & _EXTERNALIZABLE:
+            self._skip_external(java_class)
+            return instance
+        for part in java_class.lineage:
+            if part.flags & _SERIALIZABLE:
+                self._read_fields(part, instance)
+                if part.flags & _WRITE_METHOD:
+                    self._skip_annotations()
+        return instance
+
+    def _read_fields(self, part: JavaClass, instance: JavaObject) -> None:
+        for code, name in part.fields:
+            if code in _PRIMITIVE_SIZES:
+                self.reader.raw(_PRIMITIVE_SIZES[code])
+            else:
+                instance.fields[name] = self.value()
+
+    def _skip_external(self, java_class: JavaClass) -> None:
+        if not java_class.flags & _BLOCK_DATA:
+            raise UnsupportedError(
+                f"a Java object of {java_class.name} in an old form that does not say where it ends",
+                path=self.reader.path,
+                offset=self.reader.position,
+            )
+        self._skip_annotations()
+
+    def _skip_annotations(self) -> None:
+        """Blocks and objects up to the end mark."""
+        reader = self.reader
+        while True:
+            at = reader.position
+            match reader.u8():
+                case _Code.END_BLOCK_DATA:
+                    return
+                case _Code.BLOCK_DATA:
+                    reader.raw(reader.u8())
+                case _Code.LONG_BLOCK_DATA:
+                    reader.raw(reader.i32())
+                case _:
+                    reader.position = at
+                    self.value()
+
+    def _array(self) -> JavaObject:
+        at = self.reader.position
+        java_class = self._class()
+        instance = JavaObject(java_class)
+        self.handles.append(instance)
+        match java_class.name[:2]:
+            case "[L" | "[[":
+                for _ in range(self.reader.count(item_size=1)):
+                    self.value()
+            case primitive if primitive[:1] == "[" and primitive[1:] in _PRIMITIVE_SIZES:
+                size = _PRIMITIVE_SIZES[primitive[1:]]
+                self.reader.raw(size * self.reader.count(item_size=size))
+            case _:
+                raise self.reader.error("not the class of a Java array", at=at, found=java_class.name)
+        return instance
+
+    def _enum(self) -> JavaEnum:
+        java_class = self._class()
+        handle = self._pending()
+        constant = JavaEnum(java_class.name, self._text())
+        self.handles[handle] = constant
+        return constant
+
+    def _class(self) -> JavaClass:
+        at = self.reader.position
+        java_class = self.value()
+        if not isinstance(java_class, JavaClass):
+            raise self.reader.error("not a Java class", at=at)
+        return java_class
+
+    def _described_class(self) -> JavaClass:
+        name, serial_version = self.reader.utf(), self.reader.i64()
+        handle = self._pending()
+        flags = self.reader.u8()
+        fields = tuple(self._field() for _ in range(self._field_count()))
+        return self._finish_class(handle, name, serial_version, flags, fields)
+
+    def _proxy_class(self) -> JavaClass:
+        handle = self._pending()
+        interfaces = [self.reader.utf() for _ in range(self.reader.count(item_size=2))]
+        return self._finish_class(handle, f"a proxy of {', '.join(interfaces)}", 0, _SERIALIZABLE, ())
+
+    def _finish_class(
+        self, handle: int, name: str, serial_version: int, flags: int, fields: tuple[tuple[str, str], ...]
+    ) -> JavaClass:
+        """The class behind `handle`, after its annotations and its super class."""
+        self._skip_annotations()
+        at = self.reader.position
+        above = self.value()
+        if above is not None and not isinstance(above, JavaClass):
+            raise self.reader.error("not a Java class", at=at)
+        lineage = () if above is None else above.lineage
+        if len(lineage) > MAX_SUPER_CLASSES:
+            raise self.reader.error("too many super classes", at=at, expected=f"at most {MAX_SUPER_CLASSES}")
+        java_class = JavaClass(name, serial_version, flags, fields, lineage)
+        self.handles[handle] = java_class
+        return java_class
+
+    def _field_count(self) -> int:
+        at = self.reader.position
+        count = self.reader.i16()
+        if count < 0:
+            raise self.reader.error("a negative number of fields", at=at, expected="0 or more", found=count)
+        return count
+
+    def _field(self) -> tuple[str, str]:
+        at = self.reader.position
+        code = chr(self.reader.u8())
+        name = self.reader.utf()
+        if code in "L[":
+            self._text()
+        elif code not in _PRIMITIVE_SIZES:
+            raise self.reader.error("not a Java type", at=at, expected="one of BCDFIJSZL[", found=repr(code))
+        return code, name

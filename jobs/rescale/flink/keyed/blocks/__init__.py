@@ -1,0 +1,1 @@
+"""Records and blocks in canonical framing: walked, sorted, digested."""

@@ -1,0 +1,39 @@
+"""The loops that find the records in blocks: one behind the other, without marks; compiled, so loaded late."""
+
+from __future__ import annotations
+
+from rescale.flink.arrays import Bytes, Longs
+from rescale.flink.compiled import Long, compiled
+from rescale.flink.keyed.blocks.record_walk import number
+
+
+@compiled
+def count_records(data: Bytes, begin: Long, end: Long) -> int:
+    """Of the block that is `data[begin:end]`."""
+    count = 0
+    while begin < end:
+        begin += 4 + number(data, begin)
+        begin += 4 + number(data, begin)
+        count += 1
+    return count
+
+
+@compiled
+def count_all(data: Bytes, begins: Longs, ends: Longs, counts: Longs) -> None:
+    """Counts the records of many blocks."""
+    for i in range(len(begins)):
+        counts[i] = count_records(data, begins[i], ends[i])
+
+
+@compiled
+def find_all(data: Bytes, begins: Longs, ends: Longs, starts: Longs, limits: Longs, record_ends: Longs) -> None:
+    """Finds the records of many blocks: where keys start and end, and values end."""
+    at = 0
+    for i in range(len(begins)):
+        begin = begins[i]
+        while begin < ends[i]:
+            starts[at] = begin + 4
+            limits[at] = starts[at] + number(data, begin)
+            record_ends[at] = limits[at] + 4 + number(data, limits[at])
+            begin = record_ends[at]
+            at += 1

@@ -1,0 +1,63 @@
+"""The loop that translates the state ids of a canonical key group; compiled, so its module is loaded late."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rescale.flink.arrays import Bytes, Longs
+from rescale.flink.compiled import compiled
+from rescale.flink.keyed.blocks.record_marks import END_OF_GROUP, FLAG
+
+_AT_ID, _AT_KEY_LENGTH, _IN_KEY, _AT_VALUE_LENGTH, _IN_VALUE, _AT_NEXT_ID, AT_END = range(7)
+FINE, BAD_ID, BAD_LENGTH, BEHIND_THE_END = range(4)
+PHASE, _REMAINING, _FLAGGED = range(3)
+
+
+@compiled
+def translate_ids(data: Bytes, state: Longs, table: Longs) -> tuple[int, int]:
+    """Translates the ids in `data` in place, from `state` on; returns (bytes walked, what is wrong)."""
+    at, end = 0, len(data)
+    phase, remaining, flagged = state[PHASE], state[_REMAINING], state[_FLAGGED]
+    while at < end:
+        if phase in (_IN_KEY, _IN_VALUE):
+            step = min(remaining, end - at)
+            at += step
+            remaining -= step
+            if remaining:
+                break
+            after_value = _AT_NEXT_ID if flagged else _AT_KEY_LENGTH
+            phase = _AT_VALUE_LENGTH if phase == _IN_KEY else after_value
+        elif phase in (_AT_KEY_LENGTH, _AT_VALUE_LENGTH):
+            # A key's first byte is looked at together with its length.
+            if end - at < (5 if phase == _AT_KEY_LENGTH else 4):
+                break
+            length = (np.int64(data[at]) << 24 | np.int64(data[at + 1]) << 16 | np.int64(data[at + 2]) << 8) | np.int64(
+                data[at + 3]
+            )
+            if length > 0x7FFFFFFF or (phase == _AT_KEY_LENGTH and length == 0):
+                return at, BAD_LENGTH
+            at += 4
+            remaining = length
+            if phase == _AT_KEY_LENGTH:
+                flagged = np.int64(data[at]) & FLAG
+                phase = _IN_KEY
+            elif length:
+                phase = _IN_VALUE
+            else:
+                phase = _AT_NEXT_ID if flagged else _AT_KEY_LENGTH
+        elif phase == AT_END:
+            return at, BEHIND_THE_END
+        else:
+            if end - at < 2:
+                break
+            old = np.int64(data[at]) << 8 | np.int64(data[at + 1])
+            if phase == _AT_NEXT_ID and old == END_OF_GROUP:
+                phase = AT_END
+            elif old >= len(table):
+                return at, BAD_ID
+            else:
+                data[at], data[at + 1] = table[old] >> 8, table[old] & 0xFF
+                phase = _AT_KEY_LENGTH
+            at += 2
+    state[PHASE], state[_REMAINING], state[_FLAGGED] = phase, remaining, flagged
+    return at, FINE

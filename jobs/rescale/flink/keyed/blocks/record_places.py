@@ -1,0 +1,32 @@
+"""The records in blocks: one behind the other, without marks."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rescale.flink.arrays import Bytes, Longs
+
+
+class RecordPlaces(NamedTuple):
+    """Record i begins four bytes before its key `data[starts[i]:limits[i]]` and ends at `ends[i]`, with its value.
+
+    It lies in the block with the number `blocks[i]`.
+    """
+
+    starts: Longs
+    limits: Longs
+    ends: Longs
+    blocks: Longs
+
+
+def records_of_blocks(data: Bytes, begins: Longs, ends: Longs) -> RecordPlaces:
+    """Those of the blocks `data[begins[i]:ends[i]]`, in their order."""
+    from rescale.flink.keyed.blocks.block_loop import count_all, find_all
+
+    counts = np.empty(len(begins), np.int64)
+    count_all(data, begins, ends, counts)
+    starts, limits, record_ends = (np.empty(int(counts.sum()), np.int64) for _ in range(3))
+    find_all(data, begins, ends, starts, limits, record_ends)
+    return RecordPlaces(starts, limits, record_ends, np.repeat(np.arange(len(begins)), counts))

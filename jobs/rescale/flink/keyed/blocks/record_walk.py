@@ -1,0 +1,107 @@
+"""The loop that finds the records of canonical key groups in a buffer; it is compiled, so its module is loaded late."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rescale.flink.arrays import Bytes, Longs
+from rescale.flink.compiled import Long, compiled
+from rescale.flink.keyed.blocks.record_marks import END_OF_GROUP, FLAG
+
+NO_STATE = -1
+"""The walk stands before a key group."""
+
+FINE, BAD_ID, BAD_LENGTH, FOREIGN, BEHIND_THE_END, TOO_EARLY = range(6)
+
+STATE_ID, GROUP = range(2)
+"""Where the walk stands: the state of the next record, and the index of its key group."""
+
+
+@compiled
+def number(data: Bytes, at: Long) -> Long:
+    """`i32`, where none is negative that can be."""
+    high = np.int64(data[at]) << 24 | np.int64(data[at + 1]) << 16
+    return high | np.int64(data[at + 2]) << 8 | np.int64(data[at + 3])
+
+
+@compiled
+def walk_records(
+    data: Bytes,
+    origin: int,
+    groups: Longs,
+    group_starts: Longs,
+    prefix: int,
+    number_of_states: int,
+    place: Longs,
+    starts: Longs,
+    limits: Longs,
+    ends: Longs,
+    states: Longs,
+    of_groups: Longs,
+) -> tuple[int, int, int, int]:
+    """Finds whole records in `data`, from `place` on, until there are as many as the last five arrays take.
+
+    `origin` is the place of `data[0]` in the run of key groups, where group i is `groups[i]` and begins at
+    `group_starts[i]`. Returns (records, bytes walked, what is wrong, bytes that the next record needs).
+    """
+    state, i = place[STATE_ID], place[GROUP]
+    at, end, count, needs, wrong = 0, len(data), 0, 0, FINE
+    while count < len(starts) and at < end:
+        begin = at
+        if state == NO_STATE:
+            if i >= len(groups) or group_starts[i] > origin + at:
+                wrong = BEHIND_THE_END
+            elif group_starts[i] < origin + at:
+                wrong = TOO_EARLY
+            elif end - at < 2:
+                needs = 2
+            else:
+                state = np.int64(data[at]) << 8 | np.int64(data[at + 1])
+                begin += 2
+                if state >= number_of_states:
+                    wrong = BAD_ID
+            if wrong != FINE or needs:
+                break
+        needs = begin - at + 4
+        if end - at < needs:
+            break
+        key = number(data, begin)
+        if key > 0x7FFFFFFF or key < prefix:
+            wrong = BAD_LENGTH
+            break
+        needs += key + 4
+        if end - at < needs:
+            break
+        value = number(data, begin + 4 + key)
+        if value > 0x7FFFFFFF:
+            wrong = BAD_LENGTH
+            break
+        flagged = data[begin + 4] & FLAG
+        needs += value + (2 if flagged else 0)
+        if end - at < needs:
+            break
+        group = np.int64(data[begin + 4] & 0x7F)
+        if prefix == 2:
+            group = group << 8 | np.int64(data[begin + 5])
+        if group != groups[i]:
+            wrong = FOREIGN
+            break
+        starts[count] = begin + 4 + prefix
+        limits[count] = begin + 4 + key
+        ends[count] = begin + 8 + key + value
+        states[count] = state
+        of_groups[count] = group
+        count += 1
+        at, needs = at + needs, 0
+        place[STATE_ID], place[GROUP] = state, i
+        if flagged:
+            state = np.int64(data[at - 2]) << 8 | np.int64(data[at - 1])
+            if state == END_OF_GROUP:
+                state = NO_STATE
+                i += 1
+            elif state >= number_of_states:
+                wrong = BAD_ID
+                at -= 2
+                break
+            place[STATE_ID], place[GROUP] = state, i
+    return count, at, wrong, needs

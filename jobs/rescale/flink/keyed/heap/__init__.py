@@ -1,0 +1,1 @@
+"""The layout of a heap backend's own format, read and written."""

@@ -1,0 +1,58 @@
+"""Heap framing (`HeapSnapshotStrategy`, `HeapRestoreOperation`): the block of a key group without entries.
+
+Heap streams have a block for every key group: its number, then for each state its id and a count of entries; when
+compressed, each state is a snappy stream of its own. Entries carry no lengths, so only whole groups can move.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.advice import CANONICAL
+from rescale.flink.encoding.binary import ByteReader
+from rescale.flink.encoding.snappy import plain_stream
+from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.serializers.program import compile_program
+from rescale.flink.serializers.value_words import in_words
+
+_KEY_GROUP = struct.Struct(">i")
+_EMPTY_STATE = struct.Struct(">hi")
+
+
+def is_empty_group(length: int, header: KeyedHeader) -> bool:
+    """Whether a block of `length` bytes can only be one without entries: nothing shorter holds every state's count."""
+    each = len(plain_stream(bytes(_EMPTY_STATE.size))) if header.compressed else _EMPTY_STATE.size
+    return length == _KEY_GROUP.size + each * len(header.states)
+
+
+def empty_group(key_group: int, header: KeyedHeader) -> bytes:
+    """The block that Flink writes for a key group in which no state of `header` has an entry."""
+    states = [_EMPTY_STATE.pack(state_id, 0) for state_id in range(len(header.states))]
+    if header.compressed:
+        states = [plain_stream(state) for state in states]
+    return _KEY_GROUP.pack(key_group) + b"".join(states)
+
+
+def only_key(block: bytes, header: KeyedHeader) -> bytes:
+    """The key of the only entry of the first state that has entries, from the beginning of a key group's block.
+
+    `UnsupportedError` if there are several entries, or where such a key cannot be told from what is around it;
+    `SnapshotError` where the block ends too early.
+    """
+    reader = ByteReader(block)
+    reader.raw(_KEY_GROUP.size)
+    while not header.compressed:
+        state_id, count = reader.u16(), reader.i32()
+        if count == 0:
+            continue
+        if state_id >= len(header.states):
+            raise SnapshotError("a state that the header does not know", expected=len(header.states), found=state_id)
+        namespace = dict(header.states[state_id].serializers).get("NAMESPACE_SERIALIZER")
+        if count > 1 or namespace is None:
+            break
+        in_words(compile_program(namespace).tree, reader)
+        begin = reader.position
+        in_words(compile_program(header.key_serializer).tree, reader)
+        return block[begin : reader.position]
+    raise UnsupportedError("a key group in heap framing does not tell whether it has one key", advice=CANONICAL)

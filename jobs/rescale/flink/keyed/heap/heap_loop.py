@@ -1,0 +1,195 @@
+"""The loop that turns the entries of a heap key group into records; compiled, so its module is loaded late."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rescale.flink.arrays import Bytes, Codes, Longs
+from rescale.flink.compiled import Long, compiled, copy_bytes
+from rescale.flink.keyed.blocks.record_walk import number
+from rescale.flink.serializers import machine
+
+VALUE, LIST, MAP, ELEMENT = range(4)
+"""What an entry holds: a value, a list, a map; or it is an element of a priority queue and nothing else."""
+
+ENTRIES, ITEMS, HELD = range(3)
+"""Where the walk stands: how many entries are left, how many items of the map that it is in, and bytes of its key."""
+
+FINE, NO_ROOM, NO_ROOM_TO_HOLD = 0, 100, 101
+"""Beside what the machine says is wrong."""
+
+_LENGTH_SIZE = 4
+_LONGEST_LENGTH = 4
+"""Bytes behind a key or a namespace (`CompositeKeySerializationUtils.writeVariableIntBytes`)."""
+_DELIMITER = 0x2C
+"""`ListDelimitedSerializer`."""
+
+
+@compiled
+def _walked(
+    code: Longs, depth: int, data: Bytes, at: Long, numbers: Longs, hashes: Codes, wrong: Bytes
+) -> tuple[Long, Long]:
+    """(where the value at `at` ends, what is wrong); the last three are overwritten.
+
+    What is of fixed size, as most namespaces and numbers are, needs no machine.
+    """
+    if code[0, 0] == machine.FIXED and code[1, 0] == machine.STOP and code[0, 2] != machine.BOOLEAN:
+        end = at + code[0, 1]
+        return (at, np.int64(machine.SHORT)) if end > len(data) else (end, np.int64(FINE))
+    numbers[0], numbers[1] = at, len(data)
+    machine.walk(code, depth, data, numbers[0:1], numbers[1:2], numbers[2:3], hashes, wrong)
+    return numbers[2], np.int64(wrong[0])
+
+
+@compiled
+def _put_length(length: Long, out: Bytes, at: Long) -> Long:
+    """Low byte first, as many as it needs, one at least."""
+    out[at] = length & 0xFF
+    at += 1
+    length >>= 8
+    while length:
+        out[at] = length & 0xFF
+        at += 1
+        length >>= 8
+    return at
+
+
+@compiled
+def _put_key(data: Bytes, begin: Long, key: Long, end: Long, ambiguous: int, out: Bytes, at: Long) -> Long:
+    """Puts the key `data[key:end]` in front of the namespace `data[begin:key]`; returns where they end."""
+    at = copy_bytes(data, key, end, out, at)
+    if ambiguous:
+        at = _put_length(end - key, out, at)
+    at = copy_bytes(data, begin, key, out, at)
+    return _put_length(key - begin, out, at) if ambiguous else at
+
+
+@compiled
+def _put_i32(value: Long, out: Bytes, at: Long) -> None:
+    out[at], out[at + 1] = value >> 24 & 0xFF, value >> 16 & 0xFF
+    out[at + 2], out[at + 3] = value >> 8 & 0xFF, value & 0xFF
+
+
+@compiled
+def copy_entries(
+    data: Bytes,
+    at: Long,
+    kind: int,
+    namespace: Longs,
+    key: Longs,
+    first: Longs,
+    second: Longs,
+    depth: int,
+    ambiguous: int,
+    prefix: int,
+    place: Longs,
+    held: Bytes,
+    out: Bytes,
+    filled: Long,
+    starts: Longs,
+    limits: Longs,
+    ends: Longs,
+) -> tuple[int, Long, Long, Long]:
+    """Turns entries from `at` on into records in `out` from `filled` on, as far as `place` says there are any.
+
+    An entry is `namespace key value`, where a list is `count { first }*` and a map `count { first isNull [second] }*`;
+    or, of a priority queue, `first`. A record is `prefix key namespace [first] valueLength value`, with `prefix` zero
+    bytes; a list has a delimiter between its elements, and every item of a map is a record. Where neither key nor
+    namespace have a fixed length (`ambiguous`), their lengths stand behind them.
+
+    Returns (records, where the next entry or item begins, where the records end in `out`, what is wrong): it stops
+    where there is no room in the last three, in `out`, or in `held`, which keeps the key of a map for its items, and at
+    what does not lie in `data` as a whole.
+    """
+    numbers, hashes, flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
+    count, wrong = 0, np.int64(FINE)
+    while count < len(starts) and (place[ENTRIES] or place[ITEMS]):
+        record = filled + prefix
+        if place[ITEMS]:
+            user_key, wrong = _walked(first, depth, data, at, numbers, hashes, flags)
+            if wrong == FINE and user_key >= len(data):
+                wrong = np.int64(machine.SHORT)
+            if wrong != FINE:
+                break
+            end = user_key + 1
+            if data[user_key] > 1:
+                wrong = np.int64(machine.BAD_FLAG)
+            elif not data[user_key]:
+                end, wrong = _walked(second, depth, data, end, numbers, hashes, flags)
+            if wrong != FINE:
+                break
+            if record + place[HELD] + end - at + _LENGTH_SIZE > len(out):
+                wrong = np.int64(NO_ROOM)
+                break
+            limit = copy_bytes(held, np.int64(0), place[HELD], out, record)
+            limit = copy_bytes(data, at, user_key, out, limit)
+            behind = copy_bytes(data, user_key, end, out, limit + _LENGTH_SIZE)
+            at = end
+            place[ITEMS] -= 1
+        elif kind == ELEMENT:
+            end, wrong = _walked(first, depth, data, at, numbers, hashes, flags)
+            if wrong == FINE and record + end - at + _LENGTH_SIZE > len(out):
+                wrong = np.int64(NO_ROOM)
+            if wrong != FINE:
+                break
+            limit = copy_bytes(data, at, end, out, record)
+            behind = limit + _LENGTH_SIZE
+            at = end
+            place[ENTRIES] -= 1
+        else:
+            of_key, wrong = _walked(namespace, depth, data, at, numbers, hashes, flags)
+            if wrong != FINE:
+                break
+            value, wrong = _walked(key, depth, data, of_key, numbers, hashes, flags)
+            if wrong != FINE:
+                break
+            size = value - at + 2 * _LONGEST_LENGTH
+            items = np.int64(0)
+            if kind != VALUE:
+                if value + 4 > len(data):
+                    wrong = np.int64(machine.SHORT)
+                    break
+                items = number(data, value)
+                if items > 0x7FFFFFFF:
+                    wrong = np.int64(machine.BAD_LENGTH)
+                    break
+            if kind != VALUE and items == 0:  # neither an empty list nor an empty map has a record
+                at = value + 4
+                place[ENTRIES] -= 1
+                continue
+            if kind == MAP:
+                if size > len(held):
+                    wrong = np.int64(NO_ROOM_TO_HOLD)
+                    break
+                place[HELD] = _put_key(data, at, of_key, value, ambiguous, held, np.int64(0))
+                place[ITEMS] = items
+                place[ENTRIES] -= 1
+                at = value + 4
+                continue
+            if record + size + _LENGTH_SIZE > len(out):
+                wrong = np.int64(NO_ROOM)
+                break
+            limit = _put_key(data, at, of_key, value, ambiguous, out, record)
+            behind = limit + _LENGTH_SIZE
+            end = value if kind == VALUE else value + 4
+            for i in range(1 if kind == VALUE else items):
+                begin = end
+                end, wrong = _walked(first, depth, data, begin, numbers, hashes, flags)
+                if wrong == FINE and behind + 1 + end - begin > len(out):
+                    wrong = np.int64(NO_ROOM)
+                if wrong != FINE:
+                    break
+                if i:
+                    out[behind] = _DELIMITER
+                    behind += 1
+                behind = copy_bytes(data, begin, end, out, behind)
+            if wrong != FINE:
+                break
+            at = end
+            place[ENTRIES] -= 1
+        out[filled:record] = 0
+        starts[count], limits[count], ends[count] = record, limit, behind
+        _put_i32(behind - limit - _LENGTH_SIZE, out, limit)
+        filled = behind
+        count += 1
+    return count, at, filled, wrong

@@ -1,0 +1,183 @@
+"""The entries of heap key groups (`HeapSnapshotStrategy`) as the records that canonical state has: many at a time.
+
+    keyGroup:i32  { stateId:i16 count:i32 entry* }*
+
+Every state is listed once, in any order; when compressed, each is a snappy stream of its own behind the number of the
+key group. A list becomes one record, a map one for each of its items; empty ones have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.advice import CANONICAL
+from rescale.flink.arrays import Longs
+from rescale.flink.encoding.snappy import decompressed
+from rescale.flink.key_groups import prefix_size
+from rescale.flink.keyed.blocks.records import BUFFER_SIZE, LARGEST_RECORD, RECORDS_AT_ONCE, Records
+from rescale.flink.keyed.group_bytes import EndsTooEarly, GroupBytes
+from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.keyed.heap.heap_entries import EntryLayout, entry_layouts
+from rescale.flink.keys.java_hash import SUBCLASS, WRONG
+
+NUMBER_SIZE = 4
+"""Of a key group's number, which stands in front of it and is never compressed."""
+
+_WHAT = "the heap"
+_MOST_ENDS_EARLY = (2, 3)
+"""What is said to be wrong (`WRONG`) with a value that the bytes are too few for."""
+
+
+class HeapReader:
+    """Reads the key groups of streams with this `header`, whose state ids are those of the records.
+
+    Batches have `times` the usual size. With `whole_entries`, lists and maps stay what they are in an entry, empty ones
+    too, and each is one record. `UnsupportedError` names a state whose entries cannot be told apart.
+    """
+
+    def __init__(
+        self, header: KeyedHeader, max_parallelism: int, *, times: int = 1, whole_entries: bool = False
+    ) -> None:
+        layouts = entry_layouts(header)
+        self._states = [_lowered(layout.whole if whole_entries else layout) for layout in layouts]
+        self._names = [state.name for state in header.states]
+        self._compressed = header.compressed
+        self._prefix = prefix_size(max_parallelism)
+        self._out = np.empty(times * BUFFER_SIZE, np.uint8)
+        self._held = np.empty(256, np.uint8)
+        self._at_once = times * RECORDS_AT_ONCE
+        self._columns = [np.empty(self._at_once, np.int64) for _ in range(5)]
+        self._count = self._filled = 0
+
+    def read(
+        self, key_groups: Iterable[tuple[int, Iterable[bytes | memoryview]]], *, whole: bool = True
+    ) -> Iterator[Records]:
+        """All entries of (key group, its bytes in chunks), in order; a batch is overwritten by the next one.
+
+        `SnapshotError` where a key group holds anything else, with the offset in it, which is 0 if it is compressed. If
+        they are not `whole`, key groups may end anywhere.
+        """
+        self._count = self._filled = 0
+        for key_group, chunks in key_groups:
+            try:
+                yield from self._group(key_group, chunks)
+            except EndsTooEarly:
+                if whole:
+                    raise
+        yield from self._batch()
+
+    def _group(self, key_group: int, chunks: Iterable[bytes | memoryview]) -> Iterator[Records]:
+        block = GroupBytes(_WHAT, key_group, chunks)
+        found = block.number()
+        if found != key_group:
+            raise SnapshotError(f"key group {key_group} of the heap has another number", offset=0, found=found)
+        if not self._compressed:
+            yield from self._listed(block)
+            return
+        try:
+            yield from self._listed(GroupBytes(_WHAT, key_group, decompressed(block.rest())))
+        except (SnapshotError, UnsupportedError) as error:
+            error.offset = 0
+            raise
+
+    def _listed(self, block: GroupBytes) -> Iterator[Records]:
+        due = set(range(len(self._states)))
+        while due:
+            state_id = block.short()
+            if state_id not in due:
+                raise block.error(f"lists the state {state_id}, which it should not or has already")
+            due.remove(state_id)
+            if count := block.number():
+                yield from self._entries(block, state_id, count)
+        block.finish()
+
+    def _entries(self, block: GroupBytes, state_id: int, count: int) -> Iterator[Records]:
+        from rescale.flink.keyed.heap import heap_loop
+
+        starts, limits, ends, states, groups = self._columns
+        loop, place = self._states[state_id], np.array([count, 0, 0], np.int64)
+        while place[heap_loop.ENTRIES] or place[heap_loop.ITEMS]:
+            room = slice(self._count, self._at_once)
+            with np.errstate(over="ignore"):  # matters where the loop is not compiled
+                made, block.at, self._filled, wrong = heap_loop.copy_entries(
+                    block.bytes,
+                    block.at,
+                    loop.kind,
+                    *loop.codes,
+                    loop.depth,
+                    loop.ambiguous,
+                    self._prefix,
+                    place,
+                    self._held,
+                    self._out,
+                    self._filled,
+                    starts[room],
+                    limits[room],
+                    ends[room],
+                )
+            room = slice(self._count, self._count + made)
+            states[room], groups[room] = state_id, block.key_group
+            self._count += made
+            if wrong == heap_loop.NO_ROOM_TO_HOLD:
+                self._held = np.empty(2 * len(self._held), np.uint8)
+            elif self._count and (wrong == heap_loop.NO_ROOM or self._count == self._at_once):
+                yield from self._batch()
+            elif wrong == heap_loop.NO_ROOM:
+                self._out = np.empty(2 * len(self._out), np.uint8)
+                self._check_size(block, state_id)
+            elif wrong and not (wrong in _MOST_ENDS_EARLY and block.fill()):
+                raise self._error(block, state_id, wrong)
+
+    def _batch(self) -> Iterator[Records]:
+        if self._count:
+            yield Records(self._out[: self._filled], *(column[: self._count] for column in self._columns))
+        self._count = self._filled = 0
+
+    def _check_size(self, block: GroupBytes, state_id: int) -> None:
+        if len(self._out) > 2 * LARGEST_RECORD:
+            raise UnsupportedError(
+                f"key group {block.key_group} holds an entry that is larger than can be moved",
+                offset=block.offset,
+                state=self._names[state_id],
+                expected=f"at most {LARGEST_RECORD} bytes",
+                advice=CANONICAL,
+            )
+
+    def _error(self, block: GroupBytes, state_id: int, wrong: int) -> SnapshotError | UnsupportedError:
+        if wrong == SUBCLASS:
+            return UnsupportedError(
+                f"the heap's own format does not tell where an entry ends, and in key group {block.key_group} one "
+                f"holds {WRONG[wrong]}",
+                offset=block.offset,
+                state=self._names[state_id],
+                advice=CANONICAL,
+            )
+        what = f"holds an entry that cannot be read: {WRONG[wrong]}"
+        early = wrong in _MOST_ENDS_EARLY
+        error = block.ends_too_early(what) if early else block.error(what)
+        return error.located(state=self._names[state_id])
+
+
+class _Lowered(NamedTuple):
+    """What the loop wants to know of a state."""
+
+    kind: int
+    codes: tuple[Longs, Longs, Longs, Longs]
+    depth: int
+    ambiguous: int
+
+
+def _lowered(layout: EntryLayout) -> _Lowered:
+    from rescale.flink.serializers.lowering import lower
+
+    namespace, key, first, second = map(lower, (layout.namespace, layout.key, layout.first, layout.second))
+    return _Lowered(
+        int(layout.kind),
+        (namespace[0], key[0], first[0], second[0]),
+        max(depth for _, depth in (namespace, key, first, second)),
+        int(layout.ambiguous),
+    )

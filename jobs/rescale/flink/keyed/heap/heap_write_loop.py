@@ -1,0 +1,54 @@
+"""The loop that makes entries of a heap key group of records; compiled, so its module is loaded late."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rescale.flink.arrays import Bytes, Longs
+from rescale.flink.compiled import Long, compiled, copy_bytes
+from rescale.flink.keyed.blocks.record_walk import number
+from rescale.flink.serializers import machine
+
+
+@compiled
+def _size_of_length(length: Long) -> Long:
+    """Bytes of a length behind a key or a namespace."""
+    size = np.int64(1)
+    length >>= 8
+    while length:
+        size += 1
+        length >>= 8
+    return size
+
+
+@compiled
+def put_entries(
+    data: Bytes, begin: Long, end: Long, prefix: int, element: int, key: Longs, depth: int, ambiguous: int, out: Bytes
+) -> Long:
+    """Makes entries in `out` of the records of a block, each of which holds a whole entry; returns where they end.
+
+    The mirror of `heap_loop.copy_entries`; -1 if a key cannot be read.
+    """
+    numbers, hashes, flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
+    at = np.int64(0)
+    while begin < end:
+        start, limit = begin + 4 + prefix, begin + 4 + number(data, begin)
+        value, begin = limit + 4, limit + 4 + number(data, limit)
+        if element:
+            at = copy_bytes(data, start, limit, out, at)
+            continue
+        numbers[0], numbers[1] = start, limit
+        machine.walk(key, depth, data, numbers[0:1], numbers[1:2], numbers[2:3], hashes, flags)
+        if flags[0] != machine.FINE:
+            return np.int64(-1)
+        namespace = numbers[2]
+        if ambiguous:
+            namespace += _size_of_length(numbers[2] - start)
+            size = np.int64(1)
+            while size < 4 and _size_of_length(limit - namespace - size) != size:
+                size += 1
+            limit -= size
+        at = copy_bytes(data, namespace, limit, out, at)
+        at = copy_bytes(data, start, numbers[2], out, at)
+        at = copy_bytes(data, value, begin, out, at)
+    return at

@@ -1,0 +1,73 @@
+"""Records that hold whole entries as heap key groups (`HeapSnapshotStrategy`): many at a time."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+
+from rescale.errors import IntegrityError
+from rescale.flink.arrays import Bytes
+from rescale.flink.encoding.snappy import compressed
+from rescale.flink.key_groups import prefix_size
+from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.keyed.heap.heap import empty_group
+from rescale.flink.keyed.heap.heap_entries import EntryKind, entry_layouts
+from rescale.flink.keyed.timers.timer_writer import Run
+
+_STATE = struct.Struct(">hi")
+
+
+class HeapWriter:
+    """Writes the key groups that `HeapReader` reads as whole entries; the ids of states are those of `header`."""
+
+    def __init__(self, header: KeyedHeader, max_parallelism: int) -> None:
+        from rescale.flink.serializers.lowering import lower
+
+        self._header = header
+        self._layouts = entry_layouts(header)
+        self._keys = [lower(layout.key) for layout in self._layouts]
+        self._prefix = prefix_size(max_parallelism)
+        self._out = np.empty(0, np.uint8)
+
+    def empty(self, key_group: int) -> bytes:
+        return empty_group(key_group, self._header)
+
+    def write(self, key_group: int, records: Callable[[int], Iterable[Run]]) -> Iterator[bytes | memoryview]:
+        """One key group, in pieces; each is overwritten by the next one.
+
+        `records` gives those of a state, by its id. It is asked twice: how many there are stands in front of them.
+        """
+        yield key_group.to_bytes(4, "big")
+        for state_id in range(len(self._layouts)):
+            pieces = self._state(state_id, records)
+            if self._header.compressed:
+                yield from compressed(map(bytes, pieces))
+            else:
+                yield from pieces
+
+    def _state(self, state_id: int, records: Callable[[int], Iterable[Run]]) -> Iterator[bytes | memoryview]:
+        from rescale.flink.keyed.blocks.block_loop import count_records
+
+        yield _STATE.pack(state_id, sum(count_records(*run) for run in records(state_id)))
+        for run in records(state_id):
+            yield self._entries(state_id, *run)
+
+    def _entries(self, state_id: int, data: Bytes, begin: int, end: int) -> memoryview:
+        from rescale.flink.keyed.heap.heap_write_loop import put_entries
+
+        if end - begin > len(self._out):
+            self._out = np.empty(end - begin, np.uint8)
+        layout, (code, depth) = self._layouts[state_id], self._keys[state_id]
+        seen = data.view()
+        seen.flags.writeable = False  # always, or numba compiles twice
+        is_element = int(layout.kind is EntryKind.ELEMENT)
+        with np.errstate(over="ignore"):  # matters where the loop is not compiled
+            size = put_entries(
+                seen, begin, end, self._prefix, is_element, code, depth, int(layout.ambiguous), self._out
+            )
+        if size < 0:
+            state = self._header.states[state_id].name
+            raise IntegrityError("the key of a record that was read cannot be read any more", state=state)
+        return self._out[:size].data

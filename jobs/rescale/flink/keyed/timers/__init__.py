@@ -1,0 +1,1 @@
+"""Timers that are kept on the heap: raw keyed state."""

@@ -1,0 +1,56 @@
+"""The loops that turn timers into records and back; compiled, so their module is loaded late."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rescale.flink.arrays import Bytes, Longs
+from rescale.flink.compiled import Long, compiled, copy_bytes
+from rescale.flink.keyed.blocks.record_walk import number
+
+_TIME_SIZE = 8
+_VALUE_LENGTH_SIZE = 4
+_SIGN = 0x80
+
+
+@compiled
+def copy_timers(
+    data: Bytes, begin: int, ends: Longs, prefix: int, out: Bytes, at: Long, starts: Longs, limits: Longs
+) -> tuple[int, Long]:
+    """Copies the timers from `begin` on, each up to one of `ends`, into `out` from `at` on, as far as there is room.
+
+    `key namespace time` becomes `prefix time key namespace valueLength`, with `prefix` zero bytes, the time's sign
+    flipped and no value. Returns how many were copied, and where in `out` they end.
+    """
+    for i in range(len(ends)):
+        size = ends[i] - begin
+        if prefix + size + _VALUE_LENGTH_SIZE > len(out) - at:
+            return i, at
+        out[at : at + prefix] = 0
+        at += prefix
+        starts[i] = at
+        out[at : at + _TIME_SIZE] = data[ends[i] - _TIME_SIZE : ends[i]]
+        out[at] ^= _SIGN
+        out[at + _TIME_SIZE : at + size] = data[begin : ends[i] - _TIME_SIZE]
+        at += size
+        limits[i] = at
+        out[at : at + _VALUE_LENGTH_SIZE] = 0
+        at += _VALUE_LENGTH_SIZE
+        begin = ends[i]
+    return len(ends), at
+
+
+@compiled
+def copy_records(data: Bytes, begin: Long, end: Long, prefix: int, out: Bytes) -> Long:
+    """The mirror of `copy_timers`: makes timers in `out` of the records of a block; returns where they end.
+
+    A record is `keyLength prefix time key namespace valueLength`, and as much longer than its timer.
+    """
+    at = np.int64(0)
+    while begin < end:
+        time, limit = begin + 4 + prefix, begin + 4 + number(data, begin)
+        at = copy_bytes(data, time + _TIME_SIZE, limit, out, at)
+        out[at] = data[time] ^ _SIGN
+        at = copy_bytes(data, time + 1, time + _TIME_SIZE, out, at + 1)
+        begin = limit + _VALUE_LENGTH_SIZE
+    return at

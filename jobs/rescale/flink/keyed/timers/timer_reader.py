@@ -1,0 +1,109 @@
+"""Timers of raw keyed state (`heap_timers`) as the records that canonical state has of them: many at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from rescale.errors import UnsupportedError
+from rescale.flink.advice import CANONICAL
+from rescale.flink.encoding.binary import decode_modified_utf8
+from rescale.flink.key_groups import prefix_size
+from rescale.flink.keyed.blocks.records import BUFFER_SIZE, RECORDS_AT_ONCE, Records
+from rescale.flink.keyed.group_bytes import GroupBytes
+from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.keyed.timers.heap_timers import BLOCK_HEAD, TimerService, services_of
+from rescale.flink.keys.java_hash import walk_row
+
+_BESIDE_TIMER = 8
+"""Most bytes of a record that are not in its timer: the key group and the length of the value."""
+
+
+class TimerReader:
+    """Reads the timers of key groups; the ids of states are those of `header`, which `timer_header` made.
+
+    Batches have `times` the usual size.
+    """
+
+    def __init__(self, header: KeyedHeader, max_parallelism: int, *, times: int = 1) -> None:
+        self._services = {service.name: (2 * i, service) for i, service in enumerate(services_of(header))}
+        self._prefix = prefix_size(max_parallelism)
+        self._out = np.empty(times * BUFFER_SIZE, np.uint8)
+        self._at_once = times * RECORDS_AT_ONCE
+        self._columns = [np.empty(self._at_once, np.int64) for _ in range(5)]
+        self._count = self._filled = 0
+
+    def read(self, key_groups: Iterable[tuple[int, Iterable[bytes | memoryview]]]) -> Iterator[Records]:
+        """All timers of (key group, its bytes in chunks), in order; a batch is overwritten by the next one.
+
+        `SnapshotError` where a key group holds anything else, with the offset in it; `UnsupportedError` where it has
+        timers of a service that is not in the header.
+        """
+        self._count = self._filled = 0
+        for key_group, chunks in key_groups:
+            block = GroupBytes("raw keyed timers", key_group, chunks)
+            if block.take(len(BLOCK_HEAD)) != BLOCK_HEAD:
+                raise block.error("does not begin as timers do")
+            for _ in range(block.number()):
+                in_processing_time, service = self._service(block)
+                yield from self._timers(block, service, in_processing_time + 1)
+                yield from self._timers(block, service, in_processing_time)
+            block.finish()
+        yield from self._batch()
+
+    def _service(self, block: GroupBytes) -> tuple[int, TimerService]:
+        """The next service, and the id of its first state."""
+        name = block.take(block.short())
+        try:
+            first, service = self._services[decode_modified_utf8(name)]
+        except UnicodeError:
+            raise block.error("holds a name that cannot be") from None
+        except KeyError as unknown:
+            # So it is only where subtasks that had registered others were put together at the same max parallelism.
+            raise UnsupportedError(
+                f"key group {block.key_group} has timers of a service that others of its stream do not have",
+                offset=block.offset,
+                found=str(unknown),
+                advice=f"rescale the snapshot that this one was made of, or {CANONICAL}",
+            ) from None
+        expected = service.serializers
+        if block.take(len(expected)) != expected:
+            raise block.error(f"says otherwise than others how the timers of {service.name} are written")
+        return first, service
+
+    def _timers(self, block: GroupBytes, service: TimerService, state_id: int) -> Iterator[Records]:
+        from rescale.flink.keyed.timers.timer_loop import copy_timers
+
+        starts, limits, ends, states, groups = self._columns
+        program, left = service.program, block.number()
+        while left:
+            if self._count == self._at_once:
+                yield from self._batch()
+            places, wrong = walk_row(program, block.bytes, block.at, min(left, self._at_once - self._count))
+            if not len(places):
+                if not block.fill():
+                    raise block.error(f"holds a timer that cannot be read: {wrong}")
+                continue
+            room = slice(self._count, self._count + len(places))
+            copied, filled = copy_timers(
+                block.bytes, block.at, places, self._prefix, self._out, self._filled, starts[room], limits[room]
+            )
+            if not copied:
+                yield from self._batch()
+                self._make_room(int(places[0]) - block.at)
+                continue
+            room = slice(self._count, self._count + copied)
+            ends[room], states[room], groups[room] = limits[room] + 4, state_id, block.key_group
+            self._count, self._filled = self._count + copied, filled
+            block.at = int(places[copied - 1])
+            left -= copied
+
+    def _batch(self) -> Iterator[Records]:
+        if self._count:
+            yield Records(self._out[: self._filled], *(column[: self._count] for column in self._columns))
+        self._count = self._filled = 0
+
+    def _make_room(self, timer: int) -> None:
+        if timer + _BESIDE_TIMER > len(self._out):
+            self._out = np.empty(timer + _BESIDE_TIMER, np.uint8)

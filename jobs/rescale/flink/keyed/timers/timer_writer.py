@@ -1,0 +1,64 @@
+"""Timers that lie in records, as canonical state has them, as raw keyed state (`heap_timers`): many at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+
+from rescale.flink.arrays import Bytes
+from rescale.flink.encoding.binary import ByteWriter
+from rescale.flink.key_groups import prefix_size
+from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.keyed.timers.heap_timers import BLOCK_HEAD, TimerService, services_of
+
+Run = tuple[Bytes, int, int]
+"""Bytes, and from where to where in them records lie one behind the other, without marks (`block_loop`)."""
+
+
+class TimerWriter:
+    """Writes the key groups that `TimerReader` reads; the ids of states are those of `header`.
+
+    A key group without timers lists the services, too: so Flink writes all that a subtask has.
+    """
+
+    def __init__(self, header: KeyedHeader, max_parallelism: int) -> None:
+        services = services_of(header)
+        self._prefix = prefix_size(max_parallelism)
+        self._head = BLOCK_HEAD + _i32(len(services))
+        self._services = [_head_of(service) for service in services]
+        self._out = np.empty(0, np.uint8)
+        self.empty = b"".join(self.write(lambda _: ()))
+
+    def write(self, records: Callable[[int], Iterable[Run]]) -> Iterator[bytes | memoryview]:
+        """One key group, in pieces; each is overwritten by the next one.
+
+        `records` gives those of a state, by its id. It is asked twice: how many there are stands in front of them.
+        """
+        from rescale.flink.keyed.blocks.block_loop import count_records
+
+        yield self._head
+        for number, head in enumerate(self._services):
+            yield head
+            for state_id in (2 * number + 1, 2 * number):
+                yield _i32(sum(count_records(*run) for run in records(state_id)))
+                for run in records(state_id):
+                    yield self._timers(*run)
+
+    def _timers(self, data: Bytes, begin: int, end: int) -> memoryview:
+        from rescale.flink.keyed.timers.timer_loop import copy_records
+
+        if end - begin > len(self._out):
+            self._out = np.empty(end - begin, np.uint8)
+        return self._out[: copy_records(data, begin, end, self._prefix, self._out)].data
+
+
+def _head_of(service: TimerService) -> bytes:
+    out = ByteWriter()
+    out.utf(service.name)
+    out.raw(service.serializers)
+    return out.bytes()
+
+
+def _i32(number: int) -> bytes:
+    return number.to_bytes(4, "big")

@@ -1,0 +1,1 @@
+"""Hashes of keys, as Java has them, from their bytes."""

@@ -1,0 +1,248 @@
+"""How the keys of an operator hash: as Flink's and the JDK's classes define it, or by a formula found from the keys.
+
+Every key lies in the key group of its hash, so each one that is seen tests a formula: a wrong one agrees with one of
+`max_parallelism` by chance. A formula that was found is *tested, not known*. What concerns few keys, such as the hash
+of a null, may not have been in the sample; so whoever moves records tests each of them again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NoReturn
+
+import numpy as np
+
+from rescale.errors import RequestError, SnapshotError, UnsupportedError
+from rescale.flink.arrays import Bytes, Codes, Longs
+from rescale.flink.keys.java_hash import SUBCLASS, WRONG, key_groups_of_hashes, walk_keys
+from rescale.flink.serializers.formulas import (
+    CASE_CLASS,
+    FOLDS,
+    KNOWN,
+    Formula,
+    OwnClass,
+    apply_formula,
+    fold_of,
+    formulas,
+    own_classes,
+    parse_formula,
+)
+from rescale.flink.serializers.program import Program, compile_program
+from rescale.flink.serializers.snapshot import SerializerSnapshot
+from rescale.flink.serializers.type_tree import Fixed, FixedHash, Product, parts
+
+LEAST_MAX_PARALLELISM = 64
+HIGHEST_CHANCE = 1e-9
+"""That one of the formulas tried is wrong and fits all the same."""
+
+_FIRST_BATCH, _GROWTH = 4, 4
+_SHOWN_DIVISORS = 5
+_OWN_FUNCTION = "give a function of your own, --key-hash module:function"
+
+
+@dataclass(frozen=True)
+class KeyHash:
+    """A hash by its `name`, which `named_hash` takes back. `known`: it is defined, not found by trying."""
+
+    name: str
+    known: bool
+    program: Program
+
+
+def known_hash(snapshot: SerializerSnapshot) -> KeyHash | None:
+    """That of the keys of a serializer if their class has a defined one."""
+    try:
+        program = compile_program(snapshot)
+    except UnsupportedError:
+        return None
+    return KeyHash(KNOWN, True, program) if program.hashable else None
+
+
+def candidate_hashes(snapshot: SerializerSnapshot) -> Iterator[KeyHash]:
+    """Those to try for keys whose hash is their user's own, the likely ones first; at most `MOST_FORMULAS`.
+
+    Raises `UnsupportedError` if the keys cannot be measured.
+    """
+    program = compile_program(snapshot)
+    classes = own_classes(program.tree)
+    tried = formulas(classes) if classes else iter([Formula(CASE_CLASS, ())] if _has_case_class(program) else [])
+    candidates = (_key_hash(program, classes, formula) for formula in tried)
+    return (candidate for candidate in candidates if candidate.program.hashable)
+
+
+def named_hash(snapshot: SerializerSnapshot, name: str) -> KeyHash:
+    """`RequestError` if it is no name of a hash for these keys, `UnsupportedError` if they cannot be measured."""
+    program = compile_program(snapshot)
+    if name == KNOWN and program.hashable:
+        return KeyHash(KNOWN, True, program)
+    classes = own_classes(program.tree)
+    formula = parse_formula(name)
+    if program.hashable or formula is None or not _suits(formula, classes):
+        raise RequestError(
+            f"{name!r} does not tell how keys of the type {program.name} hash",
+            expected=_expected(program, classes),
+            advice="give the name of a formula, with the fields as hashCode() takes them in, or module:function",
+        )
+    chosen = _key_hash(program, classes, formula)
+    if not chosen.program.hashable:
+        raise UnsupportedError(
+            f"keys of the type {program.name} hold what has no hash that is known",
+            advice="a max parallelism that divides the old one needs no hash of keys; or give module:function",
+        )
+    return chosen
+
+
+def choose_hash(
+    snapshot: SerializerSnapshot, data: Bytes, starts: Longs, limits: Longs, groups: Longs, max_parallelism: int
+) -> KeyHash:
+    """The one hash by which all keys lie in their `groups` of `max_parallelism`; a known one is not doubted here.
+
+    The keys are those from `starts`, as `walk_keys` takes them. Raises `UnsupportedError`, with the way round, if there
+    is no such hash or more than one, or the keys do not tell with certainty; `SnapshotError` if one is damaged.
+    """
+    known = known_hash(snapshot)
+    if known is not None:
+        return known
+    try:
+        program = compile_program(snapshot)
+    except UnsupportedError as error:
+        raise UnsupportedError(error.what, advice=f"{_divisors(max_parallelism)}; or {_OWN_FUNCTION}") from None
+    if any(isinstance(part, Fixed) and part.rule == FixedHash.IDENTITY for part in parts(program.tree)):
+        _refuse(f"keys of the type {program.name} hold an enum, whose hash is another in each JVM", max_parallelism)
+    candidates = list(candidate_hashes(snapshot))
+    if not candidates:
+        _refuse(f"how keys of the type {program.name} hash is not known", max_parallelism)
+    if max_parallelism < LEAST_MAX_PARALLELISM:
+        _refuse(
+            f"how keys of the type {program.name} hash could be found out, but too few key groups prove nothing",
+            max_parallelism,
+            expected=f"an old max parallelism of at least {LEAST_MAX_PARALLELISM}",
+            found=max_parallelism,
+        )
+    keys = _distinct(program, data, starts, limits, groups)
+    fitting = _fitting(candidates, keys, max_parallelism)
+    if not fitting:
+        _refuse(
+            f"how keys of the type {program.name} hash is not known, and no formula fits",
+            max_parallelism,
+            expected=f"one of {len(candidates)} formulas that puts {len(keys)} keys into the key groups they are in",
+        )
+    needed = math.ceil(math.log(len(candidates) / HIGHEST_CHANCE, max_parallelism))
+    if (seen := min(len(np.unique(codes)) for codes in fitting.values())) < needed:
+        _refuse(
+            f"too few keys to tell how keys of the type {program.name} hash",
+            max_parallelism,
+            expected=f"{needed} keys that hash differently, for {len(candidates)} formulas to be tried",
+            found=f"{seen} in {len(keys)} distinct keys",
+        )
+    first, *others = fitting
+    for other in others:
+        if not np.array_equal(fitting[other], fitting[first]):
+            _refuse(
+                f"two formulas fit how keys of the type {program.name} hash, and they do not agree",
+                max_parallelism,
+                found=f"{first.name} and {other.name}",
+            )
+    return first
+
+
+@dataclass(frozen=True)
+class _Keys:
+    """Distinct keys with the key groups that they lie in; one in two groups is there twice."""
+
+    data: Bytes
+    starts: Longs
+    limits: Longs
+    groups: Longs
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def part(self, first: int, last: int) -> _Keys:
+        return _Keys(self.data, self.starts[first:last], self.limits[first:last], self.groups[first:last])
+
+    def codes(self, candidate: KeyHash) -> Codes:
+        codes = walk_keys(candidate.program, self.data, self.starts, self.limits).codes
+        assert codes is not None
+        return codes
+
+
+def _distinct(program: Program, data: Bytes, starts: Longs, limits: Longs, groups: Longs) -> _Keys:
+    walked = walk_keys(program, data, starts, limits)
+    wrong = walked.first_wrong()
+    if wrong is not None:
+        index, why = wrong
+        kind = UnsupportedError if why == WRONG[SUBCLASS] else SnapshotError
+        raise kind(
+            f"a key is not what its serializer writes for the type {program.name}",
+            found=f"{why}, at byte {walked.ends[index] - starts[index]} of the key",
+        )
+    firsts: dict[tuple[bytes, int], int] = {}
+    content = data.tobytes()
+    places = zip(starts.tolist(), walked.ends.tolist(), groups.tolist(), strict=True)
+    for index, (start, end, group) in enumerate(places):
+        firsts.setdefault((content[start:end], group), index)
+    chosen = np.fromiter(firsts.values(), np.int64, len(firsts))
+    return _Keys(data, starts[chosen], walked.ends[chosen], groups[chosen])
+
+
+def _fitting(candidates: list[KeyHash], keys: _Keys, max_parallelism: int) -> dict[KeyHash, Codes]:
+    """The candidates that fit to all keys, with the codes. All see a few keys, those still standing more and more."""
+    standing: dict[KeyHash, list[Codes]] = {candidate: [] for candidate in candidates}
+    first, size = 0, _FIRST_BATCH
+    while first < len(keys):
+        batch = keys.part(first, first + size)
+        for candidate in list(standing):
+            codes = batch.codes(candidate)
+            if np.array_equal(key_groups_of_hashes(codes, max_parallelism), batch.groups):
+                standing[candidate].append(codes)
+            else:
+                del standing[candidate]
+        first, size = first + size, size * _GROWTH
+    return {candidate: np.concatenate([np.empty(0, np.int32), *codes]) for candidate, codes in standing.items()}
+
+
+def _key_hash(program: Program, classes: tuple[OwnClass, ...], formula: Formula) -> KeyHash:
+    return KeyHash(str(formula), False, replace(program, tree=apply_formula(program.tree, classes, formula)))
+
+
+def _has_case_class(program: Program) -> bool:
+    return any(isinstance(part, Product) for part in parts(program.tree))
+
+
+def _suits(formula: Formula, classes: tuple[OwnClass, ...]) -> bool:
+    fold = fold_of(formula.fold)
+    if len(formula.fields) != len(classes):
+        return False
+    return all(
+        fold is not None
+        and len({field.rpartition(" ")[2] for field in fields}) == len(fields)
+        and all(own.takes(field, fold) for field in fields)
+        for fields, own in zip(formula.fields, classes, strict=True)
+    )
+
+
+def _expected(program: Program, classes: tuple[OwnClass, ...]) -> str:
+    if program.hashable:
+        return f"{KNOWN}: their hash is known"
+    if not classes:
+        return CASE_CLASS if _has_case_class(program) else "module:function"
+    example = "".join(f"({','.join(own.fields)})" for own in classes)
+    names = ", ".join(FOLDS)
+    owners = ", then ".join(own.name for own in classes)
+    return f"{names} or STARTxFACTOR, and fields of {owners}, for instance {next(iter(FOLDS))}{example}"
+
+
+def _refuse(what: str, max_parallelism: int, expected: object = None, found: object = None) -> NoReturn:
+    advice = f"{_divisors(max_parallelism)}; or name the formula, --key-hash NAME, or {_OWN_FUNCTION}"
+    raise UnsupportedError(what, expected=expected, found=found, advice=advice)
+
+
+def _divisors(max_parallelism: int) -> str:
+    divisors = [number for number in range(max_parallelism // 2, 1, -1) if max_parallelism % number == 0]
+    if not divisors:
+        return f"keep the max parallelism, {max_parallelism}"
+    shown = ", ".join(map(str, divisors[:_SHOWN_DIVISORS])) + (", …" if len(divisors) > _SHOWN_DIVISORS else "")
+    return f"a max parallelism that divides the old one needs no hash of keys: --max-parallelism {shown}"

@@ -1,0 +1,1 @@
+"""What is asked for, made sense of on the snapshot that there is."""

@@ -1,0 +1,152 @@
+"""From the words of a request to the surgery that they stand for: which operators get which ids, and which
+are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from rescale.errors import RequestError
+from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
+from rescale.names import did_you_mean
+from rescale.planning.asked.operator_shapes import by_operator, find_operator
+from rescale.planning.asked.request import Request
+from rescale.snapshot.dropped_states import DroppedState, lost_states, state_names
+from rescale.snapshot.model import Operator
+from rescale.snapshot.surgery import Renamed, Surgery, what_is_lost
+
+T = TypeVar("T")
+
+
+def asked_surgery(
+    operators: Sequence[Operator],
+    renames: Mapping[str, str],
+    drops: Sequence[str] = (),
+    state_drops: Sequence[str] = (),
+) -> Surgery:
+    """The surgery on a snapshot's operators; `RequestError` if one is not there, or two would have one id.
+
+    32 hex digits are an id, and anything else is a uid, of which the id is computed.
+    """
+    asked, left_out = by_operator(operators, renames), by_operator(operators, dict.fromkeys(drops, True))
+    for operator in operators:
+        if operator.entry.operator_id in asked.keys() & left_out.keys():
+            raise RequestError(
+                "an operator is both dropped and renamed", operator=operator.label, advice="ask for one of the two"
+            )
+    if left_out and len(left_out) == len(operators):
+        raise RequestError(
+            "every operator would be dropped",
+            expected="one at least that stays",
+            found=f"{len(left_out)} of {len(operators)}",
+            advice="start the job without a snapshot instead",
+        )
+    dropped = tuple(what_is_lost(operator) for operator in operators if operator.entry.operator_id in left_out)
+    renamed = tuple(
+        _renamed(operator, asked[operator.entry.operator_id])
+        for operator in operators
+        if operator.entry.operator_id in asked
+    )
+    staying = [operator for operator in operators if operator.entry.operator_id not in asked.keys() | left_out.keys()]
+    holders = {operator.entry.operator_id: operator.label for operator in staying}
+    for one in renamed:
+        if one.new_operator_id in holders:
+            raise RequestError(
+                "two operators would have one id",
+                operator=one.label,
+                expected="a uid or an id that no other operator of the result has",
+                found=f"{one.new_label}, which {holders[one.new_operator_id]} has",
+                advice="give another name, or the other operator one, too",
+            )
+        holders[one.new_operator_id] = f"{one.label}, renamed,"
+    return Surgery(renamed, dropped, dropped_states=tuple(_dropped_states(operators, state_drops, left_out.keys())))
+
+
+def _dropped_states(
+    operators: Sequence[Operator], words: Sequence[str], dropped: Collection[str]
+) -> Iterator[DroppedState]:
+    """What `UID:NAME` stand for, wherever in it the uid ends; `dropped` are ids of operators that are left out."""
+    by_id = {operator.entry.operator_id: operator for operator in operators}
+    known: set[tuple[str, str]] = set()
+    for word in words:
+        places = [i for i, sign in enumerate(word) if sign == ":"]
+        named = [(by_id[found], word[i + 1 :]) for i in places if (found := find_operator(by_id, word[:i]))]
+        if not named:
+            by_operator(operators, {word.rpartition(":")[0]: True})  # which says who is there
+        holding = [(operator, lost) for operator, name in named if (lost := lost_states(operator, name))]
+        if not holding:
+            operator, name = named[0]
+            raise RequestError(
+                f"no state {name!r} in the operator",
+                operator=operator.label,
+                expected=", ".join(state_names(operator)) or "no state at all that could be dropped by its name",
+                found=name,
+                advice=did_you_mean(name, state_names(operator)),
+            )
+        if len(holding) > 1:
+            raise RequestError(
+                f"{word!r} may be states of {len(holding)} operators",
+                found=", ".join(operator.label for operator, _ in holding),
+                advice="name the operator by its id",
+            )
+        operator, lost = holding[0]
+        state = (operator.entry.operator_id, lost[0].name)
+        if state in known:
+            raise RequestError("the same state is named twice", operator=operator.label, state=state[1], found=word)
+        if state[0] in dropped:
+            raise RequestError(
+                "an operator is dropped, and one of its states, too",
+                operator=operator.label,
+                found=word,
+                advice="ask for one of the two",
+            )
+        known.add(state)
+        yield from lost
+
+
+def request_after(surgery: Surgery, operators: Sequence[Operator], request: Request) -> Request:
+    """The request, where it is read for a snapshot after the surgery: whoever is named as before it is meant still.
+
+    `operators` are those before.
+    """
+    if not surgery:
+        return request
+    return replace(
+        request,
+        parallelism=words_after(surgery, operators, request.parallelism),
+        max_parallelism=words_after(surgery, operators, request.max_parallelism),
+        key_hash=words_after(surgery, operators, request.key_hash),
+    )
+
+
+def words_after(surgery: Surgery, operators: Sequence[Operator], words: Mapping[str, T]) -> dict[str, T]:
+    """What is said of single operators, by names that they have after the surgery; "" stands for all others.
+
+    `RequestError` if something is said of one that is left out.
+    """
+    dropped = {one.operator_id for one in surgery.dropped}
+    by_id = {operator.entry.operator_id: operator for operator in operators}
+    after: dict[str, T] = {}
+    for selector, word in words.items():
+        operator_id = (find_operator(by_id, selector) if selector else None) or ""
+        if operator_id in dropped:
+            raise RequestError(
+                "an operator is dropped, and something else is asked for it, too",
+                operator=by_id[operator_id].label,
+                found=f"{selector}={word}",
+                advice="ask for one of the two",
+            )
+        after[surgery.new_ids.get(operator_id, selector)] = word
+    return after
+
+
+def _renamed(operator: Operator, new: str) -> Renamed:
+    entry = operator.entry
+    uid = "" if is_operator_id(new) else new
+    operator_id = operator_id_of_uid(uid) if uid else new.lower()
+    if operator_id == entry.operator_id:
+        raise RequestError("an operator is renamed to what it is called already", operator=operator.label, found=new)
+    label = uid or (f"{entry.name} ({operator_id})" if entry.name else operator_id)
+    return Renamed(entry.operator_id, operator.label, operator_id, label, uid)

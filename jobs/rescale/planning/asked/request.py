@@ -1,0 +1,223 @@
+"""What a user asks for: a source, a target and a new shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from rescale.errors import RequestError
+from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
+from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
+from rescale.flink.serializers.formulas import FOLDS, KNOWN, parse_formula
+from rescale.names import did_you_mean
+from rescale.planning.asked.kafka_words import NO_KAFKA_WORDS, KafkaWords, parse_offsets, parse_sources, parse_topics
+from rescale.storage.locations import contains, is_s3, normalise, parent, real
+
+
+class Format(StrEnum):
+    """The kind of keyed state that the result shall have."""
+
+    KEEP = "keep"
+    """The source's."""
+
+    CANONICAL = "canonical"
+    """The one that every state backend but ForSt restores."""
+
+    ROCKSDB = "rocksdb"
+    """RocksDB's own, which the RocksDB state backend opens as it is."""
+
+
+class Files(StrEnum):
+    """What becomes of the files of RocksDB directories that the result needs as they are."""
+
+    COPY = "copy"
+    """They are copied: the result stands alone."""
+
+    REFER = "refer"
+    """They stay where they are, and the result refers to them: the source must stay, too."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """`parallelism` maps an operator (uid or operator id) to its new parallelism; "" stands for all others.
+
+    `max_parallelism` and `key_hash` (how keys hash, by the name of a formula or of a function) are alike. `uids` maps
+    operator ids to the names that the user knows them by, for snapshots that hold only ids. `renames` maps operators to
+    the uids or operator ids that they get, `drops` are operators that are left out, `state_drops` single states of
+    others. `kafka` is what changes in Kafka sources.
+    """
+
+    source: str
+    target: str
+    parallelism: dict[str, int]
+    allow_prefixes: tuple[str, ...] = ()
+    uids: tuple[tuple[str, str], ...] = ()
+    max_parallelism: dict[str, int] = field(default_factory=dict)
+    key_hash: dict[str, str] = field(default_factory=dict)
+    format: Format = Format.KEEP
+    files: Files = Files.COPY
+    renames: dict[str, str] = field(default_factory=dict)
+    drops: tuple[str, ...] = ()
+    kafka: KafkaWords = NO_KAFKA_WORDS
+    state_drops: tuple[str, ...] = ()
+
+
+def make_request(
+    source: str,
+    target: str,
+    parallelism: Iterable[str] = (),
+    allow_prefixes: Sequence[str] = (),
+    uids: Sequence[tuple[str, str]] = (),
+    max_parallelism: Iterable[str] = (),
+    key_hash: Iterable[str] = (),
+    format: Format = Format.KEEP,  # noqa: A002
+    files: Files = Files.COPY,
+    renames: Iterable[str] = (),
+    drops: Iterable[str] = (),
+    kafka_offsets: str = "",
+    kafka_topics: Iterable[str] = (),
+    kafka_sources: Iterable[str] = (),
+    state_drops: Iterable[str] = (),
+) -> Request:
+    """The request that the words of a command line or of a form stand for; `RequestError` names the wrong one.
+
+    `kafka_offsets` is what stands in a file.
+    """
+    source, target = normalise(source), normalise(target)
+    if parent(target) == target:
+        raise RequestError(
+            "the target must be a directory of its own",
+            path=target,
+            expected="a directory below a bucket or the file system's root: what is ours lies beside it",
+            advice="name a directory that does not exist yet",
+        )
+    snapshot = source.removesuffix("/_metadata")
+    ours = [real(target), real(beside(target))]
+    if any(contains(real(snapshot), place) or contains(place, real(snapshot)) for place in ours):
+        raise RequestError(
+            "the target must not lie inside the source, nor around it",
+            path=target,
+            expected=f"{target} and {beside(target)} apart from {snapshot}",
+            advice="name another target directory",
+        )
+    if files is Files.REFER and is_s3(target) and not is_s3(source):
+        raise RequestError(
+            "a result in S3 cannot refer to local files",
+            path=target,
+            expected="source and target in the same file system, to refer to files",
+            found=source,
+            advice="leave --files out: files are copied then",
+        )
+    return Request(
+        source,
+        target,
+        parse_numbers(parallelism, "parallelism"),
+        tuple(map(normalise, allow_prefixes)),
+        tuple(uids),
+        parse_numbers(max_parallelism, "max parallelism"),
+        parse_key_hashes(key_hash),
+        format,
+        files,
+        parse_renames(renames),
+        parse_drops(drops),
+        KafkaWords(parse_offsets(kafka_offsets), parse_topics(kafka_topics), parse_sources(kafka_sources)),
+        parse_state_drops(state_drops),
+    )
+
+
+def beside(target: str) -> str:
+    """The directory beside a target that belongs to it, for what is ours: plan, claim, certificate."""
+    return target + ".rescale"
+
+
+def parse_numbers(words: Iterable[str], what: str) -> dict[str, int]:
+    """`N` for all, `UID=N` for one operator, as a mapping from operator ("" for all) to number."""
+    numbers: dict[str, int] = {}
+    for word in words:
+        operator, _, number = word.rpartition("=")
+        if not number.isascii() or not number.isdigit() or not 1 <= int(number) <= UPPER_BOUND_MAX_PARALLELISM:
+            raise RequestError(
+                f"not a {what}: {word!r}",
+                expected=f"N or UID=N, where N is 1 to {UPPER_BOUND_MAX_PARALLELISM}",
+                found=number,
+            )
+        _refuse_twice(numbers, operator, what, word)
+        numbers[operator] = int(number)
+    return numbers
+
+
+def parse_key_hashes(words: Iterable[str]) -> dict[str, str]:
+    """`NAME` for all, `UID=NAME` for one operator, as a mapping from operator ("" for all) to name."""
+    names: dict[str, str] = {}
+    for word in words:
+        operator, _, name = word.rpartition("=")
+        if ":" not in name and name != KNOWN and parse_formula(name) is None:
+            raise RequestError(
+                f"not a hash of keys: {word!r}",
+                expected="HASH or UID=HASH, where HASH is a formula such as objects-hash(a,b), or module:function",
+                advice=did_you_mean(name.partition("(")[0], FOLDS),
+            )
+        _refuse_twice(names, operator, "hash of keys", word)
+        names[operator] = name
+    return names
+
+
+def parse_renames(words: Iterable[str]) -> dict[str, str]:
+    """`OLD=NEW`, as a mapping from the operator to its new uid or operator id, in which `=` may stand."""
+    renames: dict[str, str] = {}
+    for word in words:
+        old, _, new = word.partition("=")
+        if not old or not new:
+            raise RequestError(
+                f"not a new name of an operator: {word!r}",
+                expected="OLD=NEW, each a uid or an operator id",
+                found=word,
+                advice="name an operator by its id if there is a = in its uid" if word.count("=") > 1 else None,
+            )
+        _refuse_twice(renames, old, "new name", word)
+        renames[old] = new
+    return renames
+
+
+def parse_drops(words: Iterable[str]) -> tuple[str, ...]:
+    """Operators, each once."""
+    operators: dict[str, None] = {}
+    for word in words:
+        if not word:
+            raise RequestError("no operator is named to be dropped", expected="a uid or an operator id", found=word)
+        if word in operators:
+            raise RequestError(f"operator {word!r} is dropped twice", found=word)
+        operators[word] = None
+    return tuple(operators)
+
+
+def parse_state_drops(words: Iterable[str]) -> tuple[str, ...]:
+    """`UID:NAME`, each once; in both may be colons, so what they stand for only a snapshot tells."""
+    states: dict[str, None] = {}
+    for word in words:
+        if not word.strip(":") or ":" not in word[1:-1]:
+            raise RequestError(f"not a state of an operator: {word!r}", expected="UID:NAME", found=word)
+        if word in states:
+            raise RequestError(f"the state {word!r} is dropped twice", found=word)
+        states[word] = None
+    return tuple(states)
+
+
+def _refuse_twice(given: Mapping[str, object], operator: str, what: str, word: str) -> None:
+    if operator in given:
+        whose = f"operator {operator!r}" if operator else "all operators"
+        raise RequestError(f"the {what} of {whose} is given twice", found=word)
+
+
+def parse_uids(lines: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """(operator id, name) of every line `uid` or `operator-id name`; `#` starts a comment."""
+    entries = []
+    for line in lines:
+        text = line.partition("#")[0].strip()
+        first, _, rest = text.partition(" ")
+        if is_operator_id(first) and rest.strip():
+            entries.append((first.lower(), rest.strip()))
+        elif text:
+            entries.append((operator_id_of_uid(text), text))
+    return tuple(entries)

@@ -1,0 +1,1 @@
+"""A plan as values, which a document holds."""

@@ -1,0 +1,46 @@
+"""How deep a result is compared with its source. It is said when that is done, and no part of a plan or its digest."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from rescale.errors import RequestError
+from rescale.planning.values.plan import Plan
+
+
+class Proof(StrEnum):
+    """What is compared."""
+
+    RECORDS = "records"
+    """Every record and every element."""
+
+    FILES = "files"
+    """Of RocksDB directories that are made of the source's files: that they are these files; the rest as above."""
+
+
+def refuse_files_in_vain(*, directories: bool) -> None:
+    """`RequestError` unless there are `directories` that a proof by files can be about."""
+    if not directories:
+        raise RequestError(
+            "there is nothing to prove by files",
+            expected="an operator whose state lies in RocksDB directories, and stays there at its max parallelism",
+            found="none",
+            advice="leave --proof out: every record is compared then",
+        )
+
+
+def how_proven(plan: Plan, proof: Proof) -> str | None:
+    """What a proof by files will be of, for who asked for it; None for one of all records.
+
+    `RequestError` where nothing can be proven by files, whatever these look like. Which files are taken as they are
+    is another matter: where RocksDB must rewrite some in every directory, the proof is only deeper than asked for.
+    """
+    if proof is Proof.RECORDS:
+        return None
+    whole = sum(len(operator.databases) for operator in plan.operators)
+    rewritten = sum(len(operator.compacted) for operator in plan.operators)
+    refuse_files_in_vain(directories=whole + rewritten > 0)
+    if not whole:
+        return "proof: RocksDB rewrites some files of every directory, so every record is compared, not files alone"
+    more = f"; {rewritten} that RocksDB rewrites in part go by their records" if rewritten else ""
+    return f"proof: {whole} RocksDB directories are compared by their files, and none of their rows is read{more}"

@@ -1,0 +1,1 @@
+"""What there is to say of a snapshot, a plan, an outcome, as pages."""

@@ -1,0 +1,48 @@
+"""The elements of operator state as JSON values: how many each subtask holds, before and after."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.flink.slot import Slot
+from rescale.planning.values.new_streams import CheckedElements, CopiedElements
+from rescale.planning.values.operator_plan import OperatorPlan
+from rescale.snapshot.model import Operator
+
+_Key = tuple[Slot, str, DistributionMode]
+
+
+def dealt_elements(operator: Operator, planned: OperatorPlan | None = None) -> list[dict[str, Any]]:
+    """One for each state; with a plan, also how they lie in the result. Copies count like elements."""
+    old: dict[_Key, list[int]] = {}
+    sizes: dict[_Key, int] = {}
+    for slot, streams in ((Slot.OPERATOR, operator.operator), (Slot.RAW_OPERATOR, operator.raw_operator)):
+        for stream in streams:
+            for state in stream.states:
+                key = (slot, state.name, state.mode)
+                old.setdefault(key, [0] * operator.entry.parallelism)[stream.subtask] += len(state.elements)
+                sizes[key] = sizes.get(key, 0) + sum(extent.length for extent in state.elements)
+    new = _planned(planned) if planned is not None else {}
+    return [
+        {
+            "state": name,
+            "mode": mode.name,
+            "raw": slot is Slot.RAW_OPERATOR,
+            "elements": sum(numbers),
+            "bytes": sizes[slot, name, mode],
+            "per_subtask": numbers,
+            **({"new_per_subtask": new.get((slot, name, mode), [])} if planned is not None else {}),
+        }
+        for (slot, name, mode), numbers in old.items()
+    ]
+
+
+def _planned(planned: OperatorPlan) -> dict[_Key, list[int]]:
+    found: dict[_Key, list[int]] = {}
+    dealt = [stream for stream in planned.streams if isinstance(stream, CopiedElements | CheckedElements)]
+    for stream in dealt:
+        for state in stream.states:
+            key = (stream.slot, state.name, state.mode)
+            found.setdefault(key, [0] * planned.new_parallelism)[stream.subtask] += len(state.lengths)
+    return found

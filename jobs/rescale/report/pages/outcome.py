@@ -1,0 +1,124 @@
+"""What a finished run says: what was proven, where the result lies, how to start the job from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rescale.planning.values.plan import Plan
+from rescale.planning.values.proof import Proof
+from rescale.report.page import Block, Listed, Page, Table, paragraph, table
+from rescale.report.pages.declared import DECLARED, declared_lines
+from rescale.report.renderers.text import text_of
+from rescale.report.shortening import MOST_OPERATORS, first, left_out
+from rescale.report.units import counted, human_bytes
+from rescale.target.places import places_of
+from rescale.target.publication import Published
+
+
+def outcome(plan: Plan, published: Published) -> dict[str, Any]:
+    return {
+        "target": published.target,
+        "metadata_sha256": published.sha256,
+        "already_published": published.already,
+        "plan": plan.digest,
+        "bytes_moved": plan.bytes_moved,
+        "certificate": places_of(plan).certificate,
+        "report": places_of(plan).report,
+        "proof": published.proof.value,
+        "source": plan.source,
+        "warnings": list(plan.warnings),
+        "start": plan.start.command,
+    }
+
+
+def outcome_text(document: dict[str, Any]) -> str:
+    return text_of(outcome_page(document))
+
+
+def outcome_page(document: dict[str, Any]) -> Page:
+    done = "was published before" if document["already_published"] else "is published"
+    lead = f"{document['target']} {done}: {human_bytes(document['bytes_moved'])} of state, all of it accounted for"
+    items = [f"{name}: {document[name]}" for name in ("certificate", "report")]
+    if document["proof"] == Proof.FILES:
+        deeper = f"rescale validate {document['source']} {document['target']}"
+        items.append(f"proof: RocksDB directories by their files; to have every record compared: {deeper}")
+    items.append(f"start the job: {document['start']}")
+    return Page((Listed(lead, tuple(items)),))
+
+
+def certificate_text(certificate: dict[str, Any]) -> str:
+    return text_of(certificate_page(certificate))
+
+
+def certificate_page(certificate: dict[str, Any]) -> Page:
+    operators = certificate["operators"]
+    shown = {**certificate, "operators": first(operators, MOST_OPERATORS, lambda proof: -proof["bytes"])}
+    number, left = counted(len(operators), "operator"), len(operators) - len(shown["operators"])
+    blocks: list[Block] = [
+        paragraph(f"{certificate['verdict']}: {number}, {human_bytes(certificate['bytes'])} compared"),
+        *([Listed(f"{DECLARED}:", declared)] if (declared := tuple(declared_lines(certificate["surgery"]))) else []),
+        proofs_table(shown),
+        *left_out(left, "more operator with less state", "more operators with less state", reported=False),
+    ]
+    blocks += [one for one in (records_table(shown), directories_table(shown)) if one.rows]
+    return Page(tuple(blocks))
+
+
+def proofs_table(certificate: dict[str, Any]) -> Table:
+    """What was found equal, an operator a row."""
+    return table(
+        ("operator", "parallelism", "key groups", "elements", "broadcast copies", "state", "digest"),
+        [
+            (
+                proof["label"],
+                proof["parallelism"],
+                proof["key_groups"],
+                proof["elements"],
+                proof["broadcast_copies"],
+                human_bytes(proof["bytes"]),
+                proof["digest"][:12],
+            )
+            for proof in certificate["operators"]
+        ],
+    )
+
+
+def records_table(certificate: dict[str, Any]) -> Table:
+    """How keys hash, a row for each operator whose records got new key groups."""
+    return table(
+        ("operator", "max parallelism", "records", "keys, at least", "keys hash by"),
+        [
+            (
+                proof["label"],
+                proof["max_parallelism"],
+                proof["records"]["compared"],
+                proof["records"]["distinct_keys_at_least"] or "",
+                _hash(proof["records"]),
+            )
+            for proof in certificate["operators"]
+            if proof["records"] is not None
+        ],
+    )
+
+
+def directories_table(certificate: dict[str, Any]) -> Table:
+    """What RocksDB directories consist of, a row for each operator that has some which went by their files."""
+    return table(
+        ("operator", "directories by files", "by records", "files referred to", "files copied", "files that hide rows"),
+        [
+            (
+                proof["label"],
+                proof["directories"]["by_files"],
+                proof["directories"]["by_records"],
+                proof["directories"]["files_referred_to"],
+                proof["directories"]["files_copied"],
+                proof["directories"]["deleted_ranges"],
+            )
+            for proof in certificate["operators"]
+            if proof["directories"] is not None
+        ],
+    )
+
+
+def _hash(records: dict[str, Any]) -> str:
+    return f"{records['key_hash']} ({records['hash_is']})" if records["key_hash"] else "not known"

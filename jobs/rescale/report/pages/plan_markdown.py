@@ -1,0 +1,62 @@
+"""A plan for somebody who has to say yes or no to it: totals, the largest operators, Kafka, and every warning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rescale.report.page import Block, Code, Command, Listed, Page, Section, Strong, listed, paragraph, table, tabled
+from rescale.report.pages.declared import DECLARED, declared_lines
+from rescale.report.pages.insights import FORMATS, RESTORES, formats_table, restores_table, sentences
+from rescale.report.pages.kafka import kafka_line
+from rescale.report.pages.planned import OPERATOR_HEADERS, is_changed, operator_row, work_lines
+from rescale.report.renderers.markdown import markdown_of
+from rescale.report.shortening import cut_lines
+from rescale.report.units import counted, human_bytes
+
+_LARGEST = 10
+
+_EVENNESS = "worst ÷ mean: the keyed state of the fullest subtask, in times of the mean, before → after"
+
+
+def plan_markdown(summary: dict[str, Any]) -> str:
+    return markdown_of(approval_page(summary))
+
+
+def approval_page(summary: dict[str, Any]) -> Page:
+    """Of a `plan_summary`."""
+    operators = sorted(summary["operators"], key=lambda o: -(o["keyed_bytes"] + o["operator_bytes"]))
+    changed = sum(map(is_changed, operators))
+    title = f"The {_LARGEST} largest operators" if len(operators) > _LARGEST else "Operators"
+    shown: list[Block] = [table(OPERATOR_HEADERS, map(operator_row, operators[:_LARGEST]))]
+    if meanings := work_lines(summary):
+        shown.append(Listed("", (*meanings, _EVENNESS)))
+    blocks: list[Block] = [
+        paragraph(
+            (
+                Strong(human_bytes(summary["bytes_moved"])),
+                f" of state in {counted(len(operators), 'operator')} are moved, {changed} of them to a new shape.",
+            )
+        ),
+        Listed(
+            "",
+            (
+                (
+                    "from ",
+                    Code(summary["source"]),
+                    f", its _metadata written {summary['taken'] or 'at a time that is not known'}",
+                ),
+                ("to ", Code(summary["target"])),
+                ("plan ", Code(summary["plan"][:8])),
+            ),
+        ),
+        *listed(DECLARED, declared_lines(summary["surgery"])),
+        Section(title, tuple(shown)),
+        *listed("Kafka sources", cut_lines(list(map(kafka_line, summary["kafka"])))),
+        *tabled(RESTORES, restores_table(summary["insight"])),
+        *tabled(FORMATS, formats_table(summary["insight"])),
+        *listed("Good to know", cut_lines(sentences(summary["insight"]))),
+        *listed("Warnings", summary["warnings"]),
+        paragraph("Afterwards the job starts with"),
+        Command(summary["start"]),
+    ]
+    return Page(tuple(blocks))

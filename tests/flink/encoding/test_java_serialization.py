@@ -1,0 +1,142 @@
+"""The walker of Java object streams, against streams that Java writes."""
+
+from __future__ import annotations
+
+import base64
+import struct
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.encoding.binary import ByteReader
+from rescale.flink.encoding.java_serialization import JavaClass, JavaEnum, JavaObject, read_java_object
+from rescale.flink.metadata.properties import savepoint_properties
+from support.needs import need
+
+SOURCE = Path(__file__).with_name("JavaObjects.java")
+BEHIND = b"\xffwhat follows"
+
+
+@pytest.fixture(scope="module")
+def streams() -> dict[str, bytes]:
+    """Object streams by name, written by a Java program."""
+    need("java", "a Java program writes the object streams")
+    printed = subprocess.run(["java", str(SOURCE)], capture_output=True, text=True, check=True).stdout
+    return {name: base64.b64decode(encoded) for name, encoded in map(str.split, printed.splitlines())}
+
+
+def read(data: bytes) -> object:
+    return read_java_object(ByteReader(data, "stream"))
+
+
+def test_every_object_ends_where_java_ended_it(streams: dict[str, bytes]) -> None:
+    assert len(streams) > 10
+    for name, data in streams.items():
+        if name != "nested-200":
+            reader = ByteReader(data + BEHIND, name)
+            read_java_object(reader)
+            assert reader.raw(reader.remaining) == BEHIND, name
+
+
+def test_strings_enums_and_classes_have_their_values(streams: dict[str, bytes]) -> None:
+    assert read(streams["null"]) is None
+    assert read(streams["string"]) == "text \0 € \U0001f600"
+    assert read(streams["long-string"]) == "x" * 70_000
+    assert read(streams["enum"]) == JavaEnum("java.util.concurrent.TimeUnit", "NANOSECONDS")
+    java_class = read(streams["class"])
+    assert isinstance(java_class, JavaClass)
+    assert (java_class.name, java_class.serial_version) == ("JavaObjects$Fields", -6)
+    assert [above.name for above in java_class.above] == ["JavaObjects$Above"]
+
+
+def test_references_of_an_object_are_kept(streams: dict[str, bytes]) -> None:
+    value = read(streams["fields"])
+    assert isinstance(value, JavaObject)
+    assert value.fields["label"] == "above"
+    assert value.fields["own"] == "fields"
+    assert value.fields["self"] is value
+    assert value.fields["nothing"] is None
+    assert value.fields["unit"] == JavaEnum("java.util.concurrent.TimeUnit", "DAYS")
+    assert isinstance(value.fields["ints"], JavaObject)
+    assert value.fields["ints"].java_class.name == "[I"
+    assert isinstance(value.fields["type"], JavaClass)
+    assert value.fields["type"].name == "JavaObjects$Above"
+    assert "i" not in value.fields
+
+
+def test_nesting_has_a_limit(streams: dict[str, bytes]) -> None:
+    with pytest.raises(SnapshotError, match="nested too deep"):
+        read(streams["nested-200"])
+
+
+@pytest.mark.parametrize("name", ["map", "fields", "external", "proxy", "enum-map"])
+def test_damage_is_an_error_of_ours(streams: dict[str, bytes], name: str) -> None:
+    data = streams[name][:1500]
+    for at in range(len(data)):
+        for flip in (0x01, 0x80, 0xFF):
+            with suppress(SnapshotError, UnsupportedError):
+                read(data[:at] + bytes((data[at] ^ flip,)) + data[at + 1 :])
+
+
+def test_cut_it_ends_too_early() -> None:
+    data = savepoint_properties(canonical=True)
+    for end in range(len(data)):
+        with pytest.raises(SnapshotError):
+            read(data[:end])
+
+
+HEADER = bytes.fromhex("aced0005")
+
+
+def described_class(name: bytes, flags: int, rest: bytes) -> bytes:
+    return b"\x72" + struct.pack(">H", len(name)) + name + bytes(8) + bytes((flags,)) + rest
+
+
+def reference(handle: int) -> bytes:
+    return b"\x71" + struct.pack(">i", 0x7E0000 + handle)
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (b"", "ends too early"),
+        (b"PK\x03\x04", "not a Java object stream"),
+        (HEADER + b"\x00", "not the beginning of a Java object"),
+        (HEADER + b"\x77\x01x", "not the beginning of a Java object"),
+        (HEADER + b"\x71\x00\x7e\x00\x00", "not there yet"),
+        (HEADER + b"\x71\xff\xff\xff\xff", "not there yet"),
+        (HEADER + b"\x73\x70", "not a Java class"),
+        (HEADER + b"\x73\x74\x00\x01x", "not a Java class"),
+        (HEADER + b"\x7e" + described_class(b"E", 0x12, b"\0\0\x78\x70") + b"\x70", "not a Java string"),
+        (HEADER + described_class(b"A", 2, b"\xff\xff"), "negative number of fields"),
+        (HEADER + described_class(b"A", 2, b"\0\x01Q\0\x01q"), "not a Java type"),
+        (HEADER + described_class(b"A", 2, b"\0\0\x78\x71\x00\x7e\x00\x00"), "not there yet"),
+        (HEADER + described_class(b"A", 2, b"\0\0\x78\x74\x00\x01x"), "not a Java class"),
+        (HEADER + b"\x75" + described_class(b"A", 2, b"\0\0\x78\x70") + b"\0\0\0\0", "not the class of a Java array"),
+        (HEADER + b"\x75" + described_class(b"[I", 2, b"\0\0\x78\x70") + b"\x7f\xff\xff\xff", "a count"),
+        (HEADER + b"\x75" + described_class(b"[[I", 2, b"\0\0\x78\x70") + b"\xff\xff\xff\xff", "a count"),
+        (HEADER + b"\x7c\x7f\xff\xff\xff\xff\xff\xff\xff", "ends too early"),
+        (HEADER + b"\x7c\0\0\0\0\0\0\0\x01\0", "modified UTF-8"),
+        (HEADER + described_class(b"A", 2, b"\0\0\x78") * 200, "nested too deep"),
+    ],
+)
+def test_what_is_no_stream_is_named(data: bytes, what: str) -> None:
+    with pytest.raises(SnapshotError, match=what):
+        read(data)
+
+
+def test_a_line_of_super_classes_has_a_limit() -> None:
+    """Each class names the one before it by reference, so that nothing is nested."""
+    classes = [described_class(b"A", 2, b"\0\0\x78" + (b"\x70" if n == 0 else reference(n))) for n in range(200)]
+    holder = described_class(b"H", 2, b"\0\0" + b"".join(classes) + b"\x78\x70")
+    with pytest.raises(SnapshotError, match="too many super classes"):
+        read(HEADER + holder)
+
+
+def test_an_object_without_an_end_is_refused() -> None:
+    """Stream protocol 1 wrote an `Externalizable` without block marks."""
+    with pytest.raises(UnsupportedError, match="does not say where it ends"):
+        read(HEADER + b"\x73" + described_class(b"External", 4, b"\0\0\x78\x70"))

@@ -1,0 +1,177 @@
+"""The framing format of snappy, against cramjam's reader of it and streams that Flink's library wrote."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import cramjam
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rescale.errors import SnapshotError
+from rescale.flink.encoding.snappy import BLOCK_SIZE, IDENTIFIER, FramedCompressor, FramedDecompressor, plain_stream
+from rescale.flink.keyed.key_group_table import Framing
+from support.snapshots import Keyed, keyed_streams
+
+
+def compressed(*pieces: bytes) -> bytes:
+    compressor = FramedCompressor()
+    return b"".join(compressor.feed(piece) for piece in pieces) + compressor.finish()
+
+
+def decompressed(stream: bytes, piece: int | None = None) -> bytes:
+    """The content of a stream that is fed in pieces of `piece` bytes."""
+    decompressor = FramedDecompressor()
+    size = piece or max(1, len(stream))
+    content = b"".join(decompressor.feed(stream[at : at + size]) for at in range(0, len(stream), size))
+    decompressor.finish()
+    return content
+
+
+contents = st.binary(max_size=300) | st.builds(
+    lambda unit, times: unit * times, st.binary(min_size=1, max_size=40), st.integers(0, 9000)
+)
+
+
+@given(contents)
+def test_what_was_compressed_comes_back(content: bytes) -> None:
+    assert decompressed(compressed(content)) == content
+
+
+def test_a_whole_stream_begins_with_its_identifier() -> None:
+    stream = plain_stream(b"content")
+    with pytest.raises(SnapshotError, match="identifier"):
+        FramedDecompressor().feed(stream[len(IDENTIFIER) :])
+    assert FramedDecompressor().feed(stream) == b"content"
+
+
+@given(st.binary(max_size=100), st.integers(1, 9))
+def test_a_stream_may_come_in_pieces(content: bytes, piece: int) -> None:
+    stream = compressed(content) + compressed(content * 20)
+    assert decompressed(stream, piece) == content * 21
+
+
+@given(contents)
+def test_others_read_it(content: bytes) -> None:
+    assert bytes(cramjam.snappy.decompress(compressed(content))) == content
+
+
+@given(contents)
+def test_we_read_what_others_wrote(content: bytes) -> None:
+    assert decompressed(bytes(cramjam.snappy.compress(content))) == content
+
+
+@given(st.lists(contents, max_size=4))
+def test_the_bytes_depend_on_the_content_alone(pieces: list[bytes]) -> None:
+    assert compressed(*pieces) == compressed(b"".join(pieces))
+
+
+@pytest.mark.parametrize("size", [0, 1, BLOCK_SIZE - 1, BLOCK_SIZE, BLOCK_SIZE + 1, 3 * BLOCK_SIZE])
+def test_a_stream_has_as_many_chunks_as_blocks(size: int) -> None:
+    stream = compressed(b"a" * size)
+    assert stream.startswith(IDENTIFIER)
+    assert len(chunks(stream)) - 1 == -(-size // BLOCK_SIZE)
+    assert decompressed(stream) == b"a" * size
+
+
+def chunks(stream: bytes) -> list[tuple[int, bytes]]:
+    found, at = [], 0
+    while at < len(stream):
+        length = int.from_bytes(stream[at + 1 : at + 4], "little")
+        found.append((stream[at], stream[at + 4 : at + 4 + length]))
+        at += 4 + length
+    return found
+
+
+def test_what_saves_too_little_is_stored_as_it_is() -> None:
+    assert [kind for kind, _ in chunks(compressed(bytes(range(256))))] == [0xFF, 0x01]
+    assert [kind for kind, _ in chunks(compressed(bytes(256)))] == [0xFF, 0x00]
+
+
+def test_a_plain_stream_is_the_one_that_flink_writes_for_an_empty_heap_state() -> None:
+    expected = bytes.fromhex("ff060000734e61507059 010a00002c99979b 000000000000")
+    assert plain_stream(bytes(6)) == expected
+    assert decompressed(expected) == bytes(6)
+
+
+def test_identifiers_and_skippable_chunks_may_stand_anywhere() -> None:
+    one, two = compressed(b"one"), compressed(b"two")
+    assert decompressed(one + b"\x80\x02\x00\x00xx" + b"\xfe\x00\x00\x00" + two) == b"onetwo"
+
+
+def test_a_stream_begins_with_its_identifier_and_a_part_of_one_need_not() -> None:
+    """An element of operator state lies in the middle of one."""
+    part = compressed(b"state").removeprefix(IDENTIFIER)
+    with pytest.raises(SnapshotError, match="does not begin with its identifier"):
+        decompressed(part)
+    decompressor = FramedDecompressor(identifier=False)
+    assert decompressor.feed(part) == b"state"
+    decompressor.finish()
+
+
+LONG = b"flink " * 40
+
+
+@pytest.mark.parametrize(
+    ("stream", "what"),
+    [
+        (IDENTIFIER[:-1], "ends inside"),
+        (compressed(LONG)[:-1], "ends inside"),
+        (IDENTIFIER + b"\xff\x06\x00\x00sNaPpX", "not a snappy chunk"),
+        (IDENTIFIER + b"\x02\x00\x00\x00", "not a snappy chunk"),
+        (IDENTIFIER + b"\x7f\x01\x00\x00x", "not a snappy chunk"),
+        (IDENTIFIER + b"\x01\x03\x00\x00xxx", "not a snappy chunk"),
+        (IDENTIFIER + b"\x00\x06\x00\x00aaaa\xff\xff", "does not decompress"),
+        (IDENTIFIER + b"\x00\xff\xff\xff", "longer than can be"),
+        (IDENTIFIER + b"\x01\xff\xff\xff", "longer than can be"),
+        (compressed(b"state")[:-1] + b"E", "wrong checksum"),
+    ],
+)
+def test_damage_is_named(stream: bytes, what: str) -> None:
+    with pytest.raises(SnapshotError, match=what):
+        decompressed(stream)
+
+
+@pytest.mark.parametrize("flip", [0x01, 0x80, 0xFF])
+def test_no_flipped_byte_goes_unnoticed(flip: int) -> None:
+    """Apart from what makes a chunk one to skip: such a stream has other content, and is still read."""
+    stream = compressed(LONG)
+    for at in range(len(stream)):
+        with suppress(SnapshotError):
+            assert decompressed(stream[:at] + bytes((stream[at] ^ flip,)) + stream[at + 1 :]) in (LONG, b"")
+
+
+@pytest.mark.parametrize("claim", [b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\x07", b"\x81\x80\x04"])
+def test_a_block_that_claims_to_be_larger_than_can_be_is_refused(claim: bytes) -> None:
+    body = b"aaaa" + claim + bytes(20)
+    with pytest.raises(SnapshotError, match="more content than can be"):
+        decompressed(IDENTIFIER + b"\x00" + len(body).to_bytes(3, "little") + body)
+
+
+COMPRESSED = [keyed for keyed in keyed_streams() if keyed.stream.parsed is not None and keyed.stream.parsed.compressed]
+
+
+@pytest.mark.parametrize("keyed", COMPRESSED, ids=lambda keyed: keyed.where)
+def test_groups_of_flink_go_through_our_compressor(keyed: Keyed) -> None:
+    """What Flink stored plain comes out as it was. Compressed blocks may differ: our snappy is another library."""
+    header = 4 if keyed.stream.framing is Framing.HEAP else 0
+    for _, group in keyed.groups():
+        for rest in group[header:].split(IDENTIFIER)[1:]:
+            stream = IDENTIFIER + rest
+            content = decompressed(stream)
+            assert bytes(cramjam.snappy.decompress(stream)) == content
+            assert decompressed(compressed(content)) == content
+            if all(kind != 0x00 for kind, _ in chunks(stream)):
+                assert compressed(content) == stream
+
+
+def test_flink_wrote_chunks_of_both_kinds() -> None:
+    kinds = {
+        kind
+        for keyed in COMPRESSED
+        if keyed.stream.framing is Framing.CANONICAL
+        for _, group in keyed.groups()
+        for kind, _ in chunks(group)
+    }
+    assert kinds == {0xFF, 0x00, 0x01}

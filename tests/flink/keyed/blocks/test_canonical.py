@@ -1,0 +1,163 @@
+"""The walker of canonical key groups, against a twin that takes its time, and on groups that Flink wrote."""
+
+from __future__ import annotations
+
+import struct
+from contextlib import suppress
+from itertools import chain
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rescale.errors import SnapshotError
+from rescale.flink.encoding.snappy import FramedDecompressor
+from rescale.flink.keyed.blocks.canonical import StateIdTranslator
+from rescale.flink.keyed.blocks.record_marks import END_OF_GROUP, FLAG
+from rescale.flink.keyed.key_group_table import Framing
+from support.snapshots import Keyed, keyed_streams
+
+Record = tuple[int, bytes, bytes]
+"""State id, key without its flag, value."""
+
+
+def written(records: list[Record]) -> bytes:
+    """A key group as `FullSnapshotAsyncWriter` writes it."""
+    out = struct.pack(">H", records[0][0])
+    following = [state for state, _, _ in records[1:]] + [END_OF_GROUP]
+    for (state, key, value), after in zip(records, following, strict=True):
+        last = after != state
+        first = key[0] | FLAG if last else key[0]
+        out += struct.pack(">i", len(key)) + bytes((first,)) + key[1:] + struct.pack(">i", len(value)) + value
+        out += struct.pack(">H", after) if last else b""
+    return out
+
+
+def read(group: bytes) -> list[Record]:
+    """The mirror of `written`, one record after the other."""
+    (state,), at, records = struct.unpack_from(">H", group), 2, []
+    while state != END_OF_GROUP:
+        (length,) = struct.unpack_from(">i", group, at)
+        key = group[at + 4 : at + 4 + length]
+        at += 4 + length
+        (length,) = struct.unpack_from(">i", group, at)
+        records.append((state, bytes((key[0] & ~FLAG,)) + key[1:], group[at + 4 : at + 4 + length]))
+        at += 4 + length
+        if key[0] & FLAG:
+            (state,) = struct.unpack_from(">H", group, at)
+            at += 2
+    assert at == len(group)
+    return records
+
+
+def translated(group: bytes, table: tuple[int, ...], cuts: list[int]) -> bytes:
+    """The group through the walker, fed in chunks of the given sizes and the rest at once."""
+    walker, out, at = StateIdTranslator(table), b"", 0
+    for size in cuts:
+        out += walker.feed(group[at : at + size])
+        at += size
+    out += walker.feed(group[at:])
+    walker.finish()
+    return out
+
+
+keys = st.builds(lambda first, rest: bytes((first,)) + rest, st.integers(0, FLAG - 1), st.binary(max_size=9))
+records = st.lists(st.tuples(st.integers(0, 4), keys, st.binary(max_size=12)), min_size=1, max_size=20)
+tables = st.lists(st.integers(0, END_OF_GROUP - 1), min_size=5, max_size=5).map(tuple)
+chunk_sizes = st.lists(st.integers(0, 9), max_size=60)
+
+
+@given(records, tables, chunk_sizes)
+def test_only_the_ids_change(records: list[Record], table: tuple[int, ...], sizes: list[int]) -> None:
+    group = written(records)
+    result = translated(group, table, sizes)
+    assert len(result) == len(group)
+    # Two ids may become one, so the twin does not write the result: it reads it.
+    assert read(result) == [(table[state], key, value) for state, key, value in records]
+
+
+@given(records, st.permutations(range(5)).map(tuple))
+def test_byte_by_byte_it_is_the_same(records: list[Record], table: tuple[int, ...]) -> None:
+    group = written(records)
+    expected = written([(table[state], key, value) for state, key, value in records])
+    assert translated(group, table, [1] * len(group)) == expected
+
+
+@given(records, st.data())
+def test_a_cut_group_is_refused(records: list[Record], data: st.DataObject) -> None:
+    group = written(records)
+    end = data.draw(st.integers(0, len(group) - 1))
+    with pytest.raises(SnapshotError, match="inside a record"):
+        translated(group[:end], (0, 1, 2, 3, 4), [])
+
+
+@given(records, chunk_sizes, st.data())
+def test_damage_is_an_error_of_ours_or_keeps_the_size(
+    records: list[Record], sizes: list[int], data: st.DataObject
+) -> None:
+    group = bytearray(written(records))
+    group[data.draw(st.integers(0, len(group) - 1))] = data.draw(st.integers(0, 255))
+    with suppress(SnapshotError):
+        assert len(translated(bytes(group), (4, 3, 2, 1, 0), sizes)) == len(group)
+
+
+ONE = written([(1, b"\x05k", b"v")])
+
+
+@pytest.mark.parametrize(
+    ("group", "what", "offset"),
+    [
+        (b"\x00\x02" + ONE[2:], "a state id that the header does not know", 0),
+        (b"\xff\xff", "a state id that the header does not know", 0),
+        (b"\x00\x01\xff\xff\xff\xff\x85", "a length that cannot be", 2),
+        (b"\x00\x01\x80\x00\x00\x00\x85", "a length that cannot be", 2),
+        (b"\x00\x01\x00\x00\x00\x00\x85", "a length that cannot be", 2),
+        (b"\x00\x01\x00\x00\x00\x01\x85\xff\xff\xff\xff", "a length that cannot be", 7),
+        (ONE[:-2] + b"\x00\x02", "a state id that the header does not know", len(ONE) - 2),
+        (ONE + b"\x00", "bytes behind the end", len(ONE)),
+    ],
+)
+@pytest.mark.parametrize("chunk", [1, 1000])
+def test_broken_framing_says_where(group: bytes, what: str, offset: int, chunk: int) -> None:
+    with pytest.raises(SnapshotError, match=what) as caught:
+        translated(group, (0, 1), [chunk] * len(group))
+    assert caught.value.offset == offset
+
+
+def test_an_empty_stream_is_no_group() -> None:
+    with pytest.raises(SnapshotError, match="inside a record"):
+        translated(b"", (0,), [])
+
+
+CANONICAL = [keyed for keyed in keyed_streams() if keyed.stream.framing is Framing.CANONICAL]
+
+
+def plain(keyed: Keyed, group: bytes) -> bytes:
+    if keyed.stream.parsed is None or not keyed.stream.parsed.compressed:
+        return group
+    stream = FramedDecompressor()
+    decompressed = stream.feed(group)
+    stream.finish()
+    return decompressed
+
+
+@pytest.mark.parametrize("keyed", CANONICAL, ids=lambda keyed: keyed.where)
+def test_groups_of_flink_are_read_and_translated(keyed: Keyed) -> None:
+    assert keyed.stream.parsed is not None
+    states = len(keyed.stream.parsed.states)
+    identity, reversed_ids = tuple(range(states)), tuple(reversed(range(states)))
+    (operator,) = (operator for operator in keyed.snapshot.operators if keyed.stream in operator.keyed)
+    prefix = 1 if operator.entry.max_parallelism <= 128 else 2
+    for key_group, stored in keyed.groups():
+        group = plain(keyed, stored)
+        found = read(group)
+        assert {state for state, _, _ in found} <= set(identity)
+        assert {int.from_bytes(key[:prefix], "big") for _, key, _ in found} == {key_group}
+        assert translated(group, identity, [7] * 20) == group
+        assert translated(group, reversed_ids, [3] * 50) == written([(reversed_ids[s], k, v) for s, k, v in found])
+
+
+def test_flink_wrote_canonical_groups_with_and_without_compression() -> None:
+    forms = {keyed.stream.parsed.compressed for keyed in CANONICAL if keyed.stream.parsed is not None}
+    assert forms == {True, False}
+    assert any(chain.from_iterable(keyed.groups() for keyed in CANONICAL))

@@ -1,0 +1,128 @@
+"""Digests of records: against murmur3 by `mmh3` and sums in Python, in any order and any batches."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+import mmh3
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rescale.flink.keyed.blocks.record_digest import MODULUS, RecordDigester, StateDigest, key_digests, record_digests
+from support.canonical import Record
+from support.composite import in_a_buffer
+
+IS_MAP = (False, True, False)
+Placed = tuple[Record, int]
+"""A record and its key group."""
+
+values = st.one_of(st.binary(max_size=40), st.binary(max_size=9).map(lambda rest: b"\1" + rest))
+placed = st.tuples(
+    st.builds(Record, st.integers(0, len(IS_MAP) - 1), st.binary(max_size=40), values), st.integers(0, 32767)
+)
+
+
+def digest_of(record: Record) -> int:
+    """Of one record, by the rule."""
+    value = record.value
+    if IS_MAP[record.state] and value[:1] == b"\1":
+        value = b"\1"
+    data = struct.pack(">i", len(record.key)) + record.key + value
+    return int.from_bytes(mmh3.mmh3_x64_128_digest(data), "little")
+
+
+def expected(records: Sequence[Placed]) -> list[StateDigest]:
+    sums = []
+    for state in range(len(IS_MAP)):
+        mine = [(digest_of(record), group) for record, group in records if record.state == state]
+        total, where = sum(digest for digest, _ in mine), sum(digest * (group + 1) for digest, group in mine)
+        sums.append(StateDigest(len(mine), total % MODULUS, where % MODULUS))
+    return sums
+
+
+def found(records: Sequence[Placed], at_once: int = 1000) -> list[StateDigest]:
+    digester = RecordDigester(IS_MAP)
+    for i in range(0, len(records), at_once):
+        some = records[i : i + at_once]
+        batch = in_a_buffer([record for record, _ in some], [group for _, group in some])
+        digester.add(batch, batch.groups)
+    return digester.digests()
+
+
+@given(st.lists(placed, max_size=20), st.integers(1, 20))
+def test_sums_of_murmur(records: list[Placed], at_once: int) -> None:
+    assert found(records, at_once) == expected(records)
+
+
+@given(st.lists(placed, max_size=9), st.data())
+def test_order_does_not_matter(records: list[Placed], data: st.DataObject) -> None:
+    assert found(data.draw(st.permutations(records)), 3) == found(records)
+
+
+@given(st.lists(placed, max_size=9), st.lists(placed, max_size=9))
+def test_digests_of_parts_add_up(one: list[Placed], other: list[Placed]) -> None:
+    parts = zip(found(one), found(other), strict=True)
+    assert [mine.plus(yours) for mine, yours in parts] == found(one + other)
+
+
+def test_every_length_up_to_three_blocks() -> None:
+    """A block of murmur has 16 bytes; the last one may have fewer."""
+    for size in range(50):
+        records = [(Record(0, bytes(range(size)), b""), 0), (Record(0, b"", bytes(range(size, 0, -1))), 1)]
+        assert found(records) == expected(records)
+
+
+def test_a_large_record_among_small_ones() -> None:
+    records = [(Record(0, b"k", bytes(size)), 0) for size in (1, 5000, 3, 100_000, 0)]
+    assert found(records, 2) == expected(records)
+
+
+ONE = (Record(0, b"key", b"value"), 4)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        (Record(0, b"keyv", b"alue"), 4),
+        (Record(0, b"ke", b"yvalue"), 4),
+        (Record(0, b"key", b"valuf"), 4),
+        (Record(0, b"key", b"value\0"), 4),
+        (Record(0, b"kex", b"value"), 4),
+        (Record(1, b"key", b"value"), 4),
+    ],
+)
+def test_another_record_has_another_digest(other: Placed) -> None:
+    assert [digest[:2] for digest in found([ONE])] != [digest[:2] for digest in found([other])]
+
+
+def test_another_place_is_told_apart_from_other_content() -> None:
+    moved = (ONE[0], 5)
+    (here, *_), (there, *_) = found([ONE]), found([moved])
+    assert here[:2] == there[:2]
+    assert here.placed != there.placed
+
+
+def test_two_records_that_change_places_are_noticed() -> None:
+    another = Record(0, b"yek", b"eulav")
+    assert found([ONE, (another, 9)]) != found([(ONE[0], 9), (another, ONE[1])])
+
+
+def test_a_null_of_a_map_counts_as_its_flag_alone() -> None:
+    short, long = (Record(1, b"key", b"\1"), 0), (Record(1, b"key", b"\1\0\0\7"), 0)
+    assert found([short]) == found([long])
+    assert found([(Record(1, b"key", b"\0"), 0)]) != found([(Record(1, b"key", b"\0\0"), 0)])
+    assert found([(Record(1, b"key", b""), 0)]) != found([short])
+    assert found([(short[0]._replace(state=0), 0)]) != found([(long[0]._replace(state=0), 0)]), "of a map only"
+
+
+@given(st.lists(placed, max_size=20))
+def test_single_records_and_their_keys_have_digests_too(records: list[Placed]) -> None:
+    batch = in_a_buffer([record for record, _ in records], [group for _, group in records])
+    is_map = np.array([IS_MAP[record.state] for record, _ in records], np.bool_)
+    low = 1 << 64
+    assert record_digests(batch, is_map).tolist() == [digest_of(record) % low for record, _ in records]
+    keys = (record._replace(state=0, value=b"") for record, _ in records)
+    assert key_digests(batch).tolist() == [digest_of(key) % low for key in keys]

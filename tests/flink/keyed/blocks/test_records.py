@@ -1,0 +1,294 @@
+"""Records found in key groups, many at a time: against a twin that reads one after the other, and in broken framing."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import accumulate
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.encoding.snappy import FramedDecompressor
+from rescale.flink.key_groups import prefix_size
+from rescale.flink.keyed.blocks import records as module
+from rescale.flink.keyed.blocks.record_marks import ID_SIZE
+from rescale.flink.keyed.blocks.records import RecordReader, framed_size
+from rescale.flink.keyed.header import is_compressed, read_keyed_header
+from rescale.flink.keyed.key_group_table import Framing
+from support.canonical import Record, prefix, read_group, write_group
+from support.snapshot_bytes import keyed_header, keyed_state
+from support.snapshots import Keyed, keyed_streams
+
+STATES = 4
+Found = list[tuple[int, Record]]
+Groups = dict[int, list[Record]]
+
+
+records = st.builds(Record, st.integers(0, STATES - 1), st.binary(max_size=9), st.binary(max_size=12))
+maxima = st.sampled_from([1, 128, 129, 32768])
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> tuple[int, Groups]:
+    """A max parallelism, and some of its key groups, ascending."""
+    max_parallelism = draw(maxima)
+    groups = draw(
+        st.dictionaries(
+            st.integers(0, max_parallelism - 1), st.lists(records, min_size=1, max_size=8), min_size=1, max_size=5
+        )
+    )
+    return max_parallelism, dict(sorted(groups.items()))
+
+
+def written(max_parallelism: int, groups: Groups) -> list[bytes]:
+    return [write_group(group, some, max_parallelism) for group, some in groups.items()]
+
+
+def starts_of(groups: Sequence[bytes]) -> np.ndarray:
+    return np.array([0, *accumulate(map(len, groups))][:-1], np.int64)
+
+
+def cut(data: bytes, sizes: Sequence[int]) -> Iterator[bytes]:
+    """The data in chunks of the sizes, again and again; some may be empty."""
+    at = i = 0
+    while at < len(data):
+        size = sizes[i % len(sizes)] if any(sizes) else len(data)
+        yield data[at : at + size]
+        at, i = at + size, i + 1
+
+
+@contextmanager
+def small(buffer: int, at_once: int) -> Iterator[None]:
+    with patch.object(module, "BUFFER_SIZE", buffer), patch.object(module, "RECORDS_AT_ONCE", at_once):
+        yield
+
+
+def found(reader: RecordReader, numbers: Sequence[int], starts: np.ndarray, chunks: Iterator[bytes]) -> Found:
+    """What the reader finds, copied before it is overwritten."""
+    seen = []
+    for batch in reader.read(np.array(numbers, np.int64), starts, chunks):
+        assert 0 < len(batch) <= module.RECORDS_AT_ONCE
+        for i in range(len(batch)):
+            start, limit, end = batch.starts[i], batch.limits[i], batch.ends[i]
+            assert int.from_bytes(batch.data[limit : limit + 4].tobytes(), "big") == end - limit - 4
+            key, value = batch.data[start:limit].tobytes(), batch.data[limit + 4 : end].tobytes()
+            seen.append((int(batch.groups[i]), Record(int(batch.states[i]), key, value)))
+    return seen
+
+
+def expected(groups: Groups) -> Found:
+    return [(group, record) for group, some in groups.items() for record in some]
+
+
+@given(runs(), st.lists(st.integers(0, 40), min_size=1, max_size=6), st.integers(1, 60), st.integers(1, 9))
+def test_all_records_are_found(run: tuple[int, Groups], sizes: list[int], buffer: int, at_once: int) -> None:
+    max_parallelism, groups = run
+    data = written(max_parallelism, groups)
+    with small(buffer, at_once):
+        reader = RecordReader(max_parallelism, STATES)
+        for _ in range(2):  # its buffers are used again
+            seen = found(reader, list(groups), starts_of(data), cut(b"".join(data), sizes))
+            assert seen == expected(groups)
+    assert [pair for group in data for pair in read_group(group, max_parallelism)] == seen
+
+
+@pytest.mark.parametrize("max_parallelism", [128, 129])
+def test_a_record_just_as_large_as_the_buffer(max_parallelism: int) -> None:
+    """The first of a group has an id in front, which needs room as well."""
+    for size in range(30):
+        groups = {3: [Record(0, b"", bytes(size)), Record(1, b"k", b"")], 5: [Record(2, bytes(size), b"")]}
+        data = written(max_parallelism, groups)
+        for buffer in range(1, 50):
+            with small(buffer, 7):
+                seen = found(RecordReader(max_parallelism, STATES), [3, 5], starts_of(data), iter([b"".join(data)]))
+            assert seen == expected(groups)
+
+
+@given(runs(), st.integers(1, 60))
+def test_starts_need_be_known_only_when_their_groups_begin(run: tuple[int, Groups], buffer: int) -> None:
+    """As with compressed key groups, whose lengths show as they are read."""
+    max_parallelism, groups = run
+    data = written(max_parallelism, groups)
+    starts = np.full(len(data), np.iinfo(np.int64).max, np.int64)
+
+    def chunks() -> Iterator[bytes]:
+        for i, (start, group) in enumerate(zip(starts_of(data), data, strict=True)):
+            starts[i] = start
+            yield from cut(group, [5, 0, 11])
+
+    with small(buffer, 3):
+        assert found(RecordReader(max_parallelism, STATES), list(groups), starts, chunks()) == expected(groups)
+
+
+@given(runs(), st.integers(1, 5))
+def test_what_is_found_makes_up_all_bytes(run: tuple[int, Groups], at_once: int) -> None:
+    max_parallelism, groups = run
+    data = written(max_parallelism, groups)
+    with small(1 << 16, at_once):
+        batches = RecordReader(max_parallelism, STATES).read(
+            np.array(list(groups), np.int64), starts_of(data), [b"".join(data)]
+        )
+        sizes = [framed_size(batch, max_parallelism) for batch in batches]
+    assert sum(sizes) + ID_SIZE * len(groups) == sum(map(len, data))
+
+
+@given(runs(), st.data(), st.integers(1, 60), st.integers(1, 4))
+def test_cut_anywhere_it_is_an_error_behind_all_whole_records(
+    run: tuple[int, Groups], data: st.DataObject, buffer: int, at_once: int
+) -> None:
+    max_parallelism, groups = run
+    content = written(max_parallelism, groups)
+    size = data.draw(st.integers(0, sum(map(len, content)) - 1))
+    seen: list[tuple[int, int]] = []
+
+    def read() -> None:
+        reader, chunks = RecordReader(max_parallelism, STATES), cut(b"".join(content)[:size], [7, 2])
+        for batch in reader.read(np.array(list(groups), np.int64), starts_of(content), chunks):
+            seen.extend(zip(batch.groups.tolist(), batch.states.tolist(), strict=True))
+
+    with small(buffer, at_once), pytest.raises(SnapshotError) as caught:
+        read()
+    assert caught.value.what == "a key group ends inside a record"
+    assert caught.value.offset is not None
+    assert 0 <= caught.value.offset <= size
+    ends = [
+        (group, record.state)
+        for start, (group, some) in zip(starts_of(content), groups.items(), strict=True)
+        for i, record in enumerate(some)
+        if start + len(write_group(group, some[: i + 1], max_parallelism)) <= size
+    ]
+    assert seen[: len(ends)] == ends
+
+
+@given(runs(), st.data(), st.integers(1, 60))
+def test_damage_is_an_error_of_ours_or_other_records(run: tuple[int, Groups], data: st.DataObject, buffer: int) -> None:
+    max_parallelism, groups = run
+    content = written(max_parallelism, groups)
+    damaged = bytearray(b"".join(content))
+    at = data.draw(st.integers(0, len(damaged) - 1))
+    damaged[at] ^= data.draw(st.integers(1, 255))
+    with small(buffer, 3):
+        try:
+            seen = found(RecordReader(max_parallelism, STATES), list(groups), starts_of(content), cut(damaged, [9]))
+        except SnapshotError as error:
+            offset = error.offset
+        else:
+            assert seen != expected(groups)
+            return
+    assert offset is not None
+    assert 0 <= offset <= len(damaged)
+
+
+A, B = Record(0, b"a", b"1"), Record(1, b"b", b"22")
+GROUP_3 = write_group(3, [A, B], 128)
+SECOND = len(write_group(3, [A], 128))
+"""Where the second record begins: its state's id behind the first one belongs to that."""
+
+
+def with_bytes(at: int, data: bytes) -> bytes:
+    return GROUP_3[:at] + data + GROUP_3[at + len(data) :]
+
+
+@pytest.mark.parametrize(
+    ("data", "starts", "what", "offset"),
+    [
+        (with_bytes(0, b"\0\4"), [0], "a state id that the header does not know", 0),
+        (with_bytes(SECOND - 2, b"\0\4"), [0], "a state id that the header does not know", SECOND - 2),
+        (with_bytes(0, b"\xff\xff"), [0], "a state id that the header does not know", 0),
+        (with_bytes(2, b"\0\0\0\0"), [0], "a length that cannot be", 0),
+        (with_bytes(2, b"\xff\xff\xff\xff"), [0], "a length that cannot be", 0),
+        (with_bytes(8, b"\x80\0\0\0"), [0], "a length that cannot be", 0),
+        (with_bytes(SECOND, b"\x80\0\0\0"), [0], "a length that cannot be", SECOND),
+        (with_bytes(SECOND + 6, b"\xff\xff\xff\xff"), [0], "a length that cannot be", SECOND),
+        (with_bytes(6, b"\x84"), [0], "a record of another key group", 0),
+        (with_bytes(SECOND + 4, b"\x80"), [0], "a record of another key group", SECOND),
+        (with_bytes(2, b"\x7f\xff\xff\xff"), [0], "a key group ends inside a record", 0),
+        (with_bytes(SECOND + 6, b"\x7f\xff\xff\xff"), [0], "a key group ends inside a record", SECOND),
+        (with_bytes(SECOND + 4, b"\x03"), [0], "a key group ends inside a record", len(GROUP_3) - 2),
+        (GROUP_3 + b"\0", [0], "bytes behind the end of a key group", len(GROUP_3)),
+        (GROUP_3 + GROUP_3, [0], "bytes behind the end of a key group", len(GROUP_3)),
+        (GROUP_3 + GROUP_3, [0, len(GROUP_3) + 1], "bytes behind the end of a key group", len(GROUP_3)),
+        (GROUP_3 + GROUP_3, [0, len(GROUP_3) - 1], "a key group that is longer than its offsets say", len(GROUP_3)),
+        (GROUP_3, [0, len(GROUP_3)], "a key group ends inside a record", len(GROUP_3)),
+        (b"", [0], "a key group ends inside a record", 0),
+    ],
+)
+@pytest.mark.parametrize("buffer", [1, 16, 1000])
+def test_broken_framing_says_where(data: bytes, starts: list[int], what: str, offset: int, buffer: int) -> None:
+    with small(buffer, 1), pytest.raises(SnapshotError) as caught:
+        found(RecordReader(128, 2), [3] * len(starts), np.array(starts, np.int64), cut(data, [3]))
+    assert caught.value.what.endswith(what)
+    assert caught.value.offset == offset
+
+
+def test_a_key_has_its_whole_key_group_in_front() -> None:
+    data = struct.pack(">Hi", 0, 1) + b"\x80" + struct.pack(">iH", 0, 0xFFFF)
+    assert found(RecordReader(128, 1), [0], np.zeros(1, np.int64), iter([data])) == [(0, Record(0, b"", b""))]
+    with pytest.raises(SnapshotError, match="a length that cannot be"):
+        found(RecordReader(129, 1), [0], np.zeros(1, np.int64), iter([data]))
+
+
+def test_only_the_last_group_may_be_read_in_part() -> None:
+    reader = RecordReader(128, 2)
+    for size in range(len(GROUP_3) + 1):
+        batches = reader.read(np.array([3], np.int64), np.zeros(1, np.int64), [GROUP_3[:size]], whole=False)
+        count = sum(len(batch) for batch in batches)
+        assert count == (size >= SECOND) + (size >= len(GROUP_3))
+
+
+def test_a_length_that_is_damaged_costs_no_memory() -> None:
+    data = with_bytes(8, b"\x7f\xff\xff\xff") + bytes(1000)
+    with small(64, 4):
+        reader = RecordReader(128, 2)
+        with pytest.raises(SnapshotError, match="ends inside a record"):
+            found(reader, [3], np.zeros(1, np.int64), cut(data, [50]))
+    assert len(reader._buffer) <= 2048
+
+
+def test_a_record_that_is_too_large_is_refused_with_the_way_round() -> None:
+    group = write_group(3, [A, Record(0, b"k", bytes(2000))], 128)
+    with small(64, 4), patch.object(module, "LARGEST_RECORD", 1000), pytest.raises(UnsupportedError) as caught:
+        found(RecordReader(128, 2), [3], np.zeros(1, np.int64), cut(group, [50]))
+    assert caught.value.offset == len(write_group(3, [A], 128)) - 2
+    assert caught.value.expected == "at most 1000 bytes"
+    assert "parallelism only" in str(caught.value.advice)
+    with small(64, 4), patch.object(module, "LARGEST_RECORD", 2100):
+        assert len(found(RecordReader(128, 2), [3], np.zeros(1, np.int64), cut(group, [50]))) == 2
+
+
+@pytest.mark.parametrize(("max_parallelism", "size"), [(1, 1), (128, 1), (129, 2), (32768, 2)])
+def test_the_key_group_in_front_of_a_key(max_parallelism: int, size: int) -> None:
+    assert prefix_size(max_parallelism) == size == len(prefix(max_parallelism - 1, max_parallelism))
+
+
+@pytest.mark.parametrize(
+    "keyed", [k for k in keyed_streams() if k.stream.framing is Framing.CANONICAL and k.stream.parsed]
+)
+def test_records_that_flink_wrote(keyed: Keyed) -> None:
+    header, groups = keyed.stream.parsed, dict(keyed.groups())
+    assert header is not None
+    operators = keyed.snapshot.operators
+    max_parallelism = next(o.entry.max_parallelism for o in operators if keyed.stream in o.keyed)
+    if header.compressed:
+        groups = {group: FramedDecompressor().feed(data) for group, data in groups.items()}
+    data = list(groups.values())
+    with small(100, 5):
+        reader = RecordReader(max_parallelism, len(header.states))
+        seen = found(reader, list(groups), starts_of(data), cut(b"".join(data), [70]))
+    assert seen == [pair for group in data for pair in read_group(group, max_parallelism)]
+    assert {group for group, _ in seen} == set(groups)
+
+
+def test_a_header_tells_whether_it_is_of_compressed_groups() -> None:
+    for compressed in (False, True):
+        data = keyed_header(keyed_state("total"), compressed=compressed)
+        assert is_compressed(data) is read_keyed_header(data, "").compressed is compressed
+        assert is_compressed(data[:5] + b"what nobody knows") is compressed
+    with pytest.raises(SnapshotError):
+        is_compressed(data[:4])

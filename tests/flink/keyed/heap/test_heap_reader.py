@@ -1,0 +1,121 @@
+"""The entries of heap key groups as the records that canonical state has of them, against a slow twin."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
+from rescale.flink.keyed.heap import heap_reader
+from rescale.flink.keyed.heap.heap import empty_group
+from rescale.flink.keyed.heap.heap_entries import entry_layouts, tells_entries
+from rescale.flink.keyed.heap.heap_reader import HeapReader
+from support.canonical import Record
+from support.composite import timer, timers
+from support.heap import LONG, ORDER, TEXT, drawn, read, records_of, states_with, write_heap_group
+from support.java_values import JavaType, Tuple
+from support.snapshot_bytes import STRING, VOID_NAMESPACE, i32, keyed_header, keyed_state, pojo
+
+KEYS: list[JavaType] = [LONG, TEXT, Tuple([LONG, TEXT])]
+
+
+def header_of(key: JavaType, *infos: bytes, compressed: bool = False) -> KeyedHeader:
+    return read_keyed_header(keyed_header(*infos, key=key.snapshot, compressed=compressed), "")
+
+
+@given(st.data(), st.sampled_from(KEYS), st.sampled_from([LONG, TEXT]), st.integers(1, 400), st.booleans())
+@settings(max_examples=80)
+def test_entries_are_records(data: st.DataObject, key: JavaType, namespace: JavaType, chunk: int, snappy: bool) -> None:
+    """In any chunks, and in batches that are too small for more than some; states are listed in any order."""
+    states = states_with(namespace)
+    ambiguous = namespace is TEXT and key is not LONG
+    groups, expected = {}, []
+    for key_group in range(data.draw(st.integers(0, 3))):
+        order = data.draw(st.permutations(range(len(states))))
+        entries = {i: data.draw(drawn(states[i], key)) for i in order}
+        groups[key_group] = write_heap_group(key_group, key, states, entries, order, snappy=snappy)
+        expected += [(key_group, record) for record in records_of(key, states, entries, ambiguous=ambiguous)]
+    header = header_of(key, *(one.info for one in states), compressed=snappy)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(heap_reader, "BUFFER_SIZE", 64)
+        patch.setattr(heap_reader, "RECORDS_AT_ONCE", 3)
+        reader = HeapReader(header, data.draw(st.sampled_from([128, 129])))
+        assert read(reader, groups, chunk) == expected
+
+
+def test_timers_are_records() -> None:
+    header = header_of(TEXT, timers("_timer_state/event_a", STRING, VOID_NAMESPACE))
+    elements = [timer(time, TEXT.write((65 + i,)), b"\0") for i, time in enumerate((-5, 7))]
+    block = i32(3) + b"\0\0" + i32(2) + b"".join(elements)
+    assert read(HeapReader(header, 128), {3: block}) == [(3, Record(0, element, b"")) for element in elements]
+
+
+VALUE = header_of(TEXT, keyed_state("total"))
+ENTRY = b"\0" + TEXT.write((65, 66)) + bytes(8)
+BLOCK = i32(9) + b"\0\0" + i32(1) + ENTRY
+
+
+def test_a_key_group_without_entries_has_no_records() -> None:
+    for header in (VALUE, replace(VALUE, compressed=True)):
+        assert read(HeapReader(header, 128), {3: empty_group(3, header)}) == []
+
+
+@pytest.mark.parametrize(
+    ("block", "wrong"),
+    [
+        (i32(8) + BLOCK[4:], "has another number"),
+        (BLOCK[:4] + b"\0\1" + BLOCK[6:], "lists the state 1"),
+        (BLOCK[:6] + i32(-1) + ENTRY, "a count that cannot be"),
+        (BLOCK[:6] + i32(2) + ENTRY, "an entry that cannot be read: the data ends"),
+        (BLOCK[:-3], "an entry that cannot be read: the data ends"),
+        (BLOCK[:7], "ends too early"),
+        (BLOCK + b"\0", "bytes behind"),
+        (BLOCK[:4], "ends too early"),
+    ],
+)
+def test_a_damaged_key_group(block: bytes, wrong: str) -> None:
+    with pytest.raises(SnapshotError, match=f"{wrong}.*") as caught:
+        read(HeapReader(VALUE, 128), {9: block}, 3)
+    assert "key group 9" in caught.value.what
+    assert 0 <= (caught.value.offset or 0) <= len(block)
+
+
+def test_a_beginning_tells_what_it_can() -> None:
+    blocks = {9: (BLOCK[:6] + i32(3) + 3 * ENTRY)[:-1]}
+    assert [record.key for _, record in read(HeapReader(VALUE, 128), blocks, whole=False)] == 2 * [ENTRY[1:4] + b"\0"]
+
+
+UNKNOWN = pojo({"amount": STRING}, {}, {"com.example.Money": None})
+"""Of which a registered subclass is missing."""
+
+
+@pytest.mark.parametrize(
+    ("info", "named"),
+    [
+        (keyed_state("total", UNKNOWN), "are not all known"),
+        (keyed_state("total", STRING, "LIST"), "how a list state of String is written"),
+        (keyed_state("total", STRING, "MAP"), "how a map state of String is written"),
+    ],
+)
+def test_what_cannot_be_told_apart_is_refused_by_name(info: bytes, named: str) -> None:
+    header = header_of(TEXT, keyed_state("known"), info)
+    assert not tells_entries(header)
+    with pytest.raises(UnsupportedError, match=named) as caught:
+        entry_layouts(header)
+    assert caught.value.state == "total"
+    assert "canonical savepoint" in str(caught.value.advice)
+
+
+def test_an_object_of_a_subclass_is_refused() -> None:
+    header = header_of(TEXT, keyed_state("order", ORDER.snapshot))
+    block = i32(9) + b"\0\0" + i32(1) + b"\0" + TEXT.write((65,)) + b"\4"
+    with pytest.raises(UnsupportedError, match="subclass") as caught:
+        read(HeapReader(header, 128), {9: block})
+    assert caught.value.state == "order"
+    assert tells_entries(header)
+    listed = pojo({"id": STRING}, {"com.example.Rush": None})
+    assert not tells_entries(header_of(TEXT, keyed_state("order", listed)))

@@ -1,0 +1,80 @@
+"""Entries that were read whole, written as heap key groups again."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rescale.flink.key_groups import prefix_size
+from rescale.flink.keyed.header import read_keyed_header
+from rescale.flink.keyed.heap.heap import empty_group
+from rescale.flink.keyed.heap.heap_reader import HeapReader
+from rescale.flink.keyed.heap.heap_writer import HeapWriter
+from rescale.flink.keyed.timers.timer_writer import Run
+from support.composite import timer, timers
+from support.heap import LONG, TEXT, drawn, read, states_with, write_heap_group
+from support.java_values import JavaType, Tuple
+from support.snapshot_bytes import STRING, VOID_NAMESPACE, i32, keyed_header
+
+KEYS: list[JavaType] = [LONG, TEXT, Tuple([LONG, TEXT])]
+MAXIMA = st.sampled_from([128, 1000])
+
+
+def rewritten(header: bytes, block: bytes, old: int, new: int, cuts: list[int]) -> bytes:
+    """Key group 7, written anew from its entries, which lie in runs that are cut behind so many of them."""
+    parsed = read_keyed_header(header, "")
+    prefix, of_state = bytes(prefix_size(new)), defaultdict[int, list[bytes]](list)
+    for _, record in read(HeapReader(parsed, old, whole_entries=True), {7: block}):
+        key = prefix + record.key
+        of_state[record.state].append(i32(len(key)) + key + i32(len(record.value)) + record.value)
+
+    def runs(state_id: int) -> Iterator[Run]:
+        records = of_state[state_id]
+        for first, last in pairwise(sorted({0, *(cut for cut in cuts if cut < len(records)), len(records)})):
+            data = b"in front" + b"".join(records[first:last]) + b"behind"
+            yield np.frombuffer(data, np.uint8), 8, len(data) - 6
+
+    return b"".join(map(bytes, HeapWriter(parsed, new).write(7, runs)))
+
+
+@given(st.data(), st.sampled_from(KEYS), st.sampled_from([LONG, TEXT]), MAXIMA, MAXIMA, st.lists(st.integers(1, 3)))
+@settings(max_examples=60)
+def test_entries_come_back_as_they_were(
+    data: st.DataObject, key: JavaType, namespace: JavaType, old: int, new: int, cuts: list[int]
+) -> None:
+    """With empty lists and maps, and with namespaces behind whose keys stand lengths."""
+    states, snappy = states_with(namespace), data.draw(st.booleans())
+    entries = {i: data.draw(drawn(of, key)) for i, of in enumerate(states)}
+    header = keyed_header(*(of.info for of in states), key=key.snapshot, compressed=snappy)
+    block = write_heap_group(7, key, states, entries, range(len(states)), snappy=snappy)
+    assert rewritten(header, block, old, new, cuts) == block
+
+
+@pytest.mark.parametrize("size", [1, 255, 256, 65535, 65536, 70000])
+def test_lengths_of_any_size(size: int) -> None:
+    """They stand behind key and namespace, each in as many bytes as it needs."""
+    states = states_with(TEXT)[:1]
+    header = keyed_header(states[0].info)
+    text = TEXT.write((65,) * size)
+    block = i32(7) + b"\0\0" + i32(1) + text + TEXT.write((66,)) + TEXT.write((67,))
+    assert rewritten(header, block, 128, 1000, []) == block
+    block = i32(7) + b"\0\0" + i32(1) + TEXT.write((66,)) + text + TEXT.write((67,))
+    assert rewritten(header, block, 1000, 128, []) == block
+
+
+def test_timers_come_back() -> None:
+    header = keyed_header(timers("_timer_state/event_a", STRING, VOID_NAMESPACE))
+    elements = [timer(time, TEXT.write((65 + i,)), b"\0") for i, time in enumerate((-5, 7))]
+    block = i32(7) + b"\0\0" + i32(2) + b"".join(elements)
+    assert rewritten(header, block, 128, 1000, []) == block
+
+
+def test_an_empty_key_group() -> None:
+    header = read_keyed_header(keyed_header(states_with(LONG)[0].info), "")
+    assert HeapWriter(header, 128).empty(9) == empty_group(9, header)

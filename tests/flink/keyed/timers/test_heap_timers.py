@@ -1,0 +1,189 @@
+"""Timers of raw keyed state: told from anything else, read as the records that canonical state has, and back."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.key_groups import prefix_size
+from rescale.flink.keyed.timers import timer_reader
+from rescale.flink.keyed.timers.heap_timers import read_services, services_of, timer_header
+from rescale.flink.keyed.timers.timer_reader import TimerReader
+from rescale.flink.keyed.timers.timer_writer import Run, TimerWriter
+from rescale.snapshot.opening import open_snapshot
+from support import snapshots
+from support.canonical import Record
+from support.composite import TIME_WINDOW, timer
+from support.heap_timers import HEAD, Service, Timer, write_block
+from support.java_values import HASHABLE_LEAVES
+from support.rekeyed import contents
+from support.snapshot_bytes import CUSTOM, LONG, STRING, VOID_NAMESPACE, i32, utf
+
+TEXT = HASHABLE_LEAVES["String"]
+TEXTS = st.one_of(TEXT.values, st.just((7,) * 300)).map(TEXT.write)
+TIMES = st.integers(-(1 << 63), (1 << 63) - 1)
+NAMESPACES = {
+    "user-timers": (VOID_NAMESPACE, st.just(b"\0")),
+    "window-timers": (TIME_WINDOW, st.binary(min_size=16, max_size=16)),
+    "named": (STRING, TEXTS),
+}
+SERVICES = [Service(name, STRING, namespace) for name, (namespace, _) in NAMESPACES.items()]
+WRITTEN = write_block(*SERVICES)
+EXAMPLE = SERVICES[1]._replace(events=[Timer(-5, TEXT.write((65,)), bytes(16))], processing=[])
+FIXTURES = ("1.20-rocksdb-heap-timers", "2-rocksdb-heap-timers")
+
+
+def services(name: str) -> st.SearchStrategy[Service]:
+    snapshot, namespaces = NAMESPACES[name]
+    timers = st.lists(st.builds(Timer, TIMES, TEXTS, namespaces), max_size=5)
+    return st.builds(Service, st.just(name), st.just(STRING), st.just(snapshot), timers, timers)
+
+
+def reader_of(block: bytes, max_parallelism: int = 128) -> TimerReader:
+    found = read_services(block)
+    assert found
+    return TimerReader(timer_header(found), max_parallelism)
+
+
+def read(reader: TimerReader, groups: dict[int, bytes], chunk: int = 1 << 20) -> list[tuple[int, Record]]:
+    def blocks() -> Iterator[tuple[int, list[bytes]]]:
+        for key_group, block in groups.items():
+            yield key_group, [block[start : start + chunk] for start in range(0, len(block), chunk)]
+
+    return [
+        (group, Record(state, records.data[start:limit].tobytes(), records.data[limit + 4 : end].tobytes()))
+        for records in reader.read(blocks())
+        for start, limit, end, state, group in zip(
+            *(getattr(records, column).tolist() for column in ("starts", "limits", "ends", "states", "groups")),
+            strict=True,
+        )
+    ]
+
+
+@given(st.lists(st.sets(st.sampled_from(list(NAMESPACES))), max_size=4), st.integers(1, 400), st.data())
+@settings(max_examples=60)
+def test_timers_are_records(named: list[set[str]], chunk: int, data: st.DataObject) -> None:
+    """In any chunks, and in batches that are too small for more than some; a service need not be in every group."""
+    blocks = [[data.draw(services(name)) for name in sorted(names)] for names in named]
+    expected = [
+        (group, Record(2 * number + is_event, timer(time, key, namespace), b""))
+        for group, block in enumerate(blocks)
+        for service in block
+        for number in [list(NAMESPACES).index(service.name)]
+        for is_event, timers in ((1, service.events), (0, service.processing))
+        for time, key, namespace in timers
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(timer_reader, "BUFFER_SIZE", 200)
+        patch.setattr(timer_reader, "RECORDS_AT_ONCE", 3)
+        reader = reader_of(WRITTEN, data.draw(st.sampled_from([128, 129])))
+        assert read(reader, {i: write_block(*block) for i, block in enumerate(blocks)}, chunk) == expected
+
+
+def rewritten(
+    block: bytes, like: bytes, max_parallelism: int, new_max_parallelism: int, cuts: Sequence[int] = ()
+) -> bytes:
+    """A key group, written anew from its records, which lie in runs that are cut behind so many of them.
+
+    It has the services that `like` has.
+    """
+    prefix, of_state = bytes(prefix_size(new_max_parallelism)), defaultdict[int, list[bytes]](list)
+    for _, record in read(reader_of(like, max_parallelism), {7: block}):
+        of_state[record.state].append(i32(len(prefix + record.key)) + prefix + record.key + i32(0))
+
+    def runs(state_id: int) -> Iterator[Run]:
+        records = of_state[state_id]
+        for first, last in pairwise(sorted({0, *(cut for cut in cuts if cut < len(records)), len(records)})):
+            data = b"in front" + b"".join(records[first:last]) + b"behind"
+            yield np.frombuffer(data, np.uint8), 8, len(data) - 6
+
+    writer = TimerWriter(timer_header(read_services(like) or ()), new_max_parallelism)
+    return b"".join(map(bytes, writer.write(runs)))
+
+
+@given(st.sampled_from([128, 129]), st.sampled_from([100, 1000]), st.lists(st.integers(1, 5), max_size=3), st.data())
+@settings(max_examples=60)
+def test_timers_come_back_as_they_were(old: int, new: int, cuts: list[int], data: st.DataObject) -> None:
+    block = write_block(*(data.draw(services(name)) for name in NAMESPACES))
+    assert rewritten(block, WRITTEN, old, new, cuts) == block
+
+
+@pytest.mark.parametrize("name", FIXTURES)
+def test_they_are_written_as_flink_wrote_them(name: str) -> None:
+    snapshot = snapshots.opened(name)
+    streams = [stream for operator in snapshot.operators for stream in operator.raw_timers]
+    blocks = [block for stream in streams for _, block in contents(snapshot, stream)]
+    assert len(blocks) == 200
+    assert len(set(map(len, blocks))) > 1
+    assert [rewritten(block, blocks[0], 200, 1000) for block in blocks] == blocks
+
+
+def test_a_key_group_without_timers_lists_the_services() -> None:
+    assert TimerWriter(timer_header(read_services(WRITTEN) or ()), 128).empty == WRITTEN
+
+
+@pytest.mark.parametrize("name", FIXTURES)
+def test_the_states_are_those_of_the_canonical_savepoint_that_flink_took(name: str) -> None:
+    twin = open_snapshot(str(snapshots.FIXTURES / name / "canonical"))
+    canonical = {stream.parsed for operator in twin.operators for stream in operator.keyed}
+    streams = [stream for operator in snapshots.opened(name).operators for stream in operator.raw_keyed]
+    assert len(streams) == 2
+    for stream in streams:
+        assert stream.services
+        assert stream.parsed is not None
+        assert services_of(stream.parsed) == stream.services
+        assert [stream.parsed.states == header.states[-2:] for header in canonical if header] == [True]
+
+
+def test_no_service_is_no_timer() -> None:
+    assert read_services(write_block()) == ()
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        b"",
+        HEAD,
+        b"something of the user's own",
+        HEAD[:4] + i32(3) + WRITTEN[8:],
+        WRITTEN + b"\0",
+        HEAD + i32(1) + utf("unknown") + CUSTOM + VOID_NAMESPACE + i32(0, 0),
+        HEAD + i32(1) + utf("unknown") + LONG + CUSTOM + i32(0, 0),
+        write_block(SERVICES[0], SERVICES[0]),
+        write_block(EXAMPLE)[:-5] + i32(0),
+        *(write_block(EXAMPLE)[:end] for end in range(8, len(write_block(EXAMPLE)), 7)),
+    ],
+)
+def test_anything_else_is_the_users_own(block: bytes) -> None:
+    assert read_services(block) is None
+
+
+def test_a_service_that_is_not_in_the_header() -> None:
+    with pytest.raises(UnsupportedError, match="key group 9 has timers of a service") as caught:
+        read(reader_of(write_block(EXAMPLE)), {3: write_block(EXAMPLE), 9: write_block(SERVICES[2])})
+    assert caught.value.found == "'named'"
+    assert caught.value.advice
+
+
+@pytest.mark.parametrize(
+    ("block", "wrong"),
+    [
+        (b"something else", "does not begin"),
+        (write_block(EXAMPLE) + b"\0", "bytes behind"),
+        (write_block(EXAMPLE._replace(key=LONG)), "how the timers of window-timers are written"),
+        (write_block(EXAMPLE)[:-3], "ends too early"),
+        (write_block(EXAMPLE)[:-14], "cannot be read: the data ends inside the key"),
+        (write_block(EXAMPLE)[:-4] + i32(-1), "a count that cannot be"),
+    ],
+)
+def test_a_key_group_that_is_not_as_the_others(block: bytes, wrong: str) -> None:
+    with pytest.raises(SnapshotError, match=f"{wrong}.*: key group 9") as caught:
+        read(reader_of(write_block(EXAMPLE)), {3: write_block(EXAMPLE), 9: block}, 11)
+    assert 0 <= (caught.value.offset or 0) <= len(block)

@@ -1,0 +1,253 @@
+"""Ends and hashes of keys: against figures that Flink gave, against the slow twin, and against damage."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rescale.flink.key_groups import key_group_of_hash, murmur
+from rescale.flink.keys.java_hash import WRONG, WalkedKeys, key_groups_of_hashes, walk_keys
+from rescale.flink.serializers import machine
+from rescale.flink.serializers.program import Program, compile_program
+from rescale.flink.serializers.type_tree import BlobHash, FixedHash
+from support.java_values import (
+    HASHABLE_LEAVES,
+    BinaryRow,
+    ByteArray,
+    Either,
+    JavaType,
+    List,
+    Nullable,
+    Row,
+    Tuple,
+)
+from support.snapshot_bytes import INT, LONG, STRING, VOID_NAMESPACE, parsed, pojo, simple
+
+LEAVES = HASHABLE_LEAVES
+LONG_KEY, TEXT = LEAVES["Long"], LEAVES["String"]
+
+
+def program(java_type: JavaType) -> Program:
+    return compile_program(parsed(java_type.snapshot))
+
+
+def walk(compiled: Program, keys: list[bytes], behind: bytes = b"") -> WalkedKeys:
+    """The keys one after the other, each with `behind` between itself and its limit."""
+    limits = np.cumsum([len(key) + len(behind) for key in keys], dtype=np.int64)
+    starts = limits - np.array([len(key) + len(behind) for key in keys], dtype=np.int64)
+    return walk_keys(compiled, np.frombuffer(b"".join(key + behind for key in keys), np.uint8), starts, limits)
+
+
+def codes(walked: WalkedKeys) -> list[int]:
+    assert walked.first_wrong() is None
+    assert walked.codes is not None
+    return walked.codes.tolist()
+
+
+@pytest.mark.parametrize(
+    ("java_type", "key", "code", "mixed", "of_128", "of_1000"),
+    [
+        (LONG_KEY, "0000000100000000", 1, 68075478, 86, 478),
+        (LONG_KEY, "ffffffffffffffff", 0, 593689054, 94, 54),
+        (TEXT, "0261", 97, 1455541201, 81, 201),
+        (TEXT, "0668656c6c6f", 99162322, 1715862179, 35, 179),
+        (TEXT, "0668e9016c6c6f", 103094734, 162369042, 18, 42),
+        (TEXT, "03e5cb01acce01", 835047, 1762503263, 95, 263),
+        (TEXT, "03bdb00380bc03", 1772899, 1934073014, 54, 14),
+        (LEAVES["Boolean"], "01", 1231, 1090530765, 77, 765),
+        (LEAVES["Double"], "3ff8000000000000", 1073217536, 1684538177, 65, 177),
+        (LEAVES["BigInteger"], "00000006ff00", -256, 910361053, 93, 53),
+        (LEAVES["BigInteger"], "00000011018ee90ff6c373e0ee4e3f0ad2", 1915528825, 739597324, 12, 324),
+        (LEAVES["BigDecimal"], "0000000604d200000002", 38256, 833745138, 114, 138),
+        (LEAVES["BigDecimal"], "0000000300000001", 311, 716133863, 103, 863),
+        (LEAVES["LocalDate"], "000007e8021d", 4145309, 125776286, 30, 286),
+        (LEAVES["LocalTime"], "0d0e0f075bcd15", -1833650110, 151814063, 47, 63),
+        (LEAVES["Instant"], "000000006553f100075bcd15", -593638353, 1439893507, 3, 507),
+        (Tuple([TEXT, LEAVES["Int"]]), "0668656c6c6f00000007", -1220935307, 963578701, 77, 701),
+        (Row([TEXT]), "000668656c6c6f", 99162384, 1853469224, 40, 224),
+        (Row([TEXT, TEXT]), "200668656c6c6f", 99163314, 242754097, 49, 97),
+        (Row([ByteArray()]), "000000000580044b012e", -89390159, 173277286, 102, 286),
+        (
+            BinaryRow(),
+            "0000001800000000000000002a0000000000000068656c6c6f000085",
+            -1109062209,
+            506273351,
+            71,
+            351,
+        ),
+        (
+            BinaryRow(),
+            "00000018000300000000000000000000000000000000000000000000",
+            -1130415291,
+            120817214,
+            62,
+            214,
+        ),
+        (BinaryRow(), "000000080000000000000000", -1670924195, 1651663115, 11, 115),
+    ],
+)
+def test_figures_of_flink(java_type: JavaType, key: str, code: int, mixed: int, of_128: int, of_1000: int) -> None:
+    walked = walk(program(java_type), [bytes.fromhex(key)], behind=b"\x2c\0")
+    assert codes(walked) == [code]
+    assert walked.ends.tolist() == [len(key) // 2]
+    assert walked.codes is not None
+    groups = [key_groups_of_hashes(walked.codes, maximum).tolist() for maximum in (128, 1000, 32768)]
+    assert groups == [[of_128], [of_1000], [mixed % 32768]]
+    assert murmur(code) == mixed
+
+
+@given(st.lists(st.integers(-(1 << 31), (1 << 31) - 1)), st.integers(1, 32768))
+def test_key_groups_are_those_of_one_key_at_a_time(hashes: list[int], max_parallelism: int) -> None:
+    groups = key_groups_of_hashes(np.array(hashes, np.int32), max_parallelism)
+    assert groups.tolist() == [key_group_of_hash(code, max_parallelism) for code in hashes]
+
+
+def nested_types(inner: st.SearchStrategy[JavaType]) -> st.SearchStrategy[JavaType]:
+    fields = st.lists(inner, min_size=1, max_size=4)
+    in_rows = inner | st.sampled_from([ByteArray(), List(ByteArray())])
+    return st.one_of(
+        fields.map(Tuple),
+        st.lists(in_rows, max_size=9).map(Row),
+        st.builds(Row, st.lists(in_rows, min_size=1, max_size=9), st.just(False), st.sampled_from([2, 4])),
+        st.builds(Row, st.lists(in_rows, max_size=3), st.just(True), st.just(3)),
+        inner.map(List),
+        st.builds(Either, inner, inner),
+        st.builds(Nullable, inner, st.integers(0, 9)),
+    )
+
+
+TYPES = st.recursive(st.sampled_from(list(LEAVES.values())), nested_types, max_leaves=6)
+
+
+def check_against_the_slow_twin(java_type: JavaType, values: list[object]) -> None:
+    written = [java_type.write(value) for value in values]
+    slow = []
+    for key in written:
+        stream = io.BytesIO(key + b"\xff")
+        slow.append(java_type.code_or_null(java_type.read(stream)))
+        assert stream.tell() == len(key)
+    walked = walk(program(java_type), written, behind=b"\xff\0")
+    assert codes(walked) == slow
+    assert [end + 2 for end in walked.ends.tolist()] == np.cumsum([len(key) + 2 for key in written]).tolist()
+
+
+@pytest.mark.parametrize("name", LEAVES)
+@given(data=st.data())
+@settings(max_examples=40)
+def test_simple_keys_as_the_slow_twin_sees_them(name: str, data: st.DataObject) -> None:
+    leaf = LEAVES[name]
+    values = leaf.values | st.none() if leaf.has_null else leaf.values
+    check_against_the_slow_twin(leaf, data.draw(st.lists(values)))
+
+
+@given(data=st.data())
+@settings(max_examples=150)
+def test_nested_keys_as_the_slow_twin_sees_them(data: st.DataObject) -> None:
+    java_type = data.draw(TYPES)
+    check_against_the_slow_twin(java_type, data.draw(st.lists(java_type.values, max_size=4)))
+
+
+@given(data=st.data())
+@settings(max_examples=150)
+def test_no_damage_is_read_beyond_the_limit(data: st.DataObject) -> None:
+    """A key cut anywhere, a byte changed: fine or wrong, but never past its limit, and no harm to the next key."""
+    java_type = data.draw(TYPES)
+    key = bytearray(java_type.write(data.draw(java_type.values)))
+    whole = bytes(key)
+    compiled = program(java_type)
+    cut = data.draw(st.integers(0, len(key)))
+    if cut:
+        key[data.draw(st.integers(0, cut - 1))] = data.draw(st.integers(0, 255))
+    starts = np.array([0, cut], np.int64)
+    damaged = np.frombuffer(bytes(key[:cut]) + whole, np.uint8)
+    walked = walk_keys(compiled, damaged, starts, np.array([cut, cut + len(whole)], np.int64))
+    assert 0 <= walked.ends[0] <= cut
+    assert (walked.wrong[1], walked.ends[1]) == (0, len(damaged))
+    shorter = walk(compiled, [whole[:size] for size in range(len(whole))])
+    assert shorter.wrong.all()
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "key", "why", "at"),
+    [
+        (LONG, "00000000000001", "the data ends inside the key", 0),
+        (STRING, "", "the data ends inside the key", 0),
+        (STRING, "0561", "a length that cannot be", 1),
+        (STRING, "ffffffffff01", "a length that cannot be", 5),
+        (STRING, "03ffff04ffff7f", "a character that cannot be", 1),
+        (STRING, "02ff", "the data ends inside the key", 1),
+        (simple("Boolean"), "02", "a flag that cannot be", 0),
+        (simple("BigInt"), "00000004", "a length that cannot be", 0),
+        (simple("BigInt"), "ffffffff", "a length that cannot be", 0),
+        (simple("BigDec"), "0000000100", "the data ends inside the key", 4),
+        (List(LONG_KEY).snapshot, "ffffffff", "a length that cannot be", 0),
+        (List(LONG_KEY).snapshot, "7fffffff00000000", "a length that cannot be", 0),
+        (Row([LONG_KEY]).snapshot, "21", "a mask of null fields with bits behind its end", 0),
+        (Either(LONG_KEY, TEXT).snapshot, "0200", "a flag that cannot be", 0),
+        (Nullable(LONG_KEY, 8).snapshot, "0100", "the data ends inside the key", 0),
+        (BinaryRow.snapshot, "0000000400000000", "a length that cannot be", 0),
+        (ByteArray.snapshot, "ffffffff", "a length that cannot be", 0),
+        (pojo({"a": INT}), "04", "an object of a subclass of its POJO, which is not followed", 1),
+        (pojo({"a": INT}), "08", "an object of a subclass of its POJO, which is not followed", 1),
+        (pojo({"a": INT}), "03", "a flag that cannot be", 1),
+    ],
+)
+def test_what_is_wrong_is_told(snapshot: bytes, key: str, why: str, at: int) -> None:
+    walked = walk(compile_program(parsed(snapshot)), [bytes.fromhex(key)])
+    assert walked.first_wrong() == (0, why)
+    assert walked.ends.tolist() == [at]
+
+
+def test_the_first_of_many_wrong_keys_is_told() -> None:
+    keys = [LONG_KEY.write(number) for number in range(5)]
+    walked = walk(program(LONG_KEY), [*keys, b"\0", b"", *keys])
+    assert walked.first_wrong() == (5, "the data ends inside the key")
+    assert walked.wrong.tolist() == [0] * 5 + [2, 2] + [0] * 5
+    assert walked.codes is not None
+    assert walked.codes.tolist() == [0, 1, 2, 3, 4, 0, 0, 0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(("start", "limit"), [(-1, 8), (0, 17), (9, 8), (1 << 62, 1 << 62), (17, 17)])
+def test_a_key_outside_of_the_data_is_wrong(start: int, limit: int) -> None:
+    walked = walk_keys(program(LONG_KEY), np.zeros(16, np.uint8), np.array([start]), np.array([limit]))
+    assert walked.first_wrong() == (0, "the key does not lie in the data")
+
+
+def test_no_keys_at_all() -> None:
+    walked = walk(program(LONG_KEY), [])
+    assert codes(walked) == []
+    assert len(walked.ends) == 0
+
+
+def test_as_many_limits_as_starts() -> None:
+    with pytest.raises(ValueError, match="2 starts and 1 limits"):
+        walk_keys(program(LONG_KEY), np.zeros(16, np.uint8), np.array([0, 8]), np.array([8]))
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "key"),
+    [
+        (VOID_NAMESPACE, "00"),
+        (pojo({"number": INT, "town": STRING}), "02" + "01" + "000361" + "62"),
+        (pojo({"number": INT, "town": STRING}), "01"),
+        (simple("StringValue"), "026162"),
+        (Tuple([ByteArray(), LONG_KEY]).snapshot, "0000000180" + "00" * 8),
+    ],
+)
+def test_some_keys_are_measured_and_not_hashed(snapshot: bytes, key: str) -> None:
+    compiled = compile_program(parsed(snapshot))
+    assert not compiled.hashable
+    walked = walk(compiled, [bytes.fromhex(key)] * 2, behind=b"\x01\x01")
+    assert walked.codes is None
+    size = len(key) // 2
+    assert (walked.first_wrong(), walked.ends.tolist()) == (None, [size, 2 * size + 2])
+
+
+def test_the_machine_and_the_steps_number_alike() -> None:
+    for rules in (FixedHash, BlobHash):
+        assert [getattr(machine, rule.name) for rule in rules] == list(rules)
+    assert len(WRONG) == machine.SUBCLASS + 1

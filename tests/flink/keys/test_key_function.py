@@ -1,0 +1,95 @@
+"""Hashes of keys by functions of the user's own."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rescale.errors import RequestError
+from rescale.flink.keys.key_function import FunctionHash, function_hash, names_function
+
+MODULE = """
+import numpy as np
+
+def first_byte(key):
+    return key[0]
+
+def of_numpy(key):
+    return np.int32(-5)
+
+def of_text(key):
+    return "7"
+
+unsigned = lambda key: 0xFFFFFFFF
+smallest = lambda key: -(1 << 31)
+too_large = lambda key: 1 << 32
+too_small = lambda key: -(1 << 31) - 1
+a_constant = 7
+"""
+
+
+@pytest.fixture(autouse=True)
+def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_hashes.py").write_text(MODULE)
+    (tmp_path / "broken_hashes.py").write_text("raise KeyError('at import')")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("own_hashes", "broken_hashes"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+
+def codes(name: str, keys: list[bytes]) -> list[int]:
+    limits = np.cumsum([len(key) for key in keys], dtype=np.int64)
+    starts = limits - np.array([len(key) for key in keys], dtype=np.int64)
+    found = FunctionHash.load(name).codes(np.frombuffer(b"".join(keys), np.uint8), starts, limits)
+    assert found.dtype == np.int32
+    return found.tolist()
+
+
+def test_a_function_is_loaded_by_name() -> None:
+    assert function_hash("own_hashes:first_byte")(b"\x07\x08") == 7
+    assert codes("own_hashes:first_byte", [b"\x07\x08", b"\xff", b"\0"]) == [7, 255, 0]
+    assert codes("own_hashes:first_byte", []) == []
+
+
+@pytest.mark.parametrize(("name", "code"), [("of_numpy", -5), ("unsigned", -1), ("smallest", -(1 << 31))])
+def test_what_32_bits_are(name: str, code: int) -> None:
+    assert codes(f"own_hashes:{name}", [b"a"]) == [code]
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [("of_text", "TypeError"), ("too_large", "4294967296"), ("too_small", "-2147483649"), ("first_byte", "IndexError")],
+)
+def test_what_is_no_hash_is_an_error_with_the_key(name: str, found: str) -> None:
+    with pytest.raises(RequestError, match=f"own_hashes:{name}") as refused:
+        codes(f"own_hashes:{name}", [b""])
+    assert found in (refused.value.found or "")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["own_hashes", "own_hashes:", ":first_byte", "own_hashes:a b", "own hashes:f", "own_hashes:7", "a:b:c", "..x:f"],
+)
+def test_no_name_of_a_function(name: str) -> None:
+    assert not names_function(name)
+    with pytest.raises(RequestError, match="does not name a function"):
+        function_hash(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("not_installed:f", "ModuleNotFoundError"),
+        ("own_hashes:not_there", "AttributeError"),
+        ("broken_hashes:f", "KeyError: 'at import'"),
+        ("own_hashes:a_constant", "int"),
+    ],
+)
+def test_what_cannot_be_had(name: str, found: str) -> None:
+    assert names_function(name)
+    with pytest.raises(RequestError) as refused:
+        function_hash(name)
+    assert found in (refused.value.found or "")

@@ -1,0 +1,227 @@
+"""How keys hash: known, named, or found from keys that lie in their key groups."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rescale.errors import RequestError, SnapshotError, UnsupportedError
+from rescale.flink.key_groups import key_group_of_hash
+from rescale.flink.keys.java_hash import SUBCLASS, WRONG
+from rescale.flink.keys.key_hash import KeyHash, candidate_hashes, choose_hash, known_hash, named_hash
+from rescale.flink.serializers import machine
+from support.java_values import HASHABLE_LEAVES, CaseClass, JavaType, Pojo, Tuple
+from support.snapshot_bytes import BASE, INT, LONG, RUNTIME, i32, list_of, optional_map, parsed, pojo, simple, utf
+from support.snapshot_bytes import snapshot as snapshot_of
+
+INTEGER, TEXT = HASHABLE_LEAVES["Int"], HASHABLE_LEAVES["String"]
+ENUM = snapshot_of(BASE + "EnumSerializer$EnumSerializerSnapshot", 3, utf("com.example.Colour") + i32(1) + utf("RED"))
+KRYO = snapshot_of(RUNTIME + "kryo.KryoSerializerSnapshot", 2, utf("com.example.Money") + optional_map({}) * 3)
+
+
+def order(start: int, factor: int, names: str, null: int = 0) -> Pojo:
+    return Pojo({"id": INTEGER, "town": TEXT}, start, factor, names.split(), null)
+
+
+TOWNS = [None, "Ulm", "Oslo", "Bern", "Bari", "Rome", "Lyon", "Cork", "Kiel", "Bonn"]
+VALUES = [(number, None if town is None else tuple(town.encode())) for number in range(40) for town in TOWNS]
+
+
+def choose(java_type: JavaType, values: list[object], max_parallelism: int = 128, snapshot: bytes = b"") -> KeyHash:
+    keys = list(map(java_type.write, values))
+    limits = np.cumsum([len(key) + 1 for key in keys], dtype=np.int64)
+    starts = limits - np.array([len(key) + 1 for key in keys], dtype=np.int64)
+    groups = [key_group_of_hash(java_type.code(value), max_parallelism) for value in values]
+    data = np.frombuffer(b"".join(key + b"\0" for key in keys), np.uint8)
+    read = parsed(snapshot or java_type.snapshot)
+    return choose_hash(read, data, starts, limits, np.array(groups, np.int64), max_parallelism)
+
+
+def test_a_known_hash_is_no_question() -> None:
+    assert known_hash(parsed(LONG)) == choose(INTEGER, [1], 2, snapshot=LONG)
+    known = named_hash(parsed(LONG), "java")
+    assert (known.name, known.known, known.program.hashable) == ("java", True, True)
+
+
+@pytest.mark.parametrize("data", [pojo({"id": INT}), ENUM, KRYO, CaseClass([INTEGER]).snapshot])
+def test_no_hash_is_known_of_a_users_own_class(data: bytes) -> None:
+    assert known_hash(parsed(data)) is None
+
+
+@pytest.mark.parametrize(
+    ("java_type", "name"),
+    [
+        (order(1, 31, "id town"), "objects-hash(id,town)"),
+        (order(1, 31, "town id"), "objects-hash(town,id)"),
+        (order(0, 31, "town id"), "record(town,id)"),
+        (order(0, 31, "town"), "record(town)"),
+        (order(1, 59, "town id", null=43), "lombok(town,id)"),
+        (order(1, 59, "town id"), "1x59(town,id)"),
+        (order(17, 31, "id town"), "17x31(id,town)"),
+        (order(17, 37, "id town"), "17x37(id,town)"),
+        (order(7, 31, "id town"), "7x31(id,town)"),
+    ],
+)
+@pytest.mark.parametrize("max_parallelism", [64, 97, 4096])
+def test_a_formula_is_found(java_type: Pojo, name: str, max_parallelism: int) -> None:
+    chosen = choose(java_type, VALUES, max_parallelism)
+    assert (chosen.name, chosen.known) == (name, False)
+    assert chosen == named_hash(parsed(java_type.snapshot), name)
+
+
+def test_a_formula_is_found_inside_of_other_types() -> None:
+    java_type = Tuple([INTEGER, order(1, 59, "town id", null=43)])
+    assert choose(java_type, list(enumerate(VALUES))).name == "lombok(town,id)"
+    case_class = CaseClass([INTEGER, TEXT])
+    chosen = choose(case_class, [(number, tuple(b"x" * number)) for number in range(50)])
+    assert (chosen.name, chosen.known) == ("case-class", False)
+
+
+def test_formulas_that_agree_on_all_keys_are_one() -> None:
+    """No town is null, so it does not matter what null counts."""
+    java_type = order(1, 59, "town id")
+    assert choose(java_type, [value for value in VALUES if value[1] is not None]).name == "lombok(town,id)"
+
+
+def test_one_key_in_a_foreign_group_and_nothing_fits() -> None:
+    right, wrong = order(1, 31, "id town"), order(1, 31, "id town")
+    wrong.code = lambda value: right.code(value) + (value[0] == 39)  # type: ignore[method-assign]
+    assert choose(right, VALUES).name == "objects-hash(id,town)"
+    with pytest.raises(UnsupportedError, match="no formula fits") as refused:
+        choose(wrong, VALUES)
+    assert refused.value.expected == "one of 28 formulas that puts 400 keys into the key groups they are in"
+
+
+def test_one_key_in_two_groups_and_nothing_fits() -> None:
+    java_type = order(1, 31, "id town")
+    twice = [*VALUES, VALUES[0]]
+    codes = list(map(java_type.code, VALUES))
+    java_type.code = lambda _: next(of_keys)  # type: ignore[method-assign]
+    of_keys = iter([*codes, codes[0]])
+    assert choose(java_type, twice).name == "objects-hash(id,town)"
+    of_keys = iter([*codes, codes[0] + 1])
+    with pytest.raises(UnsupportedError, match="no formula fits"):
+        choose(java_type, twice)
+
+
+@pytest.mark.parametrize(("max_parallelism", "needed"), [(64, 6), (128, 5), (32768, 3)])
+def test_enough_keys_must_be_there(max_parallelism: int, needed: int) -> None:
+    """28 formulas: 28 × 64^-5 is above one in 10^9, 28 × 64^-6 is not."""
+    java_type = order(1, 31, "id town")
+    with pytest.raises(UnsupportedError, match="too few keys") as refused:
+        choose(java_type, VALUES[1:needed] * 100, max_parallelism)
+    assert refused.value.expected == f"{needed} keys that hash differently, for 28 formulas to be tried"
+    assert refused.value.found == f"{needed - 1} in {needed - 1} distinct keys"
+    assert choose(java_type, VALUES[1 : needed + 1], max_parallelism).name == "objects-hash(id,town)"
+
+
+def test_keys_that_hash_alike_are_no_evidence() -> None:
+    """A hash of the town alone; where there are many ids of three towns, it has been seen three times."""
+    java_type = order(0, 31, "town")
+    with pytest.raises(UnsupportedError, match="too few keys") as refused:
+        choose(java_type, [value for value in VALUES if value[1] in (None, *map(tuple, (b"Ulm", b"Oslo")))])
+    assert refused.value.found == "3 in 120 distinct keys"
+
+
+def test_few_key_groups_are_no_evidence() -> None:
+    with pytest.raises(UnsupportedError, match="too few key groups prove nothing") as refused:
+        choose(order(1, 31, "id town"), VALUES, 63)
+    assert refused.value.found == "63"
+    assert "--max-parallelism 21, 9, 7, 3; or" in (refused.value.advice or "")
+
+
+def test_two_formulas_that_do_not_agree_are_refused() -> None:
+    """One key has a null, by which they differ, and happens to lie in the same key group of 128 by both."""
+    one, other = order(1, 59, "town id", null=43), order(1, 59, "town id")
+    null = next(
+        (number, None)
+        for number in range(10_000)
+        if key_group_of_hash(one.code((number, None)), 128) == key_group_of_hash(other.code((number, None)), 128)
+    )
+    with pytest.raises(UnsupportedError, match="they do not agree") as refused:
+        choose(one, [*(value for value in VALUES if value[1] is not None), null])
+    assert refused.value.found == "lombok(town,id) and 1x59(town,id)"
+    assert "--key-hash NAME" in (refused.value.advice or "")
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "why", "advice"),
+    [
+        (ENUM, "hold an enum", "module:function"),
+        (pojo({"colour": ENUM, "id": INT}), "hold an enum", "module:function"),
+        (simple("StringValue"), "is not known", "module:function"),
+        (list_of(simple("StringValue")), "is not known", "module:function"),
+        (pojo({"money": KRYO}), "where a value ends", "--max-parallelism 64, 32, 16, 8, 4, …"),
+        (KRYO, "where a value ends", "--max-parallelism 64, 32, 16, 8, 4, …; or give a function of your own"),
+    ],
+)
+def test_what_is_never_guessed(snapshot: bytes, why: str, advice: str) -> None:
+    with pytest.raises(UnsupportedError, match=why) as refused:
+        choose(INTEGER, [1], 128, snapshot)
+    assert refused.value.advice is not None
+    assert advice in refused.value.advice
+    assert refused.value.advice.startswith("a max parallelism that divides the old one needs no hash of keys")
+
+
+def test_a_prime_max_parallelism_has_no_divisor_to_go_to() -> None:
+    with pytest.raises(UnsupportedError) as refused:
+        choose(INTEGER, [1], 97, ENUM)
+    assert (refused.value.advice or "").startswith("keep the max parallelism, 97; or ")
+
+
+@pytest.mark.parametrize(
+    ("key", "kind", "found"),
+    [
+        ("020500", SnapshotError, "a flag that cannot be, at byte 1 of the key"),
+        ("04", UnsupportedError, "an object of a subclass of its POJO, which is not followed, at byte 1 of the key"),
+    ],
+)
+def test_keys_that_are_not_of_their_type(key: str, kind: type[Exception], found: str) -> None:
+    data = np.frombuffer(bytes.fromhex("ff" + key), np.uint8)
+    places = np.array([1]), np.array([len(data)]), np.array([5])
+    with pytest.raises(kind, match=found):
+        choose_hash(parsed(order(1, 31, "id town").snapshot), data, *places, 128)
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "name", "expected"),
+    [
+        (LONG, "objects-hash(id)", "java: their hash is known"),
+        (pojo({"id": INT}), "java", "for instance objects-hash(id)"),
+        (pojo({"id": INT}), "objects-hash", "objects-hash, lombok, record, 17x31, 17x37, 7x31, 1x59 or STARTxFACTOR"),
+        (pojo({"id": INT}), "objects-hash(name)", "fields of com.example.Order"),
+        (pojo({"id": INT}), "objects-hash(id,id)", "fields of com.example.Order"),
+        (pojo({"id": INT}), "objects-hash(id)(id)", "fields of com.example.Order"),
+        (pojo({"id": INT}), "lombok(boolean id)", "fields of com.example.Order"),
+        (pojo({"id": simple("Boolean")}), "lombok(id,boolean id)", "fields of com.example.Order"),
+        (pojo({"id": simple("Boolean")}), "objects-hash(boolean id)", "fields of com.example.Order"),
+        (
+            pojo({"id": INT, "inner": pojo({"x": INT}, name="com.example.In")}),
+            "lombok(id)",
+            "objects-hash(id,inner)(x)",
+        ),
+        (pojo({"id": INT, "colour": ENUM}), "objects-hash(colour,id)", "for instance objects-hash(id)"),
+        (pojo({"id": INT}), "case-class", "for instance objects-hash(id)"),
+        (CaseClass([INTEGER]).snapshot, "objects-hash(id)", "case-class"),
+        (ENUM, "objects-hash(id)", "module:function"),
+    ],
+)
+def test_names_that_are_none_are_taught(snapshot: bytes, name: str, expected: str) -> None:
+    with pytest.raises(RequestError, match="does not tell how keys") as refused:
+        named_hash(parsed(snapshot), name)
+    assert expected in (refused.value.expected or "")
+
+
+def test_a_formula_may_be_named_that_leaves_an_enum_out() -> None:
+    chosen = named_hash(parsed(pojo({"id": INT, "colour": ENUM})), "objects-hash(id)")
+    assert chosen.program.hashable
+
+
+def test_the_rest_of_the_key_must_have_a_hash_too() -> None:
+    read = parsed(pojo({"id": INT})), parsed(list_of(simple("StringValue")))
+    assert [len(list(candidate_hashes(one))) for one in read] == [7, 0]
+
+
+def test_the_number_of_a_subclass() -> None:
+    assert machine.SUBCLASS == SUBCLASS
+    assert "subclass" in WRONG[SUBCLASS]

@@ -1,0 +1,157 @@
+"""Steps as pods: what the DAG is made of where a pod is described, and what becomes of a pod that failed."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+from kubernetes.client import (
+    V1ContainerState,
+    V1ContainerStateTerminated,
+    V1ContainerStatus,
+    V1ObjectMeta,
+    V1Pod,
+    V1PodStatus,
+)
+from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, use_span
+
+from rescale.demo.airflow_home import DAG_ID, dag_folder
+from rescale.errors import IntegrityError, RescaleError, StoreError
+from rescale.orchestration.steps.pods import StepPod, error_of, exit_code
+from rescale.process import Step
+from rescale.target.claim import claim
+from rescale.target.places import places_of
+from support.pipeline import plan_rescale
+from support.snapshots import directory
+
+STEPS = {"reshuffle_keyed_state", "redistribute_operator_state", "validate"}
+
+_PARSE = """
+import json, sys
+from airflow.dag_processing.dagbag import DagBag
+bag = DagBag(sys.argv[1])
+tasks = bag.dags[sys.argv[2]].task_dict
+print(json.dumps({name: [type(task).__name__, sorted(task.upstream_task_ids)] for name, task in tasks.items()}))
+"""
+
+
+def test_where_a_pod_is_described_the_steps_are_pods_and_all_else_is_as_before(tmp_path: Path) -> None:
+    def tasks(**environment: str) -> dict[str, Any]:
+        answer = subprocess.run(
+            [sys.executable, "-c", _PARSE, str(dag_folder()), DAG_ID],
+            env={**os.environ, "AIRFLOW_HOME": str(tmp_path), "AIRFLOW__CORE__LOAD_EXAMPLES": "False", **environment},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        found: dict[str, Any] = json.loads(answer.stdout.splitlines()[-1])
+        return found
+
+    (tmp_path / "driver.yaml").write_text("{}")
+    processes, pods = tasks(), tasks(RESCALE_DRIVER_POD=str(tmp_path / "driver.yaml"))
+    assert {name for name, (kind, _) in pods.items() if kind == "StepPod"} == STEPS
+    assert "StepPod" not in [kind for kind, _ in processes.values()]
+    assert {name: upstream for name, (_, upstream) in pods.items()} == {
+        name: upstream for name, (_, upstream) in processes.items()
+    }
+
+
+def pod(code: int | None) -> V1Pod:
+    """A pod whose container ended with a code, or is not known to have ended."""
+    state = V1ContainerState(terminated=None if code is None else V1ContainerStateTerminated(exit_code=code))
+    sidecar = V1ContainerState(terminated=V1ContainerStateTerminated(exit_code=3))
+    statuses = [
+        V1ContainerStatus(name=name, state=of, image="", image_id="", ready=False, restart_count=0)
+        for name, of in (("sidecar", sidecar), ("driver", state))
+    ]
+    return V1Pod(status=V1PodStatus(container_statuses=statuses))
+
+
+@pytest.mark.parametrize("code", [0, 1, 4, 137, None])
+def test_the_exit_code_is_that_of_the_driver(code: int | None) -> None:
+    assert exit_code(pod(code)) == code
+
+
+def test_a_pod_that_is_gone_has_no_exit_code() -> None:
+    assert exit_code(None) is None
+    assert exit_code(V1Pod()) is None
+    assert exit_code(V1Pod(status=V1PodStatus())) is None
+
+
+def told(tmp_path: Path, document: dict[str, Any] | None, code: int | None) -> RescaleError:
+    result = tmp_path / "result.json"
+    if document is not None:
+        result.write_text(json.dumps(document))
+    return error_of(Step.VALIDATE, code, str(result), "Pod validate-x returned a failure.\nremote_pod: ...")
+
+
+def test_a_pod_that_says_what_is_wrong_is_believed(tmp_path: Path) -> None:
+    found = told(tmp_path, {"status": "failed", **IntegrityError("a record is missing", state="s").to_json()}, 4)
+    assert isinstance(found, IntegrityError)
+    assert (found.what, found.state, found.final) == ("a record is missing", "s", True)
+
+
+@pytest.mark.parametrize(
+    ("document", "code", "seen"),
+    [
+        (None, 137, "exit code 137"),
+        (None, None, "Pod validate-x returned a failure."),
+        ({"status": "failed", **IntegrityError("of an earlier try").to_json()}, 137, "exit code 137"),
+        ({"status": "done"}, 1, "exit code 1"),
+        ({"status": "done"}, None, "Pod validate-x returned a failure."),
+    ],
+)
+def test_a_pod_that_was_lost_is_worth_another_try(
+    tmp_path: Path, document: dict[str, Any] | None, code: int | None, seen: str
+) -> None:
+    found = told(tmp_path, document, code)
+    assert isinstance(found, StoreError)
+    assert (found.final, found.found) == (False, seen)
+
+
+def test_the_driver_s_lines_arrive_at_their_levels(caplog: pytest.LogCaptureFixture) -> None:
+    lines = ("validate: 45 KB to read", "warning: something is odd", "ERROR Spark: Executor: lost", "error: it is torn")
+    api = Mock()
+    api.read_namespaced_pod_log.return_value = io.BytesIO("\n".join(lines).encode())
+    template, answer = "/driver.yaml", lambda _, document: document
+    step = StepPod(task_id="validate", step=Step.VALIDATE, planned={}, template=template, answer=answer)
+    step.client = api
+    caplog.set_level(logging.DEBUG)
+    started = datetime.now(UTC) - timedelta(seconds=90)
+    step._write_logs(V1Pod(metadata=V1ObjectMeta(name="driver-1", namespace="here")), since_time=started)
+    levels = ("INFO", "WARNING", "ERROR", "ERROR")
+    assert [(one.levelname, one.message) for one in caplog.records] == list(zip(levels, lines, strict=True))
+    asked = api.read_namespaced_pod_log.call_args.kwargs
+    assert (asked["name"], asked["container"]) == ("driver-1", "driver")
+    assert 90 <= asked["since_seconds"] <= 95
+
+
+def test_what_the_form_says_of_a_step_arrives_in_its_pod(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from rescale.orchestration import savepoint_tasks
+    from rescale.orchestration.steps import step_task
+
+    monkeypatch.setenv(step_task.DRIVER_POD, "/driver.yaml")
+    monkeypatch.setattr("rescale.orchestration.steps.pods.KubernetesPodOperator.execute", lambda *_: None)
+    plan = plan_rescale(directory("2-source"), str(tmp_path / "target"), ["3"])
+    claim(plan)
+    planned = {"published": False, "plan": places_of(plan).plan}
+    words = lambda params: ["--proof", savepoint_tasks.proof_of(params).value]  # noqa: E731
+    step = step_task.step_task(Step.VALIDATE, "validate", "Validate", "doc", words=words)(planned)
+    span = NonRecordingSpan(
+        SpanContext(0x4BF92F3577B34DA6, 0x00F067AA0BA902B7, is_remote=True, trace_flags=TraceFlags(1))
+    )
+    with use_span(span):
+        step.execute({"params": {"connection": None, "proof": " files "}})
+    assert step.arguments[:4] == ["python3", "-m", "validate_coverage", "--plan"]
+    assert step.arguments[-2:] == ["--proof", "files"]
+    traced = {one.name: one.value for one in step.env_vars}
+    assert traced == {"TRACEPARENT": "00-00000000000000004bf92f3577b34da6-00f067aa0ba902b7-01"}

@@ -1,0 +1,174 @@
+"""Which operators get which ids, by the words of a request."""
+
+from __future__ import annotations
+
+import pytest
+
+from rescale.errors import RequestError, UnsupportedError
+from rescale.flink.operator_id import operator_id_of_uid
+from rescale.planning.asked.asked_surgery import asked_surgery, request_after
+from rescale.planning.asked.request import make_request, parse_drops, parse_renames, parse_state_drops
+from rescale.snapshot.surgery import NO_SURGERY
+from support.snapshots import opened
+from support.synthetic import operator
+
+COUNTS, SINK, SOURCE = operator("counts"), operator("sink"), operator("source", label="where it comes from")
+OPERATORS = (COUNTS, SINK, SOURCE)
+
+HEX = "Ab" * 16
+
+
+def new_ids(*words: str) -> dict[str, str]:
+    return asked_surgery(OPERATORS, parse_renames(words)).new_ids
+
+
+def test_without_a_word_there_is_none() -> None:
+    assert asked_surgery(OPERATORS, {}) == NO_SURGERY
+    assert not NO_SURGERY
+
+
+def test_a_uid_is_hashed_and_an_id_is_taken_as_it_is() -> None:
+    assert new_ids("counts=numbers", f"sink={HEX}") == {
+        operator_id_of_uid("counts"): operator_id_of_uid("numbers"),
+        operator_id_of_uid("sink"): HEX.lower(),
+    }
+    of_uid, of_id = asked_surgery(OPERATORS, parse_renames(["counts=numbers", f"sink={HEX}"])).renamed
+    assert (of_uid.label, of_uid.new_label, of_uid.uid) == ("counts", "numbers", "numbers")
+    assert (of_id.label, of_id.new_label, of_id.uid) == ("sink", HEX.lower(), "")
+
+
+@pytest.mark.parametrize("old", ["source", operator_id_of_uid("source"), "where it comes from"])
+def test_an_operator_goes_by_uid_by_id_and_by_its_name(old: str) -> None:
+    assert new_ids(f"{old}=a=b") == {operator_id_of_uid("source"): operator_id_of_uid("a=b")}
+
+
+def test_names_may_be_exchanged_and_go_on_from_one_to_the_next() -> None:
+    assert set(new_ids("counts=sink", "sink=counts").values()) == {
+        operator_id_of_uid(uid) for uid in ("counts", "sink")
+    }
+    assert len(new_ids("counts=sink", "sink=drain")) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "what", "found"),
+    [
+        (["cuonts=numbers"], "no operator 'cuonts' in the snapshot", "cuonts"),
+        (["counts=numbers", "sink=numbers"], "two operators would have one id", "numbers, which counts, renamed, has"),
+        (["counts=sink"], "two operators would have one id", "sink, which sink has"),
+        ([f"counts={operator_id_of_uid('sink')}"], "two operators would have one id", "which sink has"),
+        (["counts=counts"], "renamed to what it is called already", "counts"),
+        ([f"counts={operator_id_of_uid('counts').upper()}"], "renamed to what it is called already", ""),
+        (["counts=a", f"{operator_id_of_uid('counts')}=b"], "the same operator is named twice", "'counts' and"),
+        (["counts=a", "counts=b"], "the new name of operator 'counts' is given twice", "counts=b"),
+        (["counts"], "not a new name of an operator", "counts"),
+        (["=b"], "not a new name of an operator", "=b"),
+        (["counts="], "not a new name of an operator", "counts="),
+    ],
+)
+def test_what_makes_no_sense_is_refused(words: list[str], what: str, found: str) -> None:
+    with pytest.raises(RequestError, match=what) as caught:
+        new_ids(*words)
+    assert found in str(caught.value.found)
+
+
+def test_what_is_dropped_leaves_its_name() -> None:
+    surgery = asked_surgery(OPERATORS, parse_renames(["counts=sink"]), ["sink"])
+    assert [one.operator_id for one in surgery.dropped] == [operator_id_of_uid("sink")]
+    assert surgery.new_ids == {operator_id_of_uid("counts"): operator_id_of_uid("sink")}
+
+
+@pytest.mark.parametrize(
+    ("renames", "drops", "what"),
+    [
+        ([], ["snk"], "no operator 'snk' in the snapshot"),
+        ([], ["sink", operator_id_of_uid("sink")], "the same operator is named twice"),
+        ([], ["sink", "sink"], "operator 'sink' is dropped twice"),
+        ([], [""], "no operator is named"),
+        ([], ["sink", "counts", "source"], "every operator would be dropped"),
+        (["sink=drain"], ["sink"], "both dropped and renamed"),
+    ],
+)
+def test_a_drop_that_makes_no_sense_is_refused(renames: list[str], drops: list[str], what: str) -> None:
+    with pytest.raises(RequestError, match=what):
+        asked_surgery(OPERATORS, parse_renames(renames), parse_drops(drops))
+
+
+CLICKS = opened("2-clicks").operators
+
+
+def states(*words: str) -> list[tuple[str, str, str]]:
+    dropped = asked_surgery(CLICKS, {}, (), parse_state_drops(words)).dropped_states
+    return [(one.label, one.name, one.type) for one in dropped]
+
+
+def test_a_state_goes_by_its_operator_and_its_name_wherever_colons_are() -> None:
+    assert states("clicks-per-user:way", "shards:owners") == [
+        ("clicks-per-user", "way", "LIST"),
+        ("shards", "owners", "UNION"),
+    ]
+    assert states(f"{operator_id_of_uid('revenue')}:prices") == [("revenue", "prices", "BROADCAST")]
+    with pytest.raises(RequestError, match="no operator 'a:b'"):
+        states("a:b:c")
+
+
+@pytest.mark.parametrize(
+    ("drops", "words", "what"),
+    [
+        ([], ["clicks-per-user:ways"], "no state 'ways' in the operator"),
+        ([], ["clicks-per-usr:way"], "no operator 'clicks-per-usr' in the snapshot"),
+        ([], ["clicks-per-user"], "not a state of an operator"),
+        ([], [":way"], "not a state of an operator"),
+        ([], ["clicks-per-user:"], "not a state of an operator"),
+        ([], ["shards:owners", "shards:owners"], "dropped twice"),
+        ([], ["shards:owners", f"{operator_id_of_uid('shards')}:owners"], "the same state is named twice"),
+        (["shards"], ["shards:owners"], "an operator is dropped, and one of its states, too"),
+    ],
+)
+def test_a_state_that_makes_no_sense_is_refused(drops: list[str], words: list[str], what: str) -> None:
+    with pytest.raises(RequestError, match=what):
+        asked_surgery(CLICKS, {}, drops, parse_state_drops(words))
+
+
+def test_who_misspells_a_state_is_told_which_there_are() -> None:
+    with pytest.raises(RequestError) as caught:
+        states("clicks-per-user:ways")
+    assert "did you mean 'way'?" in str(caught.value.advice)
+    assert "clicks, pages, way" in str(caught.value.expected)
+
+
+def test_timers_beside_rocksdb_are_refused_with_the_way_round() -> None:
+    operators = opened("2-rocksdb-heap-timers").operators
+    (timer, *_) = [(o, s.name) for o in operators for t in o.raw_timers if t.parsed for s in t.parsed.states]
+    with pytest.raises(UnsupportedError, match="kept on the heap") as caught:
+        asked_surgery(operators, {}, (), (f"{timer[0].label}:{timer[1]}",))
+    assert "canonical" in str(caught.value.advice)
+
+
+def test_what_is_dropped_has_no_shape() -> None:
+    request = make_request("/s", "/t", ["sink=3"], drops=["sink"])
+    with pytest.raises(RequestError, match="is dropped, and something else is asked for it"):
+        request_after(asked_surgery(OPERATORS, {}, request.drops), OPERATORS, request)
+
+
+def test_who_is_not_there_is_told_who_is_near() -> None:
+    with pytest.raises(RequestError) as caught:
+        new_ids("cuonts=numbers")
+    assert "did you mean 'counts'?" in str(caught.value.advice)
+    assert "counts, sink" in str(caught.value.expected)
+
+
+def test_whoever_is_named_as_before_is_meant_still() -> None:
+    request = make_request(
+        "/s",
+        "/t",
+        ["5", "counts=3", "sink=2"],
+        max_parallelism=["where it comes from=256"],
+        key_hash=["counts=lombok(a)"],
+        renames=["counts=numbers", "source=origin"],
+    )
+    after = request_after(asked_surgery(OPERATORS, request.renames), OPERATORS, request)
+    numbers, origin = operator_id_of_uid("numbers"), operator_id_of_uid("origin")
+    assert after.parallelism == {"": 5, numbers: 3, "sink": 2}
+    assert after.max_parallelism == {origin: 256}
+    assert after.key_hash == {numbers: "lombok(a)"}
+    assert request_after(NO_SURGERY, OPERATORS, request) is request

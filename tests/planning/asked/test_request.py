@@ -1,0 +1,79 @@
+"""The words of a request."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rescale.errors import RequestError
+from rescale.planning.asked.request import make_request, parse_key_hashes, parse_numbers
+
+
+def test_places_get_their_one_spelling() -> None:
+    request = make_request("s3a://b/save/../save/1/", "file:///t/", ["4"], ["s3p://b/other/"])
+    assert (request.source, request.target) == ("s3://b/save/1", "/t")
+    assert request.allow_prefixes == ("s3://b/other",)
+    assert request.parallelism == {"": 4}
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("/a/b", "/a/b"),
+        ("/a/b", "/a/b/c"),
+        ("/a/b", "/a"),
+        ("/a/b/_metadata", "/a/b/c"),
+        ("/a/b/_metadata", "/a/b"),
+        ("s3://b/k", "s3a://b/k/"),
+        ("s3://b/k/s", "s3://b/k"),
+        ("/a/b", "/a/c/../b"),
+        ("/a/b.rescale", "/a/b"),
+        ("/a/b.rescale/c", "/a/b"),
+    ],
+)
+def test_the_target_lies_apart_from_the_source(source: str, target: str) -> None:
+    with pytest.raises(RequestError, match="must not lie inside the source, nor around it"):
+        make_request(source, target)
+
+
+def test_the_target_lies_apart_from_the_source_behind_symbolic_links_too(tmp_path: Path) -> None:
+    (tmp_path / "source").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "source")
+    for source, target in (("source", "link/t"), ("link", "source/t"), ("source", "link")):
+        with pytest.raises(RequestError, match="must not lie inside the source"):
+            make_request(str(tmp_path / source), str(tmp_path / target))
+
+
+def test_a_name_that_only_begins_alike_is_apart() -> None:
+    assert make_request("/a/b", "/a/b-rescaled").target == "/a/b-rescaled"
+
+
+def test_parallelism_is_for_all_or_for_one() -> None:
+    words = ["4", "counts=6", "a=b=2", f"{'0a' * 16}=32768"]
+    assert parse_numbers(words, "parallelism") == {"": 4, "counts": 6, "a=b": 2, "0a" * 16: 32768}
+    assert parse_numbers([], "parallelism") == {}
+
+
+@pytest.mark.parametrize("word", ["", "x", "0", "-1", "32769", "counts=", "counts=0", "1.5", "counts=٣", " 4"])
+def test_a_word_that_is_no_parallelism_is_named(word: str) -> None:
+    with pytest.raises(RequestError, match="not a parallelism"):
+        parse_numbers([word], "parallelism")
+
+
+@pytest.mark.parametrize("word", ["", "counts=", "nonsense", "counts=objects hash"])
+def test_a_word_that_is_no_hash_of_keys_is_named(word: str) -> None:
+    with pytest.raises(RequestError, match="not a hash of keys"):
+        parse_key_hashes([word])
+
+
+@pytest.mark.parametrize(("words", "whose"), [(["2", "3"], "all operators"), (["a=2", "a=2"], "operator 'a'")])
+def test_nothing_is_said_twice(words: list[str], whose: str) -> None:
+    with pytest.raises(RequestError, match=f"parallelism of {whose} is given twice"):
+        parse_numbers(words, "parallelism")
+
+
+@pytest.mark.parametrize("target", ["s3://bucket", "s3://bucket/", "/"])
+def test_a_target_needs_a_place_beside_it(target: str) -> None:
+    with pytest.raises(RequestError, match="directory of its own"):
+        make_request("s3://other/savepoint", target)

@@ -1,0 +1,50 @@
+"""What a proof by files will be of is said before anything moves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rescale.errors import RequestError
+from rescale.planning.values.proof import Proof, how_proven
+from support.pipeline import plan_rescale
+from support.snapshots import directory
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "said"),
+    [
+        ("2-rocksdb-native", {"parallelism": ["3"], "files": "refer"}, "3 RocksDB directories are compared by their"),
+        ("2-rocksdb-native", {}, "2 RocksDB directories are compared by their files, and none of their rows is read"),
+        ("2-rocksdb-native", {"parallelism": ["3"]}, "; 2 that RocksDB rewrites in part go by their records"),
+        ("2-rocksdb-2to3", {"parallelism": ["2"]}, "every record is compared"),
+    ],
+)
+def test_it_is_said_how_many_directories_go_by_what(
+    name: str, shape: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    plan = plan_rescale(directory(name), str(tmp_path / "target"), **shape)
+    assert how_proven(plan, Proof.RECORDS) is None
+    told = how_proven(plan, Proof.FILES)
+    assert told is not None
+    assert said in told
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("2-canonical-rocksdb", {"parallelism": ["3"]}),
+        ("2-canonical-rocksdb", {"format": "rocksdb"}),
+        ("2-rocksdb-native", {"format": "canonical"}),
+        ("2-rocksdb-native", {"max_parallelism": ["64"]}),
+        ("2-finished", {"parallelism": ["3"]}),
+    ],
+)
+def test_what_can_never_go_by_files_is_refused(name: str, shape: dict[str, Any], tmp_path: Path) -> None:
+    plan = plan_rescale(directory(name), str(tmp_path / "target"), **shape)
+    assert how_proven(plan, Proof.RECORDS) is None
+    with pytest.raises(RequestError, match="nothing to prove by files") as caught:
+        how_proven(plan, Proof.FILES)
+    assert "--proof" in str(caught.value.advice)

@@ -1,0 +1,63 @@
+"""What a comparison says, as text."""
+
+from __future__ import annotations
+
+from rescale.execution.diff.found import Amount, Difference, ListedShape, OperatorDiff, SnapshotDiff, StateDiff
+from rescale.report.pages.difference import difference_text
+
+SHAPES = (ListedShape(2, 128), ListedShape(3, 1000))
+
+
+def text(*operators: OperatorDiff) -> str:
+    return difference_text(SnapshotDiff("/a", "/b", operators).document())
+
+
+def operator(*states: StateDiff, differences: tuple[Difference, ...] = ()) -> OperatorDiff:
+    return OperatorDiff("0" * 32, "orders", SHAPES, states, differences)
+
+
+SAME = StateDiff("total", "VALUE Long", "records", Amount(1234, 255 << 120), Amount(1234, 255 << 120))
+
+
+def test_equal_snapshots_are_called_so() -> None:
+    lines = text(operator(SAME)).splitlines()
+    assert lines[:3] == ["A: /a", "B: /b", "equal: 1 state compared"]
+    assert lines[-1].split() == [
+        "orders",
+        "total",
+        "VALUE",
+        "Long",
+        "records",
+        *["1,234"] * 2,
+        *["ff0000000000"] * 2,
+        "equal",
+    ]
+
+
+def test_differences_stand_below_the_table_with_what_they_have_in_common() -> None:
+    named = (
+        Difference("only in A", {"key": '"x"', "user_key": "7"}, "8 bytes 0x00", None),
+        Difference("other number", {"element": "5"}, "1 time", "2 times"),
+    )
+    unlike = StateDiff("last", "MAP", "records", Amount(3, 1), Amount(2, 2), named, 12, "for a reason")
+    said = text(operator(SAME, unlike))
+    assert "\ndifferent: 1 of 2 states\n" in said
+    assert said.endswith(
+        "\n\norders, last\n"
+        '  only in A: key "x", user key 7: A: 8 bytes 0x00\n'
+        "  other number: element 5: A: 1 time; B: 2 times\n"
+        "  and at least 10 others\n"
+        "  for a reason"
+    )
+
+
+def test_of_an_operator_that_is_not_there_the_states_are_not_gone_into() -> None:
+    only = Difference("only in A", {"operator": "orders"}, "5 bytes of state", None)
+    said = text(operator(StateDiff("last", "VALUE", "records", Amount(3, 1), Amount()), differences=(only,)))
+    assert "\ndifferent: 1 of 1 state, and 1 operator\n" in said
+    assert said.endswith("\n\norders\n  only in A: operator orders: A: 5 bytes of state")
+
+
+def test_a_state_that_nobody_looked_into_says_so() -> None:
+    unlike = StateDiff("last", "VALUE", "records", Amount(3, 1), Amount())
+    assert text(operator(unlike)).endswith("orders, last\n  which ones was not looked for")

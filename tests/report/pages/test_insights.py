@@ -1,0 +1,120 @@
+"""The sentences: short, and only where there is something to decide."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rescale.flink.keyed.header import read_keyed_header
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.insight.hand_picked_keys import HandPickedKeys, PickedKey
+from rescale.insight.insight import Insight, plan_insight, snapshot_insight
+from rescale.insight.unions import UnionList
+from rescale.planning.asked.request import make_request
+from rescale.planning.planner import make_plan
+from rescale.report.pages.insights import insight_document, restores_table, sentences, shapes_table
+from rescale.snapshot.model import Snapshot
+from support.snapshot_bytes import keyed_header, keyed_state
+from support.synthetic import database, keyed_stream, operator, own_stream, snapshot
+
+HEADER = read_keyed_header(keyed_header(keyed_state("sum")), "")
+
+NOTHING = Insight((), (), (), (), ())
+
+PICKED = HandPickedKeys(
+    "id", "deal", 4, 6, 128, (PickedKey("7", 3, 0, 0), PickedKey("9", 40, 1, 0)), 0.09, False, (1, 2), (0,), "int",
+    (5, 6), ("pending",),
+)  # fmt: skip
+
+
+def said(insight: Insight) -> list[str]:
+    return sentences(insight_document(insight))
+
+
+def of_snapshot(taken: Snapshot) -> list[str]:
+    return said(snapshot_insight(taken))
+
+
+def test_an_even_small_snapshot_needs_no_word() -> None:
+    streams = tuple(own_stream(i, 4, 128, Framing.CANONICAL) for i in range(4))
+    assert of_snapshot(snapshot(operator("counts", 4, keyed=streams))) == []
+
+
+def test_why_one_and_a_half_times_costs_more_than_twice() -> None:
+    taken = snapshot(operator("counts", 4, databases=tuple(database(i, 4, 128, 32_000) for i in range(4))))
+    (why, ingest) = of_snapshot(taken)
+    assert why.startswith("4 → 6 costs Flink more than 4 → 8: 2 subtasks would lie between databases")
+    assert "use-ingest-db-restore-mode" in ingest
+
+
+def test_what_does_not_divide_and_what_is_hot() -> None:
+    groups = dict.fromkeys(range(10), 1_000_000) | {7: 50_000_000}
+    streams = tuple(
+        keyed_stream(i, {g: s for g, s in groups.items() if a <= g <= b}, Framing.CANONICAL, first=a, last=b)
+        for i, (a, b) in enumerate([(0, 2), (3, 4), (5, 7), (8, 9)])
+    )
+    taken = snapshot(operator("counts", 4, 10, keyed=streams))
+    (loss, hot) = of_snapshot(taken)
+    assert "4 does not divide 10; 2 subtasks would own 3 key groups and the others 2, so 17% of" in loss
+    assert "As many key groups each have 2 and 5 subtasks (recommended: 5, with worst ÷ mean 4.32 of bytes)" in loss
+    assert "or take max parallelism 60, a multiple of 4 with many divisors" in loss
+    assert "hot key groups, which no parallelism can spread: 7 (85%)" in hot
+    table = shapes_table(insight_document(snapshot_insight(taken)))
+    assert table.rows[0][2:] == ("2 or 5", "60")
+
+
+def test_of_a_few_keys_nothing_is_said_but_that() -> None:
+    few = tuple(keyed_stream(i, {32 * i: 1000}, Framing.CANONICAL, first=32 * i, last=32 * i + 31) for i in range(4))
+    many = tuple(own_stream(i, 4, 128, Framing.CANONICAL) for i in range(4))
+    document = insight_document(
+        snapshot_insight(snapshot(operator("few", 4, keyed=few), operator("many", 4, keyed=many)))
+    )
+    assert [row[0] for row in shapes_table(document).rows] == ["many"]
+    assert sentences(document) == [
+        "few: about 4 keys, so few that how evenly they lie is chance and says nothing yet about a shape"
+    ]
+
+
+def test_keys_picked_by_hand() -> None:
+    (what, ways) = said(replace(NOTHING, hand_picked_keys=(PICKED,)))
+    assert "its 2 keys (7, 9; by chance in 9.0% of cases) are one for each of 4 subtasks" in what
+    assert "With 6 subtasks (max parallelism 128) subtasks 1, 2 would get none, and 0 several" in what
+    assert "rescale virtual-keys --max-parallelism 128 --parallelism 6 --key-type int" in ways
+    assert "prepareSnapshotPreBarrier" in ways
+    assert "(pending)" in ways
+    (good,) = said(replace(NOTHING, hand_picked_keys=(replace(PICKED, idle=(), crowded=()),)))
+    assert "good for this shape only" in good
+    (sure, _) = said(replace(NOTHING, hand_picked_keys=(replace(PICKED, chance=1e-9),)))
+    assert "by chance in less than 0.1% of cases" in sure
+
+
+def test_a_union_list_that_grows_and_one_that_is_large() -> None:
+    union = UnionList("id", "lists", "offsets", 6, 60, 4, 240, repeated=True)
+    assert "grows with every restore; 60 bytes go to each of 4 subtasks" in said(replace(NOTHING, unions=(union,)))[0]
+    assert said(replace(NOTHING, unions=(replace(union, repeated=False),))) == []
+    large = replace(union, repeated=False, bytes_at_restore=1 << 30)
+    assert "a union list" in said(replace(NOTHING, unions=(large,)))[0]
+
+
+def test_the_document_has_the_bytes_of_every_key_group() -> None:
+    streams = tuple(
+        keyed_stream(
+            i, dict.fromkeys(range(4 * i, 4 * i + 4), 10 + i), Framing.CANONICAL, HEADER, first=4 * i, last=4 * i + 3
+        )
+        for i in range(2)
+    )
+    taken = snapshot(operator("counts", 2, 8, keyed=streams), operator("lists", 2))
+    (before,) = insight_document(snapshot_insight(taken))["key_groups"]
+    assert (before["label"], before["before"], before["exact"]) == ("counts", [10] * 4 + [11] * 4, True)
+    assert before["after"] is before["after_exact"] is None
+    for maximum, after, exact in (("8", before["before"], True), ("4", [21] * 4, False)):
+        plan = make_plan(taken, make_request("/source", "/target", max_parallelism=[maximum]))
+        (moved,) = insight_document(plan_insight(plan, taken))["key_groups"]
+        assert (moved["before"], moved["after"], moved["after_exact"]) == (before["before"], after, exact)
+
+
+def test_a_job_without_keyed_state_has_no_tables() -> None:
+    taken = snapshot(operator("lists", 4))
+    document = insight_document(plan_insight(make_plan(taken, make_request("/source", "/target", ["6"])), taken))
+    assert not restores_table(document).rows
+    assert not shapes_table(document).rows
+    assert len(sentences(document)) == 2

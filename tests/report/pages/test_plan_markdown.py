@@ -1,0 +1,55 @@
+"""A plan as Markdown, for somebody who approves it."""
+
+from __future__ import annotations
+
+from rescale.planning.asked.request import Format, make_request
+from rescale.planning.planner import make_plan
+from rescale.report.pages.plan_markdown import plan_markdown
+from rescale.report.pages.planned import plan_summary
+from support.snapshots import directory, opened
+
+
+def markdown(name: str, parallelism: str, *maximum: str, form: Format = Format.KEEP) -> str:
+    request = make_request(
+        directory(name), "/target", [parallelism], max_parallelism=list(maximum), format=form, uids=()
+    )
+    plan = make_plan(opened(name), request)
+    return plan_markdown(plan_summary(plan, opened(name)))
+
+
+def test_totals_the_largest_operators_and_all_warnings() -> None:
+    request = make_request(directory("2-clicks"), "/target", ["6"])
+    plan = make_plan(opened("2-clicks"), request)
+    text = plan_markdown(plan_summary(plan, opened("2-clicks")))
+    assert f"plan `{plan.digest[:8]}`" in text
+    assert "to `/target`" in text
+    table = text.split("### The 10 largest operators")[1].split("###")[0]
+    assert table.count("4 → 6") == 10
+    assert "clicks-per-user" in table
+    assert all(f"* {warning}" in text for warning in plan.warnings)
+    assert "* relocate: the max parallelism stays" in text
+    assert "* worst ÷ mean: the keyed state of the fullest subtask" in text
+    assert "the job is down while" in text
+    assert plan.start.command in text
+
+
+def test_what_flink_itself_would_do() -> None:
+    text = markdown("1.20-rocksdb-native", "3", form=Format.CANONICAL)
+    assert "| 2 → 3 (as asked)" in text
+    assert "2 → 3 costs Flink more than 2 → 4" in text
+    assert "Flink's own rescale, without this run" in text
+
+
+def test_another_max_parallelism_flink_refuses() -> None:
+    text = markdown("1.20-rocksdb-native", "3", "8", form=Format.CANONICAL)
+    assert "Flink itself cannot: it refuses a job that sets another max parallelism than the snapshot's, 16" in text
+    assert "as asked" not in text
+    assert "Flink's own rescale" not in text
+
+
+def test_a_label_does_not_break_the_table() -> None:
+    summary = plan_summary(
+        make_plan(opened("2-lazy"), make_request(directory("2-lazy"), "/t", ["2"])), opened("2-lazy")
+    )
+    summary["operators"][0]["label"] = "a|b"
+    assert "| a\\|b" in plan_markdown(summary)
