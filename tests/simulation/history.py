@@ -216,7 +216,7 @@ class _History:
             except Exception as error:  # a damaged source, which the model cannot read
                 said.append(f"{type(error).__name__} {error} {traceback.format_exc(limit=-1)}")
             else:
-                dues = [shapes_due(self._script.source, wish) for wish in wishes]
+                dues = [shapes_due(shapes_of(version), wish) for wish in wishes]
                 self._must(shapes_of(result) in dues, f"published with other shapes: {shapes_of(result)}")
                 return
         raise BrokenPromiseError(f"published, and wrong: {'; or '.join(said)}")

@@ -109,9 +109,9 @@ def draw_wish(random: Random, source: Source) -> Wish:
             return wish
 
 
-def shapes_due(source: Source, wish: Wish) -> dict[str, tuple[int, int]]:
-    """Parallelism and max parallelism of each operator; what has a maximum of 1 is never parallel."""
+def shapes_due(shapes: Mapping[str, tuple[int, int]], wish: Wish) -> dict[str, tuple[int, int]]:
+    """Parallelism and max parallelism of each operator, once it has `shapes`; one with a maximum of 1 stays so."""
     return {
         operator_id: (p, m) if m == 1 else (int(wish.parallelism or p), int(wish.max_parallelism or m))
-        for operator_id, (p, m) in source.shapes.items()
+        for operator_id, (p, m) in shapes.items()
     }
