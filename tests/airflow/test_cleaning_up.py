@@ -14,6 +14,7 @@ from support.snapshots import directory
 pytestmark = pytest.mark.timeout(900)
 
 
+@pytest.mark.slow
 def test_a_plan_alone_writes_nothing(airflow: AirflowServer, tmp_path: Path) -> None:
     target = tmp_path / "rescaled"
     run = airflow.trigger_dag("rescale_plan", request(directory("2-clicks"), str(target), parallelism=" 3 "))

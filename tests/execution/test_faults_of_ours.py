@@ -93,6 +93,7 @@ def test_a_fault_of_the_driver_is_in_the_document_of_its_process(tmp_path: Path)
     assert "open_pinned" in str(document["traceback"])
 
 
+@pytest.mark.slow
 def test_a_fault_before_the_shuffle_is_final_when_spark_has_given_up(tmp_path: Path) -> None:
     plan = reading_nowhere(planned(tmp_path / "target", max_parallelism=["1000"]))
     claim(plan)

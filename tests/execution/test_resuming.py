@@ -135,7 +135,6 @@ def test_two_plans_never_mix_in_one_target(case: Case) -> None:
         assert_right(target)
 
 
-@on_both
 def test_two_plans_at_once_have_one_winner(case: Case) -> None:
     for _ in range(4):
         target = case.target()
@@ -175,7 +174,6 @@ def test_a_store_that_refuses_conditions_can_be_accepted(case: Case) -> None:
     assert case.run(target, faults, "--accept-unconditional-publish") == 0
 
 
-@on_both
 @in_shares
 def test_discard_removes_what_a_killed_run_left(case: Case, share: Share[int]) -> None:
     """And can be killed itself, and repeated; afterwards another plan may have the target."""

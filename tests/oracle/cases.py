@@ -156,6 +156,6 @@ CASES = (
     Case(everything(4, lazy=1).with_(**ROCKSDB), 7, then=3, onto="rocksdb"),
     Case(everything(4, 129).with_(**COMPRESSED), 3, "checkpoint", then=5),
     Case(everything(4, None, raw_keyed=1, raw_operator=1), 3, claim=True),
-    Case(everything(3).with_(**ROCKSDB), 6, onto="rocksdb", claim=True, quick=True),
+    Case(everything(3).with_(**ROCKSDB), 6, onto="rocksdb", claim=True),
     Case(graph("windows", 4), 3, "checkpoint", claim=True),
 )

@@ -17,7 +17,7 @@ from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_published
 from support import snapshots
 from support.pipeline import execute, plan_rescale
-from support.slow import lines_in_turn, slow
+from support.slow import lines_in_turn
 
 ON_HEAP = {"state.backend.rocksdb.timer-service.factory": "HEAP"}
 INLINE = {
@@ -60,7 +60,7 @@ class Case:
 
 
 CASES = (
-    Case("native", everything(4), {}, ("native",), 3, 256, "hashmap", quick=True),
+    Case("native", everything(4), {}, ("native",), 3, 256, "hashmap"),
     Case("native incremental", everything(3, 1000, keys=40), INCREMENTAL, ("native",), 5, 64, "rocksdb"),
     Case("native of POJOs", keyed(3, 128, *FOLDED_KEYS), {}, ("native",), 2, 1000, "hashmap"),
     Case("full checkpoint", everything(3).with_(**COMPRESSED), {}, ("checkpoint",), 8, 64, "hashmap"),
@@ -140,7 +140,8 @@ def test_flink_goes_on_from_canonical_state(flink: Flink, tmp_path: Path, case: 
     assert verdict.compared["results"] > 0 or case.job.scenario == "churn", verdict
 
 
-@pytest.mark.parametrize("name", ["full-heap-timers", slow("full-checkpoint"), slow("full-windows")])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["full-heap-timers", "full-checkpoint", "full-windows"])
 def test_flink_goes_on_from_a_full_checkpoint_of_an_old_release(flink: Flink, tmp_path: Path, name: str) -> None:
     """Before 1.16 they had canonical key groups, and timers that were on the heap a second time."""
     target = tmp_path / "target"

@@ -58,7 +58,7 @@ class Case:
 
 
 CASES = (
-    Case("native", everything(4), {}, ("native",), 3, quick=True),
+    Case("native", everything(4), {}, ("native",), 3),
     Case("native", everything(4), {}, ("native",), 8),
     Case("native", everything(3, 1000, keys=40), {}, ("native",), 1),
     Case("native of POJOs", keyed(3, 128, *FOLDED_KEYS), {}, ("native",), 5),
@@ -76,7 +76,7 @@ CASES = (
     Case("native incremental", everything(3, 1000, keys=40), INCREMENTAL, ("native",), 5, 64),
     Case("incremental checkpoint", graph("windows", 3), INCREMENTAL, ("checkpoint",), 8, 1000),
     Case("third incremental checkpoint", graph("churn", 2, waves=2), INCREMENTAL, CHANGING, 3, 1000),
-    Case("timers on the heap", everything(3), HEAP_TIMERS, ("checkpoint",), 5, 256, quick=True),
+    Case("timers on the heap", everything(3), HEAP_TIMERS, ("checkpoint",), 5, 256),
     Case("timers on the heap", everything(3), HEAP_TIMERS, ("checkpoint",), 2, 64),
     Case("timers on the heap", graph("windows", 2), HEAP_TIMERS, ("checkpoint",), 3, 256),
     Case("timers on the heap", graph("churn", 2, waves=2), HEAP_TIMERS, CHANGING, 5, 1000),

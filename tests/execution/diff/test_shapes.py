@@ -50,7 +50,8 @@ def test_a_snapshot_is_equal_to_itself_in_another_shape(name: str, parallelism: 
     assert sum(state.a.count for operator in found.operators for state in operator.states) > 0
 
 
-@pytest.mark.parametrize(("name", "max_parallelism"), [slow("2-clicks", "1000"), ("1.20-canonical-compressed", "16")])
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "max_parallelism"), [("2-clicks", "1000"), ("1.20-canonical-compressed", "16")])
 def test_it_is_equal_with_another_max_parallelism(name: str, max_parallelism: str, tmp_path: Path) -> None:
     """To Spark's tasks, too."""
     target = str(tmp_path / "target")

@@ -74,7 +74,6 @@ def writes_of_records(case: Case) -> list[int]:
     return list(range(first, last + 1))
 
 
-@on_both
 @in_shares
 def test_killed_before_any_write_it_is_resumed(case: Case, share: Share[int]) -> None:
     for k in share(writes_of_records(case)):

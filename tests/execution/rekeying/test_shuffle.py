@@ -201,6 +201,7 @@ def record_bytes(plan: Plan) -> int:
     return sum(operator.rekeying.bytes for operator in plan.operators if operator.rekeying is not None)
 
 
+@pytest.mark.slow
 def test_little_more_than_the_records_goes_through_the_shuffle(run: Run) -> None:
     plan, _, tasks = run
     written = [task["Shuffle Write Metrics"]["Shuffle Bytes Written"] for task in tasks]
@@ -230,6 +231,7 @@ def test_little_more_than_the_records_goes_through_files(plan: Plan, monkeypatch
     assert not any(Path(file.path).exists() for file in files)
 
 
+@pytest.mark.slow
 def test_the_workers_read_every_key_group_once(run: Run) -> None:
     plan, calls, _ = run
     read = 0

@@ -183,6 +183,7 @@ def test_a_job_that_restarts_is_worth_another_look_and_one_that_has_ended_is_not
         look_at_job(cluster.address, job_id, Taking.STOP, str(cluster.folder), jar_of(cluster))
 
 
+@pytest.mark.slow
 def test_what_would_fail_later_is_refused_before_anything_is_stopped(cluster: SessionCluster) -> None:
     job_id = cluster.run(1)
     folder = str(cluster.folder)

@@ -44,6 +44,7 @@ print(json.dumps({name: [type(task).__name__, sorted(task.upstream_task_ids)] fo
 """
 
 
+@pytest.mark.slow
 def test_where_a_pod_is_described_the_steps_are_pods_and_all_else_is_as_before(tmp_path: Path) -> None:
     def tasks(**environment: str) -> dict[str, Any]:
         answer = subprocess.run(
