@@ -27,10 +27,7 @@ settings.load_profile("rescale")
 LONGEST_FIRST = ("airflow", "oracle", "k8s", "execution", "demo", "orchestration", "flink")
 """What takes longest begins first, or one of several workers would be left alone with it."""
 
-TOGETHER = {
-    f"tests/{folder}"
-    for folder in ("airflow", "airflow/job", "airflow/outcomes", "k8s", "oracle", "orchestration/flink")
-}
+TOGETHER = {f"tests/{folder}" for folder in ("airflow", "airflow/job", "k8s", "oracle", "orchestration/flink")}
 """Folders whose tests share what is dear to start."""
 
 APART = {"tests/oracle/test_cases.py"}

@@ -16,7 +16,7 @@ from oracle.harness import Flink, Job
 from oracle.key_types import FOLDED_KEYS, HASHED_KEYS
 from support.pipeline import execute_without_spark, plan_rescale
 
-SEEDS = range(10)
+SEEDS = range(7)
 SCENARIOS = ("everything", "everything", "keyed", "keyed", "windows", "clicks", "sql", "cep", "splits", "churn")
 KINDS = ("canonical", "native", "checkpoint")
 OPTIONS: Sequence[Mapping[str, str]] = (

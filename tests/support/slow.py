@@ -43,7 +43,7 @@ def lines_in_turn(quick: Callable[[T], bool], cases: Iterable[T]) -> list[Parame
 Share = Callable[[Iterable[T]], Sequence[T]]
 
 _OF = 16
-_MORE = (0, 4, 12)
+_MORE = (0, 12)
 
 
 def _is_quick(number: int, count: int) -> bool:
@@ -63,5 +63,5 @@ def _more(places: Iterable[T]) -> Sequence[T]:
 
 
 in_shares = pytest.mark.parametrize("share", [pytest.param(_some, id="some"), slow(_more, id="more")])
-"""For a test that could go through very many places: one of sixteen always, three of sixteen where all that is slow
+"""For a test that could go through very many places: one of sixteen always, two of sixteen where all that is slow
 runs. The histories of `simulation` kill runs at places that a seed draws, at a hundredth of the cost."""

@@ -19,7 +19,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
     ("more", "said"),
     [
         ({"format": "rocksdb", "max_parallelism": 64}, ""),
-        ({"files": "refer"}, "referred to"),
         ({"files": "refer", "proof": "files"}, "3 RocksDB directories are compared by their files"),
     ],
 )

@@ -13,7 +13,6 @@ from support.s3 import S3Server
 pytestmark = pytest.mark.timeout(900)
 
 
-@pytest.mark.slow
 def test_both_types_are_offered(airflow: AirflowServer) -> None:
     for kind in ("aws", "http"):
         connection = {"connection_id": f"of_type_{kind}", "conn_type": kind}
