@@ -12,7 +12,7 @@ from rescale.flink.job_graph import GraphVertex, read_job_graph
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.planning.asked.asked_surgery import asked_surgery
 from rescale.planning.asked.request import parse_renames
-from rescale.planning.matching import Candidate, StateSort, match, of_graph, of_snapshot
+from rescale.planning.matching import Counterpart, StateSort, match, of_graph, of_snapshot
 from rescale.snapshot.surgery import Renamed, Surgery, operated
 from support import snapshots
 
@@ -20,12 +20,12 @@ COUNT, SUM, OTHER_SUM = (StateSort(n, "VALUE", d) for n, d in (("count", b"l"), 
 LISTED = StateSort("count", "LIST", b"l")
 
 
-def one(operator_id: str, name: str = "", states: Iterable[StateSort] | None = (COUNT,)) -> Candidate:
+def one(operator_id: str, name: str = "", states: Iterable[StateSort] | None = (COUNT,)) -> Counterpart:
     known = None if states is None else frozenset(states)
-    return Candidate(operator_id, "", operator_id, name, known, stateful=known is None or bool(known))
+    return Counterpart(operator_id, "", operator_id, name, known, stateful=known is None or bool(known))
 
 
-def proposed(old: list[Candidate], new: list[Candidate]) -> dict[str, str]:
+def proposed(old: list[Counterpart], new: list[Counterpart]) -> dict[str, str]:
     return {found.old.operator_id: found.new.operator_id for found in match(old, new).proposed}
 
 
@@ -65,7 +65,7 @@ def test_a_job_with_generated_ids_finds_all_of_a_real_snapshot() -> None:
     ],
 )
 def test_the_strongest_evidence_first_and_only_what_is_unique(
-    old: list[Candidate], new: list[Candidate], pairs: dict[str, str]
+    old: list[Counterpart], new: list[Counterpart], pairs: dict[str, str]
 ) -> None:
     assert proposed(old, new) == pairs
 
@@ -82,7 +82,7 @@ def test_what_is_not_certain_is_said() -> None:
 
 def test_an_id_of_a_uid_is_the_operators_whatever_it_is_called() -> None:
     uid = operator_id_of_uid("counts")
-    old = Candidate(uid, "counts", "counts", "x", frozenset({COUNT}))
+    old = Counterpart(uid, "counts", "counts", "x", frozenset({COUNT}))
     found = match([old], [one(uid, "y", None), one("b", "x", None)])
     assert (found.options, found.certain) == ([], True)
 

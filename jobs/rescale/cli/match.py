@@ -9,7 +9,7 @@ from rescale.cli.output import Output
 from rescale.cli.terminal import waiting
 from rescale.errors import IntegrityError
 from rescale.flink.job_graph import read_job_graph
-from rescale.planning.matching import Candidate, match, of_graph, of_snapshot
+from rescale.planning.matching import Counterpart, match, of_graph, of_snapshot
 from rescale.report.pages.matched import matched, matched_text
 from rescale.snapshot.discovery import METADATA
 from rescale.snapshot.opening import METADATA_LIMIT, open_snapshot
@@ -54,6 +54,6 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     return 0 if matching.certain else IntegrityError.exit_code
 
 
-def _of_plan(uri: str, names: dict[str, str]) -> list[Candidate]:
+def _of_plan(uri: str, names: dict[str, str]) -> list[Counterpart]:
     data, _ = open_store(uri).read_all(uri, METADATA_LIMIT)
     return of_graph(read_job_graph(data, uri), names)

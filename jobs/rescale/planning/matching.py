@@ -31,7 +31,7 @@ class StateSort(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Counterpart:
     """An operator on one side. `uid` is "" where none is known that its id comes from.
 
     `states` is None if nothing is known of them, as in a job's plan. `stateful` tells whether it needs a counterpart.
@@ -66,16 +66,16 @@ class Candidate:
 class Match(NamedTuple):
     """An operator of the snapshot and one of the job, and what speaks for it; "" if it is the same id."""
 
-    old: Candidate
-    new: Candidate
+    old: Counterpart
+    new: Counterpart
     because: str
 
 
 class Unmatched(NamedTuple):
     """An operator of the snapshot whose counterpart is not certain: those that it may be."""
 
-    old: Candidate
-    candidates: tuple[Candidate, ...]
+    old: Counterpart
+    candidates: tuple[Counterpart, ...]
 
 
 @dataclass(frozen=True)
@@ -88,11 +88,11 @@ class Matching:
 
     same: tuple[Match, ...]
     proposed: tuple[Match, ...]
-    in_the_way: tuple[Candidate, ...]
+    in_the_way: tuple[Counterpart, ...]
     chained: tuple[Match, ...]
     unsure: tuple[Unmatched, ...]
-    only_in_snapshot: tuple[Candidate, ...]
-    only_in_job: tuple[Candidate, ...]
+    only_in_snapshot: tuple[Counterpart, ...]
+    only_in_job: tuple[Counterpart, ...]
 
     @property
     def options(self) -> list[str]:
@@ -106,10 +106,10 @@ class Matching:
         return not (self.chained or self.unsure or self.only_in_snapshot)
 
 
-def of_snapshot(operators: Iterable[Operator]) -> list[Candidate]:
+def of_snapshot(operators: Iterable[Operator]) -> list[Counterpart]:
     """All operators of a snapshot."""
     return [
-        Candidate(
+        Counterpart(
             operator.entry.operator_id,
             operator.entry.uid or _uid(operator.label, operator.entry.operator_id),
             operator.label,
@@ -123,23 +123,23 @@ def of_snapshot(operators: Iterable[Operator]) -> list[Candidate]:
     ]
 
 
-def of_graph(vertices: Iterable[GraphVertex], names: Mapping[str, str]) -> list[Candidate]:
+def of_graph(vertices: Iterable[GraphVertex], names: Mapping[str, str]) -> list[Counterpart]:
     """All operators of a job's plan; `names` are those that the user gives, by operator id."""
     found = []
     for vertex in vertices:
         known = names.get(vertex.operator_id, "")
         label = known or (f"{vertex.name} ({vertex.operator_id})" if vertex.name else vertex.operator_id)
-        found.append(Candidate(vertex.operator_id, _uid(known, vertex.operator_id), label, vertex.name, None))
-        found += [Candidate("", "", name, name, None, chain=vertex.name) for name in vertex.chained]
+        found.append(Counterpart(vertex.operator_id, _uid(known, vertex.operator_id), label, vertex.name, None))
+        found += [Counterpart("", "", name, name, None, chain=vertex.name) for name in vertex.chained]
     return found
 
 
-def match(old: Sequence[Candidate], new: Sequence[Candidate]) -> Matching:
+def match(old: Sequence[Counterpart], new: Sequence[Counterpart]) -> Matching:
     """The operators of a snapshot against those of a job."""
     left, free = list(old), list(new)
     found: list[Match] = []
 
-    def take(pairs: Iterable[tuple[Candidate, Candidate]], because: str) -> None:
+    def take(pairs: Iterable[_Pair], because: str) -> None:
         for one, other in pairs:
             found.append(Match(one, other, "" if one.operator_id == other.operator_id else because))
             left.remove(one)
@@ -168,7 +168,7 @@ def _uid(name: str, operator_id: str) -> str:
     return name if name and operator_id_of_uid(name) == operator_id else ""
 
 
-def _in_the_way(old: Sequence[Candidate], found: Sequence[Match], proposed: list[Match]) -> list[Candidate]:
+def _in_the_way(old: Sequence[Counterpart], found: Sequence[Match], proposed: list[Match]) -> list[Counterpart]:
     """Operators without state whose ids renamed ones get; those that have a counterpart are renamed, too."""
     matched = {one.old.operator_id: one for one in found if one.because and one.new.operator_id}
     stateless = {one.operator_id: one for one in old if not one.stateful}
@@ -202,7 +202,8 @@ def _states(operator: Operator) -> frozenset[StateSort]:
     )
 
 
-_Key = Callable[[Candidate], Hashable]
+_Pair = tuple[Counterpart, Counterpart]
+_Key = Callable[[Counterpart], Hashable]
 """Of an operator what another one must have, too; None if that says nothing."""
 
 _EVIDENCE: tuple[tuple[str, _Key], ...] = (
@@ -218,7 +219,7 @@ _EVIDENCE: tuple[tuple[str, _Key], ...] = (
 )
 
 
-def _same(old: Sequence[Candidate], new: Sequence[Candidate], *, sure: bool) -> list[tuple[Candidate, Candidate]]:
+def _same(old: Sequence[Counterpart], new: Sequence[Counterpart], *, sure: bool) -> list[_Pair]:
     """Those of one id whose states may be one operator's, or whose id comes from a uid.
 
     If they are to be `sure`, not one side alone has states, and the name does not stand elsewhere.
@@ -226,7 +227,7 @@ def _same(old: Sequence[Candidate], new: Sequence[Candidate], *, sure: bool) -> 
     by_id = {one.operator_id: one for one in new if one.operator_id}
     names = {one.name for one in new}
 
-    def may_be(one: Candidate, other: Candidate) -> bool:
+    def may_be(one: Counterpart, other: Counterpart) -> bool:
         if _contradict(one, other):
             return False
         alike = other.states is None or bool(other.states) == bool(one.states)
@@ -236,7 +237,7 @@ def _same(old: Sequence[Candidate], new: Sequence[Candidate], *, sure: bool) -> 
     return [(one, other) for one, other in pairs if one.uid or may_be(one, other)]
 
 
-def _contradict(one: Candidate, other: Candidate) -> bool:
+def _contradict(one: Counterpart, other: Counterpart) -> bool:
     """Whether both have states, and none that both have, or one of another type."""
     if not one.sorts or not other.sorts:
         return False
@@ -244,9 +245,9 @@ def _contradict(one: Candidate, other: Candidate) -> bool:
     return not one.sorts & other.sorts or any(types.get(name, kind) != kind for name, kind in other.sorts)
 
 
-def _unique(old: Sequence[Candidate], new: Sequence[Candidate], key: _Key) -> list[tuple[Candidate, Candidate]]:
+def _unique(old: Sequence[Counterpart], new: Sequence[Counterpart], key: _Key) -> list[_Pair]:
     """Pairs that have a key which nobody else has."""
-    keys: dict[Hashable, tuple[list[Candidate], list[Candidate]]] = defaultdict(lambda: ([], []))
+    keys: dict[Hashable, tuple[list[Counterpart], list[Counterpart]]] = defaultdict(lambda: ([], []))
     for side, candidates in enumerate((old, new)):
         for one in candidates:
             if (has := key(one)) is not None:
@@ -258,7 +259,7 @@ def _unique(old: Sequence[Candidate], new: Sequence[Candidate], key: _Key) -> li
     ]
 
 
-def _possible(one: Candidate, free: Sequence[Candidate]) -> list[Candidate]:
+def _possible(one: Counterpart, free: Sequence[Counterpart]) -> list[Counterpart]:
     """Who shares any evidence with it, and is nobody's."""
     return [
         other

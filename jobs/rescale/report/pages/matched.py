@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rescale.planning.matching import Candidate, Match, Matching, StateSort
+from rescale.planning.matching import Counterpart, Match, Matching, StateSort
 from rescale.report.page import Block, Listed, Page, Words, paragraph
 from rescale.report.renderers.text import text_of
 from rescale.report.units import counted
@@ -115,7 +115,7 @@ _LISTS = (
 )
 
 
-def _old(matching: Matching) -> Iterator[Candidate]:
+def _old(matching: Matching) -> Iterator[Counterpart]:
     for matches in (matching.same, matching.proposed, matching.chained):
         yield from (one.old for one in matches)
     yield from (one.old for one in matching.unsure)
@@ -127,7 +127,7 @@ def _match(one: Match) -> dict[str, Any]:
     return {**_operator(one.old), **new, "because": one.because}
 
 
-def _operator(one: Candidate) -> dict[str, Any]:
+def _operator(one: Counterpart) -> dict[str, Any]:
     """`states` is None where nothing is known of them."""
     states = None if one.states is None else sorted(one.states)
     return {"operator_id": one.operator_id, "uid": one.uid, "label": one.label, "states": states and _told(states)}
