@@ -23,7 +23,7 @@ from tabulate import tabulate
 
 from big_databases import write_databases
 from big_savepoint import write_savepoint
-from processes import Cost, cost, peak_memory
+from processes import Cost, cost, megabytes_in, peak_memory
 from rescale.execution.sources.database_records import database_of_snapshot
 from rescale.execution.spark.spark_tasks import spark_tasks
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
@@ -54,7 +54,7 @@ def main() -> None:
         write_savepoint(home / "canonical", size, value_size=arguments.value_size, states=arguments.states)
         write_databases(home / "canonical", home / "source")
         shutil.rmtree(home / "canonical")
-        measure(home)
+        report(home / "source")
 
 
 @njit
@@ -82,9 +82,23 @@ def scan(source: Path) -> None:
                     rows.check()
 
 
-def measure(home: Path) -> None:
-    source = home / "source"
-    megabytes = sum(path.stat().st_size for path in source.iterdir()) / 1e6
+def report(source: Path) -> None:
+    costs, peaks = measure(source)
+    megabytes = megabytes_in(source)
+    per_cpu = {what: megabytes / spent.cpu for what, spent in costs.items()}
+    rows = [
+        (what, f"{per_cpu[what]:.0f}", f"{megabytes / spent.seconds:.0f}", f"{spent.seconds:.1f} s")
+        for what, spent in costs.items()
+    ]
+    print(tabulate(rows, headers=(f"{megabytes:.0f} MB of RocksDB", "MB per CPU-second", "MB/s", "time")))
+    for way in ("128 → 128", "128 → 1000"):
+        print(f"{way} ÷ bare scan: {per_cpu[f'{way}, reshuffle'] / per_cpu['bare scan']:.2f}")
+    print("peak resident MB:", ", ".join(f"{name} {peak:.0f}" for name, peak in sorted(peaks.items())))
+
+
+def measure(source: Path) -> tuple[dict[str, Cost], dict[str, float]]:
+    """What each step cost, and what it cannot cost less than; and the peaks of memory, in MB."""
+    home = source.parent
     costs: dict[str, Cost] = {}
     with spark_tasks("benchmark", f"local[{PROCESSES}]") as tasks:
         for turn in range(2):
@@ -100,16 +114,7 @@ def measure(home: Path) -> None:
                 redistribute_operator_state(plan, tasks)
                 costs[f"{way}, validate"] = cost(partial(validate_coverage, plan, tasks))
                 shutil.rmtree(target)
-        peaks = peak_memory()
-    per_cpu = {what: megabytes / spent.cpu for what, spent in costs.items()}
-    rows = [
-        (what, f"{per_cpu[what]:.0f}", f"{megabytes / spent.seconds:.0f}", f"{spent.seconds:.1f} s")
-        for what, spent in costs.items()
-    ]
-    print(tabulate(rows, headers=(f"{megabytes:.0f} MB of RocksDB", "MB per CPU-second", "MB/s", "time")))
-    for way in ("128 → 128", "128 → 1000"):
-        print(f"{way} ÷ bare scan: {per_cpu[f'{way}, reshuffle'] / per_cpu['bare scan']:.2f}")
-    print("peak resident MB:", ", ".join(f"{name} {peak:.0f}" for name, peak in sorted(peaks.items())))
+        return costs, peak_memory()
 
 
 if __name__ == "__main__":

@@ -1,9 +1,21 @@
-"""What the processes of a benchmark cost: this one, the JVM, the Python workers."""
+"""What the processes of a benchmark cost: this one, the JVM, the Python workers, and all else that came of it.
+
+CPU is that of a control group of this process' own, so that nobody is missed, whoever ended whom and whoever waited for
+it: Spark's daemon does not wait for its workers. Where none can be made (it takes cgroup v2, and root), it is what the
+whole machine spent, which must have nothing else to do then.
+"""
 
 from __future__ import annotations
 
+import atexit
+import os
+import re
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,17 +29,33 @@ class Cost(NamedTuple):
 
 def cost(action: Callable[[], object]) -> Cost:
     """Of an action, in seconds by the clock and of CPU time."""
-    start, cpu = time.perf_counter(), cpu_seconds()
+    cpu, start = cpu_seconds(), time.perf_counter()
     action()
     return Cost(time.perf_counter() - start, cpu_seconds() - cpu)
 
 
+def cost_of_command(command: Sequence[str]) -> Cost:
+    """Of a command that succeeds: the time until it has ended, and the CPU until all have that it started."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+    cpu, start = cpu_seconds(), time.perf_counter()
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    seconds = time.perf_counter() - start
+    if done.returncode:
+        sys.exit(done.stderr)
+    while _lingers():
+        time.sleep(0.05)
+    return Cost(seconds, cpu_seconds() - cpu)
+
+
 def cpu_seconds() -> float:
-    """User and system time of this process and all that came of it so far, those that have ended included."""
-    own = psutil.Process()
-    everyone = [own, *own.children(recursive=True)]
-    times = [process.cpu_times() for process in everyone]
-    return sum(t.user + t.system + t.children_user + t.children_system for t in times)
+    """User and system time of this process and of all that came of it since it was first asked."""
+    group = _group()
+    if group is None:
+        used = psutil.cpu_times()
+        return float(used.user + used.nice + used.system)
+    (spent,) = re.findall(r"^usage_usec (\d+)$", (group / "cpu.stat").read_text(), re.MULTILINE)
+    return int(spent) / 1e6
 
 
 def peak_memory() -> dict[str, float]:
@@ -39,3 +67,38 @@ def peak_memory() -> dict[str, float]:
             if line.startswith("VmHWM"):
                 peaks[child.name()] = max(int(line.split()[1]) / 1000, peaks.get(child.name(), 0))
     return peaks
+
+
+def megabytes_in(folder: Path) -> float:
+    """Of its files."""
+    return sum(path.stat().st_size for path in folder.iterdir()) / 1e6
+
+
+@cache
+def _group() -> Path | None:
+    """A control group that this process is in, and whatever it starts from now on."""
+    mounts = re.findall(r"^\S+ (\S+) cgroup2 ", Path("/proc/self/mounts").read_text(), re.MULTILINE)
+    for mount in mounts:
+        group = Path(mount) / f"benchmark-{os.getpid()}"
+        try:
+            group.mkdir()
+            (group / "cgroup.procs").write_text(str(os.getpid()))
+        except OSError:
+            continue
+        atexit.register(_leave, Path(mount), group)
+        return group
+    print("no control group: CPU is that of the whole machine", file=sys.stderr)
+    return None
+
+
+def _leave(mount: Path, group: Path) -> None:
+    """Takes the group away, unless somebody is left in it."""
+    with suppress(OSError):
+        (mount / "cgroup.procs").write_text(str(os.getpid()))
+        group.rmdir()
+
+
+def _lingers() -> bool:
+    """Whether somebody lives on whom a command has started, as a JVM does for a moment."""
+    group = _group()
+    return group is not None and len((group / "cgroup.procs").read_text().split()) > 1

@@ -1,10 +1,11 @@
-"""Another max parallelism for a canonical savepoint: MB of source per CPU-second, beside a plain copy of the files.
+"""Another max parallelism for a canonical savepoint: MB of source per CPU-second, beside what the machine can do.
 
     python benchmarks/rehash.py [--gigabytes 1] [--value-size 1000] [--keys long] [--states 1] [--max-parallelism 1000]
                                 [--format rocksdb]
 
-CPU is user and system time of driver, JVM and workers, of the second of two rounds; the session's start is not counted.
-Peak memory is that of the largest Python worker and of the JVM.
+The limits are a plain copy of the files, and their bytes in opaque blocks once through Spark's shuffle. CPU is user and
+system time of driver, JVM and workers, of the second of two rounds; the session's start is not counted. Peak memory is
+that of the largest Python worker and of the JVM.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from __future__ import annotations
 import argparse
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
+from pyspark import SparkContext
 from tabulate import tabulate
 
 from big_savepoint import write_savepoint
-from processes import Cost, cost, peak_memory
+from processes import Cost, cost, megabytes_in, peak_memory
 from rescale.execution.spark.spark_tasks import spark_tasks
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.planning.asked.request import Format, make_request
@@ -25,6 +28,7 @@ from rescale.planning.prepare import prepare
 from rescale.target.claim import claim
 
 PROCESSES = 2
+BLOCK = 4 * 1024 * 1024
 PARALLELISM = 6
 
 
@@ -44,12 +48,24 @@ def main() -> None:
         write_savepoint(
             home / "source", size, value_size=arguments.value_size, keys=arguments.keys, states=arguments.states
         )
-        measure(home, str(arguments.max_parallelism), arguments.format)
+        report(home / "source", str(arguments.max_parallelism), arguments.format)
 
 
-def measure(home: Path, maximum: str, result: Format) -> None:
-    source = home / "source"
-    megabytes = sum(path.stat().st_size for path in source.iterdir()) / 1e6
+def report(source: Path, maximum: str, result: Format) -> None:
+    costs, peaks = measure(source, maximum, result)
+    megabytes = megabytes_in(source)
+    rows = [
+        (what, f"{megabytes / spent.cpu:.0f}", f"{megabytes / spent.seconds:.0f}", f"{spent.seconds:.1f} s")
+        for what, spent in costs.items()
+    ]
+    headers = (f"{megabytes:.0f} MB of source, 128 → {maximum}, {result}", "MB per CPU-second", "MB/s", "time")
+    print(tabulate(rows, headers=headers))
+    print("peak resident MB:", ", ".join(f"{name} {peak:.0f}" for name, peak in sorted(peaks.items())))
+
+
+def measure(source: Path, maximum: str, result: Format) -> tuple[dict[str, Cost], dict[str, float]]:
+    """What each step cost, and what it cannot cost less than; and the peaks of memory, in MB."""
+    home = source.parent
     costs: dict[str, Cost] = {}
     with spark_tasks("benchmark", f"local[{PROCESSES}]") as tasks:
         for turn in range(2):
@@ -58,19 +74,28 @@ def measure(home: Path, maximum: str, result: Format) -> None:
             plan = prepare(make_request(str(source), str(target), *shape, format=result)).plan
             claim(plan)
             costs["plain copy"] = cost(lambda: shutil.copytree(source, home / "copy"))
+            costs["opaque blocks through Spark's shuffle"] = cost(lambda: shuffle_opaque(tasks.context, source))
             costs["reshuffle"] = cost(lambda plan=plan: reshuffle_keyed_state(plan, tasks))
             redistribute_operator_state(plan, tasks)
             costs["validate"] = cost(lambda plan=plan: validate_coverage(plan, tasks))
             shutil.rmtree(home / "copy")
             shutil.rmtree(target)
-        peaks = peak_memory()
-    rows = [
-        (what, f"{megabytes / spent.cpu:.0f}", f"{megabytes / spent.seconds:.0f}", f"{spent.seconds:.1f} s")
-        for what, spent in costs.items()
-    ]
-    headers = (f"{megabytes:.0f} MB of source, 128 → {maximum}, {result}", "MB per CPU-second", "MB/s", "time")
-    print(tabulate(rows, headers=headers))
-    print("peak resident MB:", ", ".join(f"{name} {peak:.0f}" for name, peak in sorted(peaks.items())))
+        return costs, peak_memory()
+
+
+def shuffle_opaque(spark: SparkContext, source: Path) -> None:
+    """Every byte of the files once through Spark's shuffle, and counted where it arrives."""
+
+    def blocks(extent: tuple[Path, int]) -> Iterator[tuple[int, bytes]]:
+        with extent[0].open("rb") as file:
+            file.seek(extent[1])
+            yield extent[1] // BLOCK % PARALLELISM, file.read(BLOCK)
+
+    files = [(path, path.stat().st_size) for path in source.iterdir()]
+    extents = [(path, begin) for path, size in files for begin in range(0, size, BLOCK)]
+    rows = spark.parallelize(extents, PROCESSES).flatMap(blocks)
+    arrived = rows.partitionBy(PARALLELISM, int).map(lambda row: len(row[1])).sum()
+    assert arrived == sum(size for _, size in files)
 
 
 if __name__ == "__main__":

@@ -12,15 +12,13 @@ import argparse
 import os
 import shutil
 import tempfile
-import time
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from tabulate import tabulate
 
 from big_savepoint import write_savepoint
-from processes import peak_memory
+from processes import Cost, cost, megabytes_in, peak_memory
 from rescale.execution.sources.byte_digests import digest
 from rescale.execution.spark.spark_tasks import spark_tasks
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
@@ -47,27 +45,34 @@ def read_file(path: Path) -> int:
         return digest(iter(lambda: file.read(CHUNK), b""))
 
 
-def timed(action: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    action()
-    return time.perf_counter() - start
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gigabytes", type=float, default=1.0)
     parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.directory) as home:
-        measure(Path(home), int(arguments.gigabytes * 1e9))
+        source = Path(home, "source")
+        write_savepoint(source, int(arguments.gigabytes * 1e9))
+        report(source)
 
 
-def measure(home: Path, size: int) -> None:
-    source = home / "source"
-    write_savepoint(source, size)
+def report(source: Path) -> None:
+    costs, peaks = measure(source)
+    megabytes = megabytes_in(source)
+    seconds = {way: spent.seconds for way, spent in costs.items()}
+    read = {"plain read with checksum", "validate"}
+    rows = [(way, f"{(2 if way in read else 1) * megabytes / s:.0f} MB/s", f"{s:.1f} s") for way, s in seconds.items()]
+    print(tabulate(rows, headers=(f"{megabytes:.0f} MB of keyed state", "speed", "time")))
+    print(f"relocate ÷ plain copy: {seconds['plain copy'] / seconds['relocate']:.2f}")
+    print(f"validate ÷ plain read: {seconds['plain read with checksum'] / seconds['validate']:.2f}")
+    print("peak resident MB:", ", ".join(f"{name} {peak:.0f}" for name, peak in sorted(peaks.items())))
+
+
+def measure(source: Path) -> tuple[dict[str, Cost], dict[str, float]]:
+    """What each step cost, and what it cannot cost less than; and the peaks of memory, in MB."""
+    home = source.parent
     files = [path for path in source.iterdir() if path.name != "_metadata"]
-    megabytes = sum(path.stat().st_size for path in files) / 1e6
-    seconds: dict[str, float] = {}
+    costs: dict[str, Cost] = {}
     with (
         ProcessPoolExecutor(PROCESSES) as pool,
         spark_tasks("benchmark", f"local[{PROCESSES}]") as tasks,
@@ -79,22 +84,16 @@ def measure(home: Path, size: int) -> None:
             plan = make_plan(open_snapshot(request.source), request)
             claim(plan)
             pairs = [(path, copy / path.name) for path in files]
-            seconds["plain copy"] = timed(lambda pairs=pairs: list(pool.map(copy_file, pairs)))
-            seconds["relocate"] = timed(lambda plan=plan: reshuffle_keyed_state(plan, tasks))
+            costs["plain copy"] = cost(lambda pairs=pairs: list(pool.map(copy_file, pairs)))
+            costs["relocate"] = cost(lambda plan=plan: reshuffle_keyed_state(plan, tasks))
             redistribute_operator_state(plan, tasks)
             written = [path for path in target.iterdir() if path.name != "_metadata"]
             both = [*files, *written]
-            seconds["plain read with checksum"] = timed(lambda both=both: list(pool.map(read_file, both)))
-            seconds["validate"] = timed(lambda plan=plan: validate_coverage(plan, tasks))
+            costs["plain read with checksum"] = cost(lambda both=both: list(pool.map(read_file, both)))
+            costs["validate"] = cost(lambda plan=plan: validate_coverage(plan, tasks))
             shutil.rmtree(target)
             shutil.rmtree(copy)
-        peaks = peak_memory()
-    read = {"plain read with checksum", "validate"}
-    rows = [(way, f"{(2 if way in read else 1) * megabytes / s:.0f} MB/s", f"{s:.1f} s") for way, s in seconds.items()]
-    print(tabulate(rows, headers=(f"{megabytes:.0f} MB of keyed state", "speed", "time")))
-    print(f"relocate ÷ plain copy: {seconds['plain copy'] / seconds['relocate']:.2f}")
-    print(f"validate ÷ plain read: {seconds['plain read with checksum'] / seconds['validate']:.2f}")
-    print("peak resident MB:", ", ".join(f"{name} {peak:.0f}" for name, peak in sorted(peaks.items())))
+        return costs, peak_memory()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,127 @@
+"""What it costs, beside the limits: what the machine can do at all, and what the peer does. All in one run.
+
+    PYTHONPATH=tests python benchmarks/limits.py [--gigabytes 1] [--rounds 3] [--readme] [--directory DIR]
+
+Whole commands first, each a process of its own, against a bare Spark and the State Processor API (`whole_run`); then
+the steps, warm, in a Spark that lives on: copies against plain copies (`relocate`), other maxima against a plain copy
+and against opaque blocks in Spark's shuffle (`rehash`), RocksDB against a bare scan (`kinds`). With `--readme` the
+tables take the place of those in README.md. The machine should have nothing else to do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+from tabulate import tabulate
+
+import kinds
+import rehash
+import relocate
+import whole_run
+from big_databases import write_databases
+from big_savepoint import write_savepoint
+from processes import Cost, megabytes_in
+from rescale.planning.asked.request import Format
+
+README = Path(__file__).parents[1] / "README.md"
+BEGIN, END = "<!-- made by benchmarks/limits.py -->\n", "<!-- until here -->\n"
+MAXIMUM = 1000
+VALUE_SIZES = {"1 KB": 1000, "100 bytes": 100}
+
+
+class Step(NamedTuple):
+    """A step that ran warm, and what it cannot beat."""
+
+    what: str
+    megabytes: float
+    cost: Cost
+    limit: str
+    of_limit: float
+
+    def row(self) -> tuple[str, ...]:
+        speeds = (self.megabytes / self.cost.cpu, self.megabytes / self.cost.seconds)
+        return (self.what, *(f"{speed:.0f}" for speed in speeds), f"{self.of_limit:.2f}", self.limit)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gigabytes", type=float, default=1.0)
+    parser.add_argument("--rounds", type=int, default=3, help="of whole commands, behind one that does not count")
+    parser.add_argument("--readme", action="store_true", help="put the tables into README.md")
+    parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:
+        home, size = Path(folder), int(arguments.gigabytes * 1e9)
+        whole = whole_table(whole_run.measure(fresh(home), arguments.gigabytes, MAXIMUM, arguments.rounds))
+        steps = [step.row() for step in (*copies(home, size), *other_maxima(home, size), *databases(home, size))]
+    headers = (f"step, {arguments.gigabytes:g} GB, warm", "MB per CPU-second", "MB/s", "part of the limit", "the limit")
+    tables = f"{whole}\n\n{tabulate(steps, headers, tablefmt='github', disable_numparse=True)}\n"
+    print(tables)
+    if arguments.readme:
+        between = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
+        text, found = between.subn(lambda _: f"{BEGIN}{tables}{END}", README.read_text(encoding="utf-8"))
+        assert found == 1
+        README.write_text(text, encoding="utf-8")
+
+
+def whole_table(costs: dict[str, Cost]) -> str:
+    bare, peer = costs[whole_run.BARE_SPARK], costs[whole_run.PEER]
+    rows = [
+        (what, f"{s:.1f} s", f"{cpu:.1f} s", f"{cpu / bare.cpu:.2f}", f"{cpu / peer.cpu:.2f}")
+        for what, (s, cpu) in costs.items()
+    ]
+    headers = ("whole command", "time", "CPU", "CPU ÷ bare Spark's", "CPU ÷ the peer's")
+    return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
+
+
+def copies(home: Path, size: int) -> Iterator[Step]:
+    source = fresh(home) / "source"
+    write_savepoint(source, size)
+    costs, _ = relocate.measure(source)
+    for what, limit, times in (("relocate", "plain copy", 1), ("validate", "plain read with checksum", 2)):
+        part = costs[limit].seconds / costs[what].seconds
+        name = "a copy" if what == "relocate" else "a copy, validate"
+        yield Step(name, times * megabytes_in(source), costs[what], f"{limit}, time", part)
+
+
+def other_maxima(home: Path, size: int) -> Iterator[Step]:
+    for (name, value_size), result in product(VALUE_SIZES.items(), (Format.CANONICAL, Format.ROCKSDB)):
+        source = fresh(home) / "source"
+        write_savepoint(source, size, value_size=value_size)
+        costs, _ = rehash.measure(source, str(MAXIMUM), result)
+        what = f"canonical → {result}, 128 → {MAXIMUM}, {name}"
+        limits = {"reshuffle": "opaque blocks through Spark's shuffle", "validate": "plain copy"}
+        for step, limit in limits.items():
+            part = costs[limit].cpu / costs[step].cpu
+            yield Step(f"{what}, {step}", megabytes_in(source), costs[step], limit, part)
+
+
+def databases(home: Path, size: int) -> Iterator[Step]:
+    for name, value_size in VALUE_SIZES.items():
+        source = fresh(home) / "source"
+        write_savepoint(home / "canonical", size, value_size=value_size)
+        write_databases(home / "canonical", source)
+        costs, _ = kinds.measure(source)
+        limit = "bare scan"
+        for way in ("128 → 128", f"128 → {MAXIMUM}"):
+            spent = costs[f"{way}, reshuffle"]
+            what = f"RocksDB → canonical, {way}, {name}"
+            yield Step(what, megabytes_in(source), spent, limit, costs[limit].cpu / spent.cpu)
+
+
+def fresh(home: Path) -> Path:
+    """The folder, emptied."""
+    shutil.rmtree(home)
+    home.mkdir()
+    return home
+
+
+if __name__ == "__main__":
+    main()

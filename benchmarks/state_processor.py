@@ -1,0 +1,28 @@
+"""The peer: Flink's State Processor API, as a program of one's own uses it (`StateProcessorRehash.java`)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from oracle.distribution import flink_home, maven_jar
+from oracle.harness import jvm_options
+
+_FLINK, _API = "1.20.5", "1.20.0"
+_SOURCE = Path(__file__).with_name("StateProcessorRehash.java")
+_PARALLELISM = 4
+"""As on two cores it was the fastest of those tried."""
+
+_JVM = ("-XX:+UseTransparentHugePages", "-Xmx10g", "-XX:+UseParallelGC", "-XX:TieredStopAtLevel=4")
+
+
+def state_processor(source: Path, target: Path, max_parallelism: int, home: Path) -> list[str]:
+    """The command that gives a savepoint of `big_savepoint` another max parallelism; it needs `home` to work in."""
+    classes = home / "classes"
+    jars = [*flink_home(_FLINK), maven_jar("flink-state-processor-api", _API, "state-processor")]
+    path = os.pathsep.join(map(str, [classes, *jars]))
+    subprocess.run(["javac", "-nowarn", "-d", str(classes), "-cp", path, str(_SOURCE)], check=True)
+    options = [option for option in jvm_options() if not option.startswith("-XX:")]
+    words = (source.as_uri(), target.as_uri(), "big", "value 0", _PARALLELISM, max_parallelism, home / "scratch")
+    return ["java", *options, *_JVM, "-cp", path, "StateProcessorRehash", *map(str, words)]
