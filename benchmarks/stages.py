@@ -1,0 +1,96 @@
+"""Where the CPU time of a rehash goes, stage by stage: reading, walking over records, hashing, sorting, framing, …
+
+    python benchmarks/stages.py [--gigabytes 0.2] [--value-size 1000] [--format rocksdb] [--directory DIR]
+
+Steps run in this process, without Spark, so that one profile sees them all; the second of two rounds counts. A compiled
+loop counts as the function that calls it, and what threads do as whoever waits for them. What Spark adds is what
+`limits.py` shows beyond this.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import pstats
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from tabulate import tabulate
+
+from big_savepoint import write_savepoint
+from processes import megabytes_in
+from rescale.execution.loop import Loop
+from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
+from rescale.planning.asked.request import Format, make_request
+from rescale.planning.prepare import prepare
+from rescale.target.claim import claim
+
+STAGES = {
+    "read": (
+        "posix.pread",
+        "posix.preadv",
+        "/blocks/records.py",
+        "/execution/sources/",
+        "/snapshot/",
+    ),
+    "find where records begin and end": ("/serializers/", "record_walk.py"),
+    "hash keys": ("/keys/", "key_groups.py", "composite_key.py"),
+    "sort": ("/sort_", "sorted_blocks.py", "key_sort"),
+    "shuffle": ("/block_rows.py", "/block_buffer.py", "/execution/loop.py", "BufferedRandom", "/spark/"),
+    "frame": ("/writers/canonical/",),
+    "RocksDB's files": ("/writers/rocksdb/", "/rocksdb/"),
+    "write": ("posix.pwrite", "posix.fsync", "/storage/"),
+    "digest and compare": ("digest", "/validation/"),
+}
+"""What a function belongs to, by a part of its file and name; the first that fits."""
+OTHER = "all else"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gigabytes", type=float, default=0.2)
+    parser.add_argument("--value-size", type=int, default=1000, help="bytes of each value")
+    parser.add_argument("--format", choices=list(Format), default=Format.CANONICAL, type=Format, help="of the result")
+    parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:
+        source = Path(folder) / "source"
+        write_savepoint(source, int(arguments.gigabytes * 1e9), value_size=arguments.value_size)
+        for step, spent in measure(source, arguments.format).items():
+            report(step, spent, megabytes_in(source))
+
+
+def measure(source: Path, result: Format) -> dict[str, Counter[str]]:
+    """CPU seconds of every stage, by step."""
+    tasks = Loop()
+    for turn in range(2):
+        request = make_request(str(source), f"{source}-{turn}", ["6"], (), (), ["1000"], format=result)
+        plan = prepare(request).plan
+        claim(plan)
+        moving, validating = cProfile.Profile(time.process_time), cProfile.Profile(time.process_time)
+        moving.runcall(reshuffle_keyed_state, plan, tasks)
+        redistribute_operator_state(plan, tasks)
+        validating.runcall(validate_coverage, plan, tasks)
+    return {"reshuffle": by_stage(moving), "validate": by_stage(validating)}
+
+
+def by_stage(profile: cProfile.Profile) -> Counter[str]:
+    spent: Counter[str] = Counter()
+    for (file, _, name), (_, _, own, _, _) in pstats.Stats(profile).stats.items():
+        function = f"{file}:{name}"
+        fitting = (stage for stage, parts in STAGES.items() if any(part in function for part in parts))
+        spent[next(fitting, OTHER)] += own
+    return spent
+
+
+def report(step: str, spent: Counter[str], megabytes: float) -> None:
+    whole = sum(spent.values())
+    rows = [(stage, f"{own:.2f} s", f"{own / whole:.0%}") for stage, own in spent.most_common()]
+    rows.append(("together", f"{whole:.2f} s", f"{megabytes / whole:.0f} MB per CPU-second"))
+    print(tabulate(rows, headers=(f"{step}, {megabytes:.0f} MB", "CPU", "part"), disable_numparse=True), end="\n\n")
+
+
+if __name__ == "__main__":
+    main()
