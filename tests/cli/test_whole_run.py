@@ -64,6 +64,16 @@ def test_little_to_do_needs_no_spark(shape: tuple[str, ...], tmp_path: Path) -> 
     assert list(seconds_of_steps(target)) == list(STEPS_OF_A_RUN)
 
 
+@pytest.mark.slow
+def test_a_copy_on_this_machine_needs_none_however_large(large: Path, tmp_path: Path) -> None:
+    """Of what is not copied there may be a little, too."""
+    target = tmp_path / "target"
+    words = command(large, target, "--parallelism", "3")
+    done = subprocess.run(words, env=WITHOUT_JAVA, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["bytes_moved"] > LITTLE_BYTES
+
+
 def test_what_ends_a_step_ends_the_run(tmp_path: Path) -> None:
     """Those before it have ended well, and none behind it begins."""
     target = tmp_path / "target"

@@ -69,6 +69,17 @@ def test_more_starts_one_for_all_that_comes(units: Weighed[int]) -> None:
     assert tasks._for(LITTLE).cores == 40, "it is there anyway"
 
 
+@pytest.mark.parametrize(("cores", "times"), [(2, 0), (None, 1)], ids=["on this machine", "on a cluster"])
+def test_what_threads_do_as_well_needs_none_on_this_machine(cores: int | None, times: int) -> None:
+    started = Started()
+    tasks = StepTasks(started, True, cores)
+    assert set(tasks.run(lambda unit: unit + 1, MUCH, Progress("test", 1), threads_will_do=True)) == {6}
+    assert started.times == times
+    run(tasks, MUCH)
+    assert started.times == 1
+    assert tasks._for(MUCH, threads_will_do=True).cores == 40, "it is there anyway"
+
+
 @pytest.mark.parametrize(("master", "cores"), [("local", 1), ("local[3]", 3), ("local[3,4]", 3)])
 def test_a_local_master_says_its_cores_and_needs_no_spark_for_little(
     master: str, cores: int, monkeypatch: pytest.MonkeyPatch

@@ -34,7 +34,14 @@ class Loop:
     order: Random | None = None
     at_once: int = 1
 
-    def run(self, work: Callable[[U], R], units: Weighed[U], progress: Progress) -> list[R]:
+    def run(
+        self,
+        work: Callable[[U], R],
+        units: Weighed[U],
+        progress: Progress,
+        *,
+        threads_will_do: bool = False,  # noqa: ARG002
+    ) -> list[R]:
         done = _Done(progress)
         results = []
         turns = self.shuffled(units)

@@ -1,7 +1,8 @@
 """The tasks of a step's process: little work is done by the process itself; with more Spark starts, and once.
 
 In the time that a start takes a loop has done what is called little (`little_work`), in no more memory than a task of
-Spark's. Where Spark runs already, it gets little work, too.
+Spark's. What threads do as well as processes needs none on this machine, however much it is. Where Spark runs already,
+it gets that work, too.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from rescale.execution.loop import Loop
 from rescale.execution.progress import Progress, say_compiling
 from rescale.execution.tasks import Sender, Shuffled, Tasks, Weighed
 from rescale.flink.compiling import tell_once
-from rescale.planning.little_work import LITTLE_BYTES, LITTLE_UNITS
+from rescale.planning.little_work import is_little
 
 _AT_ONCE = 4
 """Units under way at once in a loop: small ones are mostly waiting for the store. Each holds at most a part."""
@@ -69,8 +70,10 @@ class StepTasks:
             return self.known_cores
         return self._started().cores
 
-    def run(self, work: Callable[[U], R], units: Weighed[U], progress: Progress) -> list[R]:
-        return self._for(units).run(work, units, progress)
+    def run(
+        self, work: Callable[[U], R], units: Weighed[U], progress: Progress, *, threads_will_do: bool = False
+    ) -> list[R]:
+        return self._for(units, threads_will_do=threads_will_do).run(work, units, progress)
 
     def shuffle(
         self,
@@ -81,19 +84,17 @@ class StepTasks:
     ) -> Shuffled:
         return self._for(units).shuffle(make_sender, units, partitions, progress)
 
-    def _for(self, units: Weighed[object]) -> Tasks:
-        if not units or (self._spark is None and self.little_here and is_little(units)):
-            return Loop(self.known_cores or 1, at_once=_AT_ONCE)
+    def _for(self, units: Weighed[object], *, threads_will_do: bool = False) -> Tasks:
+        in_threads = threads_will_do and self.known_cores is not None
+        if not units or (self._spark is None and (in_threads or (self.little_here and is_little(units)))):
+            cores = self.known_cores or 1
+            return Loop(cores, at_once=max(_AT_ONCE, cores))
         return self._started()
 
     def _started(self) -> Tasks:
         if self._spark is None:
             self._spark = self.start()
         return self._spark
-
-
-def is_little(units: Weighed[object]) -> bool:
-    return len(units) <= LITTLE_UNITS and sum(weight for weight, _ in units) <= LITTLE_BYTES
 
 
 def _threads(number: str | None) -> int:

@@ -40,10 +40,14 @@ class Tasks(Protocol):
     def cores(self) -> int:
         """How many tasks are worth having at once."""
 
-    def run(self, work: Callable[[U], R], units: Weighed[U], progress: Progress) -> list[R]:
+    def run(
+        self, work: Callable[[U], R], units: Weighed[U], progress: Progress, *, threads_will_do: bool = False
+    ) -> list[R]:
         """`work(unit)` for every unit; the results in no order.
 
-        Raises the first final error that a unit met, or `StoreError` where the work was given up.
+        `threads_will_do`: nearly all of it is done outside of Python, as the copying of local files is, so that threads
+        of one process get on with it as well as processes do. Raises the first final error that a unit met, or
+        `StoreError` where the work was given up.
         """
 
     def shuffle(

@@ -52,9 +52,9 @@ class Watched(Loop):
 
     seen: list[Any] = field(default_factory=list)
 
-    def run(self, work: Any, units: Any, progress: Any) -> list[Any]:
+    def run(self, work: Any, units: Any, progress: Any, **options: Any) -> list[Any]:
         self.seen.extend(unit for _, unit in units)
-        return super().run(work, units, progress)
+        return super().run(work, units, progress, **options)
 
 
 @pytest.mark.parametrize("case", slow_but(lambda case: case in QUICK, CASES), ids="-".join)

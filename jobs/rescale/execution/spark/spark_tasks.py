@@ -47,7 +47,14 @@ class SparkTasks:
     def cores(self) -> int:
         return self.context.defaultParallelism
 
-    def run(self, work: Callable[[U], R], units: Weighed[U], progress: Progress) -> list[R]:
+    def run(
+        self,
+        work: Callable[[U], R],
+        units: Weighed[U],
+        progress: Progress,
+        *,
+        threads_will_do: bool = False,  # noqa: ARG002
+    ) -> list[R]:
         if not units:
             return []
         slices = slices_of(units, self.cores)

@@ -24,6 +24,7 @@ from rescale.execution.validation.record_compare import RecordCheck
 from rescale.flink.givers import Givers
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.slot import Slot
+from rescale.planning.little_work import is_little
 from rescale.snapshot.model import Database, ElementStream, KeyedStream, Operator, Snapshot
 
 Check = GroupCheck | ElementCheck | FileCheck | RecordCheck
@@ -35,6 +36,11 @@ class Checks:
 
     units: list[tuple[int, Check]]
     small: list[FileCheck]
+
+    @property
+    def threads_will_do(self) -> bool:
+        """Whether nearly all that there is to do is to compare and hash bytes as they are."""
+        return is_little([(size, check) for size, check in self.units if not _is_bytewise(check)])
 
 
 def list_checks(
@@ -146,6 +152,12 @@ def _checks_of(
     maximum = (new if in_result else old).entry.max_parallelism
     for source in sources_of(holder, maximum):
         yield RecordCheck(i, old.label, in_result, key_hash, new.entry.max_parallelism, source)
+
+
+def _is_bytewise(check: Check) -> bool:
+    if isinstance(check, GroupCheck):
+        return all(pair.table is None for pair in check.pairs)
+    return isinstance(check, FileCheck)
 
 
 def _weight(check: Check) -> int:

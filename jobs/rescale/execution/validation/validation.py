@@ -32,7 +32,7 @@ from rescale.flink.slot import Slot
 from rescale.planning.values.proof import Proof
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.opening import open_candidate
-from rescale.storage.locations import parent
+from rescale.storage.locations import is_s3, parent
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store
 
@@ -128,7 +128,9 @@ def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[OperatorProof]:
     # A twin of this run may be writing the same bytes again: of the result, the content counts and not the version.
     unpinned = result.contents.unpinned()
     compare = _Comparers(Comparer(source.contents, unpinned), RecordComparer(source.contents, unpinned))
-    for tally in (*side_by_side(compare, checks.small), *tasks.run(compare, checks.units, progress)):
+    local = not is_s3(source.directory) and not is_s3(result.directory)  # S3's client is Python
+    seen = tasks.run(compare, checks.units, progress, threads_will_do=local and checks.threads_will_do)
+    for tally in (*side_by_side(compare, checks.small), *seen):
         if isinstance(tally, RecordTally):
             record_tallies[tally.operator].append(tally)
         else:

@@ -13,17 +13,18 @@ from functools import partial
 from typing import NamedTuple
 
 from rescale.execution.progress import Progress
-from rescale.execution.tasks import Tasks
+from rescale.execution.tasks import Tasks, Weighed
 from rescale.execution.writers.files import begun_in_parts, stream_uri
 from rescale.execution.writers.new_handles import WrittenStream, written_database, written_handle
 from rescale.execution.writers.parts import part_size
 from rescale.execution.writers.stream_units import StreamUnit, UnitResult, UnitWriter
 from rescale.execution.writers.stream_writer import stream_writer
 from rescale.flink.slot import Slot
+from rescale.planning.little_work import is_little
 from rescale.planning.values.new_streams import CopiedFile, PlannedStream
 from rescale.planning.values.operator_plan import OperatorPlan
 from rescale.planning.values.plan import Plan
-from rescale.storage.locations import name
+from rescale.storage.locations import is_s3, name
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store
 from rescale.target.written_handles import WrittenHandle
@@ -49,7 +50,8 @@ def write_planned_streams(
     units = [unit for some in side_by_side(partial(_units, plan, there), places) for unit in some]
     progress = Progress(says, sum(unit.length for unit in units))
     results: dict[tuple[int, int], list[UnitResult]] = defaultdict(list)
-    for result in tasks.run(UnitWriter(plan), [(unit.length, unit) for unit in units], progress):
+    weighed = [(unit.length, unit) for unit in units]
+    for result in tasks.run(UnitWriter(plan), weighed, progress, threads_will_do=_threads_will_do(plan, weighed)):
         results[result.operator, result.stream].append(result)
     tokens = {(unit.operator, unit.stream): unit.token for unit in units}
     written = side_by_side(lambda place: _completed(plan, place, results[place], tokens.get(place, "")), places)
@@ -57,6 +59,17 @@ def write_planned_streams(
     for place, stream in zip(places, written, strict=True):
         by_operator[place.operator].append(stream)
     return [handle for i, streams in by_operator.items() for handle in _handles(plan, plan.operators[i], streams)]
+
+
+def _threads_will_do(plan: Plan, units: Weighed[StreamUnit]) -> bool:
+    """Whether nearly all of it is copied from file to file, which the system does; S3's client is Python."""
+    if is_s3(plan.source) or is_s3(plan.target):
+        return False
+
+    def is_copied(unit: StreamUnit) -> bool:
+        return stream_writer(plan, *_stream(plan, _Place(unit.operator, unit.stream))).may_be_cut
+
+    return is_little([(size, unit) for size, unit in units if not is_copied(unit)])
 
 
 def _handles(plan: Plan, operator: OperatorPlan, written: Sequence[WrittenStream]) -> list[WrittenHandle]:
