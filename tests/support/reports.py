@@ -48,7 +48,7 @@ def proven(document: dict[str, Any]) -> dict[str, Any]:
         "proof": "records",
         "proves": "every key group, list element, union element and broadcast copy of the source is in the result",
         "does_not_prove": None,
-        "digests": "sums mod 2^128 of 128-bit murmur3 digests of key groups and elements",
+        "digests": "sums mod 2^128 of 128-bit XXH3 digests of key groups and elements",
         "source_metadata_sha256": "ab" * 32,
         "candidate_sha256": "cd" * 32,
         "bytes": plan["bytes_moved"],

@@ -88,7 +88,7 @@ class StepTasks:
         in_threads = threads_will_do and self.known_cores is not None
         if not units or (self._spark is None and (in_threads or (self.little_here and is_little(units)))):
             cores = self.known_cores or 1
-            return Loop(cores, at_once=max(_AT_ONCE, cores))
+            return Loop(cores, at_once=cores if in_threads else _AT_ONCE)
         return self._started()
 
     def _started(self) -> Tasks:

@@ -16,8 +16,6 @@ from rescale.storage.store import Pin, open_store, read_in_chunks
 LARGEST_READ = 64 << 20
 """Bytes that are read at once."""
 
-CHUNK_SIZE = 4 << 20
-
 
 @dataclass(frozen=True)
 class SnapshotFiles:
@@ -64,8 +62,8 @@ class SnapshotFiles:
         """The first `size` bytes of an extent, or all."""
         return self.read(extent._replace(length=min(extent.length, size)))
 
-    def chunks(self, extent: Extent, at_once: int = CHUNK_SIZE) -> Iterator[bytes]:
-        """The bytes of an extent, at most `at_once` at a time."""
+    def chunks(self, extent: Extent, at_once: int | None = None) -> Iterator[bytes]:
+        """The bytes of an extent, at most `at_once` at a time (else as the store likes it)."""
         if extent.file == WRITTEN:
             yield self.read(extent)
             return

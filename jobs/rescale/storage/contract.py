@@ -64,6 +64,9 @@ class Store(Protocol):
 
     part_limits: PartLimits
 
+    read_size: int
+    """Bytes at once that a long read is best made of."""
+
     def stat(self, uri: str) -> Pin | None:
         """None for a file that is not there."""
 

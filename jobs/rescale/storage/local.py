@@ -27,6 +27,7 @@ class LocalStore:
     """`Store` over the file system."""
 
     part_limits = PartLimits(smallest=1, most=10_000)  # it needs none; what S3 takes is plenty
+    read_size = 1 << 20  # what is compared and hashed next is still in the processor's cache
 
     def stat(self, uri: str) -> Pin | None:
         with _translated(uri):

@@ -45,6 +45,7 @@ class S3Store:
     """`Store` over S3; `client` is one that is configured otherwise than by the AWS variables."""
 
     part_limits = PartLimits(smallest=5 * 1024 * 1024, most=10_000)
+    read_size = 4 << 20  # each is a request
 
     def __init__(self, client: S3Client | None = None) -> None:
         self._client = client or _own_client()

@@ -17,11 +17,15 @@ def open_store(uri: str) -> Store:
     return _s3() if is_s3(uri) else _local()
 
 
-def read_in_chunks(uri: str, start: int, length: int, pin: Pin | None, at_once: int) -> Iterator[bytes]:
-    """`length` bytes of a file from `start` on, at most `at_once` at a time; errors as `Store.read`."""
+def read_in_chunks(uri: str, start: int, length: int, pin: Pin | None, at_once: int | None = None) -> Iterator[bytes]:
+    """`length` bytes of a file from `start` on, at most `at_once` at a time (else as its store likes it).
+
+    Errors as `Store.read`.
+    """
     store = open_store(uri)
-    for offset in range(0, length, at_once):
-        yield store.read(uri, start + offset, min(at_once, length - offset), pin)
+    step = at_once or store.read_size
+    for offset in range(0, length, step):
+        yield store.read(uri, start + offset, min(step, length - offset), pin)
 
 
 @cache

@@ -18,10 +18,10 @@ from rescale.flink.serializers.type_tree import TypeTree
 from rescale.flink.serializers.value_words import bytes_in_words, in_words
 from rescale.report.units import counted
 from rescale.snapshot.model import ElementStream
-from rescale.snapshot.snapshot_files import CHUNK_SIZE
 
 _LARGEST_IN_WORDS = 4096
 _BYTES_SHOWN = 32
+_LARGEST_BEGINNING = 4 << 20
 
 
 class Contents:
@@ -39,7 +39,7 @@ class Contents:
 
     def in_words(self, side: Side, item: Item) -> str:
         """The element as values of its type are written, or the beginning of its bytes."""
-        beginning = self._files[side].beginning(item.extent, CHUNK_SIZE)
+        beginning = self._files[side].beginning(item.extent, _LARGEST_BEGINNING)
         if item.subtask in self._deflated[side]:
             beginning = FramedDecompressor(identifier=False).feed(beginning)
         trees = self._trees[side]

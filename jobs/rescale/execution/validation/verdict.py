@@ -117,7 +117,7 @@ def certificate_of(
         verdict=COMPLETE,
         proves="; ".join(claims),
         does_not_prove="; ".join(sentence for sentence, holds in limits if holds) or None,
-        digests="sums mod 2^128 of 128-bit murmur3 digests of key groups and elements",
+        digests="sums mod 2^128 of 128-bit XXH3 digests of key groups and elements",
         source=source.directory,
         source_metadata_sha256=source.metadata_sha256,
         target=result.directory,
