@@ -22,7 +22,7 @@ NEWEST = RELEASE_LINES[-1]
 KEPT = ("POJO", "list", "map", "enum", "row", "either")
 LOST = (
     *("POJO with a list", "POJO with a set", "POJO with an ArrayList", "POJO with a date", "generic list"),
-    *("UUID", "HashMap", "pair", "option of Scala", "sink"),
+    *("UUID", "HashMap", "pair", "option of Scala", "enum of Scala", "sink"),
 )
 OPEN = {"class of a text": True, "class of a double": False}
 """What is unknown from the bytes, and how it really is."""

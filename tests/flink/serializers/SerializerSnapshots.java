@@ -145,6 +145,10 @@ public class SerializerSnapshots {
         String scala = "org.apache.flink.api.scala.typeutils.";
         print(scala + "OptionSerializer", INT);
         print(scala + "EitherSerializer", INT, TEXT);
+        Class<?> roundingMode = find("scala.math.BigDecimal$RoundingMode$");
+        if (roundingMode != null) {
+            print(scala + "EnumValueSerializer", roundingMode.getField("MODULE$").get(null));
+        }
     }
 
     private static Class<?> find(String name) {

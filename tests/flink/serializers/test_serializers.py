@@ -123,6 +123,11 @@ EXAMPLES = {
         2,
         utf("com.x.Suit") + i32(1) + utf("Clubs") + i32(4),
     ),
+    "Enum com.x.Rank": snapshot(
+        "org.apache.flink.api.scala.typeutils.ScalaEnumSerializerSnapshot",
+        3,
+        utf("com.x.Rank") + i32(2) + utf("Ace") + i32(0) + utf("King") + i32(7),
+    ),
     "Avro com.x.A": snapshot(
         "org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot", 2, utf("com.x.A") + utf('{"type":"record"}')
     ),

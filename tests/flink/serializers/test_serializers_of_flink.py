@@ -36,7 +36,6 @@ NOT_MADE = {
     # Generated or made by macros of Scala, so that no class can be named to be made.
     "org.apache.flink.api.scala.typeutils.ScalaCaseClassSerializerSnapshot",
     "org.apache.flink.api.scala.typeutils.Tuple2CaseClassSerializerSnapshot",
-    "org.apache.flink.api.scala.typeutils.ScalaEnumSerializerSnapshot",
     "org.apache.flink.api.scala.typeutils.ScalaTrySerializerSnapshot",
     "org.apache.flink.api.scala.typeutils.TraversableSerializerSnapshot",
     # Its equality and its hash function are generated code.

@@ -171,7 +171,7 @@ _OTHERS = {
     _MULTISET + "RowDataKeySerializerSnapshot": Known(
         fields("equaliser:blob", "hashFunction:blob", "inner:snapshot"), "RowDataKey", (0,)
     ),
-    _SCALA + "ScalaEnumSerializerSnapshot": Known(scala_constants, "Enum {class}", (2,)),
+    _SCALA + "ScalaEnumSerializerSnapshot": Known(scala_constants, "Enum {class}", (2, 3)),
     "org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot": Known(avro, "Avro {class}", (2, 3)),
 }
 

@@ -3,7 +3,7 @@ package harness;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.api.common.typeinfo.Types;
 
-/** This release line has no Scala API: a job can only have another type in its place. */
+/** This release line has no Scala API: a job can only have other types in their place. */
 public final class OfScala {
     private OfScala() {}
 
@@ -14,5 +14,14 @@ public final class OfScala {
 
     public static Object option(String text) {
         return text;
+    }
+
+    @SuppressWarnings({"unchecked", "rawtypes"})
+    public static TypeInformation<Object> enumeration() {
+        return (TypeInformation) Types.INT;
+    }
+
+    public static Object enumeration(int id) {
+        return id;
     }
 }

@@ -46,7 +46,8 @@ final class Held {
             kind("enum", Types.ENUM(TimeUnit.class), user -> TimeUnit.values()[(int) (user % 7)]),
             kind("row", Types.ROW(Types.STRING, Types.LONG), user -> Row.of("user", user)),
             kind("either", Types.EITHER(Types.STRING, Types.LONG), Either::Right),
-            kind("option of Scala", OfScala.option(), user -> OfScala.option("user " + user)));
+            kind("option of Scala", OfScala.option(), user -> OfScala.option("user " + user)),
+            kind("enum of Scala", OfScala.enumeration(), user -> OfScala.enumeration((int) (user % 7))));
 
     private Held() {}
 
