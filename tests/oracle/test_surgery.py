@@ -12,6 +12,7 @@ from oracle.harness import Flink, Job
 from rescale.flink.job_graph import read_job_graph
 from rescale.planning.matching import match, of_graph, of_snapshot
 from rescale.snapshot.opening import open_snapshot
+from rescale.target.certificate import read_certificate
 from support.pipeline import execute_without_spark, plan_rescale
 from support.slow import slow
 
@@ -48,6 +49,8 @@ def test_a_state_is_gone_and_everything_else_is_there(
     missing = Counter(one.partition(" ")[0].rstrip(":") for one in verdict.differences if not one.startswith("results"))
     assert missing["states/history"] == len(expected["keyed"]["states/history"]) > 0
     assert missing.keys() == {"states/history", "lists/offsets"}
+    left_out = [one.records.left_out for one in read_certificate(target).operators if one.records is not None]
+    assert {"history": missing["states/history"]} in left_out
     assert all("lost" in one for one in verdict.differences if not one.startswith("results"))
 
 

@@ -19,7 +19,7 @@ from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.kafka.offsets import KafkaOffsets, kafka_offsets
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.opening import open_snapshot
-from rescale.snapshot.surgery import operated
+from rescale.snapshot.surgery import looked_at, operated
 
 
 class Prepared(NamedTuple):
@@ -53,6 +53,7 @@ def prepare(request: Request) -> Prepared:
         from rescale.snapshot.databases.table_sizes import with_key_group_sizes  # brings numpy, which few requests need
 
         snapshot = with_ingested(with_key_group_sizes(with_tables(snapshot)), joined)
+        surgery = looked_at(surgery, snapshot)
     rekeyed = {o.entry.operator_id: shapes[o.entry.operator_id] for o in snapshot.operators if by_record(o)}
     if rekeyed:
         from rescale.planning.asked.key_hashes import choose_key_hashes  # as above

@@ -11,16 +11,18 @@ from dataclasses import dataclass, replace
 
 from rescale.errors import UnsupportedError
 from rescale.flink.advice import CANONICAL
+from rescale.flink.keyed.header import understood
 from rescale.flink.operator_state import write_operator_state_header
 from rescale.snapshot.model import ElementStream, Operator
 
 
 @dataclass(frozen=True)
 class DroppedState:
-    """A state that is left out. Of keyed state `elements` and `bytes` are None: nobody knows before it is read.
+    """A state that is left out. Of keyed state `elements` is None, and so is `bytes` where it is one of several.
 
-    It is some of the operator's managed keyed state, which has `of_bytes`; of operator state that is the same as
-    `bytes`.
+    Nobody knows before it is read: it is some of the operator's managed keyed state, which has `of_bytes`. But each
+    state has SST files of its own in RocksDB, which take `stored_bytes`, if they were looked at: compressed, and with
+    what was overwritten or deleted. Of operator state `of_bytes` is the same as `bytes`.
     """
 
     operator_id: str
@@ -30,6 +32,7 @@ class DroppedState:
     elements: int | None
     bytes: int | None
     of_bytes: int
+    stored_bytes: int | None = None
 
 
 def lost_states(operator: Operator, name: str) -> tuple[DroppedState, ...]:
@@ -62,6 +65,19 @@ def without_states(operator: Operator, names: Collection[str]) -> Operator:
     return replace(operator, entry=replace(entry, subtasks=subtasks), keyed=(), databases=(), left_out=frozenset())
 
 
+def with_stored_bytes(lost: DroppedState, operator: Operator) -> DroppedState:
+    """`operator` is the one that it is left out of; as it was if that has no RocksDB files, or none was looked at."""
+    if lost.elements is not None or not any(database.tables for database in operator.databases):
+        return lost
+    tables = [
+        table.extent.length
+        for database in operator.databases
+        for table in database.tables
+        if understood(database.parsed).states[table.state].name == lost.name
+    ]
+    return replace(lost, stored_bytes=sum(tables))
+
+
 def _lost_keyed(operator: Operator, name: str) -> Iterator[DroppedState]:
     timers = [state.name for one in operator.raw_timers if one.parsed is not None for state in one.parsed.states]
     if name in timers:
@@ -84,7 +100,8 @@ def _lost_keyed(operator: Operator, name: str) -> Iterator[DroppedState]:
             advice="drop the whole operator (--drop UID), or let the job itself clear the state",
         )
     size = sum(stream.extent.length for stream in operator.keyed) + sum(one.size for one in operator.databases)
-    yield DroppedState(operator.entry.operator_id, operator.label, name, types[name], None, None, size)
+    own = size if types.keys() == {name} else None
+    yield DroppedState(operator.entry.operator_id, operator.label, name, types[name], None, own, size)
 
 
 def _lost_elements(operator: Operator, name: str) -> Iterator[DroppedState]:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rescale.flink.metadata.checkpoint_metadata import FIRST_VERSION_WITH_NAMES
-from rescale.snapshot.dropped_states import DroppedState, without_states
+from rescale.snapshot.dropped_states import DroppedState, with_stored_bytes, without_states
 from rescale.snapshot.kafka.changed import with_kafka_changes
 from rescale.snapshot.kafka.changes import KafkaChange
 from rescale.snapshot.locate import WRITTEN
@@ -112,6 +112,16 @@ def operated(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
     )
     metadata = replace(snapshot.metadata, operators=tuple(operator.entry for operator in operators))
     return replace(snapshot, metadata=metadata, operators=operators, missing=_missing(snapshot, operators))
+
+
+def looked_at(surgery: Surgery, snapshot: Snapshot) -> Surgery:
+    """The surgery, with what dropped states take in RocksDB files; `snapshot` is after it, and its files are listed."""
+    by_id = {operator.entry.operator_id: operator for operator in snapshot.operators}
+    states = tuple(
+        with_stored_bytes(one, by_id[surgery.new_ids.get(one.operator_id, one.operator_id)])
+        for one in surgery.dropped_states
+    )
+    return replace(surgery, dropped_states=states)
 
 
 def what_is_lost(operator: Operator) -> Dropped:

@@ -7,7 +7,7 @@ that was damaged, or edited, is none; everything that reads one reads it through
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -32,7 +32,8 @@ _ADVICE = "if the result is published, compare it with its source: rescale valid
 class CertifiedRecords:
     """Of records that got new key groups: how many, of how many keys at least, and the digest (hex) of each state.
 
-    `hash_is` says how sure the rule `key_hash` is; both are None where none is known.
+    `hash_is` says how sure the rule `key_hash` is; both are None where none is known. `left_out` has the number of
+    records of each state that was declared as dropped: the source has them, and the result does not.
     """
 
     compared: int
@@ -40,6 +41,7 @@ class CertifiedRecords:
     hash_is: str | None
     distinct_keys_at_least: int
     states: dict[str, CertifiedState]
+    left_out: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ are what Flink makes of the uids, is seen here, from both `_metadata` files alon
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rescale.errors import IntegrityError
 from rescale.execution.validation.coverage import check_equal
 from rescale.flink.metadata.checkpoint_metadata import FIRST_VERSION_WITH_NAMES
@@ -55,7 +57,7 @@ def _check_states(there: dict[str, Operator], result: Snapshot, surgery: Surgery
     by_id = {operator.entry.operator_id: operator for operator in result.operators}
     for one in surgery.dropped_states:
         lost = lost_states(there[one.operator_id], one.name)
-        if one not in lost:
+        if replace(one, stored_bytes=None) not in lost:  # whoever only compares does not look at files for that
             raise IntegrityError(
                 "a state that was declared as dropped is none of the source's",
                 operator=one.label,

@@ -15,7 +15,7 @@ from rescale.snapshot.model import Operator
 
 
 class RecordProof(NamedTuple):
-    """What was found equal for records that got new key groups, by state.
+    """What was found equal for records that were read, by state; `left_out` is what the source has of dropped ones.
 
     `key_hash` names how keys hash: every record of `keys` different keys at least was found where its hash puts it.
     None where that is not known, and the records' places follow from the old ones alone.
@@ -24,6 +24,7 @@ class RecordProof(NamedTuple):
     key_hash: str | None
     keys: int
     states: dict[str, StateDigest]
+    left_out: dict[str, int]
 
 
 def record_proof(
@@ -33,7 +34,7 @@ def record_proof(
     if not tallies:
         return None
     source = _added_up(tally for tally in tallies if not tally.in_result and not tally.doubled)
-    source = {name: digest for name, digest in source.items() if name not in operator.left_out}
+    left_out = {name: source.pop(name, StateDigest()).records for name in sorted(operator.left_out)}
     result = _added_up(tally for tally in tallies if tally.in_result)
     _compare_doubled(operator, source, _added_up(tally for tally in tallies if tally.doubled))
     for state in sorted(source.keys() | result.keys()):
@@ -53,6 +54,7 @@ def record_proof(
         key_hashes.get(operator.entry.operator_id),
         _distinct_keys(tallies),
         dict(sorted(source.items())),
+        left_out,
     )
 
 

@@ -152,4 +152,5 @@ def _records(proof: RecordProof) -> CertifiedRecords:
         states={
             state: CertifiedState(digest.records, f"{digest.digest:032x}") for state, digest in proof.states.items()
         },
+        left_out=proof.left_out,
     )

@@ -14,12 +14,28 @@ _SHOWN = 10
 """Partitions that are named; the JSON has all."""
 
 
+Records = dict[tuple[str, str], int]
+"""How many a keyed state had, by the new operator id and the name of the state."""
+
+
 def declared_lines(surgery: dict[str, Any]) -> list[str]:
     """A sentence for each, of a `Surgery` as JSON values."""
-    return list(_lines(surgery))
+    return list(_lines(surgery, {}))
 
 
-def _lines(surgery: dict[str, Any]) -> Iterator[str]:
+def certified_lines(certificate: dict[str, Any]) -> list[str]:
+    """The same of a certificate as JSON values: validation has counted the records of dropped keyed states."""
+    records = {
+        (proof["operator_id"], state): number
+        for proof in certificate["operators"]
+        if proof["records"] is not None
+        for state, number in proof["records"]["left_out"].items()
+    }
+    return list(_lines(certificate["surgery"], records))
+
+
+def _lines(surgery: dict[str, Any], records: Records) -> Iterator[str]:
+    new_ids = {one["operator_id"]: one["new_operator_id"] for one in surgery["renamed"]}
     for one in surgery["renamed"]:
         new = f"{one['uid']} ({one['new_operator_id']})" if one["uid"] else one["new_operator_id"]
         yield f"{_named(one)} is renamed to {new}"
@@ -27,8 +43,8 @@ def _lines(surgery: dict[str, Any]) -> Iterator[str]:
         states = ", ".join(map(_state, one["states"]))
         yield f"{_named(one)} is dropped: {human_bytes(one['bytes'])} of state are lost{': ' if states else ''}{states}"
     for one in surgery["dropped_states"]:
-        size = human_bytes(one["of_bytes"])
-        lost = f"some of {size} of keyed state, in records that are not counted," if one["bytes"] is None else size
+        number = records.get((new_ids.get(one["operator_id"], one["operator_id"]), one["name"]))
+        lost = f"{counted(number, 'record')}, {_lost(one)}," if number is not None else _lost(one)
         yield f"the state {_state(one)} of {_named(one)} is dropped: {lost} are lost"
     for one in surgery["kafka"]:
         yield from _offsets(one)
@@ -72,6 +88,16 @@ def _named(one: dict[str, Any]) -> str:
     """What an operator was called, with its id."""
     old: str = one["label"]
     return old if one["operator_id"] in old else f"{old} ({one['operator_id']})"
+
+
+def _lost(state: dict[str, Any]) -> str:
+    """How much a dropped state takes, as far as it is known."""
+    if state["bytes"] is not None:
+        return human_bytes(state["bytes"])
+    whole = f"{human_bytes(state['of_bytes'])} of keyed state"
+    if state["stored_bytes"] is None:
+        return f"some of {whole}"
+    return f"{human_bytes(state['stored_bytes'])} in files of RocksDB, out of {whole}"
 
 
 def _state(state: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from rescale.planning.values.plan import Plan
 from rescale.planning.values.proof import Proof
 from rescale.report.page import Block, Listed, Page, Table, paragraph, table
-from rescale.report.pages.declared import DECLARED, declared_lines
+from rescale.report.pages.declared import DECLARED, certified_lines
 from rescale.report.renderers.text import text_of
 from rescale.report.shortening import MOST_OPERATORS, first, left_out
 from rescale.report.units import counted, human_bytes
@@ -56,7 +56,7 @@ def certificate_page(certificate: dict[str, Any]) -> Page:
     number, left = counted(len(operators), "operator"), len(operators) - len(shown["operators"])
     blocks: list[Block] = [
         paragraph(f"{certificate['verdict']}: {number}, {human_bytes(certificate['bytes'])} compared"),
-        *([Listed(f"{DECLARED}:", declared)] if (declared := tuple(declared_lines(certificate["surgery"]))) else []),
+        *([Listed(f"{DECLARED}:", declared)] if (declared := tuple(certified_lines(certificate))) else []),
         proofs_table(shown),
         *left_out(left, "more operator with less state", "more operators with less state", reported=False),
     ]
