@@ -10,7 +10,7 @@ import pytest
 from airflow.sdk.definitions.param import ParamsDict
 
 from fixtures.table import KAFKA_FIXTURES
-from rescale.errors import UnsupportedError
+from rescale.errors import RequestError, UnsupportedError
 from rescale.orchestration.form import rescale_form
 from rescale.orchestration.savepoint_tasks import inspect
 from rescale.orchestration.steps.attempts import TaskEnded
@@ -42,3 +42,11 @@ def test_an_operator_that_is_named_may_start_without() -> None:
     summary = inspected(without_offsets=list(missing_offsets(open_snapshot(SOURCE))))
     assert summary["warnings"]
     assert any(line.endswith("(FlinkKafkaConsumer): no offsets") for line in summary["kafka"])
+
+
+def test_one_that_is_dropped_needs_none() -> None:
+    dropped = {"drops": list(missing_offsets(open_snapshot(SOURCE))), "require_approval": True}
+    assert inspected(**dropped)["operators"]
+    with pytest.raises(TaskEnded) as ended:
+        inspected(drops=["no-such-operator"], require_approval=True)
+    assert isinstance(ended.value.error, RequestError)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -34,6 +35,7 @@ from rescale.orchestration.steps.step_task import step_task
 from rescale.orchestration.summaries import certificate_summary, plan_summary, snapshot_summary
 from rescale.orchestration.telling import tell
 from rescale.orchestration.words import in_words_of_the_form
+from rescale.planning.asked.operator_shapes import by_operator
 from rescale.planning.prepare import prepare
 from rescale.planning.values.plan import Plan
 from rescale.planning.values.proof import how_proven
@@ -88,7 +90,7 @@ def _inspect(known: Known, params: Any = None, dag: Any = None) -> Summary:
     snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids, request.drops)
     seen = inspection(snapshot, kafka_offsets(snapshot))
     tell(inspection_text(seen))
-    _refuse_stopped_consumers(snapshot, lines_of(params, "without_offsets"))
+    _refuse_stopped_consumers(snapshot, request.drops, lines_of(params, "without_offsets"))
     return snapshot_summary(snapshot, seen)
 
 
@@ -260,8 +262,11 @@ announce = rescale_task(
 rejected = rescale_task(_rejected, "rejected", "Plan rejected")
 
 
-def _refuse_stopped_consumers(snapshot: Snapshot, allowed: Sequence[str]) -> None:
-    for finding in stopped_consumers(snapshot):
+def _refuse_stopped_consumers(snapshot: Snapshot, drops: Sequence[str], allowed: Sequence[str]) -> None:
+    """One that is dropped starts without offsets because somebody says so."""
+    dropped = by_operator(snapshot.operators, dict.fromkeys(drops, True))
+    staying = tuple(one for one in snapshot.operators if one.entry.operator_id not in dropped)
+    for finding in stopped_consumers(replace(snapshot, operators=staying)):
         if finding.operator not in allowed:
             raise UnsupportedError(
                 finding.sentence,

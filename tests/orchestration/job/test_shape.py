@@ -84,3 +84,13 @@ def test_where_some_subtasks_have_finished_the_parallelism_stays() -> None:
         check_shape(job, asked(["8"]))
     assert caught.value.operator == "Source"
     check_shape(replace(JOB, vertices=(source._replace(tasks={"FINISHED": 4}),)), asked(["8"]))
+
+
+def test_who_is_chained_with_one_that_has_finished_in_part_keeps_its_parallelism_too() -> None:
+    visits = JOB.vertices[1]
+    job = replace(JOB, vertices=(JOB.vertices[0], visits._replace(tasks={"RUNNING": 7, "FINISHED": 1})))
+    for allowed in (asked(["source=6"]), asked(["8"]), asked(["6", "visits=8", "sink=8"])):
+        check_shape(job, allowed)
+    with pytest.raises(UnsupportedError, match="some subtasks of this operator have finished") as caught:
+        check_shape(job, asked(["6", "visits=8"]))
+    assert (caught.value.operator, caught.value.found) == ("visits -> sink", "6")

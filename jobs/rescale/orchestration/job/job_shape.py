@@ -1,18 +1,22 @@
 """The shape of a running job against the one that is asked for, as far as Flink tells before there is a savepoint.
 
 Flink's REST API shows vertices: chained operators, under the id of the first of them (`StreamingJobGraphGenerator`). Of
-an operator further on in a chain nothing can be told.
+an operator further on in a chain nothing can be told but that it shares the tasks of its chain. Where some of these
+have finished, a number for all operators is one for it, too, unless somebody is named who is no vertex, and may be it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from rescale.errors import RequestError, UnsupportedError
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
 from rescale.orchestration.flink.running_job import Job, Vertex
 from rescale.planning.asked.operator_shapes import Shape
 from rescale.planning.asked.request import Request
+
+_CHAINED = " -> "
+"""Stands between the names of chained operators."""
 
 
 def has_shape(job: Job, request: Request) -> bool:
@@ -29,12 +33,14 @@ def check_shape(job: Job, request: Request) -> None:
     """Refuses what the plan would: a parallelism above the maximum, or another one where subtasks have finished."""
     for vertex in job.vertices:
         wanted = _wanted(vertex, request)
-        if vertex.partially_finished and wanted.parallelism != vertex.parallelism:
+        chain = (wanted.parallelism, *_further_on(vertex, job, request))
+        other = next((parallelism for parallelism in chain if parallelism != vertex.parallelism), None)
+        if vertex.partially_finished and other is not None:
             raise UnsupportedError(
                 "some subtasks of this operator have finished, which means nothing in another shape",
                 operator=vertex.name,
                 expected=f"parallelism {vertex.parallelism}",
-                found=wanted.parallelism,
+                found=other,
                 advice="name the other operators only",
             )
         if wanted.parallelism > wanted.max_parallelism:
@@ -64,6 +70,13 @@ def _wanted(vertex: Vertex, request: Request) -> Shape:
         return _shape(vertex)
     parallelism, maximum = (_asked(words, vertex, request) for words in (request.parallelism, request.max_parallelism))
     return Shape(parallelism or vertex.parallelism, maximum or vertex.max_parallelism)
+
+
+def _further_on(vertex: Vertex, job: Job, request: Request) -> Iterator[int]:
+    """The parallelism of operators behind the first one of a chain, as far as it can be told."""
+    named = {_operator_id(selector, request) for selector in request.parallelism if selector}
+    if _CHAINED in vertex.name and "" in request.parallelism and named <= {one.operator_id for one in job.vertices}:
+        yield request.parallelism[""]
 
 
 def _asked(numbers: Mapping[str, int], vertex: Vertex, request: Request) -> int | None:
