@@ -16,10 +16,13 @@ import pytest
 from oracle.distribution import KAFKA_CONNECTORS, LINES
 from oracle.harness import Flink, Job
 from rescale.flink.kafka.position import owner
+from rescale.flink.release_line import RELEASE_LINES
+from rescale.flink.serializers.release_rules import Restores
 from rescale.snapshot.findings import findings
 from rescale.snapshot.kafka.audit import audit
 from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets, missing_offsets
 from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.prospects import prospects
 from support.kafka_broker import running_broker
 from support.kafka_topics import late_partition, records, totals
 from support.needs import need
@@ -145,6 +148,22 @@ def test_a_consumer_of_flink_1_is_a_source_and_reads_every_record_once(
     held = {position.partition: subtask for position, subtask in zip(after.held, after.stored_by, strict=True)}
     late = late_partition(seed)
     assert held == {**dealt, late: owner(*late, 3)}
+
+
+@pytest.mark.slow
+def test_a_source_of_flink_1_reads_on_in_flink_2_as_is_said(
+    kafka_1_20: Flink, kafka_2: Flink, broker: str, tmp_path: Path
+) -> None:
+    job = Job("kafka.NewSource", 2, {"seed": 12}, max_parallelism=128, configuration={"kafka": broker})
+    taken = kafka_1_20.collect(job, tmp_path / "first", len(records(12, 0)))
+    snapshot = open_snapshot(str(taken.path))
+    found = prospects(snapshot, RELEASE_LINES[-1], kafka_offsets(snapshot))
+    states = {state.name: state.restores for one in found.operators for state in one.states}
+    assert states["SourceReaderState"] is states["coordinator"] is Restores.YES
+    again = job.with_(parallelism=3, parameters={"seed": 12, "phase": 1})
+    expected = records(12, 1)
+    read = kafka_2.collect(again, tmp_path / "again", len(expected), restored=taken.path)
+    assert sorted(read.results) == expected
 
 
 def _is_read(record: str, begin: dict[str, int], unread: set[str]) -> bool:
