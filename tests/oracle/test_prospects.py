@@ -1,12 +1,14 @@
-"""What is said of another release of Flink is what happens there: state of Flink 1.20 is started on the newest 2.x."""
+"""What is said of another release of Flink is what happens there: state of Flink 1 is started on the newest 2.x."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
+from fixtures.table import TYPES
 from oracle.harness import Flink, FlinkError, Job
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.flink.release_line import RELEASE_LINES, ReleaseLine
@@ -38,7 +40,7 @@ def typed(*types: str) -> Job:
     return Job("typed", 2, parameters, max_parallelism=16, configuration=LEAVE_THE_REST)
 
 
-def names(types: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+def names(types: Iterable[str]) -> tuple[tuple[str, str], ...]:
     return tuple(type_ if type_ == "sink" else f"of {type_}" for type_ in types)
 
 
@@ -52,16 +54,28 @@ def is_restored(flink: Flink, path: Path, job: Job) -> bool:
 @pytest.mark.slow
 def test_types_of_flink_1(flink_1_20: Flink, flink_2: Flink, tmp_path: Path) -> None:
     every = (*KEPT, *LOST, *OPEN)
-    path = flink_1_20.snapshot(typed(*every), tmp_path)
-    uids = tuple((operator_id_of_uid(uid), uid) for uid in names(every))
+    check_types(flink_2, flink_1_20.snapshot(typed(*every), tmp_path), every)
+
+
+@pytest.mark.slow
+def test_types_of_an_older_flink_1(flink_2: Flink) -> None:
+    assert {*TYPES} & {*KEPT}
+    assert {*TYPES} & {*LOST}
+    assert {*TYPES} & {*OPEN}
+    check_types(flink_2, FIXTURES / "1.18.1-types" / "snapshot", TYPES)
+
+
+def check_types(flink_2: Flink, path: Path, types: tuple[str, ...]) -> None:
+    """What is said of the types in a savepoint of Flink 1 is what Flink 2 does."""
+    kept, lost, unknown = ([one for one in some if one in types] for some in (KEPT, LOST, OPEN))
+    uids = tuple((operator_id_of_uid(uid), uid) for uid in names(types))
     snapshot = open_snapshot(str(path), uids=uids)
     found = {one.operator.label: one.restores for one in prospects(snapshot, NEWEST).operators}
-    assert {name: found[name] for name in names(KEPT)} == dict.fromkeys(names(KEPT), Restores.YES)
-    assert {name: found[name] for name in names(LOST)} == dict.fromkeys(names(LOST), Restores.NO)
-    assert {name: found[name] for name in names(tuple(OPEN))} == dict.fromkeys(names(tuple(OPEN)), Restores.UNKNOWN)
-    assert is_restored(flink_2, path, typed(*KEPT))
-    assert {one: is_restored(flink_2, path, typed(one)) for one in LOST} == dict.fromkeys(LOST, False)
-    assert {one: is_restored(flink_2, path, typed(one)) for one in OPEN} == OPEN
+    for said, of in ((Restores.YES, kept), (Restores.NO, lost), (Restores.UNKNOWN, unknown)):
+        assert {name: found[name] for name in names(of)} == dict.fromkeys(names(of), said)
+    assert is_restored(flink_2, path, typed(*kept))
+    assert {one: is_restored(flink_2, path, typed(one)) for one in lost} == dict.fromkeys(lost, False)
+    assert {one: is_restored(flink_2, path, typed(one)) for one in unknown} == {one: OPEN[one] for one in unknown}
 
 
 @pytest.mark.parametrize(
