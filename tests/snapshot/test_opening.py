@@ -48,8 +48,8 @@ def test_a_changelog_without_changes_is_what_it_stands_on(tmp_path: Path) -> Non
     streams = sum(len(operator.keyed) for operator in snapshots.opened(HEAP).operators)
     assert streams > 0
     assert opened_in_changelog(tmp_path / "none", ()) == (streams, 0)
-    change = InMemoryChangelogHandle(0, 128, 0, 1, (), "00000000-0000-0000-0000-000000000001")
-    assert opened_in_changelog(tmp_path / "some", (change,)) == (0, streams)
+    nothing = InMemoryChangelogHandle(0, 128, 0, 1, (), "00000000-0000-0000-0000-000000000001")
+    assert opened_in_changelog(tmp_path / "nothing", (nothing,)) == (streams, 0)
 
 
 def test_a_file_takes_one_request(s3: S3Server, tmp_path: Path) -> None:

@@ -2,6 +2,10 @@
 
 ANOTHER = "take another snapshot"
 CANONICAL = "take a canonical savepoint (flink savepoint --type canonical) and rescale that"
+MATERIALISED = (
+    "start the job from it once more as it was, and take a canonical savepoint (flink savepoint --type canonical): "
+    "there the changes are state like any other"
+)
 CANONICAL_RESULT = "ask for a canonical result (--format canonical)"
 
 WRONG_OFFSETS = (

@@ -59,7 +59,7 @@ _OF_A_CONNECTOR = "take the connector's release for Flink {line}, and try it; or
 _KINDS = {
     "changelog": (
         "ChangelogKeyedStateBackend",
-        "a changelog with changes that are not materialised, of which nothing is read here",
+        "a changelog with changes that are not materialised: what another Flink makes of the log is not known",
         "take a canonical savepoint of the job",
     ),
     "raw keyed state": (

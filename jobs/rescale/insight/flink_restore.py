@@ -14,6 +14,9 @@ between two directories, which download both and copy. Flink 2 can ingest files 
 (`state.backend.rocksdb.use-ingest-db-restore-mode`, off by default) where no earlier rescale left foreign rows in them;
 Flink 1.20 has the option but no code behind it. At the stored parallelism every subtask gets its own handle, whatever
 key groups that has.
+
+Of a changelog it first restores what was materialised, just so. Then it goes through the changes of every handle that
+it is given, from the first to the last, and applies those of its own key groups (`ChangelogBackendRestoreOperation`).
 """
 
 from __future__ import annotations
@@ -25,9 +28,9 @@ from typing import TypeVar
 
 from rescale.flink.key_groups import KeyGroupRange, key_group_range, prefix_size, subtask_of_key_group
 from rescale.insight.key_group_sizes import key_group_sizes
-from rescale.snapshot.model import Database, KeyedStream, Operator
+from rescale.snapshot.model import Changelog, Database, KeyedStream, Operator
 
-Holder = TypeVar("Holder", KeyedStream, Database)
+Holder = TypeVar("Holder", KeyedStream, Database, Changelog)
 
 
 @dataclass(frozen=True)
@@ -66,17 +69,22 @@ class OperatorRestore:
 def flink_restore(operator: Operator, parallelism: int) -> OperatorRestore:
     """What restoring the operator's keyed state takes at `parallelism`, with its max parallelism as it is."""
     entry = operator.entry
-    databases = _by_subtask(operator.databases, operator, parallelism)
-    streams = _by_subtask((*operator.keyed, *operator.raw_keyed), operator, parallelism)
-    ends = list(accumulate(key_group_sizes(operator).sizes, initial=0)) if operator.databases else []
-    foreign = {d.subtask for d in operator.databases if _holds_foreign_rows(d, entry.max_parallelism)}
+    below = [part for changelog in operator.changelogs for part in changelog.base]
+    all_databases = [*operator.databases, *(part for part in below if isinstance(part, Database))]
+    materialised = [part for part in below if isinstance(part, KeyedStream)]
+    databases = _by_subtask(all_databases, operator, parallelism)
+    streams = _by_subtask((*operator.keyed, *materialised, *operator.raw_keyed), operator, parallelism)
+    logs = _by_subtask(operator.changelogs, operator, parallelism)
+    ends = list(accumulate(key_group_sizes(operator).sizes, initial=0)) if all_databases else []
+    foreign = {d.subtask for d in all_databases if _holds_foreign_rows(d, entry.max_parallelism)}
     subtasks = []
     for subtask in range(parallelism):
         own = key_group_range(entry.max_parallelism, parallelism, subtask)
         files = _of_streams(subtask, own, streams[subtask])
-        subtasks.append(_with_databases(files, own, databases[subtask], ends, foreign) if databases[subtask] else files)
-    state = sum(stream.extent.length for stream in (*operator.keyed, *operator.raw_keyed))
-    state += sum(database.size for database in operator.databases)
+        if databases[subtask]:
+            files = _with_databases(files, own, databases[subtask], ends, foreign)
+        subtasks.append(_with_logs(files, own, logs[subtask]))
+    state = sum(holder.size for holder in (*operator.managed_keyed, *operator.raw_keyed))
     return OperatorRestore(entry.operator_id, operator.label, entry.parallelism, parallelism, state, tuple(subtasks))
 
 
@@ -137,6 +145,17 @@ def _with_databases(
         hidden=tuple(_outside(databases[base].key_groups, own)),
         copied=tuple(database.subtask for database in others),
         foreign=tuple(database.subtask for database in databases if others and database.subtask in foreign),
+    )
+
+
+def _with_logs(restore: SubtaskRestore, own: KeyGroupRange, logs: Sequence[Changelog]) -> SubtaskRestore:
+    """Beside what was materialised; changes count as spread evenly over the key groups of their handle."""
+    shares = (log.log_size * len(log.key_groups.intersection(own)) // max(len(log.key_groups), 1) for log in logs)
+    return replace(
+        restore,
+        handles=tuple(sorted({*restore.handles, *(log.subtask for log in logs)})),
+        read=restore.read + sum(log.log_size for log in logs),
+        by_record=restore.by_record + sum(shares),
     )
 
 

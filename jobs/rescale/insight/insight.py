@@ -107,7 +107,7 @@ def plan_insight(plan: Plan, snapshot: Snapshot) -> Insight:
 
 def _keyed(snapshot: Snapshot) -> list[Operator]:
     """Operators with keyed state that can run with more than one subtask."""
-    return [o for o in snapshot.operators if (o.keyed or o.raw_keyed or o.databases) and o.entry.max_parallelism > 1]
+    return [o for o in snapshot.operators if (o.managed_keyed or o.raw_keyed) and o.entry.max_parallelism > 1]
 
 
 def _planned_advice(operator: Operator, planned: OperatorPlan) -> ShapeAdvice:

@@ -1,7 +1,7 @@
 """How many bytes of keyed state lie in each key group.
 
-The streams of canonical and heap snapshots say where every key group begins. Of a RocksDB directory only the range is
-known, over which its bytes count as spread evenly; or it was measured, which is about right.
+The streams of canonical and heap snapshots say where every key group begins. Of a RocksDB directory or a changelog only
+the range is known, over which its bytes count as spread evenly; or a directory was measured, which is about right.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math import log
 from typing import NamedTuple
 
-from rescale.snapshot.model import Operator
+from rescale.snapshot.model import Changelog, Database, Operator
 
 
 class KeyGroupSizes(NamedTuple):
@@ -31,11 +31,12 @@ def key_group_sizes(operator: Operator) -> KeyGroupSizes:
         for key_group, extent in enumerate(stream.groups, stream.first_key_group):
             if extent is not None and 0 <= key_group < len(sizes):
                 sizes[key_group] += extent.length
-    for database in operator.databases:
-        for key_group, size in enumerate(database.key_group_sizes, database.key_groups.first):
+    estimated: tuple[Database | Changelog, ...] = (*operator.databases, *operator.changelogs)
+    for holder in estimated:
+        for key_group, size in enumerate(holder.key_group_sizes, holder.key_groups.first):
             if key_group < len(sizes):
                 sizes[key_group] += size
-    return KeyGroupSizes(tuple(sizes), exact=not operator.databases)
+    return KeyGroupSizes(tuple(sizes), exact=not estimated)
 
 
 _MOST_FILLED = 0.98
@@ -48,7 +49,7 @@ def about_keys(operator: Operator) -> int | None:
     Of M key groups n keys leave M × e^(-n ÷ M) empty, on average.
     """
     maximum = operator.entry.max_parallelism
-    if operator.databases or operator.raw_keyed or not operator.keyed:
+    if operator.databases or operator.changelogs or operator.raw_keyed or not operator.keyed:
         return None
     filled = {key_group for stream in operator.keyed for key_group, _ in stream.filled_groups}
     if len(filled) > _MOST_FILLED * maximum:

@@ -39,7 +39,7 @@ class LoneKey(NamedTuple):
 def lone_keys(snapshot: Snapshot, operator: Operator) -> list[LoneKey]:
     """By subtask; none if any subtask has several keys, or holds what cannot be read. Databases must be measured."""
     headers = operator.keyed_headers
-    known = all(database.measured for database in operator.databases)
+    known = all(database.measured for database in operator.databases) and not operator.changelogs
     if snapshot.missing or not known or not 1 < len(headers) <= MOST_SUBTASKS or None in headers:
         return []
     filled = [(stream, list(stream.filled_groups)) for stream in operator.keyed]

@@ -13,6 +13,7 @@ from rescale.planning.asked.finished_operators import refuse_finished
 from rescale.planning.asked.operator_shapes import Shape, new_shapes
 from rescale.planning.asked.request import Files, Request
 from rescale.planning.asked.result_kind import becomes_databases, goes_by_record, keeps_heap_timers, stays_on_heap
+from rescale.planning.changelog_refusals import refuse_changelog
 from rescale.planning.database_remarks import of_references
 from rescale.planning.heap_refusals import refuse_heap
 from rescale.planning.remarks import of_surgery, remarks
@@ -108,6 +109,7 @@ def _plan_operator(
     wanted = request.format
     by_record = goes_by_record(operator, shape, wanted)
     _refuse_unsupported(operator)
+    refuse_changelog(operator, wanted)
     if by_record:
         refuse_heap(operator)
     headers = HeaderPlanner(operator.label, literals)
@@ -145,10 +147,8 @@ def _plan_operator(
     streams += plan_elements(operator, shape.parallelism, literals, inline)
     known = [header for header in operator.keyed_headers if header is not None]
     old_bytes = [0] * operator.entry.parallelism
-    for stream in (*operator.keyed, *operator.raw_keyed):
-        old_bytes[stream.subtask] += stream.extent.length
-    for database in operator.databases:
-        old_bytes[database.subtask] += database.size
+    for holder in (*operator.managed_keyed, *operator.raw_keyed):
+        old_bytes[holder.subtask] += holder.size
     return OperatorPlan(
         operator_id=operator.entry.operator_id,
         label=operator.label,
@@ -183,9 +183,9 @@ def _created(snapshot: Snapshot) -> int:
 def _refuse_unsupported(operator: Operator) -> None:
     if operator.other_keyed:
         raise UnsupportedError(
-            "keyed state in a changelog is not read",
+            "keyed state of this kind is not read",
             operator=operator.label,
-            expected="key-group streams or RocksDB directories, at most in a changelog without changes",
+            expected="key-group streams or RocksDB directories, with a changelog over them or without",
             found=f"{type(operator.other_keyed[0].handle).__name__} in subtask {operator.other_keyed[0].subtask}",
             advice=CANONICAL,
         )

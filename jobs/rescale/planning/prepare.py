@@ -13,6 +13,7 @@ from rescale.planning.asked.finished_operators import refuse_finished
 from rescale.planning.asked.operator_shapes import new_shapes
 from rescale.planning.asked.request import Request
 from rescale.planning.asked.result_kind import goes_by_record, joins_databases
+from rescale.planning.changelog_refusals import refuse_changelog
 from rescale.planning.planner import make_plan
 from rescale.planning.values.plan import Plan
 from rescale.snapshot.databases.live_tables import with_tables
@@ -40,6 +41,8 @@ def prepare(request: Request) -> Prepared:
     snapshot = operated(snapshot, surgery)
     shapes = new_shapes(snapshot.operators, request)
     refuse_finished(snapshot.operators, shapes, request)
+    for one in snapshot.operators:
+        refuse_changelog(one, request.format)
     key_hashes: dict[str, str] = {}
 
     def by_record(operator: Operator) -> bool:

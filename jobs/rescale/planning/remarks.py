@@ -133,8 +133,7 @@ def _shape(operator: Operator) -> Shape:
 def _aligned(operator: Operator) -> bool:
     """Whether every subtask holds just the keyed state of its key groups."""
     entry = operator.entry
-    held = [(stream.subtask, stream.key_groups) for stream in (*operator.keyed, *operator.raw_keyed)]
-    held += [(database.subtask, database.key_groups) for database in operator.databases]
+    held = [(holder.subtask, holder.key_groups) for holder in (*operator.managed_keyed, *operator.raw_keyed)]
     return all(
         key_groups == key_group_range(entry.max_parallelism, entry.parallelism, subtask) for subtask, key_groups in held
     )

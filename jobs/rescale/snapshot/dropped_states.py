@@ -62,7 +62,8 @@ def without_states(operator: Operator, names: Collection[str]) -> Operator:
         replace(one, state=replace(one.state, managed_keyed=None)) if one.state is not None else one
         for one in entry.subtasks
     )
-    return replace(operator, entry=replace(entry, subtasks=subtasks), keyed=(), databases=(), left_out=frozenset())
+    entry = replace(entry, subtasks=subtasks)
+    return replace(operator, entry=entry, keyed=(), databases=(), changelogs=(), left_out=frozenset())
 
 
 def with_stored_bytes(lost: DroppedState, operator: Operator) -> DroppedState:
@@ -99,7 +100,7 @@ def _lost_keyed(operator: Operator, name: str) -> Iterator[DroppedState]:
             state=name,
             advice="drop the whole operator (--drop UID), or let the job itself clear the state",
         )
-    size = sum(stream.extent.length for stream in operator.keyed) + sum(one.size for one in operator.databases)
+    size = sum(holder.size for holder in operator.managed_keyed)
     own = size if types.keys() == {name} else None
     yield DroppedState(operator.entry.operator_id, operator.label, name, types[name], None, own, size)
 

@@ -9,7 +9,7 @@ from rescale.snapshot.kafka.audit import audit, stopped_consumers
 from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.snapshot.locate import is_checkpoint_directory
 from rescale.snapshot.losses import lost_timers, mislaid_files
-from rescale.snapshot.model import Database, KeyedStream, Operator, Snapshot
+from rescale.snapshot.model import Operator, Snapshot
 
 _MOST_NAMED = 5
 
@@ -36,8 +36,7 @@ def _gone(missing: Sequence[str]) -> Iterator[str]:
 def _layout(operator: Operator) -> Iterator[str]:
     """Keyed state against the ranges that Flink will assume: at its stored parallelism it does not look."""
     entry = operator.entry
-    managed: tuple[KeyedStream | Database, ...] = (*operator.keyed, *operator.databases)
-    for streams in (managed, operator.raw_keyed):
+    for streams in (operator.managed_keyed, operator.raw_keyed):
         holders: dict[int, int] = {}
         without = {subtask.index for subtask in entry.subtasks} - {stream.subtask for stream in streams}
         for stream in streams:

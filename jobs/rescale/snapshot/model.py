@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from rescale.errors import SnapshotError
 from rescale.flink.key_groups import KeyGroupRange
@@ -56,6 +56,14 @@ class KeyedStream:
     @property
     def header_extent(self) -> Extent:
         return self.extent.part(0, len(self.header))
+
+    @property
+    def size(self) -> int:
+        return self.extent.length
+
+    @property
+    def file_numbers(self) -> tuple[int, ...]:
+        return (self.extent.file,)
 
     @property
     def state_names(self) -> tuple[str, ...]:
@@ -152,15 +160,69 @@ class Database:
         return self.header_extent.length + sum(file.extent.length for file in self.files)
 
     @property
+    def file_numbers(self) -> tuple[int, ...]:
+        return (self.header_extent.file, *(file.extent.file for file in self.files))
+
+    @property
     def key_group_sizes(self) -> tuple[int, ...]:
         """Bytes of each of its key groups; where they were not measured, as if all were as large."""
         number = len(self.key_groups)
         return self.measured or (self.size // max(number, 1),) * number
 
 
+class ChangeSet(NamedTuple):
+    """Changes of a changelog: the set that begins at `offset` in a file of them, or a list in `_metadata` (None)."""
+
+    extent: Extent
+    offset: int | None
+
+
+@dataclass(frozen=True)
+class Changelog:
+    """The keyed state of one subtask: what was materialised, and the changes since, for `key_groups` and no others.
+
+    There may be no `base`, or several parts of one, and these may hold other key groups, too. `parsed` is the header of
+    what comes of both, None where a serializer is not known; `header` its bytes, which no file has. `log_size` counts
+    the bytes of the changes.
+    """
+
+    subtask: int
+    key_groups: KeyGroupRange
+    base: tuple[KeyedStream | Database, ...]
+    changes: tuple[ChangeSet, ...]
+    log_size: int
+    header: bytes
+    parsed: KeyedHeader | None
+
+    framing = Framing.CANONICAL
+    """So its records are given."""
+
+    has_no_entry = False
+
+    @property
+    def size(self) -> int:
+        return self.log_size + sum(part.size for part in self.base)
+
+    @property
+    def key_group_sizes(self) -> tuple[int, ...]:
+        """Bytes of each of its key groups, as if all were as large."""
+        number = len(self.key_groups)
+        return (self.size // max(number, 1),) * number
+
+    @property
+    def file_numbers(self) -> tuple[int, ...]:
+        """Of all its files."""
+        below = (number for part in self.base for number in part.file_numbers)
+        return (*(one.extent.file for one in self.changes), *below)
+
+
+KeyedHolder: TypeAlias = KeyedStream | Database | Changelog
+"""What holds keyed state of a subtask whose records can be read."""
+
+
 @dataclass(frozen=True)
 class OtherKeyed:
-    """Keyed state of a kind that is not read: a changelog with changes. `size` counts the bytes of its files."""
+    """Keyed state of a kind that is not read. `size` counts the bytes of its files."""
 
     subtask: int
     handle: KeyedHandle
@@ -184,13 +246,14 @@ class Operator:
     other_keyed: tuple[OtherKeyed, ...]
     channel_bytes: int
     databases: tuple[Database, ...] = ()
+    changelogs: tuple[Changelog, ...] = ()
     is_whole: bool = True
     left_out: frozenset[str] = frozenset()
 
     @property
-    def managed_keyed(self) -> tuple[KeyedStream | Database, ...]:
+    def managed_keyed(self) -> tuple[KeyedHolder, ...]:
         """What holds its keyed state."""
-        return (*self.keyed, *self.databases)
+        return (*self.keyed, *self.databases, *self.changelogs)
 
     @property
     def keyed_headers(self) -> list[KeyedHeader | None]:
@@ -198,9 +261,9 @@ class Operator:
         return [holder.parsed for holder in self.record_holders]
 
     @property
-    def record_holders(self) -> tuple[KeyedStream | Database, ...]:
+    def record_holders(self) -> tuple[KeyedHolder, ...]:
         """What holds its keyed state and its timers."""
-        return (*self.keyed, *self.databases, *self.heap_timers)
+        return (*self.managed_keyed, *self.heap_timers)
 
     @property
     def raw_timers(self) -> tuple[KeyedStream, ...]:
@@ -240,7 +303,7 @@ class Operator:
     @property
     def becomes_canonical(self) -> bool:
         """Whether there is keyed state that can become canonical and is not."""
-        return bool(self.databases or self.raw_timers or self.heap_streams)
+        return bool(self.databases or self.changelogs or self.raw_timers or self.heap_streams)
 
     @property
     def heap_streams(self) -> tuple[KeyedStream, ...]:
@@ -252,7 +315,8 @@ class Operator:
         """What its managed keyed state is kept in; Flink restores one kind only."""
         framings = {f"{stream.framing.value} streams" for stream in self.keyed}
         databases = {"RocksDB directories" for _ in self.databases}
-        return sorted(framings | databases | {type(other.handle).__name__ for other in self.other_keyed})
+        changelogs = {"changelogs" for _ in self.changelogs}
+        return sorted(framings | databases | changelogs | {type(other.handle).__name__ for other in self.other_keyed})
 
     @property
     def has_channel_state(self) -> bool:
@@ -266,8 +330,7 @@ class Operator:
 
     @property
     def bytes(self) -> int:
-        keyed = sum(stream.extent.length for stream in (*self.keyed, *self.raw_keyed))
-        keyed += sum(database.size for database in self.databases)
+        keyed = sum(holder.size for holder in (*self.managed_keyed, *self.raw_keyed))
         elements = sum(stream.extent.length for stream in (*self.operator, *self.raw_operator))
         return keyed + elements + sum(other.size for other in self.other_keyed) + self.channel_bytes
 

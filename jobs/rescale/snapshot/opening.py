@@ -20,10 +20,11 @@ from rescale.flink.metadata.handles import (
 from rescale.flink.metadata.properties import snapshot_type
 from rescale.flink.metadata.reader import read_metadata
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
+from rescale.snapshot.changelog_headers import ReadChangelog, with_headers
 from rescale.snapshot.discovery import find_metadata
 from rescale.snapshot.locate import Locator
 from rescale.snapshot.model import Database, ElementStream, KeyedStream, Operator, OtherKeyed, Snapshot
-from rescale.snapshot.stream_reader import StreamReader, streams_of
+from rescale.snapshot.stream_reader import StreamReader, has_changes, streams_of
 from rescale.storage.locations import is_s3, parent
 from rescale.storage.store import Pin, open_store
 
@@ -139,11 +140,15 @@ class _Pending:
         self.raw: list[Future[ElementStream | None]] = []
         self.other: list[Future[OtherKeyed]] = []
         self.databases: list[Future[Database]] = []
+        self.changelogs: list[Future[ReadChangelog]] = []
         self.channels: list[ChannelHandle] = []
+        is_logged = any(_is_logged(one.state.managed_keyed) for one in entry.subtasks if one.state is not None)
         for subtask in sorted(entry.subtasks, key=lambda subtask: subtask.index):
             i, state = subtask.index, subtask.state or SubtaskState()
             keyed = _materialised(state.managed_keyed)
-            if isinstance(keyed, KeyGroupsHandle):
+            if is_logged and isinstance(state.managed_keyed, ChangelogHandle):
+                self.changelogs.append(pool.submit(reader.changelog, label, i, state.managed_keyed))
+            elif isinstance(keyed, KeyGroupsHandle):
                 self.keyed.append(pool.submit(reader.keyed, label, i, keyed))
             elif isinstance(keyed, IncrementalHandle):
                 self.databases.append(pool.submit(reader.database, label, i, keyed))
@@ -162,6 +167,7 @@ class _Pending:
             entry,
             label,
             keyed=_results(self.keyed),
+            changelogs=with_headers(_results(self.changelogs), label),
             raw_keyed=_results(self.raw_keyed),
             operator=_results(self.managed),
             raw_operator=_results(self.raw),
@@ -171,11 +177,25 @@ class _Pending:
         )
 
 
+def _is_logged(handle: KeyedHandle | None) -> bool:
+    """Whether there is more to a changelog than one state that it stands on as it is."""
+    if not isinstance(handle, ChangelogHandle):
+        return False
+    own, held = _key_groups(handle), [_key_groups(part) for part in handle.base]
+    return any(map(has_changes, handle.delta)) or (bool(held) and held != [own])
+
+
+def _key_groups(handle: KeyedHandle) -> tuple[int, int]:
+    """The first one, and how many."""
+    number = len(handle.offsets) if isinstance(handle, KeyGroupsHandle) else handle.key_groups
+    return handle.first_key_group, number
+
+
 def _materialised(handle: KeyedHandle | None) -> KeyedHandle | None:
-    """The one state that a changelog without changes stands on; any other handle is itself."""
-    if isinstance(handle, ChangelogHandle) and not handle.delta and len(handle.base) == 1:
-        return handle.base[0]
-    return handle
+    """What a changelog without changes stands on; any other handle is itself."""
+    if not isinstance(handle, ChangelogHandle):
+        return handle
+    return handle.base[0] if handle.base else None
 
 
 def _results(pending: Iterable[Future[T] | Future[T | None]]) -> tuple[T, ...]:

@@ -182,7 +182,7 @@ class _Judge:
 
 def _others(operator: Operator) -> Iterator[str]:
     """What has no header that tells its types."""
-    if operator.other_keyed:
+    if operator.changelogs or operator.other_keyed:
         yield "changelog"
     if operator.own_raw_keyed:
         yield "raw keyed state"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.key_groups import KeyGroupRange
@@ -18,28 +19,45 @@ from rescale.flink.keyed.timers.heap_timers import (
 )
 from rescale.flink.metadata.checkpoint_metadata import OperatorState, SubtaskState
 from rescale.flink.metadata.handles import (
+    ChangelogDelta,
     ChangelogHandle,
     ChangelogStreamHandle,
     EmptySegmentStream,
     HandleTag,
     IncrementalHandle,
     InlineStream,
+    InMemoryChangelogHandle,
     KeyedHandle,
     KeyGroupsHandle,
     KeyGroupsStream,
     OperatorHandle,
+    SegmentStream,
     Stream,
 )
 from rescale.flink.operator_state import OperatorStateHeader, element_extents, read_operator_state_header
 from rescale.flink.serializers.snapshot import UnknownSerializer
+from rescale.snapshot.changelog_headers import ReadChangelog
+from rescale.snapshot.changelogs import logged_states
 from rescale.snapshot.locate import Extent, Locator
-from rescale.snapshot.model import Database, DatabaseFile, ElementState, ElementStream, KeyedStream, OtherKeyed
+from rescale.snapshot.model import (
+    Changelog,
+    ChangeSet,
+    Database,
+    DatabaseFile,
+    ElementState,
+    ElementStream,
+    KeyedStream,
+    OtherKeyed,
+)
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.store import Pin
 
 HEADER_LIMIT = 64 << 20
 
 _MOST_WALKED = 1 << 20
+
+_CHANGE_HEAD = 8
+"""Bytes in front of a change in `_metadata`: key group and length."""
 
 _FILE_NAME = re.compile(r"\w[\w.-]*")
 
@@ -95,6 +113,17 @@ def _keyed_streams(handle: KeyedHandle | None) -> Iterator[Stream | None]:
         case ChangelogHandle():
             for part in (*handle.base, *handle.delta):
                 yield from _keyed_streams(part)
+
+
+def has_changes(delta: ChangelogDelta) -> bool:
+    return bool(delta.changes if isinstance(delta, InMemoryChangelogHandle) else delta.change_sets)
+
+
+def bytes_of_changes(delta: ChangelogDelta) -> int:
+    """Of files that several writers share only what is the delta's own."""
+    if isinstance(delta, ChangelogStreamHandle):
+        return max(delta.state_size, 0)
+    return sum(_CHANGE_HEAD + len(change.change) for change in delta.changes)
 
 
 class StreamReader:
@@ -193,6 +222,63 @@ class StreamReader:
             self._keyed_header(label, meta, header),
             files,
         )
+
+    def changelog(self, label: str, subtask: int, handle: ChangelogHandle) -> ReadChangelog:
+        """What was materialised, and the changes since; a subtask may have neither."""
+        own = KeyGroupRange(handle.first_key_group, handle.first_key_group + handle.key_groups - 1)
+        base = tuple(self._base(label, subtask, part, own) for part in handle.base)
+        sets = tuple(one for delta in handle.delta for one in self._change_sets(label, subtask, delta))
+        size = sum(bytes_of_changes(delta) for delta in handle.delta)
+        read = Changelog(subtask, own, base, sets, size, header=b"", parsed=None)
+        if any(self._files[one.extent.file][0] in self._missing for one in sets):
+            return ReadChangelog(read, None)
+        try:
+            return ReadChangelog(read, tuple(state.info for state in logged_states(self._contents, sets)))
+        except UnknownSerializer:
+            return ReadChangelog(read, None)
+        except (SnapshotError, UnsupportedError) as error:
+            raise error.located(operator=label) from None
+
+    def _base(self, label: str, subtask: int, handle: KeyedHandle, own: KeyGroupRange) -> KeyedStream | Database:
+        """A part of what was materialised, of which another subtask may have the rest."""
+        if isinstance(handle, IncrementalHandle):
+            database = self.database(label, subtask, handle)
+            return replace(database, key_groups=database.key_groups.intersection(own))
+        if not isinstance(handle, KeyGroupsHandle):
+            raise SnapshotError(
+                f"the changelog of subtask {subtask} stands on what cannot be",
+                path=self._files[0][0],
+                operator=label,
+                expected=f"{KeyGroupsHandle.__name__} or {IncrementalHandle.__name__}",
+                found=type(handle).__name__,
+            )
+        stream = self.keyed(label, subtask, handle)
+        kept = stream.key_groups.intersection(own)
+        groups = stream.groups[kept.first - stream.first_key_group : kept.last + 1 - stream.first_key_group]
+        return replace(stream, first_key_group=kept.first, groups=groups)
+
+    def _change_sets(self, label: str, subtask: int, delta: ChangelogDelta) -> Iterator[ChangeSet]:
+        if isinstance(delta, InMemoryChangelogHandle):
+            if delta.changes:
+                yield ChangeSet(Extent(0, delta.position, bytes_of_changes(delta)), None)
+            return
+        for offset, stream in delta.change_sets:
+            extent = self._locator.extent(stream)
+            if extent is None or offset < 0:
+                raise SnapshotError(
+                    f"the changelog of subtask {subtask} names no place of changes",
+                    path=self._files[0][0],
+                    operator=label,
+                    found=f"{type(stream).__name__} at {offset}",
+                )
+            if isinstance(stream, InlineStream | SegmentStream):
+                yield ChangeSet(extent, offset)
+                continue
+            # Its handle does not count the byte in front that says whether it is compressed (`StateChangeFsUploader`).
+            uri, pin = self._files[extent.file]
+            if uri not in self._missing and not 0 <= pin.size - extent.length <= 1:
+                self._check_size(label, extent)
+            yield ChangeSet(extent._replace(length=max(pin.size, extent.length)), offset)
 
     def other(self, handle: KeyedHandle, subtask: int) -> OtherKeyed:
         extents = {extent for stream in _keyed_streams(handle) if (extent := self._locator.extent(stream))}

@@ -163,11 +163,10 @@ def _missing(snapshot: Snapshot, operators: Sequence[Operator]) -> tuple[str, ..
 
 
 def _files(operator: Operator) -> Iterator[int]:
-    yield from (stream.extent.file for stream in (*operator.keyed, *operator.raw_keyed))
+    yield from (stream.extent.file for stream in operator.raw_keyed)
     yield from (stream.extent.file for stream in (*operator.operator, *operator.raw_operator))
-    for database in operator.databases:
-        yield database.header_extent.file
-        yield from (file.extent.file for file in database.files)
+    for holder in operator.managed_keyed:
+        yield from holder.file_numbers
 
 
 def _renamed(operator: Operator, renamed: Mapping[str, Renamed], *, named: bool) -> Operator:

@@ -78,7 +78,7 @@ def test_a_plan_names_its_files_in_the_versions_that_were_seen() -> None:
         assert (pin.size, pin.mtime_ns) == (stat.st_size, stat.st_mtime_ns)
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", [name for name in names() if "changelog" not in name])
 def test_at_the_same_shape_every_byte_of_state_is_moved(name: str) -> None:
     try:
         plan = plan_of(name)
@@ -88,13 +88,14 @@ def test_at_the_same_shape_every_byte_of_state_is_moved(name: str) -> None:
 
 
 IN_FLIGHT = {name for name in names() if name.endswith("unaligned")}
+NOT_KEPT = {name for name in names() if name.endswith("changelog-over-heap")}
 COPIED = set(with_databases())
 
 
 @pytest.mark.parametrize(("name", "parallelism"), [(name, words) for name in names() for words in ((), ("5",))])
 def test_what_is_refused_is_refused_with_the_way_round(name: str, parallelism: tuple[str, ...]) -> None:
     request = make_request(directory(name), "/target", parallelism)
-    if name not in IN_FLIGHT and not (parallelism and "partially" in name):
+    if name not in IN_FLIGHT | NOT_KEPT and not (parallelism and "partially" in name):
         assert prepare(request).plan.operators
         return
     with pytest.raises(UnsupportedError) as caught:

@@ -1,7 +1,8 @@
 """The operators of two snapshots side by side, and whether their state can be compared at all.
 
-Records are compared one by one where it is told where each begins: in canonical streams, in RocksDB directories, and in
-heap streams whose serializers are all known, whatever the shapes; one may have those and the other these.
+Records are compared one by one where it is told where each begins: in canonical streams, in RocksDB directories, in
+changelogs, and in heap streams whose serializers are all known, whatever the shapes; one may have those and the other
+these.
 Raw keyed timers are compared as the records that canonical state has of them. Other heap streams and other raw keyed
 state are compared by whole key groups, which takes the same key groups on both sides, and for the heap the same states
 in the same places.
@@ -16,7 +17,7 @@ from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, understood
 from rescale.flink.keyed.heap.heap_entries import tells_entries
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.snapshot.model import Database, KeyedStream, Operator, Snapshot
+from rescale.snapshot.model import Changelog, Database, KeyedHolder, KeyedStream, Operator, Snapshot
 
 _CANONICAL_ADVICE = "compare canonical savepoints (flink savepoint --type canonical), whose records are told apart"
 
@@ -38,11 +39,13 @@ class OperatorPair:
         streams = operator.keyed if operator is not None else ()
         return tuple(stream for stream in streams if any(stream.groups) and not stream.has_no_entry)
 
-    def holders(self, operator: Operator | None) -> tuple[KeyedStream | Database, ...]:
-        """The keyed streams that hold anything, and the RocksDB directories."""
-        return (*self.keyed(operator), *(operator.databases if operator is not None else ()))
+    def holders(self, operator: Operator | None) -> tuple[KeyedHolder, ...]:
+        """The keyed streams that hold anything, the RocksDB directories and the changelogs."""
+        if operator is None:
+            return ()
+        return (*self.keyed(operator), *operator.databases, *operator.changelogs)
 
-    def record_holders(self, operator: Operator) -> tuple[KeyedStream | Database, ...]:
+    def record_holders(self, operator: Operator) -> tuple[KeyedHolder, ...]:
         """What is compared record by record: raw keyed timers too, as the state that they are in canonical form."""
         return (*self.holders(operator), *operator.heap_timers) if self.by_record else ()
 
@@ -60,7 +63,7 @@ class OperatorPair:
         return [header for header in (operator.keyed_headers if operator else ()) if header is not None]
 
 
-def _tells_records(holder: KeyedStream | Database) -> bool:
+def _tells_records(holder: KeyedHolder) -> bool:
     return holder.framing is Framing.CANONICAL or tells_entries(holder.parsed)
 
 
@@ -84,17 +87,14 @@ def pair_operators(a: Snapshot, b: Snapshot) -> list[OperatorPair]:
 
 def _check_kinds(pair: OperatorPair) -> None:
     for operator in pair.listed:
-        read = {holder.subtask for holder in operator.managed_keyed}
-        for subtask in operator.entry.subtasks:
-            handle = subtask.state.managed_keyed if subtask.state is not None else None
-            if handle is not None and subtask.index not in read:
-                raise UnsupportedError(
-                    "keyed state of this kind is not compared",
-                    operator=pair.label,
-                    expected="key-group streams or RocksDB directories",
-                    found=type(handle).__name__,
-                    advice=_CANONICAL_ADVICE,
-                )
+        for other in operator.other_keyed:
+            raise UnsupportedError(
+                "keyed state of this kind is not compared",
+                operator=pair.label,
+                expected="key-group streams, RocksDB directories or changelogs",
+                found=type(other.handle).__name__,
+                advice=_CANONICAL_ADVICE,
+            )
         if operator.channel_bytes:
             raise UnsupportedError(
                 "an unaligned checkpoint with records in flight, which are not compared",
@@ -117,7 +117,7 @@ def _check_keyed(pair: OperatorPair) -> None:
         )
     unknown = [holder for holder in holders if holder.parsed is None]
     for holder in unknown:
-        if isinstance(holder, Database):
+        if isinstance(holder, Database | Changelog):
             try:
                 understood(holder.parsed, advice=_CANONICAL_ADVICE)
             except UnsupportedError as error:

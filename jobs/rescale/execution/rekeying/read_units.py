@@ -13,7 +13,7 @@ UNIT_SIZE = 64 * 1024 * 1024
 class ReadUnit(NamedTuple):
     """The groups `first` to `last` of one source of an operator; `number` is its place in the order of all.
 
-    A database is read as a whole; the numbers of databases come before those of streams.
+    A database or a changelog is read as a whole; their numbers come before those of streams.
     """
 
     number: int
@@ -37,9 +37,9 @@ def read_units(rekeyings: Mapping[int, Rekeying]) -> list[ReadUnit]:
 
 
 def _runs(rekeying: Rekeying) -> Iterator[tuple[int, int, int, int]]:
-    for number, database in enumerate(rekeying.databases):
-        yield number, *database.key_groups, database.size
-    for number, source in enumerate(rekeying.sources, len(rekeying.databases)):
+    for number, holder in enumerate(rekeying.read_whole):
+        yield number, *holder.key_groups, holder.size
+    for number, source in enumerate(rekeying.sources, len(rekeying.read_whole)):
         first = size = 0
         for i, group in enumerate(source.groups):
             length = group[1] if group is not None else 0

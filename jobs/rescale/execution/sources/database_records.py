@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -39,9 +39,19 @@ class DatabaseRecords:
         self._key_groups = KeyGroupRange(*key_groups)
 
     def __iter__(self) -> Iterator[Records]:
+        for records in self.in_ranges([self._key_groups]):
+            yield from records
+
+    def in_ranges(self, ranges: Iterable[KeyGroupRange]) -> Iterator[Iterator[Records]]:
+        """The rows of each of these ranges of its key groups; each is used up before the next one begins."""
         with database_of_snapshot(self._files, self._named, self._header) as database:
+            for key_groups in ranges:
+                yield self._rows(database, key_groups.intersection(self._key_groups))
+
+    def _rows(self, database: OpenDatabase, key_groups: KeyGroupRange) -> Iterator[Records]:
+        if len(key_groups):
             for state_id, state in enumerate(self._header.states):
-                yield from self._reader.read(database, state.name, state_id, self._key_groups)
+                yield from self._reader.read(database, state.name, state_id, key_groups)
 
     def check_all_read(self, accounted: int) -> None:
         """RocksDB does: it says where it ends for another reason than that there is no more."""

@@ -6,22 +6,28 @@ needs records asks a `SourceReader` for those of a `RecordSource`, and gets batc
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import NamedTuple, Protocol
+
+import numpy as np
 
 from rescale.execution.meter import METER
 from rescale.execution.sources.block_records import BlockRecords
+from rescale.execution.sources.changelog_records import ChangelogRecords, InWindows, Windows
 from rescale.execution.sources.database_records import DatabaseRecords
 from rescale.execution.sources.group_records import GroupRecords
 from rescale.execution.sources.spans import group_runs
-from rescale.flink.keyed.blocks.records import MOST_UNKNOWN_STATES, RecordReader, Records
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.flink.keyed.blocks.records import MOST_UNKNOWN_STATES, RecordReader, Records, framed_size
 from rescale.flink.keyed.header import KeyedHeader, is_compressed, understood
 from rescale.flink.keyed.heap.heap_reader import HeapReader
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.timers.timer_reader import TimerReader
 from rescale.rocksdb.engine.scan import RowReader
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Database, KeyedStream
+from rescale.snapshot.model import Changelog, ChangeSet, Database, KeyedHolder, KeyedStream
 from rescale.snapshot.snapshot_files import SnapshotFiles
 
 
@@ -68,6 +74,22 @@ class HeapPlace(NamedTuple):
         return sum(extent.length for _, extent in self.groups)
 
 
+class ChangelogPlace(NamedTuple):
+    """What was materialised, where that lies, and the changes since: of the key groups from first to last.
+
+    `log_size` counts the bytes of the changes.
+    """
+
+    base: tuple[RecordSource, ...]
+    changes: tuple[ChangeSet, ...]
+    key_groups: tuple[int, int]
+    log_size: int
+
+    @property
+    def size(self) -> int:
+        return self.log_size + sum(part.size for part in self.base)
+
+
 class RecordSource(NamedTuple):
     """Records of an operator with that `max_parallelism`.
 
@@ -75,7 +97,7 @@ class RecordSource(NamedTuple):
     `number_of_states` is needed then, as far as that is known.
     """
 
-    place: GroupPlace | DatabasePlace | TimerPlace | HeapPlace
+    place: GroupPlace | DatabasePlace | TimerPlace | HeapPlace | ChangelogPlace
     max_parallelism: int
     number_of_states: int | None
     header: KeyedHeader | None
@@ -154,6 +176,40 @@ class SourceReader:
             case HeapPlace(groups, whole_entries):
                 reader = self._heap_reader(source, whole_entries=whole_entries)
                 return BlockRecords(reader, self._files, groups)
+            case ChangelogPlace(base, changes, key_groups, _):
+                header = understood(source.header)
+                parts = partial(self._base_parts, base, header)
+                return ChangelogRecords(header, source.max_parallelism, self._files, changes, key_groups, parts)
+
+    def _base_parts(self, base: Sequence[RecordSource], header: KeyedHeader, windows: Windows) -> list[InWindows]:
+        return [self._in_windows(part, header, windows) for part in base]
+
+    def _in_windows(self, part: RecordSource, header: KeyedHeader, windows: Windows) -> InWindows:
+        """What was materialised, under the ids that its states have in `header`."""
+        names = [state.name for state in header.states]
+        ids = np.array([names.index(state.name) for state in understood(part.header).states], np.int64)
+        if isinstance(part.place, DatabasePlace):
+            reader = self._row_reader(part)
+            place = part.place
+            rows = DatabaseRecords(reader, self._files, place.files, understood(part.header), place.key_groups)
+            found = rows.in_ranges(windows)
+        else:
+            found = (self._in_window(part, own) for own in windows)
+        for batches in found:
+            yield (replace(records, states=ids[records.states]) for records in batches)
+
+    def _in_window(self, part: RecordSource, own: KeyGroupRange) -> Iterator[Records]:
+        """Of a part that lies in key groups of a stream."""
+        assert isinstance(part.place, GroupPlace | HeapPlace)
+        groups = tuple(group for group in part.place.groups if group[0] in own)
+        if not groups:
+            return
+        batches = self._batches(part._replace(place=part.place._replace(groups=groups)))
+        accounted = 0
+        for records in batches:
+            accounted += framed_size(records, part.max_parallelism)
+            yield records
+        batches.check_all_read(accounted)
 
     def _group_reader(self, source: RecordSource) -> RecordReader:
         made_for = (source.max_parallelism, source.number_of_states)
@@ -180,9 +236,15 @@ class SourceReader:
         return self._heap[1]
 
 
-def sources_of(holder: KeyedStream | Database, max_parallelism: int) -> Iterator[RecordSource]:
+def sources_of(holder: KeyedHolder, max_parallelism: int) -> Iterator[RecordSource]:
     """Of what holds keyed state or timers in a snapshot."""
     number_of_states = None if holder.parsed is None else len(holder.parsed.states)
+    if isinstance(holder, Changelog):
+        base = tuple(source for part in holder.base for source in sources_of(part, max_parallelism))
+        key_groups = (holder.key_groups.first, holder.key_groups.last)
+        changes = ChangelogPlace(base, holder.changes, key_groups, holder.log_size)
+        yield RecordSource(changes, max_parallelism, number_of_states, holder.parsed)
+        return
     if isinstance(holder, Database):
         place = DatabasePlace(holder.files, (holder.key_groups.first, holder.key_groups.last))
         yield RecordSource(place, max_parallelism, number_of_states, holder.parsed)

@@ -14,7 +14,7 @@ from rescale.errors import IntegrityError, RescaleError
 from rescale.flink.keyed.header import merge_keyed_headers
 from rescale.flink.keyed.timers.heap_timers import timer_header
 from rescale.flink.operator_state import merge_operator_state_headers
-from rescale.snapshot.model import Database, ElementStream, KeyedStream
+from rescale.snapshot.model import Database, ElementStream, KeyedHolder, KeyedStream
 
 
 class HasHeader(Protocol):
@@ -48,14 +48,14 @@ class KeyedHeaders:
         self._left_out = left_out
         self._compared: dict[tuple[bytes, ...], Tables] = {}
 
-    def compare(self, givers: Sequence[KeyedStream | Database], stream: KeyedStream | Database) -> Tables:
+    def compare(self, givers: Sequence[KeyedHolder], stream: KeyedHolder) -> Tables:
         """`IntegrityError` unless the stream's header is what comes of its givers', all of them different."""
         headers = stream.header, *(giver.header for giver in givers)
         if headers not in self._compared:
             self._compared[headers] = self._tables(givers, stream)
         return self._compared[headers]
 
-    def _tables(self, givers: Sequence[KeyedStream | Database], stream: KeyedStream | Database) -> Tables:
+    def _tables(self, givers: Sequence[KeyedHolder], stream: KeyedHolder) -> Tables:
         if not self._timers and not self._left_out and all(giver.header == stream.header for giver in givers):
             return {}
         headers = [s.parsed for s in (stream, *givers) if s.parsed is not None]

@@ -25,7 +25,7 @@ from rescale.flink.givers import Givers
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.slot import Slot
 from rescale.planning.little_work import is_little
-from rescale.snapshot.model import Database, ElementStream, KeyedStream, Operator, Snapshot
+from rescale.snapshot.model import Database, ElementStream, KeyedHolder, Operator, Snapshot
 
 Check = GroupCheck | ElementCheck | FileCheck | RecordCheck
 
@@ -147,7 +147,7 @@ def _shared(giver: Database, takers: Sequence[Database]) -> list[KeyGroupRange]:
 
 
 def _checks_of(
-    i: int, old: Operator, new: Operator, key_hash: str | None, holder: KeyedStream | Database, *, in_result: bool
+    i: int, old: Operator, new: Operator, key_hash: str | None, holder: KeyedHolder, *, in_result: bool
 ) -> Iterator[RecordCheck]:
     maximum = (new if in_result else old).entry.max_parallelism
     for source in sources_of(holder, maximum):

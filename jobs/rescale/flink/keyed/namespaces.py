@@ -31,6 +31,13 @@ def namespace_serializer(state: StateMetaInfo) -> SerializerSnapshot:
     return element.nested[1]
 
 
+def is_of_timers(state: StateMetaInfo) -> bool:
+    """Whether it is a priority queue of timers, whose serializer has those of their keys and namespaces."""
+    element = dict(state.serializers).get("VALUE_SERIALIZER")
+    is_timer = element is not None and element.class_name == _TIMER_SNAPSHOT and len(element.nested) == 2
+    return state.kind is StateKind.PRIORITY_QUEUE and is_timer
+
+
 def _serializer(state: StateMetaInfo, key: str) -> SerializerSnapshot:
     """`key` is one of `StateMetaInfoSnapshot.CommonSerializerKeys`."""
     serializer = dict(state.serializers).get(key)

@@ -176,7 +176,10 @@ class StateChange:
 
 @dataclass(frozen=True, slots=True)
 class InMemoryChangelogHandle:
-    """`InMemoryChangelogStateHandle` (tag 9): the changes with sequence numbers `start` to `end`."""
+    """`InMemoryChangelogStateHandle` (tag 9): the changes with sequence numbers `start` to `end`.
+
+    `position` is where the first of them starts in the bytes that the handle was read from, -1 if it was not read.
+    """
 
     first_key_group: int
     key_groups: int
@@ -184,6 +187,7 @@ class InMemoryChangelogHandle:
     end: int
     changes: tuple[StateChange, ...]
     handle_id: str
+    position: int = field(default=-1, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,14 +182,11 @@ def _read_delta(reader: ByteReader, depth: int) -> ChangelogDelta:
 
 def _read_in_memory_changelog(reader: ByteReader) -> InMemoryChangelogHandle:
     first, count = read_key_group_range(reader)
-    return InMemoryChangelogHandle(
-        first,
-        count,
-        start=_read_sequence_number(reader),
-        end=_read_sequence_number(reader),
-        changes=tuple(_read_change(reader) for _ in range(reader.count(item_size=8))),
-        handle_id=reader.utf(),
-    )
+    start, end = _read_sequence_number(reader), _read_sequence_number(reader)
+    number = reader.count(item_size=8)
+    position = reader.position
+    changes = tuple(_read_change(reader) for _ in range(number))
+    return InMemoryChangelogHandle(first, count, start, end, changes, reader.utf(), position)
 
 
 def _write_in_memory_changelog(out: ByteWriter, handle: InMemoryChangelogHandle) -> None:

@@ -10,12 +10,16 @@ from rescale.flink.keyed.heap.heap_entries import tells_entries
 from rescale.planning.asked.operator_shapes import Shape
 from rescale.planning.asked.request import Format
 from rescale.planning.values.work_class import WorkClass, work_class
-from rescale.snapshot.model import KeyedStream, Operator
+from rescale.snapshot.model import Database, KeyedStream, Operator
 
 
 def becomes_databases(operator: Operator, wanted: Format) -> bool:
     """Whether it is kept in RocksDB directories."""
-    return wanted is Format.ROCKSDB or (wanted is Format.KEEP and bool(operator.databases))
+    if wanted is not Format.KEEP:
+        return wanted is Format.ROCKSDB
+    return bool(operator.databases) or any(
+        isinstance(part, Database) for one in operator.changelogs for part in one.base
+    )
 
 
 def stays_on_heap(operator: Operator, wanted: Format) -> bool:
@@ -27,7 +31,7 @@ def goes_by_record(operator: Operator, shape: Shape, wanted: Format) -> bool:
     """Whether records are read and framed anew: for new key groups, under one header, or in another kind of state."""
     if work_class(operator.entry.max_parallelism, shape.max_parallelism) is not WorkClass.RELOCATE:
         return True
-    if operator.left_out:
+    if operator.left_out or operator.changelogs:
         return True
     if wanted is Format.CANONICAL:
         return operator.becomes_canonical

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from rescale.errors import SnapshotError
-from rescale.snapshot.model import Database, KeyedStream, Operator
+from rescale.snapshot.model import KeyedHolder, KeyedStream, Operator
 
-Holder = TypeVar("Holder", KeyedStream, KeyedStream | Database)
+Holder = TypeVar("Holder", KeyedStream, KeyedHolder)
 """Of the state of some key groups."""
 
 

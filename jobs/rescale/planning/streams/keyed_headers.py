@@ -16,7 +16,7 @@ from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, write_k
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.timers.heap_timers import timer_header
 from rescale.planning.values.pieces import Literals, Piece, piece_of
-from rescale.snapshot.model import Database, KeyedStream
+from rescale.snapshot.model import Changelog, KeyedHolder, KeyedStream
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class HeaderPlanner:
 
     def plan(
         self,
-        givers: Sequence[KeyedStream | Database],
+        givers: Sequence[KeyedHolder],
         timers: Sequence[KeyedStream] = (),
         left_out: Collection[str] = (),
         *,
@@ -58,8 +58,11 @@ class HeaderPlanner:
 
         If they are `unread`, key groups move as they are.
         """
-        if not timers and not left_out and all(giver.header == givers[0].header for giver in givers):
-            return PlannedHeader(piece_of(givers[0].header_extent), givers[0].parsed)
+        first = givers[0] if givers else None
+        if first and not timers and not left_out and all(giver.header == first.header for giver in givers):
+            if isinstance(first, Changelog):  # no file has it
+                return PlannedHeader(self._literals.piece(first.header), first.parsed)
+            return PlannedHeader(piece_of(first.header_extent), first.parsed)
         parsed = [giver.parsed for giver in givers if giver.parsed is not None]
         if timers and len(parsed) < len(givers):
             raise UnsupportedError(
@@ -79,7 +82,7 @@ class HeaderPlanner:
 
     def _merged(
         self,
-        givers: Sequence[KeyedStream | Database],
+        givers: Sequence[KeyedHolder],
         parsed: Sequence[KeyedHeader],
         timers: Sequence[KeyedStream],
         left_out: Collection[str],
@@ -98,7 +101,7 @@ class HeaderPlanner:
             _by_subtask(timers, tables[len(givers) :]),
         )
 
-    def _heap_header(self, givers: Sequence[KeyedStream | Database], parsed: Sequence[KeyedHeader]) -> PlannedHeader:
+    def _heap_header(self, givers: Sequence[KeyedHolder], parsed: Sequence[KeyedHeader]) -> PlannedHeader:
         """A header for all, where the streams with entries have the same states in the same places.
 
         A stream without a single entry (its subtask has not met a key, and so not registered every state) has nothing
@@ -128,5 +131,5 @@ class HeaderPlanner:
         return self.id_tables.index(table)
 
 
-def _by_subtask(givers: Sequence[KeyedStream | Database], tables: Sequence[int | None]) -> dict[int, int]:
+def _by_subtask(givers: Sequence[KeyedHolder], tables: Sequence[int | None]) -> dict[int, int]:
     return {giver.subtask: table for giver, table in zip(givers, tables, strict=False) if table is not None}

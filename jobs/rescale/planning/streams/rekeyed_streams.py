@@ -22,10 +22,18 @@ from rescale.planning.values.new_streams import (
     RekeyedRows,
     RekeyedStream,
     RekeyedTimers,
+    SourceFiles,
 )
 from rescale.planning.values.pieces import Literals, Piece, piece_of
-from rescale.planning.values.rekeying import RekeyedDatabase, RekeyedSource, Rekeying
-from rescale.snapshot.model import Database, KeyedStream, Operator
+from rescale.planning.values.rekeying import (
+    LoggedChanges,
+    MaterialisedGroups,
+    RekeyedChangelog,
+    RekeyedDatabase,
+    RekeyedSource,
+    Rekeying,
+)
+from rescale.snapshot.model import Changelog, Database, KeyedStream, Operator
 
 
 def plan_rekeyed(
@@ -46,7 +54,7 @@ def plan_rekeyed(
     format. Timers that are in raw keyed state, too, are left
     out there: of a directory's a job takes none that keeps its own on the heap.
     """
-    givers: tuple[KeyedStream | Database, ...] = (*operator.keyed, *operator.databases)
+    givers = operator.managed_keyed
     _refuse_to_rekey(operator, shape.max_parallelism)
     if not givers and not timers:
         return None
@@ -76,6 +84,7 @@ def plan_rekeyed(
         key_hash=key_hash,
         streams=_of_subtasks(shape, stream),
         databases=tuple(_rekeyed_database(one, tables.get(one.subtask)) for one in operator.databases),
+        changelogs=tuple(_rekeyed_changelog(one, tables.get(one.subtask), literals) for one in operator.changelogs),
     )
 
 
@@ -137,6 +146,32 @@ def _rekeyed_database(database: Database, ids: int | None) -> RekeyedDatabase:
     files = tuple((file.name, piece_of(file.extent)) for file in database.files)
     key_groups = (database.key_groups.first, database.key_groups.last)
     return RekeyedDatabase(key_groups, database.key_group_sizes, files, piece_of(database.header_extent), ids)
+
+
+def _rekeyed_changelog(changelog: Changelog, ids: int | None, literals: Literals) -> RekeyedChangelog:
+    return RekeyedChangelog(
+        (changelog.key_groups.first, changelog.key_groups.last),
+        changelog.key_group_sizes,
+        tuple(_materialised_groups(part) for part in changelog.base if isinstance(part, KeyedStream)),
+        tuple(_materialised_files(part) for part in changelog.base if isinstance(part, Database)),
+        tuple(LoggedChanges(piece_of(one.extent), one.offset) for one in changelog.changes),
+        changelog.log_size,
+        literals.piece(changelog.header),
+        ids,
+    )
+
+
+def _materialised_groups(stream: KeyedStream) -> MaterialisedGroups:
+    groups = tuple(None if group is None else (group.start, group.length) for group in stream.groups)
+    is_heap = stream.framing is Framing.HEAP
+    return MaterialisedGroups(
+        stream.extent.file, stream.first_key_group, groups, piece_of(stream.header_extent), is_heap
+    )
+
+
+def _materialised_files(database: Database) -> SourceFiles:
+    files = tuple((file.name, piece_of(file.extent)) for file in database.files)
+    return SourceFiles((database.key_groups.first, database.key_groups.last), piece_of(database.header_extent), files)
 
 
 def _refuse_to_rekey(operator: Operator, new_max_parallelism: int) -> None:

@@ -93,7 +93,7 @@ class OperatorPlan:
         if self.rekeying is None or self.in_rocksdb or self.work is not WorkClass.RELOCATE:
             return False
         some_are_left_out = any(LEFT_OUT in table for table in self.id_tables)
-        return not (self.rekeying.sources or some_are_left_out)
+        return not (self.rekeying.sources or self.rekeying.changelogs or some_are_left_out)
 
     @cached_property
     def expected_key_groups(self) -> tuple[int, ...]:

@@ -22,7 +22,7 @@ from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.snapshot.surgery import NO_SURGERY, Surgery
 from rescale.storage.contract import Pin
 
-FORMAT = 10
+FORMAT = 11
 
 
 class SourceFile(NamedTuple):

@@ -26,7 +26,7 @@ from rescale.snapshot.findings import findings
 from rescale.snapshot.kafka.audit import spread
 from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.snapshot.locate import is_checkpoint_directory
-from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.model import Changelog, Database, Operator, Snapshot
 from rescale.snapshot.prospects import prospects
 
 _WITHOUT_NAMES = (
@@ -119,9 +119,8 @@ def _kind(snapshot: Snapshot) -> str:
     others = {type(other.handle).__name__ for o in snapshot.operators for other in o.other_keyed}
     framings = {stream.framing for o in snapshot.operators for stream in o.keyed}
     databases = {"ForSt" if _is_forst(snapshot) else "RocksDB" for o in snapshot.operators if o.databases}
-    keyed = sorted(
-        [*(framing.value for framing in framings), *databases, *(_OTHER_KINDS.get(name, name) for name in others)]
-    )
+    changelogs = {_kind_of_changelog(changelog) for o in snapshot.operators for changelog in o.changelogs}
+    keyed = sorted([*(framing.value for framing in framings), *databases, *changelogs, *others])
     content = f"{', '.join(keyed)} keyed state" if keyed else "no keyed state"
     if snapshot.type is not SnapshotType.UNKNOWN:
         return f"{_KINDS[snapshot.type]} ({content})"
@@ -141,9 +140,10 @@ _KINDS = {
     SnapshotType.CHECKPOINT: "checkpoint",
 }
 
-_OTHER_KINDS = {
-    "ChangelogHandle": "changelog",
-}
+
+def _kind_of_changelog(changelog: Changelog) -> str:
+    below = {"RocksDB" if isinstance(part, Database) else part.framing.value for part in changelog.base}
+    return f"changelog over {' and '.join(sorted(below))}" if below else "changelog"
 
 
 def _written_by(snapshot: Snapshot) -> str:
@@ -162,7 +162,7 @@ def _written_by(snapshot: Snapshot) -> str:
 def _operator(operator: Operator) -> dict[str, Any]:
     entry = operator.entry
     headers = _headers(operator)
-    keyed = [*operator.keyed, *operator.raw_keyed]
+    keyed = [*operator.managed_keyed, *operator.raw_keyed]
     return {
         "operator_id": entry.operator_id,
         "label": operator.label,
@@ -171,9 +171,7 @@ def _operator(operator: Operator) -> dict[str, Any]:
         "parallelism": entry.parallelism,
         "max_parallelism": entry.max_parallelism,
         "key": type_name(headers[0].key_serializer) if headers else None,
-        "keyed_bytes": sum(s.extent.length for s in keyed)
-        + sum(database.size for database in operator.databases)
-        + sum(other.size for other in operator.other_keyed),
+        "keyed_bytes": sum(holder.size for holder in keyed) + sum(other.size for other in operator.other_keyed),
         "operator_bytes": sum(s.extent.length for s in (*operator.operator, *operator.raw_operator)),
         "states": _states(operator),
         "elements": dealt_elements(operator),
@@ -229,5 +227,7 @@ def _remarks(operator: Operator) -> Iterable[str]:
         yield "timers as raw keyed state"
     if not all(tells_entries(stream.parsed) for stream in operator.heap_streams):
         yield "entries of the heap's own that cannot be told apart"
+    if operator.changelogs:
+        yield f"{human_bytes(sum(one.log_size for one in operator.changelogs))} of changes that are not materialised"
     if operator.channel_bytes:
         yield f"{human_bytes(operator.channel_bytes)} in flight"

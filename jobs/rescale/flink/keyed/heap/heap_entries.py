@@ -113,13 +113,13 @@ def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> EntryLa
     value = dict(state.serializers).get("VALUE_SERIALIZER")
     if value is None:
         raise UnsupportedError("its description has no serializer of values")
-    kind, parts = _parts(state, value)
+    kind, parts = content_of(state, value)
     first, second = (*(compile_program(part).tree for part in parts), _NOTHING)[:2]
     return EntryLayout(kind, namespace.tree, key.tree, first, second, ambiguous)
 
 
-def _parts(state: StateMetaInfo, value: SerializerSnapshot) -> tuple[EntryKind, tuple[SerializerSnapshot, ...]]:
-    """Of a list the serializer of its elements, of a map those of its keys and values."""
+def content_of(state: StateMetaInfo, value: SerializerSnapshot) -> tuple[EntryKind, tuple[SerializerSnapshot, ...]]:
+    """Of a list the serializer of its elements, of a map those of its keys and values; of all else `value` itself."""
     if state.state_type not in ("LIST", "MAP"):
         return EntryKind.VALUE, (value,)
     kind, expected, parts = (EntryKind.LIST, _LIST, 1) if state.state_type == "LIST" else (EntryKind.MAP, _MAP, 2)

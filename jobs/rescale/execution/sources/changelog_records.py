@@ -1,0 +1,68 @@
+"""The records of a changelog: what was materialised, with the changes since replayed over it.
+
+So whoever asks for records gets those that Flink would have after a restore, and need not know of any log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, closing
+
+from rescale.errors import SnapshotError, UnsupportedError
+from rescale.execution.sources.log_windows import LogWindows
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.flink.keyed.blocks.records import Records
+from rescale.flink.keyed.changelog.overlay import Overlay
+from rescale.flink.keyed.header import KeyedHeader
+from rescale.snapshot.model import ChangeSet
+from rescale.snapshot.snapshot_files import SnapshotFiles
+
+Windows = Sequence[KeyGroupRange]
+InWindows = Generator[Iterator[Records], None, None]
+BaseParts = Callable[[Windows], Sequence[InWindows]]
+"""Of each part of what was materialised the records of some windows, each of which is used up before the next one."""
+
+
+class ChangelogRecords:
+    """The state ids are those of `header`, which lists all states."""
+
+    def __init__(
+        self,
+        header: KeyedHeader,
+        max_parallelism: int,
+        files: SnapshotFiles,
+        changes: Sequence[ChangeSet],
+        key_groups: tuple[int, int],
+        base: BaseParts,
+    ) -> None:
+        self._header = header
+        self._max_parallelism = max_parallelism
+        self._files = files
+        self._changes = changes
+        self._key_groups = KeyGroupRange(*key_groups)
+        self._base = base
+
+    def __iter__(self) -> Iterator[Records]:
+        """Errors name the file: of changes the first one of the log."""
+        windows = LogWindows(self._files, self._changes, self._header, self._key_groups)
+        with ExitStack() as stack:
+            cut = stack.enter_context(windows.cut())
+            parts = [stack.enter_context(closing(part)) for part in self._base([own for own, _ in cut])]
+            for _, changes in cut:
+                try:
+                    overlay = Overlay(list(changes), self._header, self._max_parallelism)
+                except (SnapshotError, UnsupportedError) as error:
+                    raise self._located(error) from None
+                for part in parts:
+                    for records in next(part):
+                        yield from overlay.over(records)
+                try:
+                    yield from overlay.rest()
+                except UnsupportedError as error:
+                    raise self._located(error) from None
+
+    def check_all_read(self, accounted: int) -> None:
+        """What was materialised is checked as it is read, and a log says itself where it ends."""
+
+    def _located(self, error: SnapshotError | UnsupportedError) -> SnapshotError | UnsupportedError:
+        return error.located(path=self._files.uri(self._changes[0].extent))

@@ -1,0 +1,141 @@
+"""The changes of a log by key groups, a bounded number of bytes at a time.
+
+A log is in the order of time. As long as it is small it is held as a whole; otherwise it is counted first, then cut
+into windows of consecutive key groups, each of which waits in a scratch file for its turn.
+"""
+
+from __future__ import annotations
+
+import struct
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from rescale.errors import SnapshotError, StoreError, UnsupportedError
+from rescale.execution.spark.scratch import scratch_directory
+from rescale.flink.advice import MATERIALISED
+from rescale.flink.arrays import Longs
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.flink.keyed.changelog.change_sets import METADATA_GROUP
+from rescale.flink.keyed.changelog.logged_states import read_change_head, read_logged_state
+from rescale.flink.keyed.changelog.parsed_changes import StateChange
+from rescale.flink.keyed.header import KeyedHeader
+from rescale.snapshot.changelogs import logged_changes
+from rescale.snapshot.model import ChangeSet
+from rescale.snapshot.snapshot_files import SnapshotFiles
+
+WINDOW = 32 * 1024 * 1024
+"""Bytes of changes that are replayed at once; what they become takes several times as many."""
+
+MOST = 512 * 1024 * 1024
+"""Of one key group."""
+
+_BESIDE = 64
+"""What a change costs beside its bytes."""
+
+_HEAD = struct.Struct("<3I")
+_BUFFERED = 8 * 1024 * 1024
+
+
+class LogWindows:
+    """Of the changes in `sets` that are of `key_groups`; state ids are those of `header`, which lists all states."""
+
+    def __init__(
+        self, files: SnapshotFiles, sets: Sequence[ChangeSet], header: KeyedHeader, key_groups: KeyGroupRange
+    ) -> None:
+        self._files = files
+        self._sets = sets
+        self._ids = {state.name: i for i, state in enumerate(header.states)}
+        self._key_groups = key_groups
+
+    @contextmanager
+    def cut(self) -> Iterator[list[tuple[KeyGroupRange, Iterator[StateChange]]]]:
+        """Windows that have all key groups between them, in order; in the block, each can be read once."""
+        sizes = np.zeros(len(self._key_groups), np.int64)
+        held: list[StateChange] = []
+        total = 0
+        for change in self._changes():
+            size = len(change.data) + _BESIDE
+            sizes[change.key_group - self._key_groups.first] += size
+            total += size
+            if total <= WINDOW:
+                held.append(change)
+            else:
+                held.clear()
+        if total <= WINDOW:
+            yield [(self._key_groups, iter(held))]
+            return
+        ranges = self._ranges(sizes)
+        try:
+            with tempfile.TemporaryDirectory(dir=scratch_directory()) as directory:
+                places = [Path(directory) / str(i) for i in range(len(ranges))]
+                self._spill(ranges, places)
+                yield [(own, _read_back(place)) for own, place in zip(ranges, places, strict=True)]
+        except OSError as error:
+            raise StoreError(f"no room for a changelog in the scratch directory: {error}") from None
+
+    def _changes(self) -> Iterator[StateChange]:
+        """Ids are the log's own, and may be given anew at every description of a state."""
+        ids: dict[int, int] = {}
+        for key_group, change in logged_changes(self._files, self._sets):
+            if key_group == METADATA_GROUP:
+                state = read_logged_state(change)
+                ids[state.id] = self._ids[state.info.name]
+            elif key_group in self._key_groups:
+                _, state_id = read_change_head(change)
+                if state_id not in ids:
+                    raise SnapshotError(
+                        "a changelog has a change of a state that it has not described",
+                        path=self._files.uri(self._sets[0].extent),
+                        expected=f"one of {sorted(ids)}",
+                        found=state_id,
+                    )
+                yield StateChange(ids[state_id], key_group, change)
+
+    def _ranges(self, sizes: Longs) -> list[KeyGroupRange]:
+        first, filled = self._key_groups.first, 0
+        ranges = []
+        for key_group, size in enumerate(sizes.tolist(), first):
+            if size > MOST:
+                raise UnsupportedError(
+                    f"the changes of key group {key_group} are more than can be replayed at once",
+                    path=self._files.uri(self._sets[0].extent),
+                    expected=f"at most {MOST} bytes",
+                    found=f"{size} bytes",
+                    advice=MATERIALISED,
+                )
+            if filled and filled + size > WINDOW:
+                ranges.append(KeyGroupRange(first, key_group - 1))
+                first, filled = key_group, 0
+            filled += size
+        return [*ranges, KeyGroupRange(first, self._key_groups.last)]
+
+    def _spill(self, ranges: Sequence[KeyGroupRange], places: Sequence[Path]) -> None:
+        of_group = {group: i for i, own in enumerate(ranges) for group in range(own.first, own.last + 1)}
+        buffers = [bytearray() for _ in places]
+        buffered = 0
+        for state, key_group, data in self._changes():
+            buffers[of_group[key_group]] += _HEAD.pack(state, key_group, len(data)) + data
+            buffered += _HEAD.size + len(data)
+            if buffered > _BUFFERED:
+                _append(buffers, places)
+                buffered = 0
+        _append(buffers, places)
+
+
+def _append(buffers: Sequence[bytearray], places: Sequence[Path]) -> None:
+    for buffer, place in zip(buffers, places, strict=True):
+        with place.open("ab") as file:
+            file.write(buffer)
+        buffer.clear()
+
+
+def _read_back(place: Path) -> Iterator[StateChange]:
+    data, at = place.read_bytes(), 0
+    while at < len(data):
+        state, key_group, size = _HEAD.unpack_from(data, at)
+        at += _HEAD.size + size
+        yield StateChange(state, key_group, data[at - size : at])

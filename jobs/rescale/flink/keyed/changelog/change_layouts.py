@@ -1,0 +1,108 @@
+"""What the changes of a state hold, and with which programs they are taken apart (`KvStateChangeLoggerImpl`).
+
+    change: operation:u8 stateId:i16 key namespace payload        of a priority queue: operation:u8 stateId:i16 payload
+
+Where the payload of a change ends is known, for its size stands in front. So the types of values need not be, but for
+those of lists and maps that come several at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from rescale.errors import UnsupportedError
+from rescale.flink.advice import MATERIALISED
+from rescale.flink.keyed.changelog.logged_states import Operation
+from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.keyed.heap.heap_entries import EntryKind, content_of
+from rescale.flink.keyed.namespaces import namespace_serializer
+from rescale.flink.keyed.timers.heap_timers import TIME_SIZE
+from rescale.flink.serializers.program import Program, compile_program
+from rescale.flink.serializers.snapshot import SerializerSnapshot
+from rescale.flink.serializers.type_tree import Fixed, Sequence
+from rescale.flink.state_meta_info import StateKind, StateMetaInfo
+
+_REPLACED = frozenset({Operation.CLEAR, Operation.SET, Operation.SET_INTERNAL, Operation.MERGE_NS})
+
+KNOWN_OPERATIONS: Mapping[str, frozenset[Operation]] = MappingProxyType(
+    {
+        "VALUE": frozenset({Operation.CLEAR, Operation.SET}),
+        "REDUCING": _REPLACED,
+        "AGGREGATING": _REPLACED,
+        "LIST": _REPLACED | {Operation.ADD, Operation.ADD_ELEMENT},
+        "MAP": frozenset(
+            {
+                Operation.CLEAR,
+                Operation.ADD,
+                Operation.ADD_ELEMENT,
+                Operation.ADD_OR_UPDATE_ELEMENT,
+                Operation.REMOVE_ELEMENT,
+            }
+        ),
+        "TIMERS": frozenset({Operation.ADD_ELEMENT, Operation.REMOVE_ELEMENT}),
+    }
+)
+"""By the type of the state what Flink applies when it restores (`ValueStateChangeApplier` and its kin)."""
+
+
+@dataclass(frozen=True)
+class ChangeLayout:
+    """`first` is a list's element, a map's key or a timer, `second` a map's value; None if its end cannot be found.
+
+    `ambiguous`: neither key nor namespace have a fixed length, so that a composite key holds theirs.
+    """
+
+    state: StateMetaInfo
+    kind: EntryKind
+    key: Program
+    namespace: Program
+    first: Program | None
+    second: Program | None
+    ambiguous: bool
+
+    @property
+    def operations(self) -> frozenset[Operation]:
+        return KNOWN_OPERATIONS[self.state.state_type]
+
+
+def change_layout(header: KeyedHeader, state: StateMetaInfo) -> ChangeLayout:
+    """`UnsupportedError` names a state whose changes cannot be told apart."""
+    try:
+        return _layout(header.key_serializer, state)
+    except UnsupportedError as error:
+        raise UnsupportedError(
+            f"the changes of a state cannot be replayed: {error.what}",
+            state=state.name,
+            expected=error.expected,
+            found=error.found,
+            advice=MATERIALISED,
+        ) from None
+
+
+def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> ChangeLayout:
+    if state.state_type not in KNOWN_OPERATIONS:
+        raise UnsupportedError(
+            "what they mean is not known",
+            expected=", ".join(KNOWN_OPERATIONS),
+            found=f"a state of type {state.state_type}",
+        )
+    key, namespace = compile_program(key_serializer), compile_program(namespace_serializer(state))
+    value = dict(state.serializers).get("VALUE_SERIALIZER")
+    if value is None:
+        raise UnsupportedError("its description has no serializer of values")
+    if state.kind is StateKind.PRIORITY_QUEUE:
+        timer = Program("timer", Sequence((Fixed(TIME_SIZE), key.tree, namespace.tree)))
+        return ChangeLayout(state, EntryKind.ELEMENT, key, namespace, timer, None, ambiguous=False)
+    kind, parts = content_of(state, value)
+    first, second = (*(map(_if_known, parts)), None)[:2]
+    ambiguous = key.fixed_length is None and namespace.fixed_length is None
+    return ChangeLayout(state, kind, key, namespace, first, second, ambiguous)
+
+
+def _if_known(serializer: SerializerSnapshot) -> Program | None:
+    try:
+        return compile_program(serializer)
+    except UnsupportedError:
+        return None

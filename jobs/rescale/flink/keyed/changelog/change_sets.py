@@ -1,0 +1,136 @@
+"""Changes as they were logged: the key group of each and its bytes, in order.
+
+    Change set (`StateChangeFormat`):  groups:i32 { changes:i32 keyGroup:i32 { size:i32 change }* }*
+    In `_metadata` (`InMemoryChangelogStateHandle`):  { keyGroup:i32 size:i32 change }*
+
+A file holds the sets of several writers one behind the other, behind one byte that says whether they are compressed
+(`StateChangeFsUploader`); where a set begins counts from the byte behind that, decompressed. A set has what describes
+states in front, under the key group -1.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+
+from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.advice import MATERIALISED
+from rescale.flink.encoding.snappy import decompressed
+from rescale.flink.keyed.blocks.records import LARGEST_RECORD
+
+METADATA_GROUP = -1
+"""`AbstractStateChangeLogger.COMMON_KEY_GROUP`."""
+
+LoggedChange = tuple[int, bytes]
+"""The key group, and the bytes of the change."""
+
+_I32 = struct.Struct(">i")
+_FLAG_SIZE = 1
+_PLAIN, _COMPRESSED = b"\0", b"\1"
+
+
+def read_change_set(chunks: Iterable[bytes], offset: int) -> Iterator[LoggedChange]:
+    """Those of the set that begins at `offset`, of a file in chunks; no more chunks are taken than it needs.
+
+    `SnapshotError` where there is no such thing.
+    """
+    source = iter(chunks)
+    first = next(source, b"")
+    flag, rest = first[:_FLAG_SIZE], first[_FLAG_SIZE:]
+    if flag not in (_PLAIN, _COMPRESSED):
+        raise SnapshotError("not a file of changes", expected="0 or 1 in front", found=flag.hex() or "an empty file")
+    contents = _Contents(_joined(rest, source) if flag == _PLAIN else decompressed(_joined(rest, source)))
+    contents.skip(offset)
+    for _ in range(contents.count("key groups")):
+        number, key_group = contents.count("changes"), contents.number()
+        for _ in range(number):
+            yield key_group, contents.take(contents.count("bytes of a change"))
+
+
+def read_listed(chunks: Iterable[bytes]) -> Iterator[LoggedChange]:
+    """Those that lie in `_metadata` itself, to the last byte."""
+    contents = _Contents(chunks)
+    while not contents.is_used_up():
+        key_group = contents.number()
+        yield key_group, contents.take(contents.count("bytes of a change"))
+
+
+def _joined(first: bytes, rest: Iterable[bytes]) -> Iterator[bytes]:
+    yield first
+    yield from rest
+
+
+class _Contents:
+    """Bytes that come in chunks, used up from the front."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = iter(chunks)
+        self._data = b""
+        self._at = 0
+        self._behind = 0
+
+    def number(self) -> int:
+        if len(self._data) - self._at < _I32.size:
+            self._fill(_I32.size)
+        (number,) = _I32.unpack_from(self._data, self._at)
+        self._at += _I32.size
+        return int(number)
+
+    def count(self, of: str) -> int:
+        number = self.number()
+        if number < 0:
+            raise SnapshotError(f"a changelog with a number of {of} that cannot be", offset=self._offset, found=number)
+        return number
+
+    def take(self, size: int) -> bytes:
+        if len(self._data) - self._at < size:
+            self._fill(size)
+        self._at += size
+        return self._data[self._at - size : self._at]
+
+    def skip(self, size: int) -> None:
+        while size > len(self._data) - self._at:
+            size -= len(self._data) - self._at
+            self._at = len(self._data)
+            self._fill(1)
+        self._at += size
+
+    def is_used_up(self) -> bool:
+        while self._at == len(self._data):
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return True
+            self._behind += self._at
+            self._data, self._at = bytes(chunk), 0
+        return False
+
+    @property
+    def _offset(self) -> int:
+        return self._behind + self._at
+
+    def _fill(self, size: int) -> None:
+        """So that there are `size` bytes at least."""
+        if size > LARGEST_RECORD:
+            raise UnsupportedError(
+                "a change is larger than can be replayed",
+                offset=self._offset,
+                expected=f"at most {LARGEST_RECORD} bytes",
+                found=f"{size} bytes",
+                advice=MATERIALISED,
+            )
+        parts, there = [self._data[self._at :]], len(self._data) - self._at
+        for chunk in self._chunks:
+            parts.append(bytes(chunk))
+            there += len(chunk)
+            if there >= size:
+                break
+        self._behind += self._at
+        self._data, self._at = b"".join(parts), 0
+        if there < size:
+            raise SnapshotError(
+                "a changelog ends inside a change",
+                offset=self._offset,
+                expected=f"{size} more bytes",
+                found=there,
+                advice="the file was cut: take another snapshot",
+            )

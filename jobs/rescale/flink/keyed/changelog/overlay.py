@@ -1,0 +1,124 @@
+"""The changes of some key groups over the records that were there before: what of these stays, and what comes instead.
+
+Records are given batch by batch, in any order, and each once. What has changed is not among those that are given back,
+but comes in batches of its own: at once if nothing else is made of the same record, or when all have been seen.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from rescale.flink.key_groups import prefix_size
+from rescale.flink.keyed.blocks.records import BUFFER_SIZE, RECORDS_AT_ONCE, Records
+from rescale.flink.keyed.changelog.change_layouts import change_layout
+from rescale.flink.keyed.changelog.parsed_changes import StateChange, parsed_changes
+from rescale.flink.keyed.changelog.replay import Became, Before, ReplayedState
+from rescale.flink.keyed.header import KeyedHeader
+
+_VALUE_LENGTH_SIZE = 4
+
+
+class Overlay:
+    """Of `changes`, in order, to states of `header`. `SnapshotError` and `UnsupportedError` name the state."""
+
+    def __init__(self, changes: Sequence[StateChange], header: KeyedHeader, max_parallelism: int) -> None:
+        layouts = {i: change_layout(header, header.states[i]) for i in sorted({change.state for change in changes})}
+        self._states = {i: ReplayedState(layout) for i, layout in layouts.items()}
+        for change in parsed_changes(changes, layouts, max_parallelism):
+            self._states[change.state].apply(change)
+        self._needed = {i: _needed(state) for i, state in self._states.items()}
+        self._cleared_sizes = {i: {len(scope) for scope in state.cleared} for i, state in self._states.items()}
+        self._before: dict[int, dict[bytes, bytes]] = {i: {} for i in self._states}
+        self._prefix = prefix_size(max_parallelism)
+
+    def over(self, records: Records) -> Iterator[Records]:
+        """What is left of these records, and what became of some."""
+        chosen = np.isin(records.states, list(self._states))
+        if not chosen.any():
+            yield records
+            return
+        kept = np.ones(len(records), np.bool_)
+        made = _MadeRecords(self._prefix)
+        data = records.data.tobytes()
+        columns = (records.starts, records.limits, records.ends, records.states)
+        for i, start, limit, end, state_id in zip(
+            np.flatnonzero(chosen).tolist(), *(column[chosen].tolist() for column in columns), strict=True
+        ):
+            key = data[start:limit]
+            found = self._states[state_id].became.get(key)
+            if found is None:
+                kept[i] = not self._is_cleared(state_id, key)
+                continue
+            kept[i] = False
+            if key in self._needed[state_id]:
+                self._before[state_id][key] = data[limit + _VALUE_LENGTH_SIZE : end]
+                if self._is_of_itself(state_id, key, found):
+                    self._make(state_id, key, found, made)
+                    found.parts.clear()
+                    del self._before[state_id][key]
+        if kept.any():
+            yield records.only(kept)
+        yield from made.all()
+
+    def rest(self) -> Iterator[Records]:
+        """When all records have been seen: what became of others, and what is new."""
+        made = _MadeRecords(self._prefix)
+        for state_id, state in self._states.items():
+            for key, became in state.became.items():
+                self._make(state_id, key, became, made)
+                yield from made.full()
+        yield from made.all()
+
+    def _make(self, state_id: int, key: bytes, became: Became, made: _MadeRecords) -> None:
+        before = self._before[state_id]
+        parts = (before.get(part.key) if isinstance(part, Before) else part for part in became.parts)
+        value = self._states[state_id].value([part for part in parts if part is not None])
+        if value is not None:
+            made.add(state_id, became.key_group, key, value)
+
+    def _is_of_itself(self, state_id: int, key: bytes, became: Became) -> bool:
+        """Whether a record that is needed goes into what became of it, and nowhere else."""
+        used = sum(isinstance(part, Before) for part in became.parts)
+        return used == 1 and self._needed[state_id][key] == 1 and Before(key) in became.parts
+
+    def _is_cleared(self, state_id: int, key: bytes) -> bool:
+        cleared = self._states[state_id].cleared
+        return any(key[:size] in cleared for size in self._cleared_sizes[state_id])
+
+
+def _needed(state: ReplayedState) -> Counter[bytes]:
+    """How often each record from before goes into what became of records."""
+    return Counter(part.key for one in state.became.values() for part in one.parts if isinstance(part, Before))
+
+
+class _MadeRecords:
+    """Records that are made one by one, given in batches of the usual size."""
+
+    def __init__(self, prefix: int) -> None:
+        self._prefix = bytes(prefix)
+        self._pieces: list[bytes] = []
+        self._columns: list[tuple[int, int, int, int, int]] = []
+        self._filled = 0
+
+    def add(self, state_id: int, key_group: int, key: bytes, value: bytes) -> None:
+        start = self._filled + len(self._prefix)
+        limit = start + len(key)
+        self._filled = limit + _VALUE_LENGTH_SIZE + len(value)
+        self._pieces += (self._prefix, key, len(value).to_bytes(_VALUE_LENGTH_SIZE, "big"), value)
+        self._columns.append((start, limit, self._filled, state_id, key_group))
+
+    def full(self) -> Iterator[Records]:
+        """A batch, if there is enough for one."""
+        if self._filled >= BUFFER_SIZE or len(self._columns) >= RECORDS_AT_ONCE:
+            yield from self.all()
+
+    def all(self) -> Iterator[Records]:
+        if not self._columns:
+            return
+        data = np.frombuffer(bytearray(b"".join(self._pieces)), np.uint8)
+        columns = np.array(self._columns, np.int64)
+        self._pieces, self._columns, self._filled = [], [], 0
+        yield Records(data, *(np.ascontiguousarray(columns[:, i]) for i in range(columns.shape[1])))

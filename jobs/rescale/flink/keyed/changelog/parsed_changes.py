@@ -1,0 +1,149 @@
+"""Changes taken apart, many at a time: where key, namespace and payload of each lie.
+
+The key group under which a change was logged must be that of its key, as far as the hash of keys is known: only then is
+it enough to replay the changes of some key groups over the state of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.advice import MATERIALISED
+from rescale.flink.arrays import Bytes, Longs
+from rescale.flink.keyed.changelog.change_layouts import ChangeLayout
+from rescale.flink.keyed.changelog.logged_states import CHANGE_HEAD_SIZE, Operation, operation_name
+from rescale.flink.keyed.heap.heap_entries import EntryKind
+from rescale.flink.keyed.timers.heap_timers import TIME_SIZE
+from rescale.flink.keys.java_hash import key_groups_of_hashes, walk_keys
+from rescale.flink.serializers.program import Program
+
+
+class Change(NamedTuple):
+    """What a change does to a state, by its id in the header; of timers, key and namespace are in the payload."""
+
+    state: int
+    key_group: int
+    operation: Operation
+    key: bytes
+    namespace: bytes
+    payload: bytes
+
+
+class StateChange(NamedTuple):
+    """As it lies in a log: `data` begins with the operation, and `state` is the id in the header."""
+
+    state: int
+    key_group: int
+    data: bytes
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Of all changes of one state, by their numbers: where their keys begin and end, and where namespaces do."""
+
+    numbers: Longs
+    keys: Longs
+    key_ends: Longs
+    scope_ends: Longs
+
+
+def parsed_changes(
+    changes: Sequence[StateChange], layouts: Mapping[int, ChangeLayout], max_parallelism: int
+) -> list[Change]:
+    """In their order; `layouts` has one for each state that is changed.
+
+    `UnsupportedError` for an operation that the state's type does not have, `SnapshotError` where a change is damaged.
+    """
+    data = b"".join(change.data for change in changes)
+    limits = np.cumsum([len(change.data) for change in changes], dtype=np.int64)
+    starts = limits - np.array([len(change.data) for change in changes], np.int64)
+    states = np.array([change.state for change in changes], np.int64)
+    groups = np.array([change.key_group for change in changes], np.int64)
+    array = np.frombuffer(data, np.uint8)
+    key_starts, key_ends, scope_ends = (np.empty(len(changes), np.int64) for _ in range(3))
+    for state, layout in layouts.items():
+        numbers = np.flatnonzero(states == state)
+        _check_operations(layout, array[starts[numbers]])
+        places = _places(layout, array, starts[numbers], limits[numbers], numbers)
+        _check_key_groups(layout, array, places, limits[numbers], groups[numbers], max_parallelism)
+        key_starts[numbers], key_ends[numbers], scope_ends[numbers] = places.keys, places.key_ends, places.scope_ends
+    columns = (starts, limits, key_starts, key_ends, scope_ends)
+    return [
+        Change(
+            change.state,
+            change.key_group,
+            Operation(data[start]),
+            data[key:key_end],
+            data[key_end:scope_end],
+            data[scope_end:limit],
+        )
+        for change, start, limit, key, key_end, scope_end in zip(
+            changes, *(column.tolist() for column in columns), strict=True
+        )
+    ]
+
+
+def _places(layout: ChangeLayout, data: Bytes, starts: Longs, limits: Longs, numbers: Longs) -> _Places:
+    begins = starts + CHANGE_HEAD_SIZE
+    if layout.kind is EntryKind.ELEMENT:
+        return _Places(numbers, begins, begins, begins)
+    key_ends = _ends(layout, layout.key, "key", data, begins, limits)
+    scope_ends = _ends(layout, layout.namespace, "namespace", data, key_ends, limits)
+    return _Places(numbers, begins, key_ends, scope_ends)
+
+
+def _ends(layout: ChangeLayout, program: Program, what: str, data: Bytes, begins: Longs, limits: Longs) -> Longs:
+    walked = walk_keys(program, data, begins, limits)
+    wrong = walked.first_wrong()
+    if wrong is not None:
+        raise SnapshotError(
+            f"the {what} of a change cannot be read as a {program.name}", state=layout.state.name, found=wrong[1]
+        )
+    return walked.ends
+
+
+def _check_operations(layout: ChangeLayout, codes: Bytes) -> None:
+    for code in np.unique(codes).tolist():
+        if code not in layout.operations:
+            raise UnsupportedError(
+                "an entry of the changelog is not understood",
+                state=layout.state.name,
+                expected=f"of a {layout.state.state_type} state: "
+                + ", ".join(operation.name for operation in sorted(layout.operations)),
+                found=operation_name(code),
+                advice=MATERIALISED,
+            )
+
+
+def _check_key_groups(
+    layout: ChangeLayout, data: Bytes, places: _Places, limits: Longs, groups: Longs, max_parallelism: int
+) -> None:
+    """Timers that are added together are of one key, that of the first."""
+    if not layout.key.hashable:
+        return
+    begins = places.keys
+    if layout.kind is EntryKind.ELEMENT:
+        added = data[places.keys - CHANGE_HEAD_SIZE] == Operation.ADD_ELEMENT
+        begins = begins + TIME_SIZE + np.where(added, _COUNT_SIZE, 0)
+    walked = walk_keys(layout.key, data, np.minimum(begins, limits), limits)
+    codes = walked.codes
+    if codes is None:
+        return
+    wrong = (key_groups_of_hashes(codes, max_parallelism) != groups) | (walked.wrong != 0)
+    if wrong.any():
+        index = int(np.argmax(wrong))
+        raise SnapshotError(
+            "a change of the log does not lie in the key group of its key",
+            state=layout.state.name,
+            expected=f"key group {key_groups_of_hashes(codes[index : index + 1], max_parallelism)[0]}",
+            found=f"key group {groups[index]}",
+            advice=MATERIALISED,
+        )
+
+
+_COUNT_SIZE = 4

@@ -1,0 +1,143 @@
+"""State in a changelog whose changes are not materialised: replayed, as canonical state and as RocksDB's."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rescale.errors import IntegrityError, UnsupportedError
+from rescale.execution.diff.snapshots import diff_snapshots
+from rescale.execution.loop import Loop
+from rescale.execution.sources import log_windows
+from rescale.execution.sources.record_sources import SourceReader, sources_of
+from rescale.execution.steps import validate_published
+from rescale.flink.keyed.blocks.records import Records
+from rescale.snapshot.model import Snapshot
+from rescale.snapshot.opening import open_snapshot
+from support import edited, snapshots
+from support.pipeline import execute_without_spark, plan_rescale
+from support.slow import slow_but
+
+CHANGELOGS = [f"{line}-changelog-over-{backend}" for line in ("1.20", "2") for backend in ("heap", "rocksdb")]
+SHAPES = [((), ()), (("5",), ()), (("5",), ("1000",)), (("3",), ("64",))]
+CASES = [(name, *shape, wanted) for name in CHANGELOGS for shape in SHAPES for wanted in ("canonical", "rocksdb")]
+QUICK = [
+    ("2-changelog-over-heap", ("5",), ("1000",), "canonical"),
+    ("1.20-changelog-over-rocksdb", ("5",), (), "rocksdb"),
+    ("2-changelog-over-rocksdb", (), (), "canonical"),
+    ("1.20-changelog-over-heap", ("3",), ("64",), "rocksdb"),
+]
+
+
+def twin(name: str) -> Snapshot:
+    """A canonical savepoint that Flink took at the same moment."""
+    return open_snapshot(str(snapshots.FIXTURES / name / "canonical"))
+
+
+@pytest.mark.parametrize("name", CHANGELOGS)
+def test_what_is_replayed_is_what_flink_has(name: str) -> None:
+    snapshot = snapshots.opened(name)
+    assert any(operator.changelogs for operator in snapshot.operators)
+    found = diff_snapshots(twin(name), snapshot, Loop())
+    assert found.equal
+    assert sum(state.a.count for operator in found.operators for state in operator.states) > 100
+
+
+@pytest.mark.parametrize("line", ["1.20", "2"])
+def test_a_log_of_files_over_nothing(line: str, tmp_path: Path) -> None:
+    """Both subtasks share a file of changes. The twin is a native savepoint of the same job, though of another run."""
+    source = edited.relocated(f"{line}-changelog", tmp_path / "source")
+    changes = str(tmp_path / "source" / "changelog")
+    found = diff_snapshots(snapshots.opened(f"{line}-rocksdb-native"), open_snapshot(str(source), [changes]), Loop())
+    counts = [(state.a.count, state.b.count) for operator in found.operators for state in operator.states]
+    assert found.equal
+    assert sum(count for count, _ in counts) > 20
+    target = str(tmp_path / "target")
+    execute_without_spark(plan_rescale(str(source), target, ["3"], [changes], ["100"], format="canonical"))
+    assert diff_snapshots(snapshots.opened(f"{line}-rocksdb-native"), open_snapshot(target), Loop()).equal
+
+
+@pytest.mark.parametrize("case", slow_but(lambda case: case in QUICK, CASES), ids=str)
+def test_every_record_is_taken(case: tuple[str, tuple[str, ...], tuple[str, ...], str], tmp_path: Path) -> None:
+    name, parallelism, max_parallelism, wanted = case
+    source, target = snapshots.directory(name), str(tmp_path / "target")
+    execute_without_spark(plan_rescale(source, target, parallelism, max_parallelism=max_parallelism, format=wanted))
+    assert validate_published(source, target, [], [], Loop())["verdict"] == "complete"
+    result = open_snapshot(target)
+    kinds = {"canonical": "canonical streams", "rocksdb": "RocksDB directories"}
+    assert {kind for operator in result.operators for kind in operator.kinds} == {kinds[wanted]}
+    assert diff_snapshots(twin(name), result, Loop()).equal
+
+
+def all_records(snapshot: Snapshot) -> list[tuple[int, int, bytes]]:
+    """(state, key group, record) of all changelogs, in the order in which they are read."""
+    found = []
+    for operator in snapshot.operators:
+        for changelog in operator.changelogs:
+            for source in sources_of(changelog, operator.entry.max_parallelism):
+                for records in SourceReader(snapshot.contents).batches(source):
+                    found += _listed(records)
+    return found
+
+
+def _listed(records: Records) -> list[tuple[int, int, bytes]]:
+    columns = (records.states, records.groups, records.starts, records.ends)
+    return [
+        (state, group, records.data[start:end].tobytes())
+        for state, group, start, end in zip(*(column.tolist() for column in columns), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("name", CHANGELOGS[:2])
+def test_a_log_that_does_not_fit_into_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is cut into windows of key groups, which come in their order; of what each becomes nothing is missing."""
+    snapshot = snapshots.opened(name)
+    expected = all_records(snapshot)
+    monkeypatch.setattr(log_windows, "WINDOW", 3000)
+    monkeypatch.setattr(log_windows, "_BUFFERED", 100)
+    cut = all_records(snapshot)
+    assert sorted(cut) == sorted(expected)
+    assert cut != expected
+    monkeypatch.setattr(log_windows, "MOST", 500)
+    with pytest.raises(UnsupportedError, match="more than can be replayed at once"):
+        all_records(snapshot)
+
+
+def test_the_way_that_is_not_gone_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="a changelog is not written") as caught:
+        plan_rescale(snapshots.directory("2-changelog-over-heap"), str(tmp_path / "target"))
+    assert "--format canonical" in str(caught.value.expected)
+
+
+def test_rocksdb_is_kept(tmp_path: Path) -> None:
+    plan = plan_rescale(snapshots.directory("2-changelog-over-rocksdb"), str(tmp_path / "target"))
+    execute_without_spark(plan)
+    assert all(operator.databases or not operator.changelogs for operator in open_snapshot(plan.target).operators)
+
+
+def test_another_change_in_the_source_is_found(tmp_path: Path) -> None:
+    """Validation replays the source anew, and knows nothing of the plan."""
+    source, target = tmp_path / "source", str(tmp_path / "target")
+    shutil.copytree(snapshots.directory("2-changelog-over-heap"), source)
+    execute_without_spark(plan_rescale(str(source), target, ["3"], format="canonical"))
+    metadata = source / "_metadata"
+    metadata.write_bytes(metadata.read_bytes().replace(b"2:", b"9:"))
+    with pytest.raises(IntegrityError, match="records were lost, doubled or changed"):
+        validate_published(str(source), target, [], [], Loop())
+
+
+def test_a_state_is_dropped_from_it(tmp_path: Path) -> None:
+    name = "2-changelog-over-rocksdb"
+    (operator,) = (operator for operator in snapshots.opened(name).operators if operator.changelogs)
+    plan = plan_rescale(
+        snapshots.directory(name),
+        str(tmp_path / "target"),
+        ["3"],
+        format="canonical",
+        renames=[f"{operator.entry.operator_id}=other"],
+        state_drops=[f"{operator.entry.operator_id}:history"],
+    )
+    execute_without_spark(plan)
+    assert diff_snapshots(twin(name), open_snapshot(plan.target), Loop(), plan.surgery).equal

@@ -1,0 +1,75 @@
+"""Changes as they lie in files and in `_metadata`, whatever chunks they come in."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+import pytest
+
+from rescale.errors import SnapshotError
+from rescale.flink.encoding.snappy import compressed
+from rescale.flink.keyed.changelog.change_sets import read_change_set, read_listed
+
+GROUPS = {-1: [b"meta"], 3: [b"a", b""], 5: [b"bcd" * 50]}
+CHANGES = [(key_group, change) for key_group, changes in GROUPS.items() for change in changes]
+
+
+def change_set(groups: dict[int, list[bytes]]) -> bytes:
+    """As `StateChangeFormat` writes it."""
+    out = [struct.pack(">i", len(groups))]
+    for key_group, changes in groups.items():
+        out.append(struct.pack(">ii", len(changes), key_group))
+        out += (struct.pack(">i", len(change)) + change for change in changes)
+    return b"".join(out)
+
+
+def in_chunks(data: bytes, size: int) -> Iterator[bytes]:
+    return (data[i : i + size] for i in range(0, len(data), size))
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 10_000])
+@pytest.mark.parametrize("is_compressed", [False, True])
+def test_a_set_among_others(size: int, is_compressed: bool) -> None:
+    other, own = change_set({9: [b"x" * 30]}), change_set(GROUPS)
+    content = other + own + other
+    data = b"\1" + b"".join(compressed([content])) if is_compressed else b"\0" + content
+    assert list(read_change_set(in_chunks(data, size), len(other))) == CHANGES
+    assert list(read_change_set(in_chunks(data, size), 0)) == [(9, b"x" * 30)]
+
+
+def test_no_more_is_read_than_a_set_needs() -> None:
+    data = b"\0" + change_set(GROUPS)
+
+    def chunks() -> Iterator[bytes]:
+        yield data
+        raise AssertionError("read on")
+
+    assert list(read_change_set(chunks(), 0)) == CHANGES
+
+
+@pytest.mark.parametrize("size", [1, 10_000])
+def test_a_list(size: int) -> None:
+    data = b"".join(struct.pack(">ii", key_group, len(change)) + change for key_group, change in CHANGES)
+    assert list(read_listed(in_chunks(data, size))) == CHANGES
+    assert list(read_listed([])) == []
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (b"", "not a file of changes"),
+        (b"\2" + change_set(GROUPS), "not a file of changes"),
+        (b"\0" + change_set(GROUPS)[:-1], "ends inside a change"),
+        (b"\0" + struct.pack(">i", -1), "key groups that cannot be"),
+        (b"\0" + struct.pack(">iiii", 1, 1, 0, -5), "bytes of a change that cannot be"),
+    ],
+)
+def test_what_is_damaged(data: bytes, what: str) -> None:
+    with pytest.raises(SnapshotError, match=what):
+        list(read_change_set([data], 0))
+
+
+def test_a_set_behind_the_end() -> None:
+    with pytest.raises(SnapshotError, match="ends inside a change"):
+        list(read_change_set([b"\0abc"], 10))

@@ -1,0 +1,303 @@
+"""Changes over records, against a slow twin that holds all state and applies one change after the other."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.key_groups import key_group_of_hash
+from rescale.flink.keyed.blocks.records import Records
+from rescale.flink.keyed.changelog.logged_states import Operation
+from rescale.flink.keyed.changelog.overlay import Overlay
+from rescale.flink.keyed.changelog.parsed_changes import StateChange
+from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
+from support.canonical import Record
+from support.composite import composite_key, in_a_buffer, timer, timers
+from support.heap import LONG, TEXT, HeapState
+from support.java_values import JavaType
+from support.snapshot_bytes import i32, keyed_header, keyed_state, list_of, snapshot, utf
+
+MAXIMUM = 128
+VALUE, LIST, MAP, SUM, TIMERS = range(5)
+
+
+def states_with(namespace: JavaType) -> list[HeapState]:
+    return [
+        HeapState("value", namespace, TEXT),
+        HeapState("list", namespace, TEXT, "LIST"),
+        HeapState("map", namespace, TEXT, "MAP", TEXT),
+        HeapState("sum", namespace, TEXT, "REDUCING"),
+    ]
+
+
+def header_of(key: JavaType, namespace: JavaType) -> KeyedHeader:
+    infos = (one.info for one in states_with(namespace))
+    of_timers = timers("_timer_state/event_a", key.snapshot, namespace.snapshot)
+    return read_keyed_header(keyed_header(*infos, of_timers, key=key.snapshot), "")
+
+
+def text(word: str) -> bytes:
+    return TEXT.write(tuple(map(ord, word)))
+
+
+@dataclass
+class Twin:
+    """All state by (key, namespace); of maps a dictionary, of lists and sums what they were put together of."""
+
+    key: JavaType
+    namespace: JavaType
+    values: dict[tuple[int, bytes, bytes], list[bytes]] = field(default_factory=dict)
+    maps: dict[tuple[bytes, bytes], dict[bytes, bytes]] = field(default_factory=dict)
+    timers: dict[bytes, bytes] = field(default_factory=dict)
+    groups: dict[bytes, int] = field(default_factory=dict)
+
+    def records(self) -> list[tuple[int, Record]]:
+        ambiguous = self.key is TEXT and self.namespace is TEXT
+        found = []
+        for (state, key, namespace), parts in self.values.items():
+            if parts:
+                whole = composite_key(key, namespace, ambiguous=ambiguous)
+                found.append((self.groups[key], Record(state, whole, b",".join(parts))))
+        for (key, namespace), items in self.maps.items():
+            for user_key, value in items.items():
+                whole = composite_key(key, namespace, ambiguous=ambiguous, user_key=user_key)
+                found.append((self.groups[key], Record(MAP, whole, value)))
+        found += [(self.groups[key], Record(TIMERS, element, b"")) for element, key in self.timers.items()]
+        return sorted(found)
+
+    def apply(self, state: int, operation: Operation, key: bytes, namespace: bytes, words: Sequence[str]) -> bytes:
+        """Returns the bytes of the change."""
+        head = bytes((operation,)) + struct.pack(">h", 40 + state) + key + namespace
+        written = [text(word) for word in words]
+        if state == MAP:
+            return head + self._to_map(operation, self.maps.setdefault((key, namespace), {}), written)
+        old = self.values.get((state, key, namespace), [])
+        counted = i32(len(written)) + b"".join(written)
+        match operation:
+            case Operation.CLEAR:
+                new, payload = [], b""
+            case Operation.ADD:
+                new, payload = [*old, *written], counted
+            case Operation.ADD_ELEMENT:
+                new, payload = [*old, written[0]], written[0]
+            case _:
+                new, payload = (written, counted) if state == LIST else (written[:1], written[0])
+        self.values[state, key, namespace] = new
+        return head + payload
+
+    def merge(self, state: int, key: bytes, target: bytes, sources: Sequence[bytes]) -> bytes:
+        parts = [self.values.pop((state, key, one), []) for one in (target, *sources)]
+        self.values[state, key, target] = list(chain.from_iterable(parts))
+        head = bytes((Operation.MERGE_NS,)) + struct.pack(">h", 40 + state) + key + target
+        return head + target + i32(len(sources)) + b"".join(sources)
+
+    @staticmethod
+    def _to_map(operation: Operation, items: dict[bytes, bytes], written: Sequence[bytes]) -> bytes:
+        match operation:
+            case Operation.CLEAR:
+                items.clear()
+                return b""
+            case Operation.REMOVE_ELEMENT:
+                items.pop(written[0], None)
+                return written[0]
+            case Operation.ADD:
+                out = [i32(len(written))]
+                for i, user_key in enumerate(written):
+                    items[user_key] = b"\1" if i % 2 else b"\0" + written[0]
+                    out.append(user_key + items[user_key])
+                return b"".join(out)
+            case _:
+                items[written[0]] = b"\0" + written[-1]
+                return written[0] + written[-1]
+
+
+def values_of(kind: JavaType) -> Sequence[object]:
+    """Few, so that they come again."""
+    return [tuple(map(ord, word)) for word in ("", "k", "key")] if kind is TEXT else [0, -1]
+
+
+WORDS = st.lists(st.sampled_from(["", "a", "bb", "a,b"]), min_size=1, max_size=3, unique=True)
+OPERATIONS = {
+    VALUE: [Operation.CLEAR, Operation.SET],
+    LIST: [Operation.CLEAR, Operation.SET, Operation.SET_INTERNAL, Operation.ADD, Operation.ADD_ELEMENT],
+    MAP: [Operation.CLEAR, Operation.ADD, Operation.ADD_OR_UPDATE_ELEMENT, Operation.REMOVE_ELEMENT],
+    SUM: [Operation.CLEAR, Operation.SET_INTERNAL],
+}
+
+
+class Drawn:
+    """Changes of a twin, as they are logged."""
+
+    def __init__(self, data: st.DataObject, key: JavaType, namespace: JavaType) -> None:
+        self.data = data
+        self.twin = Twin(key, namespace)
+        self.namespaces = [namespace.write(value) for value in values_of(namespace)]
+
+    def changes(self, number: int) -> list[StateChange]:
+        return [self._change() for _ in range(self.data.draw(st.integers(0, number)))]
+
+    def _change(self) -> StateChange:
+        twin, draw = self.twin, self.data.draw
+        value = draw(st.sampled_from(values_of(twin.key)))
+        key = twin.key.write(value)
+        twin.groups[key] = group = key_group_of_hash(twin.key.code(value), MAXIMUM)
+        namespace = draw(st.sampled_from(self.namespaces))
+        state = draw(st.sampled_from([VALUE, LIST, MAP, SUM, TIMERS]))
+        if state == TIMERS:
+            return StateChange(state, group, self._timers(key, namespace))
+        if state == LIST and draw(st.booleans()):
+            sources = draw(st.permutations([one for one in self.namespaces if one != namespace]))
+            return StateChange(state, group, twin.merge(state, key, namespace, sources))
+        operation = draw(st.sampled_from(OPERATIONS[state]))
+        return StateChange(state, group, twin.apply(state, operation, key, namespace, draw(WORDS)))
+
+    def _timers(self, key: bytes, namespace: bytes) -> bytes:
+        times = self.data.draw(st.lists(st.integers(-2, 2), min_size=1, max_size=2, unique=True))
+        elements = [timer(time, key, namespace) for time in times]
+        head = struct.pack(">h", 40 + TIMERS)
+        if self.data.draw(st.booleans()):
+            self.twin.timers.pop(elements[0], None)
+            return bytes((Operation.REMOVE_ELEMENT,)) + head + elements[0]
+        self.twin.timers |= dict.fromkeys(elements, key)
+        return bytes((Operation.ADD_ELEMENT,)) + head + i32(len(elements)) + b"".join(elements)
+
+
+def batches(records: Sequence[tuple[int, Record]], size: int) -> Iterable[Records]:
+    for i in range(0, len(records), size):
+        some = records[i : i + size]
+        found = in_a_buffer([record for _, record in some], [group for group, _ in some])
+        assert found.states.tolist() == [record.state for _, record in some]
+        yield found
+
+
+def read(found: Records) -> list[tuple[int, Record]]:
+    columns = (found.starts, found.limits, found.ends, found.states, found.groups)
+    return [
+        (group, Record(state, found.data[start:limit].tobytes(), found.data[limit + 4 : end].tobytes()))
+        for start, limit, end, state, group in zip(*(column.tolist() for column in columns), strict=True)
+    ]
+
+
+def laid_over(overlay: Overlay, records: Sequence[tuple[int, Record]], size: int = 100) -> list[tuple[int, Record]]:
+    over = [one for batch in batches(records, size) for found in overlay.over(batch) for one in read(found)]
+    return sorted([*over, *(one for found in overlay.rest() for one in read(found))])
+
+
+@given(st.data(), st.sampled_from([TEXT, LONG]), st.sampled_from([TEXT, LONG]), st.integers(1, 5))
+@settings(max_examples=80)
+def test_changes_make_of_records_what_they_make_of_state(
+    data: st.DataObject, key: JavaType, namespace: JavaType, size: int
+) -> None:
+    """Whatever was there before, in batches of any size."""
+    drawn = Drawn(data, key, namespace)
+    drawn.changes(12)
+    before = data.draw(st.permutations(drawn.twin.records()))
+    overlay = Overlay(drawn.changes(12), header_of(key, namespace), MAXIMUM)
+    assert laid_over(overlay, before, size) == drawn.twin.records()
+
+
+def of_key(state: int, data: bytes, key: str = "k") -> StateChange:
+    group = key_group_of_hash(TEXT.code(tuple(map(ord, key))), MAXIMUM)
+    return StateChange(state, group, data)
+
+
+def change(state: int, operation: Operation, payload: bytes, namespace: int = 0) -> StateChange:
+    return of_key(state, bytes((operation, 0, state)) + text("k") + struct.pack(">q", namespace) + payload)
+
+
+def merged(target: int, *sources: int) -> StateChange:
+    payload = struct.pack(">q", target) + i32(len(sources)) + b"".join(struct.pack(">q", one) for one in sources)
+    return change(SUM, Operation.MERGE_NS, payload, target)
+
+
+def sums(*values: int) -> list[tuple[int, Record]]:
+    """By namespace."""
+    group = key_group_of_hash(TEXT.code((ord("k"),)), MAXIMUM)
+    return [(group, Record(SUM, text("k") + struct.pack(">q", one), text(f"{one}"))) for one in values]
+
+
+def test_what_only_the_job_can_merge_is_refused() -> None:
+    header = header_of(TEXT, LONG)
+    with pytest.raises(UnsupportedError, match="the job's own function") as caught:
+        laid_over(Overlay([merged(1, 2)], header, MAXIMUM), sums(1, 2))
+    assert caught.value.state == "sum"
+    assert "MERGE_NS of 2 values" in str(caught.value.found)
+
+
+def test_what_the_job_set_after_it_merged_counts() -> None:
+    header = header_of(TEXT, LONG)
+    changes = [merged(1, 2, 3), change(SUM, Operation.SET_INTERNAL, text("all"), 1)]
+    ((_, found),) = laid_over(Overlay(changes, header, MAXIMUM), sums(1, 2, 3))
+    assert found == Record(SUM, text("k") + struct.pack(">q", 1), text("all"))
+
+
+def test_a_value_that_is_merged_with_nothing_stays() -> None:
+    ((_, found),) = laid_over(Overlay([merged(1, 2)], header_of(TEXT, LONG), MAXIMUM), sums(2))
+    assert found == Record(SUM, text("k") + struct.pack(">q", 1), text("2"))
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "found"),
+    [
+        (VALUE, Operation.ADD, "ADD"),
+        (MAP, Operation.SET, "SET"),
+        (SUM, Operation.ADD_ELEMENT, "ADD_ELEMENT"),
+        (LIST, 9, "operation 9"),
+    ],
+)
+def test_what_is_not_understood_is_refused_by_name(state: int, code: int, found: str) -> None:
+    header = header_of(TEXT, LONG)
+    odd = of_key(state, bytes((code, 0, state)) + text("k") + bytes(8))
+    with pytest.raises(UnsupportedError, match="not understood") as caught:
+        Overlay([odd], header, MAXIMUM)
+    assert (caught.value.state, caught.value.found) == (header.states[state].name, found)
+
+
+@pytest.mark.parametrize(
+    ("odd", "what"),
+    [
+        (change(LIST, Operation.SET, i32(2) + text("a")), "a change of the log is damaged: SET"),
+        (change(LIST, Operation.SET, i32(-1)), "a change of the log is damaged: SET"),
+        (change(LIST, Operation.SET, i32(2) + text("a") * 3), "a change of the log is damaged: SET"),
+        (change(MAP, Operation.ADD, i32(1) + text("a") + b"\2"), "a change of the log is damaged: ADD"),
+        (of_key(VALUE, bytes((Operation.CLEAR, 0, 0)) + text("k") + bytes(3)), "the namespace of a change"),
+        (of_key(VALUE, bytes((Operation.CLEAR, 0, 0)) + b"\xff"), "the key of a change"),
+        (change(VALUE, Operation.CLEAR, b"")._replace(key_group=5), "the key group of its key"),
+    ],
+)
+def test_what_is_damaged(odd: StateChange, what: str) -> None:
+    with pytest.raises(SnapshotError, match=what):
+        laid_over(Overlay([odd], header_of(TEXT, LONG), MAXIMUM), [])
+
+
+def test_the_types_of_values_need_not_be_known() -> None:
+    """As long as there is one at a time."""
+    avro = snapshot("org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot", 2, utf("com.Own") + utf("{}"))
+    value, elements = keyed_state("own", avro), keyed_state("owns", list_of(avro), "LIST")
+    header = read_keyed_header(keyed_header(value, elements), "")
+    head = text("k") + b"\0"
+    changes = [
+        of_key(0, bytes((Operation.SET, 0, 0)) + head + b"any"),
+        of_key(1, bytes((Operation.ADD, 0, 1)) + head + i32(1) + b"one"),
+        of_key(1, bytes((Operation.ADD_ELEMENT, 0, 1)) + head + b"more"),
+    ]
+    found = laid_over(Overlay(changes, header, MAXIMUM), [])
+    assert [record.value for _, record in found] == [b"any", b"one,more"]
+    several = of_key(1, bytes((Operation.ADD, 0, 1)) + head + i32(2) + b"onetwo")
+    with pytest.raises(UnsupportedError, match="where one value of a change ends"):
+        Overlay([several], header, MAXIMUM)
+
+
+def test_what_has_not_changed_is_given_as_it_is() -> None:
+    (batch,) = batches(sums(1, 2), 2)
+    (found,) = Overlay([change(VALUE, Operation.CLEAR, b"")], header_of(TEXT, LONG), MAXIMUM).over(batch)
+    assert found is batch
+    assert np.array_equal(found.groups, batch.groups)
