@@ -6,6 +6,8 @@ import copy
 import json
 import pickle
 
+import msgspec
+import numpy as np
 import pytest
 
 from rescale.errors import (
@@ -70,3 +72,9 @@ def test_details_that_were_known_before_are_kept() -> None:
     error = SnapshotError("damaged", offset=3)
     assert error.located(path="/a", offset=9) is error
     assert (error.path, error.offset) == ("/a", 3)
+
+
+def test_an_offset_of_numpys_is_one_of_pythons() -> None:
+    """A loop that is not compiled leaves one, which no document takes."""
+    error = SnapshotError("damaged", offset=np.int64(3))
+    assert msgspec.json.decode(msgspec.json.encode(error.to_json()))["offset"] == 3

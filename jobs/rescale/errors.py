@@ -68,7 +68,8 @@ class RescaleError(Exception):
     ) -> None:
         self.what = what
         self.path = path
-        self.offset = offset
+        # As documents want it: a loop that is not compiled leaves a number of numpy's.
+        self.offset = None if offset is None else int(offset)
         self.operator = operator
         self.state = state
         self.expected = None if expected is None else _shortened(str(expected))

@@ -12,13 +12,16 @@ from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.assembly.assembled_database import SourceDatabase
 from rescale.rocksdb.assembly.compaction import StoredDatabase, compacted_database
 from rescale.rocksdb.consistency import checked_manifest
+from rescale.rocksdb.engine import table_check
 from rescale.rocksdb.engine.directory import DatabaseDirectory, fetched_database
 from rescale.rocksdb.engine.open_database import error_of_message, opened_database
 from rescale.rocksdb.manifest.log_framing import read_log
 from rescale.rocksdb.sst.block_writer import write_handle
 from rescale.rocksdb.sst.footer import FOOTER_SIZE, read_footer
+from rescale.rocksdb.sst.table_blocks import BlockHandle
 from rescale.rocksdb.stored_files import StoredFile
 from support.databases import Rows, Stored, databases, read_file, read_rows
+from support.forged import with_index
 from support.manifests import log, text
 from support.rocksdb_writer import written
 
@@ -80,6 +83,29 @@ def test_a_damaged_length_does_not_end_the_process(which: str, number: int, tmp_
         compacted_database([source], KeyGroupRange(5, 9), 128, tmp_path, "place"),
     ):
         pass
+
+
+@pytest.mark.parametrize("number", [1 << 20, 1 << 40, (1 << 63) - 1, (1 << 64) - 6])
+def test_a_forged_index_does_not_end_the_process(number: int, tmp_path: Path) -> None:
+    """Its checksum is right, so RocksDB would take it at its word."""
+    stored = databases("1.20-rocksdb-changing")[0]
+    table = next(file for file in stored.files if file.name.endswith(".sst"))
+    damaged = with_damage(stored, table.name, with_index(read_file(table), BlockHandle(0, number)))
+    with pytest.raises(SnapshotError, match="outside its file") as caught:
+        rows_of(stored, damaged, tmp_path)
+    assert caught.value.path == f"s3://bucket/{table.name}"
+
+
+def test_indexes_are_looked_at_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """By a worker of Spark's, when a task is tried again. This index is one that RocksDB survives."""
+    stored = databases("1.20-rocksdb-changing")[0]
+    table = next(file for file in stored.files if file.name.endswith(".sst"))
+    damaged = with_damage(stored, table.name, with_index(read_file(table), BlockHandle(0, 1300)))
+    monkeypatch.setattr(table_check, "_closely", [])
+    for answer, what in ((True, "outside its file"), (False, "the database is damaged")):
+        table_check.look_closely_if(lambda answer=answer: answer)
+        with pytest.raises(SnapshotError, match=what):
+            rows_of(stored, damaged, tmp_path)
 
 
 def test_what_is_wrong_with_a_row_shows_where_it_is_read(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from rescale.flink.keyed.record_name import name_record
 from rescale.flink.state_meta_info import read_state_meta_info
 from support import snapshots
 from support.canonical import read_group
-from support.snapshot_bytes import INT, LONG, STRING, VOID_NAMESPACE, composite, keyed_state, parsed, state, utf
+from support.snapshot_bytes import BASE, INT, LONG, STRING, VOID_NAMESPACE, composite, keyed_state, parsed, state, utf
 
 MAP = composite("org.apache.flink.api.common.typeutils.base.MapSerializerSnapshot", LONG, STRING)
 TIMER = composite("org.apache.flink.streaming.api.operators.TimerSerializerSnapshot", STRING, STRING)
@@ -45,6 +45,16 @@ def per_namespace(namespace: bytes, value: bytes = LONG, state_type: str = "VALU
             header(per_namespace(VOID_NAMESPACE, MAP, "MAP")),
             "0261" + "00" + "0000000000000009",
             {"key": '"a"', "user_key": "9"},
+        ),
+        (
+            header(per_namespace(VOID_NAMESPACE, composite(BASE + "MapSerializerSnapshot"), "MAP")),
+            "0261" + "00" + "0000000000000009",
+            {"key": '"a"', "user_key": "0x0000000000000009"},
+        ),
+        (
+            header(state("s", 0, {"KEYED_STATE_TYPE": "MAP"}, {"NAMESPACE_SERIALIZER": VOID_NAMESPACE})),
+            "0261" + "00" + "0000000000000009",
+            {"key": '"a"', "user_key": "0x0000000000000009"},
         ),
         (
             header(state("s", 3, {}, {"VALUE_SERIALIZER": TIMER})),

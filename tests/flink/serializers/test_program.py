@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from rescale.errors import UnsupportedError
+from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.serializers.program import compile_program
 from support.java_values import HASHABLE_LEAVES, ByteArray, Either, List, Nullable, Row, Tuple
 from support.snapshot_bytes import (
@@ -93,6 +93,17 @@ def test_what_cannot_be_measured_is_refused_with_the_way_round(data: bytes, name
     with pytest.raises(UnsupportedError, match=name) as refused:
         compile_program(parsed(data))
     assert refused.value.advice == "a max parallelism that divides the old one needs no hash of keys"
+
+
+@pytest.mark.parametrize(
+    "kind", [BASE + "ListSerializerSnapshot", BASE + "MapSerializerSnapshot", BASE + "SetSerializerSnapshot"]
+)
+def test_a_class_with_another_number_of_serializers_in_it(kind: str) -> None:
+    """Flink takes those that it knows of, and fails without a word where they are not there."""
+    for inside in ((), (INT, INT, INT)):
+        with pytest.raises(SnapshotError, match="does not hold what its class does") as caught:
+            compile_program(parsed(composite(kind, *inside)))
+        assert caught.value.found == str(len(inside))
 
 
 def test_fields_of_a_pojo_are_not_taken_for_its_subclasses() -> None:

@@ -70,8 +70,9 @@ def _take_length(reader: ByteReader, length: int) -> None:
 
 
 def _user_key(info: StateMetaInfo, reader: ByteReader) -> str:
-    content = dict(info.serializers)["VALUE_SERIALIZER"]
-    tree = _tree_or_none(content.nested[0]) if content.class_name == _MAP else None
+    content = dict(info.serializers).get("VALUE_SERIALIZER")
+    is_map = content is not None and content.class_name == _MAP and content.nested
+    tree = _tree_or_none(content.nested[0]) if content is not None and is_map else None
     return in_words(tree, reader) if tree is not None else bytes_in_words(reader.raw(reader.remaining))
 
 

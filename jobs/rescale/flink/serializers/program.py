@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rescale.errors import UnsupportedError
+from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.serializers.layouts import COMPOSITE_MAGIC
 from rescale.flink.serializers.reading import type_name
@@ -73,7 +73,10 @@ class Program:
 
 
 def compile_program(snapshot: SerializerSnapshot) -> Program:
-    """Raises `UnsupportedError` if there is a class in the snapshot whose values cannot be measured."""
+    """Raises `UnsupportedError` if there is a class in the snapshot whose values cannot be measured.
+
+    `SnapshotError` where a class holds another number of others than it can.
+    """
     return Program(type_name(snapshot), _tree(snapshot))
 
 
@@ -93,23 +96,34 @@ def _trees(snapshot: SerializerSnapshot) -> tuple[TypeTree, ...]:
     return tuple(map(_tree, snapshot.nested))
 
 
+def _exactly(number: int, snapshot: SerializerSnapshot) -> tuple[TypeTree, ...]:
+    """The trees of as many nested snapshots as the class has; Flink trusts that they are there."""
+    if len(snapshot.nested) != number:
+        raise SnapshotError(
+            f"a serializer snapshot does not hold what its class does: {type_name(snapshot)}",
+            expected=f"{number} serializers in it",
+            found=len(snapshot.nested),
+        )
+    return _trees(snapshot)
+
+
 def _tuple(snapshot: SerializerSnapshot) -> TypeTree:
     return Sequence(_trees(snapshot))
 
 
 def _inner(snapshot: SerializerSnapshot) -> TypeTree:
-    (inner,) = _trees(snapshot)
+    (inner,) = _exactly(1, snapshot)
     return inner
 
 
 def _set(snapshot: SerializerSnapshot) -> TypeTree:
-    (element,) = _trees(snapshot)
+    (element,) = _exactly(1, snapshot)
     return Repeat((Nullable(element),), folds=False)
 
 
 def _array(snapshot: SerializerSnapshot) -> TypeTree:
     """Of objects, each behind a flag that says whether it is there."""
-    (element,) = _trees(snapshot)
+    (element,) = _exactly(1, snapshot)
     return Repeat((Union(element, _NOTHING),), folds=False)
 
 
@@ -119,12 +133,12 @@ def _numbers(size: int) -> TypeTree:
 
 def _stream_element(snapshot: SerializerSnapshot) -> TypeTree:
     """As state holds them: records, behind a tag that is 0 where a timestamp follows, and 1 where none does."""
-    (element,) = _trees(snapshot)
+    (element,) = _exactly(1, snapshot)
     return Union(element, Sequence((Fixed(8), element)))
 
 
 def _buffer_entry(snapshot: SerializerSnapshot) -> TypeTree:
-    (element,) = _trees(snapshot)
+    (element,) = _exactly(1, snapshot)
     return Sequence((Fixed(1), element))
 
 
@@ -164,21 +178,21 @@ def _scala(tree: TypeTree) -> TypeTree:
 
 
 def _list(snapshot: SerializerSnapshot) -> TypeTree:
-    return Repeat(_trees(snapshot))
+    return Repeat(_exactly(1, snapshot))
 
 
 def _map(snapshot: SerializerSnapshot) -> TypeTree:
-    key, value = _trees(snapshot)
+    key, value = _exactly(2, snapshot)
     return Repeat((key, Nullable(value)), folds=False)
 
 
 def _either(snapshot: SerializerSnapshot) -> TypeTree:
-    left, right = _trees(snapshot)
+    left, right = _exactly(2, snapshot)
     return Union(left, right)
 
 
 def _nullable(snapshot: SerializerSnapshot) -> TypeTree:
-    (inner,) = _trees(snapshot)
+    (inner,) = _exactly(1, snapshot)
     (padding,) = snapshot.values("padding")
     return Nullable(inner, int(padding))
 

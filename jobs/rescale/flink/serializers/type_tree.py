@@ -251,6 +251,20 @@ def parts(tree: TypeTree) -> Iterator[TypeTree]:
         yield from parts(inner)
 
 
+def takes_bytes(tree: TypeTree) -> bool:
+    """Whether every value has at least one byte: those of a class without fields may have none."""
+    match tree:
+        case Fixed(size):
+            return size > 0
+        case Sequence(fields) | Product(fields):
+            return any(map(takes_bytes, fields))
+        case Masked(fields, has_kind):
+            return has_kind or len(fields) > 0
+        case Deep(inner):
+            return takes_bytes(inner)
+    return True
+
+
 def changed(tree: TypeTree, change: Callable[[TypeTree], TypeTree]) -> TypeTree:
     """The tree with `change` done to every node, to those inside it first."""
     inside = tuple(changed(inner, change) for inner in _inside(tree))

@@ -26,8 +26,9 @@ from rescale.rocksdb.assembly.assembly import assemble, is_clean
 from rescale.rocksdb.database_layout import LEVELS, MANIFEST_NAME, NUMBERS_LEFT, newest_creation
 from rescale.rocksdb.engine.directory import ROOM, DatabaseDirectory, fetched_database
 from rescale.rocksdb.engine.library import RocksdbError, library
-from rescale.rocksdb.engine.open_database import check_tables, error_of_message
+from rescale.rocksdb.engine.open_database import error_of_message
 from rescale.rocksdb.engine.opened_directory import TABLES, open_directory
+from rescale.rocksdb.engine.table_check import check_tables
 from rescale.rocksdb.key_range import KeyRange, key_range
 from rescale.rocksdb.manifest.edit_writer import varint
 from rescale.rocksdb.manifest.manifest import Manifest, read_current, read_manifest

@@ -7,7 +7,6 @@ elements that were added to a list one by one; without it RocksDB shows such a l
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -20,9 +19,9 @@ from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.engine.directory import DatabaseDirectory
 from rescale.rocksdb.engine.library import RocksdbError, library
 from rescale.rocksdb.engine.opened_directory import open_directory
+from rescale.rocksdb.engine.table_check import check_tables, read_at
 from rescale.rocksdb.manifest.manifest import DEFAULT_COLUMN_FAMILY, Manifest
 from rescale.rocksdb.options_file import MERGE_OPERATOR
-from rescale.rocksdb.sst.footer import FOOTER_SIZE, check_blocks_of_footer
 from rescale.rocksdb.sst.table import SstTable
 from rescale.rocksdb.stored_files import CURRENT
 
@@ -115,18 +114,6 @@ def opened_database(directory: DatabaseDirectory, states: Collection[str]) -> It
         yield OpenDatabase(directory, manifest, address, families)
 
 
-def check_tables(directory: DatabaseDirectory) -> None:
-    """`SnapshotError` for a damaged SST file that RocksDB would not survive."""
-    for file in directory.files:
-        if file.name.endswith(".sst"):
-            try:
-                with (directory.path / file.name).open("rb") as opened:
-                    data = _read_at(opened.fileno(), max(0, file.length - FOOTER_SIZE), FOOTER_SIZE)
-            except FileNotFoundError:
-                continue  # RocksDB says so
-            check_blocks_of_footer(data, file.length, file.uri, file.start)
-
-
 def _damaged_tables(directory: DatabaseDirectory) -> list[str]:
     """The SST files whose ends and indexes are not what they should be, which is what RocksDB reads of all at once."""
     damaged = []
@@ -135,15 +122,11 @@ def _damaged_tables(directory: DatabaseDirectory) -> list[str]:
             continue
         try:
             with (directory.path / file.name).open("rb") as opened:
-                for _ in SstTable(partial(_read_at, opened.fileno()), file.length, file.uri).index():
+                for _ in SstTable(partial(read_at, opened.fileno()), file.length, file.uri).index():
                     pass
         except (RescaleError, OSError):
             damaged.append(file.name)
     return damaged
-
-
-def _read_at(descriptor: int, start: int, size: int) -> bytes:
-    return os.pread(descriptor, size, start)
 
 
 def error_of_message(message: str, directory: DatabaseDirectory, read: Sequence[str] = ()) -> RescaleError:

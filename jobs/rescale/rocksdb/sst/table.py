@@ -57,6 +57,12 @@ class SstTable:
         return self._footer.checksum == ChecksumType.XXH3
 
     @property
+    def parts(self) -> list[BlockHandle]:
+        """The blocks that the metaindex names: properties, filters, deleted ranges."""
+        place = self._place(self._footer.metaindex)
+        return [read_handle(EditReader(stored, self._path, place)) for stored in self._parts.values()]
+
+    @property
     def index_size(self) -> int:
         """Bytes that are read for the index, at most."""
         if self.properties.partitioned_index:

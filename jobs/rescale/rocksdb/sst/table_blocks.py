@@ -42,6 +42,13 @@ class ChecksumType(IntEnum):
     XXH3 = 4
 
 
+class WrongChecksum(SnapshotError):  # noqa: N818
+    """Of a block, which RocksDB notices, too. It crosses process borders as the `SnapshotError` that it is."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {**super().to_json(), "error": SnapshotError.__name__}
+
+
 def read_handle(reader: EditReader) -> BlockHandle:
     """`BlockHandle::DecodeFrom`."""
     return BlockHandle(reader.varint(), reader.varint())
@@ -53,9 +60,9 @@ def unpacked(stored: bytes, kind: ChecksumType, path: str, offset: int) -> bytes
     `SnapshotError` for a damaged one, `UnsupportedError` for one that is not read.
     """
     content, compression = stored[:-TRAILER_SIZE], stored[-TRAILER_SIZE]
-    expected, found = int.from_bytes(stored[-4:], "little"), _CHECKSUMS[kind](stored[:-4])
+    expected, found = int.from_bytes(stored[-4:], "little"), CHECKSUMS[kind](stored[:-4])
     if expected != found:
-        raise SnapshotError(
+        raise WrongChecksum(
             "the checksum of a block is wrong",
             path=path,
             offset=offset,
@@ -71,7 +78,7 @@ def _xxh3(data: bytes) -> int:
     return (xxhash.xxh3_64_intdigest(data[:-1]) ^ data[-1] * _LAST_BYTE_FACTOR) & 0xFFFFFFFF
 
 
-_CHECKSUMS: dict[ChecksumType, Callable[[bytes], int]] = {
+CHECKSUMS: dict[ChecksumType, Callable[[bytes], int]] = {
     ChecksumType.CRC32C: masked_crc32c,
     ChecksumType.XXH3: _xxh3,
 }

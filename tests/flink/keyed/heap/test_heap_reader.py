@@ -18,7 +18,7 @@ from support.canonical import Record
 from support.composite import timer, timers
 from support.heap import LONG, ORDER, TEXT, drawn, read, records_of, states_with, write_heap_group
 from support.java_values import JavaType, Tuple
-from support.snapshot_bytes import STRING, VOID_NAMESPACE, i32, keyed_header, keyed_state, pojo
+from support.snapshot_bytes import STRING, VOID_NAMESPACE, i32, keyed_header, keyed_state, list_of, pojo, state
 
 KEYS: list[JavaType] = [LONG, TEXT, Tuple([LONG, TEXT])]
 
@@ -119,3 +119,27 @@ def test_an_object_of_a_subclass_is_refused() -> None:
     assert tells_entries(header)
     listed = pojo({"id": STRING}, {"com.example.Rush": None})
     assert not tells_entries(header_of(TEXT, keyed_state("order", listed)))
+
+
+NO_FIELDS = Tuple([])
+
+
+def test_entries_without_bytes_are_not_counted_to_the_end() -> None:
+    """A count is four bytes, and a forged one would be worked off for minutes: there is one key without bytes."""
+    header = header_of(NO_FIELDS, keyed_state_of(NO_FIELDS.snapshot, NO_FIELDS.snapshot))
+    one, many = (i32(3) + b"\0\0" + i32(count) for count in (1, (1 << 31) - 1))
+    assert read(HeapReader(header, 128), {3: one}) == [(3, Record(0, b"", b""))]
+    with pytest.raises(SnapshotError, match="lists 2147483647 entries of the state 0, of which there can be one"):
+        read(HeapReader(header, 128), {3: many})
+
+
+def test_lists_of_elements_without_bytes_are_refused() -> None:
+    header = header_of(TEXT, keyed_state("history", list_of(NO_FIELDS.snapshot), "LIST"))
+    with pytest.raises(UnsupportedError, match="the elements of its lists take no bytes") as caught:
+        HeapReader(header, 128)
+    assert caught.value.state == "history"
+
+
+def keyed_state_of(value: bytes, namespace: bytes) -> bytes:
+    serializers = {"VALUE_SERIALIZER": value, "NAMESPACE_SERIALIZER": namespace}
+    return state("total", 0, {"KEYED_STATE_TYPE": "VALUE"}, serializers)

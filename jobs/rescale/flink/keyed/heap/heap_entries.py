@@ -18,7 +18,7 @@ from rescale.flink.keyed.namespaces import namespace_serializer
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.reading import type_name
 from rescale.flink.serializers.snapshot import SerializerSnapshot
-from rescale.flink.serializers.type_tree import Fixed, Nullable, Repeat, Sequence, TypeTree
+from rescale.flink.serializers.type_tree import Fixed, Nullable, Repeat, Sequence, TypeTree, takes_bytes
 from rescale.flink.state_meta_info import StateKind, StateMetaInfo
 
 _LIST = "org.apache.flink.api.common.typeutils.base.ListSerializerSnapshot"
@@ -115,6 +115,8 @@ def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> EntryLa
         raise UnsupportedError("its description has no serializer of values")
     kind, parts = content_of(state, value)
     first, second = (*(compile_program(part).tree for part in parts), _NOTHING)[:2]
+    if kind is EntryKind.LIST and not takes_bytes(first):
+        raise UnsupportedError("the elements of its lists take no bytes, of which there can be any number")
     return EntryLayout(kind, namespace.tree, key.tree, first, second, ambiguous)
 
 

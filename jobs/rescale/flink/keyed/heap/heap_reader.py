@@ -21,8 +21,9 @@ from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.blocks.records import BUFFER_SIZE, LARGEST_RECORD, RECORDS_AT_ONCE, Records
 from rescale.flink.keyed.group_bytes import EndsTooEarly, GroupBytes
 from rescale.flink.keyed.header import KeyedHeader
-from rescale.flink.keyed.heap.heap_entries import EntryLayout, entry_layouts
+from rescale.flink.keyed.heap.heap_entries import EntryKind, EntryLayout, entry_layouts
 from rescale.flink.keys.java_hash import SUBCLASS, WRONG
+from rescale.flink.serializers.type_tree import takes_bytes
 
 NUMBER_SIZE = 4
 """Of a key group's number, which stands in front of it and is never compressed."""
@@ -91,7 +92,10 @@ class HeapReader:
             if state_id not in due:
                 raise block.error(f"lists the state {state_id}, which it should not or has already")
             due.remove(state_id)
-            if count := block.number():
+            count = block.number()
+            if count > 1 and not self._states[state_id].takes_bytes:
+                raise block.error(f"lists {count} entries of the state {state_id}, of which there can be one")
+            if count:
                 yield from self._entries(block, state_id, count)
         block.finish()
 
@@ -163,21 +167,24 @@ class HeapReader:
 
 
 class _Lowered(NamedTuple):
-    """What the loop wants to know of a state."""
+    """What the loop wants to know of a state, and whether each of its entries takes bytes."""
 
     kind: int
     codes: tuple[Longs, Longs, Longs, Longs]
     depth: int
     ambiguous: int
+    takes_bytes: bool
 
 
 def _lowered(layout: EntryLayout) -> _Lowered:
     from rescale.flink.serializers.lowering import lower
 
+    counted = layout.kind in (EntryKind.LIST, EntryKind.MAP)
     namespace, key, first, second = map(lower, (layout.namespace, layout.key, layout.first, layout.second))
     return _Lowered(
         int(layout.kind),
         (namespace[0], key[0], first[0], second[0]),
         max(depth for _, depth in (namespace, key, first, second)),
         int(layout.ambiguous),
+        counted or any(map(takes_bytes, (layout.namespace, layout.key, layout.first))),
     )
