@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from rescale.errors import RequestError, UnsupportedError
+from rescale.planning.values.new_streams import CompactedRows, RekeyedRows
 from rescale.planning.values.plan import Plan
 from rescale.storage.locations import name
 from rescale.storage.store import Store, open_store
@@ -54,17 +56,30 @@ def claim(plan: Plan, *, accept_unconditional: bool = False, by: Mapping[str, st
     permit(plan, Move.MOVE)
 
 
-def planned_names(plan: Plan) -> set[str]:
-    """The names of all files that the plan's result may hold, `_metadata` apart."""
-    return {plan.file_name(operator, stream) for operator in plan.operators for stream in operator.new_streams}
+@dataclass(frozen=True)
+class PlannedNames:
+    """The names of files, and what others begin with: those of RocksDB directories that are known when written."""
+
+    whole: frozenset[str]
+    beginnings: tuple[str, ...]
+
+    def __contains__(self, file: object) -> bool:
+        return file in self.whole or (isinstance(file, str) and file.startswith(self.beginnings))
+
+
+def planned_names(plan: Plan) -> PlannedNames:
+    """Of all files that the plan's result may hold, `_metadata` apart."""
+    named = [(plan.file_name(operator, one), one) for operator in plan.operators for one in operator.new_streams]
+    directories = tuple(f"{file}-" for file, stream in named if isinstance(stream, RekeyedRows | CompactedRows))
+    return PlannedNames(frozenset(file for file, _ in named), directories)
 
 
 def _refuse_foreign_files(plan: Plan, store: Store) -> None:
-    ours = planned_names(plan) | {"_metadata"}
+    ours = planned_names(plan)
     if store.stat(plan.target) is not None:
         raise RequestError("the target is a file", path=plan.target, advice="name a directory that does not exist yet")
     entries = store.list(plan.target)
-    foreign = [entry.uri for entry in entries if name(entry.uri) not in ours]
+    foreign = [entry.uri for entry in entries if name(entry.uri) != "_metadata" and name(entry.uri) not in ours]
     published = any(name(entry.uri) == "_metadata" for entry in entries)
     if published and claimed_by(plan.target) != plan.digest:
         foreign.append(places_of(plan).metadata)

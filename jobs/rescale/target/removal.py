@@ -9,7 +9,7 @@ from rescale.errors import RequestError, SnapshotError
 from rescale.planning.asked.request import beside
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
-from rescale.target.claim import planned_names
+from rescale.target.claim import PlannedNames, planned_names
 from rescale.target.documents import load_plan
 from rescale.target.leftovers import clear_leftovers
 from rescale.target.places import Places, discarding_place, is_document, plan_in_name
@@ -49,7 +49,7 @@ def discard(target: str) -> Discarded:
         refuse_unless(State.GONE if there else state, Move.DISCARD, target)
         ours = []
     else:
-        planned = _names_of_the_plan(Places(target, digest)) if there else set()
+        planned = _names_of_the_plan(Places(target, digest)) if there else ()
         ours = [uri for uri in there if name(uri) in planned]
     if digest is not None:
         store.put(going_on, b"what lies here is being discarded\n")
@@ -116,7 +116,7 @@ def _nothing_of_ours(target: str, there: Sequence[str]) -> RequestError:
     )
 
 
-def _names_of_the_plan(places: Places) -> set[str]:
+def _names_of_the_plan(places: Places) -> PlannedNames:
     """Of its files; a plan that was damaged would name others, and these would stay when the claim goes."""
     plan = load_plan(places.plan)
     if plan.digest != places.digest:
