@@ -6,8 +6,10 @@ import json
 import os
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +22,7 @@ from rescale.storage.locations import join, name, parent
 from rescale.storage.store import Entry, open_store
 from rescale.target.certified_files import certified_files
 from rescale.target.claim import claim, planned_names
+from rescale.target.documents import load_plan
 from rescale.target.places import discarding_place, places_of
 from rescale.target.publication import is_published, publish, was_published
 from rescale.target.removal import discard
@@ -88,6 +91,59 @@ def test_a_file_that_changed_after_validation_is_not_published(plan: Plan, damag
     else:
         assert not execute_without_spark(plan).already
         assert is_published(plan)
+
+
+@dataclass
+class Misreading:
+    """Of one document a byte is another one, at the first look or at every one."""
+
+    uri: str
+    for_ever: bool = False
+    looks: int = 0
+
+    def install(self, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+        store = type(open_store(plan.target))
+        read_all = store.read_all
+
+        def misread(self_: Any, uri: str, *rest: Any) -> tuple[bytes, Any]:
+            data, pin = read_all(self_, uri, *rest)
+            if uri != self.uri:
+                return data, pin
+            self.looks += 1
+            wrong = self.for_ever or self.looks == 1
+            return (data[:20] + bytes([data[20] ^ 0x80]) + data[21:] if wrong else data), pin
+
+        monkeypatch.setattr(store, "read_all", misread)
+
+
+@pytest.mark.parametrize("document", ["plan", "claim", "certificate", "candidate"])
+def test_a_document_that_publish_misreads_once_is_not_told_as_damage(
+    plan: Plan, document: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    validated(plan)
+    uri = str(getattr(places_of(plan), document))
+    with monkeypatch.context() as context:
+        Misreading(uri).install(plan, context)
+        with pytest.raises(StoreError, match="did not read the same twice"):
+            publish(load_plan(places_of(plan).plan))
+    assert not is_published(plan)
+    assert not publish(load_plan(places_of(plan).plan)).already
+
+
+@pytest.mark.parametrize("document", ["plan", "claim", "certificate", "candidate"])
+def test_a_document_that_stays_damaged_ends_the_run(plan: Plan, document: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    validated(plan)
+    misreading = Misreading(str(getattr(places_of(plan), document)), for_ever=True)
+    misreading.install(plan, monkeypatch)
+    with pytest.raises((IntegrityError, RequestError, SnapshotError)):
+        publish(load_plan(places_of(plan).plan))
+    assert misreading.looks >= 2
+
+
+def test_a_misread_result_that_stands_there_is_still_ones_own(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    execute_without_spark(plan)
+    Misreading(places_of(plan).metadata).install(plan, monkeypatch)
+    assert publish(plan).already
 
 
 @DAMAGES
@@ -249,7 +305,7 @@ def test_no_run_begins_where_discard_has_not_ended(plan: Plan, monkeypatch: pyte
 
 def late_writer(plan: Plan, monkeypatch: pytest.MonkeyPatch, *, files: int) -> None:
     """Writes so many files of the plan, each shortly before the target is listed."""
-    store, left = open_store(plan.target), islice(cycle(sorted(planned_names(plan))), files)
+    store, left = open_store(plan.target), islice(cycle(sorted(planned_names(plan).whole)), files)
     listed = store.list
 
     def writing(directory: str) -> list[Entry]:

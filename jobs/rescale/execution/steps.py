@@ -14,7 +14,6 @@ from rescale.execution.validation.coverage import check_candidate, check_certifi
 from rescale.execution.validation.declared_differences import check_declared
 from rescale.execution.validation.declared_offsets import check_offsets
 from rescale.execution.validation.directories import may_go_by_files
-from rescale.execution.validation.second_look import EITHER, looked_at_again
 from rescale.execution.validation.validation import SnapshotPair, compared, open_result, validate_result
 from rescale.execution.validation.verdict import certificate_of
 from rescale.flink.slot import Slot
@@ -30,6 +29,7 @@ from rescale.snapshot.model import Snapshot
 from rescale.snapshot.opening import open_candidate, open_snapshot
 from rescale.snapshot.surgery import Surgery, operated
 from rescale.storage.locations import join
+from rescale.storage.second_look import EITHER, looked_at_again
 from rescale.target.candidate import put_candidate
 from rescale.target.certificate import certificate_beside, write_certificate
 from rescale.target.certified_files import check_files

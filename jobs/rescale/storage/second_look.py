@@ -17,6 +17,9 @@ SIDES = SOURCE, RESULT = "source", "result"
 EITHER = "source or the result"
 """Where what one of them says only shows beside the other."""
 
+DOCUMENTS = "documents beside the target"
+"""Our own: of a run they are all that its next step knows."""
+
 
 def looked_at_again(work: Callable[[], R], side: str | None = None) -> R:
     """What `work` gives, which reads that side, or both; its final error if a second look ends with the same one.

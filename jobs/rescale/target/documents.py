@@ -7,6 +7,7 @@ import re
 from rescale.errors import SnapshotError
 from rescale.planning.values.plan import Plan, plan_from_json, plan_to_json
 from rescale.storage.locations import name
+from rescale.storage.second_look import DOCUMENTS, looked_at_again
 from rescale.storage.store import open_store
 from rescale.target.places import places_of
 
@@ -45,7 +46,14 @@ def store_report_data(plan: Plan, data: bytes) -> None:
 
 
 def load_plan(uri: str) -> Plan:
-    """The plan in a file; `SnapshotError` if it is none, or not the one that the file's name says."""
+    """The plan in a file; `SnapshotError` if it is none, or not the one that the file's name says.
+
+    `StoreError` if it only reads so once.
+    """
+    return looked_at_again(lambda: _read_plan(uri), DOCUMENTS)
+
+
+def _read_plan(uri: str) -> Plan:
     plan = plan_from_json(read_document(uri), uri)
     named = _OF_PLAN.fullmatch(name(uri))
     if named is not None and named[1] != plan.digest:

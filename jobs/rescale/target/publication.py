@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from rescale.errors import IntegrityError, RequestError
+from rescale.errors import IntegrityError, RequestError, StoreError
 from rescale.planning.values.plan import Plan
 from rescale.planning.values.proof import Proof
+from rescale.storage.second_look import DOCUMENTS, looked_at_again
 from rescale.storage.store import open_store
-from rescale.target.certificate import certificate_for
+from rescale.target.certificate import Certificate, certificate_for
 from rescale.target.certified_files import check_files
 from rescale.target.documents import read_document
 from rescale.target.leftovers import clear_leftovers
@@ -37,32 +38,22 @@ def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
     `RequestError` if the result is being discarded, or was meanwhile.
     """
     already = permit(plan, Move.PUBLISH) is State.PUBLISHED
-    claim = claim_on(plan.target)
+    claim = _read_twice(plan)
     places, store = places_of(plan), open_store(plan.target)
-    certificate = certificate_for(plan)
-    candidate = read_document(places.candidate)
-    sha256 = hashlib.sha256(candidate).hexdigest()
-    if certificate.candidate_sha256 != sha256:
-        raise IntegrityError(
-            "the candidate is not the one that was validated; nothing was published",
-            path=places.candidate,
-            expected=certificate.candidate_sha256,
-            found=sha256,
-            advice="run the same command again: it validates again",
-        )
+    certificate, candidate = looked_at_again(lambda: _certified(plan), DOCUMENTS)
+    sha256 = certificate.candidate_sha256
     if not already:
         clear_leftovers(places)
     check_files(plan.target, certificate.files, published=already)
     if not already:
         store.put(places.publishing, b"the _metadata of this result was about to be put\n")
         _give_way(plan, claim)
+    ours = False
     if not accept_unconditional:
         ours = store.put_if_absent(places.metadata, candidate)
-    else:  # without any conditional request: the store may not even know them
-        if not already:
-            store.put(places.metadata, candidate)
-        ours = read_document(places.metadata) == candidate
-    if not ours:
+    elif not already:  # without any conditional request: the store may not even know them
+        store.put(places.metadata, candidate)
+    if not ours and not any(read_document(places.metadata) == candidate for _ in range(2)):  # one may be misread
         raise RequestError(
             "the target holds another published result",
             path=places.metadata,
@@ -74,12 +65,44 @@ def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
     return Published(plan.target, sha256, already, certificate.proof)
 
 
+def _certified(plan: Plan) -> tuple[Certificate, bytes]:
+    """The certificate, and the candidate that it names; `IntegrityError` if that is not the one which is there."""
+    certificate, place = certificate_for(plan), places_of(plan).candidate
+    candidate = read_document(place)
+    sha256 = hashlib.sha256(candidate).hexdigest()
+    if certificate.candidate_sha256 != sha256:
+        raise IntegrityError(
+            "the candidate is not the one that was validated; nothing was published",
+            path=place,
+            expected=certificate.candidate_sha256,
+            found=sha256,
+            advice="run the same command again: it validates again",
+        )
+    return certificate, candidate
+
+
+def _read_twice(plan: Plan) -> Claim | None:
+    """The claim, which is compared with what is there later on: nothing but a second look tells that it was misread."""
+    found, again = _claim_on(plan), _claim_on(plan)
+    if found != again:
+        raise StoreError(
+            "the claim did not read the same twice", path=places_of(plan).claim, expected=found, found=again
+        )
+    return found
+
+
+def _claim_on(plan: Plan) -> Claim | None:
+    return looked_at_again(lambda: claim_on(plan.target), DOCUMENTS)
+
+
 def _give_way(plan: Plan, claim: Claim | None) -> None:
     """To `discard`, which says that it is at work, and gives way itself if it finds that the result is to be published.
 
     The claim goes last: where that is not the one any more, the mark that was just put stands for nothing.
     """
-    found = claim_on(plan.target)
+    found = _claim_on(plan)
+    if found != claim:
+        found = _claim_on(plan)
     if found == claim and not is_being_discarded(plan.target):
         return
     if found != claim:

@@ -49,14 +49,18 @@ from collections.abc import Mapping
 from enum import StrEnum, auto
 from typing import NamedTuple
 
-from rescale.errors import RequestError
+from rescale.errors import RequestError, StoreError
 from rescale.planning.values.plan import Plan
+from rescale.storage.second_look import DOCUMENTS, looked_at_again
 from rescale.storage.store import Store, open_store
 from rescale.target.documents import DOCUMENT_LIMIT
 from rescale.target.places import Places, claim_place, discarding_place
 
 _LOOKS = 2
 """How often a directory is listed before it is taken for empty: a listing may be behind."""
+
+_SHOWN = 500
+"""Bytes of what is no claim of ours: more than one of ours has."""
 
 STEPS = KEYED, OPERATOR = "keyed", "operator"
 """The moving steps, by what they call the handles that they write."""
@@ -158,8 +162,17 @@ def state_of(target: str, digest: str | None) -> State:
 
 
 def permit(plan: Plan, move: Move) -> State:
-    """The target's state, if a run of the plan may do that in it; else `RequestError` says what stands against it."""
+    """The target's state, if a run of the plan may do that in it; else `RequestError` says what stands against it.
+
+    What does so only at the first look is no reason to end a run for good: `StoreError`.
+    """
+    return looked_at_again(lambda: _permitted(plan, move), DOCUMENTS)
+
+
+def _permitted(plan: Plan, move: Move) -> State:
     state = state_of(plan.target, plan.digest)
+    if state is State.TAKEN and (holder := claim_on(plan.target)) is not None and holder.plan == plan.digest:
+        raise StoreError("the claim did not read the same twice", path=claim_place(plan.target), found=holder)
     refuse_unless(state, move, plan.target, expected=f"a claim by plan {plan.digest[:8]}")
     return state
 
@@ -209,12 +222,16 @@ def claim_on(target: str, store: Store | None = None) -> Claim | None:
     store = store or open_store(uri)
     if store.stat(uri) is None:
         return None
+    data = store.read_all(uri, DOCUMENT_LIMIT)[0]
     try:
-        document = json.loads(store.read_all(uri, DOCUMENT_LIMIT)[0])
+        document = json.loads(data)
         return Claim(str(document["plan"]), dict(document.get("by", {})), document.get("at"))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise RequestError(
-            "there is a claim on the target that is not one of ours", path=uri, advice="name another target"
+            "there is a claim on the target that is not one of ours",
+            path=uri,
+            found=data[:_SHOWN].decode(errors="replace"),
+            advice="name another target",
         ) from None
 
 

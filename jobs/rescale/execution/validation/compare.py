@@ -11,13 +11,13 @@ from rescale.execution.sources.byte_digests import MODULUS, digest, digest_pair,
 from rescale.execution.sources.chunks import runs
 from rescale.execution.sources.spans import span
 from rescale.execution.validation.coverage import FilePair, GroupPair
-from rescale.execution.validation.second_look import RESULT, SOURCE, changed_sides, looked_at_again, misread
 from rescale.flink.encoding.snappy import decompressed
 from rescale.flink.keyed.blocks.canonical import translated
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.slot import Slot
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.storage.second_look import RESULT, SOURCE, changed_sides, looked_at_again, misread
 
 
 class GroupCheck(NamedTuple):

@@ -12,12 +12,12 @@ from typing import NamedTuple
 from rescale.errors import IntegrityError, RescaleError, SnapshotError
 from rescale.execution.sources.record_sources import RecordSource, SourceReader, TimerPlace
 from rescale.execution.validation.key_counter import KeyCounter
-from rescale.execution.validation.second_look import RESULT, SOURCE, looked_at_again
 from rescale.flink.keyed.blocks.record_digest import RecordDigester, StateDigest
 from rescale.flink.keyed.blocks.records import framed_size
 from rescale.flink.keyed.composite_key import composite_keys
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
 from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.storage.second_look import RESULT, SOURCE, looked_at_again
 
 
 class RecordCheck(NamedTuple):

@@ -24,7 +24,6 @@ from rescale.execution.validation.coverage import (
 from rescale.execution.validation.directories import WholeFiles, whole_files
 from rescale.execution.validation.record_compare import RecordCheck, RecordComparer, RecordTally
 from rescale.execution.validation.record_proof import RecordProof, record_proof
-from rescale.execution.validation.second_look import changed_sides, misread
 from rescale.execution.validation.timer_coverage import check_raw_timers
 from rescale.execution.validation.units import Check, Checks, element_streams, list_checks
 from rescale.flink.metadata.handles import DistributionMode
@@ -33,6 +32,7 @@ from rescale.planning.values.proof import Proof
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.opening import open_candidate
 from rescale.storage.locations import is_s3, parent
+from rescale.storage.second_look import changed_sides, misread
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store
 
