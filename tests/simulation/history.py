@@ -11,19 +11,22 @@ from __future__ import annotations
 import traceback
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from rescale.errors import InternalError, RescaleError, unexpected
+from rescale.planning.asked.request import Files
+from rescale.planning.values.proof import Proof
 from rescale.target.removal import discard
 from simulation.bucket import Bucket, Stored
 from simulation.damage import Damage
-from simulation.installed import at_work
-from simulation.model import WrongError, assert_certified, assert_right, shapes_of
+from simulation.installed import Sizes, at_work
+from simulation.model import assert_certified, assert_right, kinds_of, shapes_of
 from simulation.owner import Owner
 from simulation.processes import Crash, Process
-from simulation.run import TARGET, Steps, Wish
-from simulation.script import Script, draw_script, shapes_due
+from simulation.rows import WrongError
+from simulation.run import SOURCE, TARGET, Steps
+from simulation.script import Script, draw_script, kind_due, shapes_due
 from simulation.supervisor import Ending, Supervisor
 from simulation.toxics import Client, Toxic, Toxics
 
@@ -73,7 +76,7 @@ class _History:
 
     def __post_init__(self) -> None:
         self._random = random = Random(self.seed)
-        self._script: Script = draw_script(random)
+        self._script: Script = draw_script(random, self.seed)
         self.log.append(str(self._script))
         self._bucket = Bucket()
         for name, data in self._script.source.objects.items():
@@ -89,7 +92,10 @@ class _History:
     def play(self) -> str:
         script = self._script
         client, order = Client(self._bucket, self._toxics, self._look), Random(self._random.random())
-        with at_work(client, order, script.part_size, script.chunk_size, script.inline_limit):
+        sizes = Sizes(
+            script.part_size, script.chunk_size, script.inline_limit, script.table_bytes, script.foreign_share
+        )
+        with at_work(client, order, sizes):
             ending = self.supervisor.run(Steps(script.wish, order, script.cores))
             self._judge_run(ending)
             self.supervisor.end_others(kill=script.kills_others)
@@ -125,7 +131,7 @@ class _History:
         was_published = self._is_published(TARGET)
         source_is_damaged = any(kind.startswith("source") for kind in self._done)
         for target, after in ((TARGET, how), (TARGET, "after discard"), (f"{TARGET}-2", "to another target")):
-            wish = Wish(self._script.wish.parallelism, self._script.wish.max_parallelism, target)
+            wish = replace(self._script.wish, target=target)
             process = self._go(f"user, {after}", Steps(wish, order, self._script.cores).all)
             if process.error is None:
                 self._must(self._was_published(target), "a run says that it published, and did not")
@@ -190,7 +196,7 @@ class _History:
         self._must(self._source_objects() == self._source, "the source was touched")
         if self._owner is not None and (missed := self._owner.missed()) is not None:
             raise BrokenPromiseError(missed)
-        plans = {name.rpartition("-")[2] for name in self._bucket.below("target") if name != "_metadata"}
+        plans = {name.split("-")[3] for name in self._bucket.below("target") if name != "_metadata"}
         self._must(len(plans) <= 1 or "discard" in self._done, f"files of several plans lie together: {plans}")
         for target in (TARGET, f"{TARGET}-2"):
             if self._is_published(target):
@@ -206,18 +212,20 @@ class _History:
     def _assert_right(self, folder: str) -> None:
         """Against each version of the source, and each wish that there was."""
         result = self._bucket.below(folder)
+        elsewhere = {f"{SOURCE}/{name}": data for name, data in self._bucket.below("source").items()}
         wishes = [self._script.wish, *([self._script.other_wish] if "rival" in self._done else [])]
         said = []
         for version in reversed(self._damage.versions):
             try:
-                assert_right(version, result, strangers=bool(self._done & {"rival", "discard"}))
+                assert_right(version, result, elsewhere, strangers=bool(self._done & {"rival", "discard"}))
             except WrongError as error:
                 said.append(str(error))
             except Exception as error:  # a damaged source, which the model cannot read
                 said.append(f"{type(error).__name__} {error} {traceback.format_exc(limit=-1)}")
             else:
-                dues = [shapes_due(shapes_of(version), wish) for wish in wishes]
-                self._must(shapes_of(result) in dues, f"published with other shapes: {shapes_of(result)}")
+                shapes, kinds = shapes_of(result), kinds_of(result)
+                dues = [(shapes_due(shapes_of(version), wish), kind_due(kinds_of(version), wish)) for wish in wishes]
+                self._must((shapes, kinds) in dues, f"published with other shapes: {shapes}, {sorted(kinds)}")
                 return
         raise BrokenPromiseError(f"published, and wrong: {'; or '.join(said)}")
 
@@ -232,7 +240,7 @@ class _History:
         """What the script has for this moment."""
         script = self._script
         for kind, when in script.damage.items():
-            if when == stage and self._may_be_done(kind) and self._damage.do(kind):
+            if when == stage and self._may_be_done(kind, stage) and self._damage.do(kind):
                 self._happened(kind)
                 if kind.startswith("source"):
                     self._source = self._source_objects()
@@ -246,9 +254,22 @@ class _History:
                 self._happened(who)
                 self.supervisor.others.append(self._process(who, steps[who]))
 
-    def _may_be_done(self, kind: str) -> bool:
-        """A result may rot until it is read, or change until it is published; nobody could see what comes later."""
-        return kind.startswith("source") or not (self.supervisor.others or self._was_published(TARGET))
+    def _may_be_done(self, kind: str, stage: str) -> bool:
+        """A result may rot until it is read, or change until it is published; nobody could see what comes later.
+
+        What a result refers to is as much of it as its own files. Where files are taken as they are, nobody reads what
+        has rotted in them: so says the certificate.
+        """
+        script = self._script
+        wishes = (script.wish, *([script.other_wish] if "rival" in script.beside else []))
+        refers = any(wish.files is Files.REFER for wish in wishes)
+        if kind == "source rots":
+            by_files = any(wish.proof is Proof.FILES for wish in wishes)
+            if by_files or (refers and stage == "publish"):
+                return False
+        if kind.startswith("source") and not refers:
+            return True
+        return not (self.supervisor.others or self._was_published(TARGET))
 
     def _happened(self, what: str) -> None:
         self._done.add(what)

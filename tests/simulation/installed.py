@@ -5,20 +5,33 @@ What would be done side by side is done one after the other, in an order that is
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import ExitStack, contextmanager
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from unittest.mock import patch
 
 from rescale.execution.progress import Progress
 from rescale.storage.contract import PartLimits
 from rescale.storage.s3 import S3Store
 from simulation.bucket import SMALLEST_PART
+from simulation.native_databases import scratch
 from simulation.toxics import Client
 
 R = TypeVar("R")
+
+
+class Sizes(NamedTuple):
+    """In bytes, and small enough for small files to be large; but `foreign_share` is a share of a database."""
+
+    part: int
+    chunk: int
+    inline: int
+    table: int
+    foreign_share: float
 
 
 class _Now:
@@ -36,25 +49,30 @@ def installed() -> Iterator[None]:
         patch("rescale.storage.s3.time.sleep", lambda _: None),
         patch("rescale.storage.side_by_side.ThreadPoolExecutor", OneByOne),
         patch("rescale.snapshot.opening.ThreadPoolExecutor", OneByOne),
+        patch("rescale.rocksdb.engine.directory.ThreadPoolExecutor", OneByOne),
         patch.object(Progress, "say", lambda *_: None),
     )
     with ExitStack() as ending:
+        folder = ending.enter_context(tempfile.TemporaryDirectory(dir=scratch()))
+        ending.enter_context(patch.dict(os.environ, {"SPARK_LOCAL_DIRS": folder}))
         for one in patches:
             ending.enter_context(one)
         yield
 
 
 @contextmanager
-def at_work(client: Client, order: Random, part_size: int, chunk_size: int, inline_limit: int) -> Iterator[None]:
-    """A history is played in the block, with sizes (in bytes) that small files are large for."""
+def at_work(client: Client, order: Random, sizes: Sizes) -> Iterator[None]:
+    """A history is played in the block."""
     store = S3Store.__new__(S3Store)  # its client is another one
     store._client = client  # type: ignore[assignment]
     store.part_limits = PartLimits(smallest=SMALLEST_PART, most=10_000)
     _Now.store, _Now.order = store, order
     with (
-        patch("rescale.planning.planner.PART_SIZE", part_size),
-        patch("rescale.planning.planner.CHUNK_SIZE", chunk_size),
-        patch("rescale.planning.streams.inline.INLINE_LIMIT", inline_limit),
+        patch("rescale.planning.planner.PART_SIZE", sizes.part),
+        patch("rescale.planning.planner.CHUNK_SIZE", sizes.chunk),
+        patch("rescale.planning.streams.inline.INLINE_LIMIT", sizes.inline),
+        patch("rescale.planning.streams.database_streams.FOREIGN_SHARE", sizes.foreign_share),
+        patch("rescale.execution.writers.rocksdb.rows_writer.TABLE_BYTES", sizes.table),
     ):
         yield
 

@@ -11,12 +11,15 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, SubtaskState
 from rescale.flink.metadata.handles import (
     DistributionMode,
+    FileStream,
     HandleTag,
+    IncrementalHandle,
     InlineStream,
     KeyGroupsHandle,
     OperatorHandle,
@@ -25,11 +28,9 @@ from rescale.flink.metadata.handles import (
 )
 from rescale.flink.metadata.reader import read_metadata
 from simulation.flinks_rules import key_group_of_code, key_groups_of_subtask, long_code
+from simulation.native_databases import UnreadableError
+from simulation.rows import KeyedRows, Kind, assert_rows, keyed_rows, kind_of, same
 from support.canonical import Record, read_group
-
-
-class WrongError(AssertionError):
-    """The result is not what its source is."""
 
 
 class Keyed(NamedTuple):
@@ -50,10 +51,11 @@ class Elements(NamedTuple):
 
 
 class Contents:
-    """A snapshot, of its objects by name."""
+    """A snapshot, of its objects by name, and of those `elsewhere` that it may refer to, by URI."""
 
-    def __init__(self, objects: Mapping[str, bytes]) -> None:
+    def __init__(self, objects: Mapping[str, bytes], elsewhere: Mapping[str, bytes] = MappingProxyType({})) -> None:
         self._objects = objects
+        self._elsewhere = elsewhere
         self.metadata: Metadata = read_metadata(objects["_metadata"], "_metadata")
 
     def keyed(self, operator: OperatorState, field: str) -> list[Keyed]:
@@ -66,7 +68,32 @@ class Contents:
         """Of all files that handles point to."""
         fields = ("managed_keyed", "raw_keyed", "managed_operator", "raw_operator")
         handles = [h for o in self.metadata.operators for field in fields for _, h in self._handles(o, field)]
-        return {h.stream.path for h in handles if isinstance(h.stream, RelativeFileStream)}
+        return {one.path for handle in handles for one in _streams(handle) if isinstance(one, RelativeFileStream)}
+
+    def kinds(self) -> set[Kind]:
+        """Of managed keyed state."""
+        return {kind for operator in self.metadata.operators for kind in self.kinds_of(operator)}
+
+    def rows(self, operator: OperatorState) -> list[KeyedRows]:
+        """Of managed keyed state."""
+        handles = self._handles(operator, "managed_keyed")
+        return [keyed_rows(i, handle, operator, self._bytes) for i, handle in handles]
+
+    def databases(self, operator: OperatorState) -> list[tuple[int, dict[str, bytes]]]:
+        """All files of directories by their names in them."""
+        handles = self._handles(operator, "managed_keyed")
+        return [
+            (i, {file.name: self._bytes(file.stream) for file in (*handle.shared, *handle.private)})
+            for i, handle in handles
+        ]
+
+    def kinds_of(self, operator: OperatorState) -> set[Kind]:
+        return {kind_of(handle) for _, handle in self._handles(operator, "managed_keyed")}
+
+    def backends(self) -> list[str]:
+        """The names that RocksDB's backends take over from their directories."""
+        handles = [h for one in self.metadata.operators for _, h in self._handles(one, "managed_keyed")]
+        return [handle.backend_id for handle in handles if isinstance(handle, IncrementalHandle)]
 
     def _handles(self, operator: OperatorState, field: str) -> Iterator[tuple[int, Any]]:
         for subtask in operator.subtasks:
@@ -96,29 +123,41 @@ class Contents:
     def _bytes(self, stream: Stream) -> bytes:
         if isinstance(stream, InlineStream):
             return stream.data
-        assert isinstance(stream, RelativeFileStream)
-        data = self._objects.get(stream.path)
-        _same(f"size of {stream.path}", stream.size, None if data is None else len(data))
+        assert isinstance(stream, RelativeFileStream | FileStream)
+        place = self._objects if isinstance(stream, RelativeFileStream) else self._elsewhere
+        data = place.get(stream.path)
+        same(f"size of {stream.path}", stream.size, None if data is None else len(data))
         return data or b""
 
 
-def assert_right(source: Mapping[str, bytes], result: Mapping[str, bytes], *, strangers: bool = False) -> None:
+def assert_right(
+    source: Mapping[str, bytes],
+    result: Mapping[str, bytes],
+    elsewhere: Mapping[str, bytes] = MappingProxyType({}),
+    *,
+    strangers: bool = False,
+) -> None:
     """`WrongError` says what is lost, doubled, changed, or where Flink will not look for it.
 
-    `strangers`: files of another run may lie there, too.
+    The result may refer to files `elsewhere`, which are there by their URIs. `strangers`: files of another run may lie
+    beside it, too.
     """
-    old, new = Contents(source), Contents(result)
+    old, new = Contents(source), Contents(result, elsewhere)
     names = new.names() | {"_metadata"}
-    _same("files", names, names & set(result) if strangers else set(result))
+    same("files", names, names & set(result) if strangers else set(result))
     ours, theirs = old.metadata, new.metadata
     for field in ("version", "checkpoint_id", "masters"):
-        _same(field, getattr(ours, field), getattr(theirs, field))
-    _same("operators", [o.operator_id for o in ours.operators], [o.operator_id for o in theirs.operators])
+        same(field, getattr(ours, field), getattr(theirs, field))
+    same("operators", [o.operator_id for o in ours.operators], [o.operator_id for o in theirs.operators])
+    same("backends with a name of their own", len(new.backends()), len(set(new.backends())))
     for one, other in zip(ours.operators, theirs.operators, strict=True):
         for field in ("name", "uid", "coordinator", "fully_finished"):
-            _same(field, getattr(one, field), getattr(other, field))
-        _same("finished subtasks", _finished(one), _finished(other))
-        for field in ("managed_keyed", "raw_keyed"):
+            same(field, getattr(one, field), getattr(other, field))
+        same("finished subtasks", _finished(one), _finished(other))
+        by_row = _goes_by_row(old, new, one, other)
+        if by_row:
+            _assert_rows(old, new, one, other)
+        for field in ("raw_keyed",) if by_row else ("managed_keyed", "raw_keyed"):
             _assert_keyed(old.keyed(one, field), new.keyed(other, field), one, other)
         for field in ("managed_operator", "raw_operator"):
             _assert_elements(old.elements(one, field), new.elements(other, field), one, other)
@@ -129,9 +168,14 @@ def assert_certified(certificate: bytes, metadata: bytes) -> None:
     document = json.loads(certificate)
     said = document.pop("document_sha256")
     whole = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    _same("digest of the certificate", hashlib.sha256(whole.encode()).hexdigest(), said)
-    _same("verdict", "complete", document["verdict"])
-    _same("certified metadata", hashlib.sha256(metadata).hexdigest(), document["candidate_sha256"])
+    same("digest of the certificate", hashlib.sha256(whole.encode()).hexdigest(), said)
+    same("verdict", "complete", document["verdict"])
+    same("certified metadata", hashlib.sha256(metadata).hexdigest(), document["candidate_sha256"])
+
+
+def kinds_of(objects: Mapping[str, bytes]) -> set[Kind]:
+    """How keyed state lies."""
+    return Contents(objects).kinds()
 
 
 def shapes_of(objects: Mapping[str, bytes]) -> dict[str, tuple[int, int]]:
@@ -140,28 +184,47 @@ def shapes_of(objects: Mapping[str, bytes]) -> dict[str, tuple[int, int]]:
     return {one.operator_id: (one.parallelism, one.max_parallelism) for one in operators}
 
 
+def _goes_by_row(old: Contents, new: Contents, one: OperatorState, other: OperatorState) -> bool:
+    """Whether key groups are other bytes than they were, or lie in databases."""
+    kinds = old.kinds_of(one) | new.kinds_of(other)
+    rekeyed = one.max_parallelism != other.max_parallelism
+    return len(kinds) > 1 or Kind.ROCKSDB in kinds or (Kind.HEAP in kinds and rekeyed)
+
+
+def _assert_rows(old: Contents, new: Contents, one: OperatorState, other: OperatorState) -> None:
+    """Databases that had rotted before they were copied as they are must be such copies."""
+    try:
+        kept = old.rows(one)
+    except UnreadableError:
+        if (one.parallelism, one.max_parallelism) != (other.parallelism, other.max_parallelism):
+            raise
+        same("files of databases", old.databases(one), new.databases(other))
+        return
+    assert_rows(kept, new.rows(other), one, other)
+
+
 def _assert_keyed(old: list[Keyed], new: list[Keyed], one: OperatorState, other: OperatorState) -> None:
     for stream in new:
         own = key_groups_of_subtask(other.max_parallelism, other.parallelism, stream.subtask)
-        _same(f"key groups of subtask {stream.subtask}", own, stream.key_groups)
+        same(f"key groups of subtask {stream.subtask}", own, stream.key_groups)
     if len({stream.header for stream in old}) == 1:
         if new or _groups(old):
-            _same("headers", {stream.header for stream in old}, {stream.header for stream in new})
+            same("headers", {stream.header for stream in old}, {stream.header for stream in new})
         if one.max_parallelism == other.max_parallelism:
-            _same("key groups", _groups(old), _groups(new))
+            same("key groups", _groups(old), _groups(new))
             return
     if one.max_parallelism == other.max_parallelism:
-        _same("numbers of the key groups", set(_groups(old)), set(_groups(new)))
+        same("numbers of the key groups", set(_groups(old)), set(_groups(new)))
         return
     kept, found = _records(old, one.max_parallelism), _records(new, other.max_parallelism)
-    _same("records", Counter(record for _, record in kept), Counter(record for _, record in found))
+    same("records", Counter(record for _, record in kept), Counter(record for _, record in found))
     for group, record in found:
         code = long_code(int.from_bytes(record.key[:8], "big", signed=True))
-        _same("key group of a record", key_group_of_code(code, other.max_parallelism), group)
+        same("key group of a record", key_group_of_code(code, other.max_parallelism), group)
 
 
 def _groups(streams: list[Keyed]) -> dict[int, bytes]:
-    _same("key groups that are there once", sum(len(one.groups) for one in streams), len({*_numbers(streams)}))
+    same("key groups that are there once", sum(len(one.groups) for one in streams), len({*_numbers(streams)}))
     return {group: data for stream in streams for group, data in stream.groups.items()}
 
 
@@ -174,37 +237,41 @@ def _records(streams: list[Keyed], max_parallelism: int) -> list[tuple[int, Reco
     records = []
     for group, data in _groups(streams).items():
         for found_in, record in read_group(data, max_parallelism):
-            _same("key group in front of a key", group, found_in)
+            same("key group in front of a key", group, found_in)
             records.append((group, record))
     return records
 
 
 def _assert_elements(old: list[Elements], new: list[Elements], one: OperatorState, other: OperatorState) -> None:
     if len({stream.header for stream in old}) == 1:
-        _same("headers of operator state", {stream.header for stream in old}, {stream.header for stream in new})
+        same("headers of operator state", {stream.header for stream in old}, {stream.header for stream in new})
     if one.parallelism == other.parallelism:
-        _same("operator state", _by_subtask(old), _by_subtask(new))
+        same("operator state", _by_subtask(old), _by_subtask(new))
         return
     names = {state for stream in old for state in stream.states}
-    _same("states", names, {state for stream in new for state in stream.states})
+    same("states", names, {state for stream in new for state in stream.states})
     if old:
-        _same("subtasks with operator state", list(range(other.parallelism)), [stream.subtask for stream in new])
+        same("subtasks with operator state", list(range(other.parallelism)), [stream.subtask for stream in new])
     for state in names:
         theirs = [stream.states.get(state, []) for stream in old]
         ours = [stream.states.get(state, []) for stream in new]
         if state[1] is DistributionMode.BROADCAST:
             copies = {tuple(some) for some in theirs if some}
-            _same(
-                f"subtasks without a copy of {state[0]}", 0, sum(tuple(some) not in copies for some in ours if copies)
-            )
+            same(f"subtasks without a copy of {state[0]}", 0, sum(tuple(some) not in copies for some in ours if copies))
             continue
-        _same(f"elements of {state[0]}", *(Counter(e for some in side for e in some) for side in (theirs, ours)))
+        same(f"elements of {state[0]}", *(Counter(e for some in side for e in some) for side in (theirs, ours)))
         counts = [len(some) for some in ours]
-        _same(f"whether {state[0]} is dealt evenly", True, max(counts) - min(counts) <= 1)
+        same(f"whether {state[0]} is dealt evenly", True, max(counts) - min(counts) <= 1)
 
 
 def _by_subtask(streams: list[Elements]) -> dict[int, dict[tuple[str, DistributionMode], list[bytes]]]:
     return {stream.subtask: stream.states for stream in streams}
+
+
+def _streams(handle: Any) -> list[Stream]:
+    if isinstance(handle, IncrementalHandle):
+        return [handle.meta, *(file.stream for file in (*handle.shared, *handle.private))]
+    return [handle.stream]
 
 
 def _finished(operator: OperatorState) -> list[int]:
@@ -214,8 +281,3 @@ def _finished(operator: OperatorState) -> list[int]:
 def _is_raw(handle: KeyGroupsHandle, offset: int) -> bool:
     """A raw stream has no header, so that its first key group may begin at 0; there -1 stands for none."""
     return offset == 0 and handle.tag != HandleTag.SAVEPOINT_KEY_GROUPS
-
-
-def _same(what: str, expected: object, found: object) -> None:
-    if expected != found:
-        raise WrongError(f"{what}: expected {str(expected)[:300]}, found {str(found)[:300]}")

@@ -9,8 +9,9 @@ from typing import Any
 
 from rescale.execution.loop import Loop
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
-from rescale.planning.asked.request import make_request
+from rescale.planning.asked.request import Files, Format, make_request
 from rescale.planning.prepare import prepare
+from rescale.planning.values.proof import Proof
 from rescale.target.claim import claim
 from rescale.target.documents import load_plan
 from rescale.target.places import places_of
@@ -22,14 +23,20 @@ SOURCE, TARGET = f"s3://{BUCKET}/source", f"s3://{BUCKET}/target"
 
 @dataclass(frozen=True)
 class Wish:
-    """What is asked for: a shape, and where the result goes."""
+    """What is asked for: a shape, the kind of the result, how deep it is proven, and where it goes."""
 
     parallelism: str
     max_parallelism: str
     target: str = TARGET
+    format: Format = Format.KEEP
+    files: Files = Files.COPY
+    proof: Proof = Proof.RECORDS
 
     def __str__(self) -> str:
-        return f"parallelism {self.parallelism or 'kept'}, max {self.max_parallelism or 'kept'}"
+        shape = f"parallelism {self.parallelism or 'kept'}, max {self.max_parallelism or 'kept'}"
+        usual = (Format.KEEP, Files.COPY, Proof.RECORDS)
+        kind = (self.format, self.files, self.proof)
+        return shape if kind == usual else f"{shape}, format {self.format}, files {self.files}, proof {self.proof}"
 
 
 @dataclass(frozen=True)
@@ -48,14 +55,17 @@ class Steps:
             "plan": self.plan,
             "reshuffle": lambda: reshuffle_keyed_state(load_plan(plan_uri), self._tasks()),
             "redistribute": lambda: redistribute_operator_state(load_plan(plan_uri), self._tasks()),
-            "validate": lambda: validate_coverage(load_plan(plan_uri), self._tasks()),
+            "validate": lambda: validate_coverage(load_plan(plan_uri), self._tasks(), self.wish.proof),
             "publish": lambda: publish(load_plan(plan_uri)),
         }[step]
 
     def plan(self) -> str:
         wish = self.wish
         shape = [[number] if number else [] for number in (wish.parallelism, wish.max_parallelism)]
-        plan = prepare(make_request(SOURCE, wish.target, shape[0], max_parallelism=shape[1])).plan
+        request = make_request(
+            SOURCE, wish.target, shape[0], max_parallelism=shape[1], format=wish.format, files=wish.files
+        )
+        plan = prepare(request).plan
         if not is_published(plan):
             claim(plan)
         return places_of(plan).plan

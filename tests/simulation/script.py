@@ -6,9 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
+from rescale.planning.asked.request import Format
+from simulation.native_sources import draw_native, in_a_kind
+from simulation.rows import Kind
 from simulation.run import Wish
-from simulation.sources import Source, draw_source
+from simulation.sources import Source, draw_source, written
 from simulation.toxics import PASSING, Toxic
+
+_NATIVE, _INTO_ROCKSDB = 0.05, 0.01
+"""How many histories are of native state, or of canonical state that becomes RocksDB's: these take longer."""
+
+_MISREAD = 0.05
+"""In how many histories publish misreads something."""
 
 STAGES = ("plan", "reshuffle", "validate", "publish")
 
@@ -35,6 +44,8 @@ class Script:
     kills_others: bool
     longest_turn: int
     cores: Random
+    table_bytes: int
+    foreign_share: float
 
     @property
     def is_strict(self) -> bool:
@@ -51,8 +62,20 @@ class Script:
         )
 
 
-def draw_script(random: Random) -> Script:
+def has_native_state(seed: int) -> bool:
+    """Whether the history of a seed is one of native state, before or after."""
+    return Random(f"kinds {seed}").random() < _NATIVE + _INTO_ROCKSDB
+
+
+def draw_script(random: Random, seed: int) -> Script:
+    """`random` is the history's own. What is native is drawn from another one, so that other histories do without."""
     source = draw_source(random)
+    kinds = Random(f"kinds {seed}")
+    chance = kinds.random()
+    if chance < _NATIVE:
+        source = draw_native(kinds)
+    elif chance < _NATIVE + _INTO_ROCKSDB:
+        source = written(kinds.randrange(24))
     rates: dict[Toxic, float] = {}
     if random.random() < 0.8:
         rates = {toxic: random.choice((0.003, 0.01, 0.03, 0.1)) for toxic in PASSING if random.random() < 0.6}
@@ -80,10 +103,14 @@ def draw_script(random: Random) -> Script:
         ):
             if random.random() < chance:
                 damage[kind] = random.choice(stages)
+    wishes = [draw_wish(random, source) for _ in range(2)]
+    if chance < _NATIVE + _INTO_ROCKSDB:
+        wishes = [in_a_kind(kinds, source, wish) for wish in wishes]
+    if kinds.random() < _MISREAD:
+        rates[Toxic.MISREAD] = kinds.choice((0.05, 0.3))
     return Script(
         source,
-        draw_wish(random, source),
-        draw_wish(random, source),
+        *wishes,
         rates,
         crashes=random.choice((0, 0, 0.1, 0.4)),
         losses=random.choice((0, 0, 0, 0.1, 0.3)),
@@ -96,6 +123,8 @@ def draw_script(random: Random) -> Script:
         kills_others=random.random() < 0.5,
         longest_turn=random.choice((4, 25)),
         cores=Random(random.randint(1, 4)),
+        table_bytes=kinds.choice((400, 1 << 26)),
+        foreign_share=kinds.choice((0.05, 10)),
     )
 
 
@@ -107,6 +136,11 @@ def draw_wish(random: Random, source: Source) -> Wish:
         wish = Wish(random.choice(source.parallelisms), maximum)
         if all(int(wish.parallelism or p) <= int(wish.max_parallelism or m) for p, m in old):
             return wish
+
+
+def kind_due(kinds: set[Kind], wish: Wish) -> set[Kind]:
+    """How keyed state lies, where it lay in these kinds."""
+    return {Kind(wish.format)} if kinds and wish.format is not Format.KEEP else kinds
 
 
 def shapes_due(shapes: Mapping[str, tuple[int, int]], wish: Wish) -> dict[str, tuple[int, int]]:

@@ -24,6 +24,7 @@ from rescale.flink.metadata.writer import write_metadata
 from rescale.flink.operator_id import operator_id_of_uid
 from simulation.flinks_rules import key_group_of_code, key_groups_of_subtask, long_code
 from simulation.model import shapes_of
+from simulation.rows import Kind
 from support.canonical import Record, write_group
 from support.snapshot_bytes import (
     LONG,
@@ -48,6 +49,7 @@ class Source:
     objects: Mapping[str, bytes]
     parallelisms: Sequence[str]
     max_parallelisms: Sequence[str]
+    kind: Kind = Kind.CANONICAL
 
     @cached_property
     def shapes(self) -> dict[str, tuple[int, int]]:
@@ -58,21 +60,22 @@ class Source:
 def draw_source(random: Random) -> Source:
     chance = random.random()
     if chance < 0.03:
-        return _taken_by_flink(random.choice(_LARGER))
+        return taken_by_flink(random.choice(_LARGER))
     if chance < 0.15:
-        return _taken_by_flink(random.choice(_SMALL))
-    return _written(random.randrange(24))
+        return taken_by_flink(random.choice(_SMALL))
+    return written(random.randrange(24))
 
 
 @cache
-def _taken_by_flink(name: str) -> Source:
+def taken_by_flink(name: str, kind: Kind = Kind.CANONICAL) -> Source:
+    """A committed one."""
     files = {path.name: path.read_bytes() for path in Path(directory(name)).iterdir()}
     keeps_shape = "finished" in name  # a subtask that is finished stays where it is
-    return Source(name, files, ("",) if keeps_shape else ("1", "2", "3", "4", "5"), ("",))
+    return Source(name, files, ("",) if keeps_shape else ("1", "2", "3", "4", "5"), ("",), kind)
 
 
 @cache
-def _written(number: int) -> Source:
+def written(number: int) -> Source:
     """One of a few dozen: a keyed operator, one with operator state, one without state, one that is never parallel."""
     random = Random(f"source {number}")
     max_parallelism = random.choice((4, 6, 8, 12, 16, 200))
@@ -80,14 +83,19 @@ def _written(number: int) -> Source:
     objects: dict[str, bytes] = {}
     operators = (
         _keyed(random, objects, "keyed", parallelism, max_parallelism),
-        _elements(random, objects, parallelism, max_parallelism),
+        elements_operator(random, objects, parallelism, max_parallelism),
         OperatorState(operator_id_of_uid("stateless"), "", "", parallelism, max_parallelism, None, ()),
         _keyed(random, objects, "single", 1, 1),
     )
     objects["_metadata"] = write_metadata(Metadata(4, 7, (), operators, savepoint_properties(canonical=True)))
+    return Source(f"written {number}", objects, *shapes_to_draw(max_parallelism))
+
+
+def shapes_to_draw(max_parallelism: int) -> tuple[Sequence[str], Sequence[str]]:
+    """Parallelisms and max parallelisms that a source may get."""
     wanted = [str(n) for n in range(1, 6) if n <= max_parallelism]
     divisors = [str(n) for n in range(5, max_parallelism) if max_parallelism % n == 0]
-    return Source(f"written {number}", objects, ("", *wanted), ("", "", *divisors, "5", "9", "130", "256"))
+    return ("", *wanted), ("", "", *divisors, "5", "9", "130", "256")
 
 
 def _keyed(
@@ -110,13 +118,15 @@ def _keyed(
             data = write_group(key_group, sorted(groups.get(key_group, ())), max_parallelism)
             offsets.append(len(content) if data else 0)
             content += data
-        stream = _stored(random, objects, f"{uid}-{subtask}", bytes(content))
+        stream = stored(random, objects, f"{uid}-{subtask}", bytes(content))
         handle = KeyGroupsHandle(HandleTag.SAVEPOINT_KEY_GROUPS, own[0], tuple(offsets), stream)
         subtasks.append(Subtask(subtask, False, SubtaskState(managed_keyed=handle)))
     return OperatorState(operator_id_of_uid(uid), "", "", parallelism, max_parallelism, None, tuple(subtasks))
 
 
-def _elements(random: Random, objects: dict[str, bytes], parallelism: int, max_parallelism: int) -> OperatorState:
+def elements_operator(
+    random: Random, objects: dict[str, bytes], parallelism: int, max_parallelism: int
+) -> OperatorState:
     """Two states that are split, one that is united, one that is broadcast: its copies are equal."""
     header = operator_header(
         (operator_list("offsets"), operator_list("splits"), operator_list("all", mode="UNION")),
@@ -137,7 +147,7 @@ def _elements(random: Random, objects: dict[str, bytes], parallelism: int, max_p
                 offsets.append(len(content))
                 content += element
             states.append(OperatorStateOffsets(name, mode, tuple(offsets)))
-        stream = _stored(random, objects, f"elements-{subtask}", bytes(content))
+        stream = stored(random, objects, f"elements-{subtask}", bytes(content))
         handle = OperatorHandle(tuple(states), stream, None)
         subtasks.append(Subtask(subtask, False, SubtaskState(managed_operator=handle)))
     return OperatorState(
@@ -156,7 +166,8 @@ def _element(random: Random) -> bytes:
     return bytes([7] * 5) if random.random() < 0.3 else random.randbytes(random.choice((1, 4, 90)))
 
 
-def _stored(random: Random, objects: dict[str, bytes], name: str, content: bytes) -> RelativeFileStream | InlineStream:
+def stored(random: Random, objects: dict[str, bytes], name: str, content: bytes) -> RelativeFileStream | InlineStream:
+    """Somewhere: some small streams lie in `_metadata` itself."""
     if random.random() < 0.2:
         return InlineStream(name, content)
     objects[name] = content

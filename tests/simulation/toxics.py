@@ -37,6 +37,8 @@ class Toxic(StrEnum):
     BROKEN_BODY = "body breaks off"
     MISSED_NAME = "listing misses a name"
     FLIPPED = "bit flipped on the way"
+    MISREAD = "bit flipped on the way to publish"
+    """All that publish reads is a document of our own, and right where it lies: so this passes."""
 
 
 PASSING = (Toxic.ERROR, Toxic.LOST_ANSWER, Toxic.REPEATED, Toxic.BROKEN_BODY, Toxic.MISSED_NAME)
@@ -119,6 +121,8 @@ class Client:
         if self.toxics.happens(Toxic.BROKEN_BODY, where):
             return {**answer, "Body": Body(data, breaks=True)}
         if data and self.toxics.happens(Toxic.FLIPPED, where):
+            return {**answer, "Body": Body(flipped(data, random))}
+        if data and where.startswith("publish ") and self.toxics.happens(Toxic.MISREAD, where):
             return {**answer, "Body": Body(flipped(data, random))}
         return answer
 

@@ -24,6 +24,7 @@ MERGE = "merge_operator={id=StringAppendTESTOperator;delimiter=,}"
 _POINTERS = (
     *("options_create", "writeoptions_create", "flushoptions_create", "readoptions_create", "open_column_families"),
     *("checkpoint_object_create", "mergeoperator_create", "create_iterator_cf", "iter_key", "iter_value"),
+    "get_cf",
 )
 _SIZED = (ctypes.c_char_p, ctypes.c_size_t)
 _P = ctypes.c_void_p
@@ -97,6 +98,20 @@ class Writer:
         self._call("iter_destroy", iterator)
         self._call("readoptions_destroy", options)
         return rows
+
+    def value(self, state: str, key: bytes) -> bytes | None:
+        """What the database says where it is asked for one key: only files that may have it are looked into then."""
+        options = _P(self._call("readoptions_create"))
+        size = ctypes.c_size_t()
+        found = self._checked(
+            "get_cf", self._database, options, self._families[state], *_sized(key), ctypes.byref(size)
+        )
+        self._call("readoptions_destroy", options)
+        if found is None:
+            return None
+        value = ctypes.string_at(found, size.value)
+        self._call("free", _P(found))
+        return value
 
     def checkpoint(self, path: Path) -> list[StoredFile]:
         made = _P(self._checked("checkpoint_object_create", self._database))

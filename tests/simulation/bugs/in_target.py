@@ -154,5 +154,5 @@ BUGS = [
     Bug("a mark of publication is not looked at", function(state_of, _without_marks)),
     Bug("publish: no mark behind `_metadata`", function(publish, _leaves_no_mark)),
     Bug("publish: no mark before `_metadata`", method(publication, "_give_way", _mark_goes)),
-    Bug("discard: files of state stay", method(removal, "planned_names", lambda plan: set())),
+    Bug("discard: files of state stay", method(removal, "planned_names", lambda plan: ())),
 ]

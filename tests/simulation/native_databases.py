@@ -1,0 +1,166 @@
+"""RocksDB databases as savepoints have them: written through RocksDB itself, and opened by it as Flink opens them.
+
+What is written is told beforehand, by a plain mapping beside the database. What is read is what a backend would find
+that opens the directory as it is: all rows of all states, once as the files lie there, each asked for by its key too,
+and once more after everything was compacted, for files in a wrong order may show the right rows until then.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+from rescale.rocksdb.manifest.edit_writer import varint
+from rescale.rocksdb.manifest.manifest import Manifest, read_manifest
+from rescale.rocksdb.manifest.manifest_writer import write_manifest
+from rescale.rocksdb.manifest.version_edit import FileTag, LiveFile
+from rescale.rocksdb.sst.identity import settle_identity
+from support.rocksdb_writer import MERGE, written
+
+Rows = dict[str, dict[bytes, bytes]]
+"""Value by state and key, key groups in front of the keys."""
+
+_CREATED = 1_700_000_000
+_IN_MEMORY = Path("/dev/shm")
+_FLINKS_TABLES = "block_based_table_factory={format_version=5;checksum=kCRC32c};compression=kSnappyCompression"
+_SMALL_LEVELS = f"{MERGE};{_FLINKS_TABLES};db_host_id=sim;max_bytes_for_level_base=2000;target_file_size_base=900"
+
+
+def scratch() -> str | None:
+    """Where small databases are quickly opened, if there is such a place."""
+    return str(_IN_MEMORY) if _IN_MEMORY.is_dir() else None
+
+
+class Ranges(NamedTuple):
+    """Key groups before and behind those of a subtask, whose rows it had before Flink clipped its database."""
+
+    own: tuple[bytes, bytes]
+    all: tuple[bytes, bytes]
+
+
+def write_database(
+    random: Random, rows: Rows, lists: Sequence[str], foreign: Rows, ranges: Ranges, name: str
+) -> dict[str, bytes]:
+    """The files, by their names, of a database that holds `rows`, and got there on a way that is drawn.
+
+    States in `lists` are written element by element, for their values are joined by commas. The rows of `foreign` are
+    hidden by deleted ranges, as where Flink clips a database.
+    """
+    with (
+        tempfile.TemporaryDirectory(dir=scratch()) as folder,
+        written(Path(folder, "db"), list(rows), _SMALL_LEVELS) as db,
+    ):
+        if foreign:
+            for state, key in _shuffled(random, foreign):
+                db.put(state, key, foreign[state][key])
+            if random.random() < 0.5:
+                db.flush()
+        for state, key in _shuffled(random, rows):
+            if random.random() < 0.2:
+                db.put(state, key, b"an older value")
+                if random.random() < 0.2:
+                    db.flush()
+                if state in lists:
+                    db.delete(state, key)
+            if state in lists:
+                for element in rows[state][key].split(b","):
+                    db.add(state, key, element)
+                    if random.random() < 0.1:
+                        db.flush()
+            else:
+                db.put(state, key, rows[state][key])
+            if random.random() < 0.1:
+                db.put(state, key + b"\0gone", b"deleted below")
+                if random.random() < 0.3:
+                    db.flush()
+                db.delete(state, key + b"\0gone")
+            if random.random() < 0.05:
+                db.flush()
+            if random.random() < 0.02:
+                db.compact(state)
+        if random.random() < 0.3:
+            for state in rows:
+                db.flush()
+                db.compact(state)
+        if foreign:
+            for state in rows:
+                db.delete_range(state, ranges.all[0], ranges.own[0])
+                db.delete_range(state, ranges.own[1], ranges.all[1])
+        db.flush()
+        assert db.model == rows
+        files = db.checkpoint(Path(folder, "checkpoint"))
+        found = {file.name: Path(file.uri).read_bytes() for file in files}
+        settled = _settled(found, Path(folder, "db", "IDENTITY").read_bytes(), Path(folder), name)
+    assert rows_of_database(tuple(sorted(settled.items())), tuple(rows)) == rows
+    settled["OPTIONS-000007"] = _options(list(rows))
+    return settled
+
+
+def _shuffled(random: Random, rows: Rows) -> list[tuple[str, bytes]]:
+    keys = [(state, key) for state in rows for key in rows[state]]
+    random.shuffle(keys)
+    return keys
+
+
+def _settled(files: Mapping[str, bytes], identity: bytes, folder: Path, name: str) -> dict[str, bytes]:
+    """Those that a handle lists, with nothing of the moment and the process that wrote them: a seed is one history."""
+    settled = {"CURRENT": files["CURRENT"], "OPTIONS-000007": b""}
+    for file in files:
+        if file.endswith(".sst"):
+            path = folder / file
+            path.write_bytes(files[file].replace(identity, b"-" * len(identity)))
+            settle_identity(path, f"{name}/{file}", _CREATED)
+            settled[file] = path.read_bytes()
+        elif file.startswith("MANIFEST-"):
+            settled[file] = write_manifest(_timeless(read_manifest(files[file], file)), file)
+    return settled
+
+
+def _timeless(manifest: Manifest) -> Manifest:
+    times = {FileTag.OLDEST_ANCESTOR_TIME: varint(_CREATED), FileTag.CREATION_TIME: varint(_CREATED)}
+
+    def timeless(file: LiveFile) -> LiveFile:
+        fields = ((tag, times.get(FileTag(tag), value)) for tag, value in file.fields if tag != FileTag.UNIQUE_ID)
+        return replace(file, fields=tuple(fields))
+
+    families = (replace(one, files=tuple(map(timeless, one.files))) for one in manifest.column_families)
+    return replace(manifest, column_families=tuple(families))
+
+
+def _options(states: Sequence[str]) -> bytes:
+    """Of its hundreds of lines those that say what rows mean."""
+    lines = ["[Version]", "  rocksdb_version=8.10.0"]
+    for state in ("default", *states):
+        lines += [f'[CFOptions "{state}"]', "  comparator=leveldb.BytewiseComparator"]
+        lines += ["  merge_operator={id=StringAppendTESTOperator;delimiter=,;}", "  table_factory=BlockBasedTable"]
+    return "\n".join([*lines, ""]).encode()
+
+
+class UnreadableError(AssertionError):
+    """What RocksDB says."""
+
+
+@lru_cache(maxsize=512)
+def rows_of_database(files: tuple[tuple[str, bytes], ...], states: tuple[str, ...]) -> Rows:
+    """What a backend with these states finds in a directory of these files; `UnreadableError` if RocksDB refuses it."""
+    with tempfile.TemporaryDirectory(dir=scratch()) as folder:
+        for name, data in files:
+            if not name.startswith("OPTIONS-"):
+                Path(folder, name).write_bytes(data)
+        try:
+            with written(Path(folder), states, f"{MERGE};create_if_missing=0;create_missing_column_families=0") as db:
+                rows = {state: db.rows(state) for state in states}
+                by_key = {state: {key: db.value(state, key) for key in rows[state]} for state in states}
+                for state in states:
+                    db.compact(state)
+                compacted = {state: db.rows(state) for state in states}
+        except AssertionError as error:
+            raise UnreadableError(str(error)) from None
+    assert by_key == rows, "some rows are not found by their keys"
+    assert compacted == rows, "other rows after a compaction"
+    return rows

@@ -1,0 +1,165 @@
+"""Native savepoints to rescale: of RocksDB's directories and of the heap's own streams, and what may become of them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from random import Random
+
+from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
+from rescale.flink.metadata.handles import HandleTag, IncrementalHandle, KeyGroupsHandle, LocalFile
+from rescale.flink.metadata.properties import savepoint_properties
+from rescale.flink.metadata.writer import write_metadata
+from rescale.flink.operator_id import operator_id_of_uid
+from rescale.planning.asked.request import Files, Format
+from rescale.planning.values.proof import Proof
+from simulation.flinks_rules import key_group_of_code, key_groups_of_subtask, long_code
+from simulation.native_databases import Ranges, Rows, write_database
+from simulation.rows import Kind
+from simulation.run import Wish
+from simulation.sources import Source, elements_operator, shapes_to_draw, stored, taken_by_flink
+from support.canonical import prefix
+from support.snapshot_bytes import LONG, keyed_header, keyed_state, list_of
+
+_FLINKS = ("2-rocksdb-native", "1.20-rocksdb-native", "2-rocksdb-3to2", "1.20-rocksdb-2to3")
+_STATES = {"counts": "VALUE", "ways": "LIST", "latest": "VALUE"}
+
+
+def draw_native(random: Random) -> Source:
+    chance = random.random()
+    if chance < 0.1:
+        return taken_by_flink(random.choice(_FLINKS), Kind.ROCKSDB)
+    return _in_heap(random.randrange(12)) if chance < 0.3 else _in_rocksdb(random.randrange(16))
+
+
+def in_a_kind(random: Random, source: Source, wish: Wish) -> Wish:
+    """The same shape, with a format, files and a proof that go with it."""
+    rocksdb = source.kind is Kind.ROCKSDB
+    formats = {
+        Kind.CANONICAL: (Format.ROCKSDB,),
+        Kind.HEAP: (Format.KEEP, Format.KEEP, Format.CANONICAL, Format.ROCKSDB),
+        Kind.ROCKSDB: (Format.KEEP, Format.KEEP, Format.KEEP, Format.ROCKSDB, Format.CANONICAL),
+    }
+    wish = replace(wish, format=random.choice(formats[source.kind]))
+    if not rocksdb or wish.format is Format.CANONICAL or wish.max_parallelism not in ("", *_maxima(source)):
+        return wish
+    files, proof = random.choice((Files.COPY, Files.COPY, Files.REFER)), random.choice(tuple(Proof))
+    return replace(wish, files=files, proof=proof)
+
+
+def _maxima(source: Source) -> set[str]:
+    return {str(maximum) for _, maximum in source.shapes.values() if maximum != 1}
+
+
+@cache
+def _in_rocksdb(number: int) -> Source:
+    return _native(Random(f"rocksdb source {number}"), f"in RocksDB {number}", Kind.ROCKSDB)
+
+
+@cache
+def _in_heap(number: int) -> Source:
+    return _native(Random(f"heap source {number}"), f"on the heap {number}", Kind.HEAP)
+
+
+def _native(random: Random, name: str, kind: Kind) -> Source:
+    max_parallelism = random.choice((4, 6, 8, 12, 16, 200))
+    parallelism = random.randint(1, min(4, max_parallelism))
+    objects: dict[str, bytes] = {}
+    written = _databases if kind is Kind.ROCKSDB else _heap
+    operators = (
+        written(random, objects, parallelism, max_parallelism, name),
+        elements_operator(random, objects, parallelism, max_parallelism),
+        OperatorState(operator_id_of_uid("stateless"), "", "", parallelism, max_parallelism, None, ()),
+    )
+    objects["_metadata"] = write_metadata(Metadata(4, 7, (), operators, savepoint_properties(canonical=False)))
+    return Source(name, objects, *shapes_to_draw(max_parallelism), kind)
+
+
+def _databases(
+    random: Random, objects: dict[str, bytes], parallelism: int, max_parallelism: int, name: str
+) -> OperatorState:
+    states = list(_STATES)[: random.randint(1, 3)]
+    rows = _rows(random, states, max_parallelism)
+    clipped, lazy = random.random() < 0.3, random.random() < 0.2
+    subtasks = []
+    for subtask in range(parallelism):
+        own = key_groups_of_subtask(max_parallelism, parallelism, subtask)
+        found = {state: {k: v for k, v in rows[state].items() if _group(k, max_parallelism) in own} for state in states}
+        known = [state for state in states if found[state] or not lazy] or states[:1]
+        ranges = Ranges(
+            own=(prefix(own[0], max_parallelism), prefix(own[-1] + 1, max_parallelism)),
+            all=(prefix(0, max_parallelism), prefix(max_parallelism, max_parallelism)),
+        )
+        foreign: Rows = {}
+        if clipped:
+            foreign = {state: {k: v for k, v in rows[state].items() if k not in found[state]} for state in known}
+        lists = [state for state in known if _STATES[state] == "LIST"]
+        files = write_database(
+            random, {state: found[state] for state in known}, lists, foreign, ranges, f"{name} {subtask}"
+        )
+        handle = IncrementalHandle(
+            HandleTag.INCREMENTAL_V2,
+            checkpoint_id=7,
+            backend_id=f"00000000-0000-0000-0000-{subtask:012}",
+            first_key_group=own[0],
+            key_groups=len(own),
+            checkpointed_size=0,
+            meta=stored(random, objects, f"meta-{subtask}", _header(known)),
+            shared=(),
+            private=tuple(
+                LocalFile(file, stored(random, objects, f"db-{subtask}-{file}", files[file])) for file in sorted(files)
+            ),
+            handle_id=f"handle-{subtask}",
+        )
+        subtasks.append(Subtask(subtask, False, SubtaskState(managed_keyed=handle)))
+    return OperatorState(operator_id_of_uid("keyed"), "", "", parallelism, max_parallelism, None, tuple(subtasks))
+
+
+def _heap(
+    random: Random, objects: dict[str, bytes], parallelism: int, max_parallelism: int, name: str
+) -> OperatorState:
+    """Each key group says its number and has a block for every state, as `HeapSnapshotStrategy` writes them."""
+    states = ["counts", "latest"][: random.randint(1, 2)]
+    rows = _rows(random, states, max_parallelism, longs=True)
+    size = len(prefix(0, max_parallelism))
+    subtasks = []
+    for subtask in range(parallelism):
+        own = key_groups_of_subtask(max_parallelism, parallelism, subtask)
+        content, offsets = bytearray(_header(states)), []
+        for group in own:
+            offsets.append(len(content))
+            content += struct.pack(">i", group)
+            for i, state in enumerate(states):
+                entries = [(k[size:], v) for k, v in rows[state].items() if _group(k, max_parallelism) == group]
+                random.shuffle(entries)
+                content += struct.pack(">hi", i, len(entries))
+                content += b"".join(b"\0" + key[:-1] + value for key, value in entries)
+        stream = stored(random, objects, f"keyed-{subtask}", bytes(content))
+        handle = KeyGroupsHandle(HandleTag.KEY_GROUPS_V2, own[0], tuple(offsets), stream, f"{name} {subtask}")
+        subtasks.append(Subtask(subtask, False, SubtaskState(managed_keyed=handle)))
+    return OperatorState(operator_id_of_uid("keyed"), "", "", parallelism, max_parallelism, None, tuple(subtasks))
+
+
+def _header(states: Sequence[str]) -> bytes:
+    infos = [keyed_state(s, list_of(LONG) if _STATES[s] == "LIST" else LONG, _STATES[s]) for s in states]
+    return keyed_header(*infos, key=LONG)
+
+
+def _rows(random: Random, states: Sequence[str], max_parallelism: int, *, longs: bool = False) -> Rows:
+    """Of some keys; elements of lists are joined by commas. With `longs` values are what their serializers say."""
+    rows: Rows = {state: {} for state in states}
+    for key in random.sample(range(-1000, 1000), random.choice((0, 3, 10, 40))):
+        group = key_group_of_code(long_code(key), max_parallelism)
+        whole = prefix(group, max_parallelism) + struct.pack(">q", key) + b"\0"
+        for state in states:
+            if random.random() < 0.7:
+                size = 8 if longs else random.choice((8, 60))
+                elements = [bytes(random.randrange(97, 123) for _ in range(8)) for _ in range(random.randint(1, 3))]
+                rows[state][whole] = b",".join(elements) if _STATES[state] == "LIST" else random.randbytes(size)
+    return rows
+
+
+def _group(key: bytes, max_parallelism: int) -> int:
+    return int.from_bytes(key[: len(prefix(0, max_parallelism))], "big")

@@ -1,0 +1,153 @@
+"""Rows of keyed state, however it lies: what a backend would hold, found out from the bytes alone.
+
+Of a RocksDB directory RocksDB itself tells its rows. Key groups are cut by their offsets, and their records told apart
+by slow readers. Of headers only the names of states are read, with the reader of `rescale`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+from rescale.flink.keyed.header import read_keyed_header
+from rescale.flink.metadata.checkpoint_metadata import OperatorState
+from rescale.flink.metadata.handles import HandleTag, IncrementalHandle, KeyGroupsHandle, Stream
+from simulation.flinks_rules import key_group_of_code, key_groups_of_subtask, long_code
+from simulation.native_databases import rows_of_database
+from support.canonical import prefix, read_group
+
+
+class Kind(StrEnum):
+    """How keyed state lies."""
+
+    CANONICAL = "canonical"
+    HEAP = "heap"
+    ROCKSDB = "rocksdb"
+
+
+Row = tuple[str, int, bytes]
+"""State, key group, and key behind it."""
+
+_LONG = 8
+
+
+class WrongError(AssertionError):
+    """The result is not what its source is."""
+
+
+def same(what: str, expected: object, found: object) -> None:
+    """`WrongError` unless they are."""
+    if expected != found:
+        raise WrongError(f"{what}: expected {str(expected)[:300]}, found {str(found)[:300]}")
+
+
+class KeyedRows(NamedTuple):
+    """Of a subtask; `header` stands before its key groups, or is the meta stream of its directory."""
+
+    subtask: int
+    key_groups: list[int]
+    header: bytes
+    rows: Mapping[Row, bytes]
+
+
+def kind_of(handle: object) -> Kind:
+    """Of managed keyed state."""
+    if isinstance(handle, IncrementalHandle):
+        return Kind.ROCKSDB
+    assert isinstance(handle, KeyGroupsHandle)
+    return Kind.CANONICAL if handle.tag == HandleTag.SAVEPOINT_KEY_GROUPS else Kind.HEAP
+
+
+def keyed_rows(
+    subtask: int,
+    handle: IncrementalHandle | KeyGroupsHandle,
+    operator: OperatorState,
+    content: Callable[[Stream], bytes],
+) -> KeyedRows:
+    """What a subtask has in its own key groups; `AssertionError` for what no backend opens."""
+    if isinstance(handle, IncrementalHandle):
+        first = handle.first_key_group
+        own = list(range(first, first + handle.key_groups))
+        header = content(handle.meta)
+        states = _states(header)
+        listed = [(file.name, content(file.stream)) for file in (*handle.shared, *handle.private)]
+        same("names in a directory that are there once", len(listed), len({name for name, _ in listed}))
+        found = rows_of_database(tuple(sorted(listed)), tuple(states))
+        size = len(prefix(0, operator.max_parallelism))
+        rows = {(s, int.from_bytes(k[:size], "big"), k[size:]): v for s in states for k, v in found[s].items()}
+        return KeyedRows(subtask, own, header, rows)
+    data, first = content(handle.stream), handle.first_key_group
+    absent = (-1, 0) if data else (-1,)
+    begins = [(offset, first + i) for i, offset in enumerate(handle.offsets) if offset not in absent]
+    ends = [*(offset for offset, _ in begins), len(data)][1:]
+    header = data[: begins[0][0]] if begins else data
+    states = _states(header)
+    read = _canonical if kind_of(handle) is Kind.CANONICAL else _heap
+    rows = {}
+    for (begin, group), end in zip(begins, ends, strict=True):
+        for row, value in read(data[begin:end], group, states, operator.max_parallelism):
+            same(f"whether {row} is there once", True, row not in rows)
+            rows[row] = value
+    return KeyedRows(subtask, list(range(first, first + len(handle.offsets))), header, rows)
+
+
+def assert_rows(old: list[KeyedRows], new: list[KeyedRows], one: OperatorState, other: OperatorState) -> None:
+    """`WrongError` says what is lost, doubled, changed, or where Flink will not look for it."""
+    for stream in new:
+        own = key_groups_of_subtask(other.max_parallelism, other.parallelism, stream.subtask)
+        same(f"key groups of subtask {stream.subtask}", own, stream.key_groups)
+        same(f"key groups of others in subtask {stream.subtask}", set(), {row[1] for row in stream.rows} - {*own})
+    same("subtasks with keyed state once", len(new), len({stream.subtask for stream in new}))
+    states = {state for stream in old for state in _states(stream.header)}
+    same("states", states, {state for stream in new for state in _states(stream.header)})
+    if len({stream.header for stream in old}) == 1:
+        same("headers", {stream.header for stream in old}, {stream.header for stream in new})
+    kept, found = list(_all(old)), list(_all(new))
+    if one.max_parallelism == other.max_parallelism:
+        same("rows", dict(kept), dict(found))
+        same("number of rows", len(kept), len(found))
+        return
+    same("rows", Counter(_without_group(kept)), Counter(_without_group(found)))
+    for (state, group, key), _ in found:
+        code = long_code(int.from_bytes(key[:_LONG], "big", signed=True))
+        same(f"key group of a row of {state}", key_group_of_code(code, other.max_parallelism), group)
+
+
+def _all(streams: list[KeyedRows]) -> Iterator[tuple[Row, bytes]]:
+    """Of a directory that Flink clipped also what it hides: that is not looked at by anybody who opens it."""
+    for stream in streams:
+        own = set(stream.key_groups)
+        yield from ((row, value) for row, value in stream.rows.items() if row[1] in own)
+
+
+def _without_group(rows: list[tuple[Row, bytes]]) -> Iterator[tuple[str, bytes, bytes]]:
+    for (state, _, key), value in rows:
+        yield state, key, value
+
+
+def _canonical(data: bytes, group: int, states: list[str], maximum: int) -> Iterator[tuple[Row, bytes]]:
+    for found_in, record in read_group(data, maximum):
+        same("key group in front of a key", group, found_in)
+        yield (states[record.state], group, record.key), record.value
+
+
+def _heap(data: bytes, group: int, states: list[str], maximum: int) -> Iterator[tuple[Row, bytes]]:  # noqa: ARG001
+    """Of states with longs as keys and values, in the namespace of no window."""
+    (found_in,), at = struct.unpack_from(">i", data), 4
+    same("key group in front of its blocks", group, found_in)
+    for _ in states:
+        state, count = struct.unpack_from(">hi", data, at)
+        at += 6
+        for _ in range(count):
+            namespace, key, value = data[at : at + 1], data[at + 1 : at + 1 + _LONG], data[at + 1 + _LONG :][:_LONG]
+            at += 1 + 2 * _LONG
+            yield (states[state], group, key + namespace), value
+    same("end of the blocks", at, len(data))
+
+
+def _states(header: bytes) -> list[str]:
+    parsed = read_keyed_header(header, "header")
+    return [state.name for state in parsed.states]
