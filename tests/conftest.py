@@ -12,7 +12,9 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
-from support.s3 import S3Server, s3_server
+from rescale.storage import store as stores
+from rescale.storage.s3 import S3Store
+from support.s3 import S3Server, s3_server, strict_s3_server
 
 # Hundreds of processes import the same packages, Airflow's above all: what one of them has compiled the next ones find,
 # also where the environment asks for nothing to be left.
@@ -83,3 +85,20 @@ def s3() -> Iterator[S3Server]:
         yield server
         os.environ.clear()
         os.environ.update(before)
+
+
+@pytest.fixture(scope="session")
+def strict_s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """Another one, of another make, which nothing uses by itself (`uses_strict_s3`)."""
+    with strict_s3_server(tmp_path_factory.mktemp("strict-s3")) as server:
+        yield server
+
+
+@pytest.fixture
+def uses_strict_s3(strict_s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
+    """This process uses it as long as the test runs."""
+    for name, value in strict_s3.environment.items():
+        monkeypatch.setenv(name, value)
+    store = S3Store()
+    monkeypatch.setattr(stores, "_s3", lambda: store)
+    return strict_s3

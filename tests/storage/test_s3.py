@@ -12,7 +12,7 @@ from threading import Thread
 import pytest
 
 from rescale.errors import SnapshotError, StoreError
-from rescale.storage.contract import Pin
+from rescale.storage.contract import CopyRefused, Pin, Span
 from rescale.storage.s3 import S3Store
 
 _URI = "s3://bucket/key"
@@ -38,9 +38,11 @@ class ScriptedServer:
 
     answers: list[Answer] = field(default_factory=list)
     requests: list[tuple[str, str | None, str | None]] = field(default_factory=list)
+    of_copies: list[str | None] = field(default_factory=list)
 
     def next_answer(self, request: BaseHTTPRequestHandler) -> Answer:
         self.requests.append((request.command, request.headers["If-Match"], request.headers["If-None-Match"]))
+        self.of_copies.append(request.headers["x-amz-copy-source-if-match"])
         return self.answers[min(len(self.requests), len(self.answers)) - 1]
 
 
@@ -68,7 +70,11 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
         def log_message(self, *arguments: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+    class Server(ThreadingHTTPServer):
+        request_queue_size = 64
+        """For all connections at once: who finds no room comes again after one second, after three, and after seven."""
+
+    with Server(("127.0.0.1", 0), Handler) as http:
         thread = Thread(target=http.serve_forever, args=(0.02,))
         thread.start()
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{http.server_port}")
@@ -154,6 +160,31 @@ def test_a_lost_answer_to_a_put_if_absent(server: ScriptedServer) -> None:
 def test_what_another_one_put_is_not_ours(server: ScriptedServer, there: Answer) -> None:
     server.answers = [Answer(412), there]
     assert not S3Store().put_if_absent(_URI, b"claim")
+
+
+@pytest.mark.parametrize("status", [403, 405, 501])
+def test_a_store_that_makes_no_copies_is_asked_once(server: ScriptedServer, status: int) -> None:
+    server.answers = [Answer(status)]
+    store, span = S3Store(), Span("s3://bucket/source", 0, 4, _PIN)
+    with pytest.raises(CopyRefused):
+        store.copy(_URI, span)
+    with pytest.raises(CopyRefused):
+        store.copy_part(_URI, "token", 1, 0, span)
+    assert len(server.requests) == 1
+
+
+def test_a_store_that_knows_etags_of_copies_without_quotes(server: ScriptedServer) -> None:
+    server.answers = [Answer(412), Answer(200, b"<CopyPartResult><ETag>x</ETag></CopyPartResult>")]
+    assert S3Store().copy_part(_URI, "token", 1, 0, Span("s3://bucket/source", 0, 4, _PIN)) == "x"
+    assert server.of_copies == ['"abc"', "abc"]
+
+
+def test_a_copy_that_fails_in_its_answer_is_asked_for_again(server: ScriptedServer) -> None:
+    """S3 begins to answer before it has copied: with a 200, whatever comes."""
+    failed = Answer(200, b"<Error><Code>InternalError</Code><Message>we are sorry</Message></Error>")
+    server.answers = [failed, Answer(200, b"<CopyObjectResult><ETag>x</ETag></CopyObjectResult>")]
+    S3Store().copy(_URI, Span("s3://bucket/source", 0, 4, _PIN))
+    assert len(server.requests) == 2
 
 
 def test_writers_that_meet_try_again(server: ScriptedServer) -> None:

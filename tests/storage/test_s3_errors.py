@@ -143,7 +143,7 @@ def test_a_name_from_a_damaged_snapshot_is_one_that_is_not_there(store: S3Store)
 
 
 def test_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rescale.storage.s3._ATTEMPTS", 1)
+    monkeypatch.setattr("rescale.storage.s3_client.ATTEMPTS", 1)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not-a-secret")
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
@@ -153,7 +153,7 @@ def test_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_endpoints_password_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rescale.storage.s3._ATTEMPTS", 1)
+    monkeypatch.setattr("rescale.storage.s3_client.ATTEMPTS", 1)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not-a-secret")
     for endpoint in (f"http://user:pa@ss@127.0.0.1:{free_port()}", "user:pa@ss", "http://user:pa@ss@[nonsense"):

@@ -1,4 +1,4 @@
-"""One contract, held by local files and by a real S3 server."""
+"""One contract, held by local files and by real S3 servers."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from pathlib import Path
 import pytest
 
 from rescale.errors import RequestError, SnapshotError, StoreError
+from rescale.storage.contract import Span
 from rescale.storage.locations import join
 from rescale.storage.store import Store, open_store
 from support.s3 import S3Server
+from support.slow import slow
 
 
-@pytest.fixture(params=["local", "s3"])
+@pytest.fixture(params=["local", "s3", slow("uses_strict_s3")])
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An empty directory."""
     if request.param == "local":
         return str(tmp_path / "home")
-    server: S3Server = request.getfixturevalue("s3")
+    server: S3Server = request.getfixturevalue(request.param)
     bucket = f"store-{uuid.uuid4().hex[:12]}"
     server.create_bucket(bucket)
     return f"s3://{bucket}/home"
@@ -127,6 +129,53 @@ def test_who_writes_the_same_again_leaves_the_version(store: Store, home: str) -
     write_in_parts(b"c")
     assert store.read(uri, size - 1, 2) == b"ac"
     assert store.list(f"{home}.beside") == []
+
+
+def test_the_store_copies(store: Store, home: str) -> None:
+    """A whole file, and ranges of it beside bytes of others; the same again changes nothing."""
+    uri, staging, size = join(home, "source"), join(f"{home}.beside", "staging"), 5 * 1024 * 1024
+    data = bytes(range(256)) * (2 * size // 256) + b"end"
+    store.put(uri, data)
+    pin = store.stat(uri)
+    assert pin is not None
+    whole, cut = join(home, "whole"), join(home, "cut")
+    store.copy(whole, Span(uri, 0, len(data), pin))
+    assert store.read_all(whole, len(data))[0] == data
+    before = store.stat(whole)
+    store.copy(whole, Span(uri, 0, len(data), pin))
+    assert store.stat(whole) == before
+    versions = []
+    for _ in range(2):
+        token = store.begin_parts(cut, staging)
+        receipts = [
+            store.copy_part(cut, token, 1, 0, Span(uri, 7, size + 1, pin)),
+            store.put_part(cut, token, 2, size + 1, b"x" * size),
+            store.copy_part(cut, token, 3, 2 * size + 1, Span(uri, size, size + 3, pin)),
+        ]
+        store.complete_parts(cut, token, receipts, 3 * size + 4)
+        assert store.read_all(cut, 4 * size)[0] == data[7 : size + 8] + b"x" * size + data[size:]
+        versions.append(store.stat(cut))
+    assert versions[0] == versions[1]
+
+
+@pytest.mark.parametrize("home", ["local", slow("uses_strict_s3")], indirect=True)
+def test_a_file_that_changed_is_not_copied(store: Store, home: str) -> None:
+    uri, data = join(home, "source"), b"before" * (1 << 20)
+    store.put(uri, data)
+    pin = store.stat(uri)
+    assert pin is not None
+    store.put(uri, data.upper())
+    span, target = Span(uri, 0, len(data), pin), join(home, "target")
+    token = store.begin_parts(target, join(f"{home}.beside", "staging"))
+    for copy in (lambda: store.copy(target, span), lambda: store.copy_part(target, token, 1, 0, span)):
+        with pytest.raises(SnapshotError, match="has changed"):
+            copy()
+    store.delete([uri])
+    for copy in (lambda: store.copy(target, span), lambda: store.copy_part(target, token, 1, 0, span)):
+        with pytest.raises(SnapshotError, match="gone"):
+            copy()
+    store.abort_parts(target)
+    assert store.stat(target) is None
 
 
 def test_abandoned_parts_leave_no_file(store: Store, home: str) -> None:

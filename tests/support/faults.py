@@ -19,10 +19,21 @@ from typing import Any
 
 from rescale.errors import StoreError, UnsupportedError
 from rescale.storage import store as stores
+from rescale.storage.contract import CopyRefused, Span
 from rescale.storage.store import Store
 
 VARIABLE = "RESCALE_TEST_FAULTS"
-WRITES = ("put", "put_if_absent", "delete", "begin_parts", "put_part", "complete_parts", "abort_parts")
+WRITES = (
+    "put",
+    "put_if_absent",
+    "delete",
+    "begin_parts",
+    "put_part",
+    "copy",
+    "copy_part",
+    "complete_parts",
+    "abort_parts",
+)
 _HOOK = """
 from rescale.execution import step_tasks
 from support.faults import install_from_environment
@@ -48,6 +59,9 @@ class Kind(StrEnum):
 
     REFUSED = "refused"
     """Always: the store does not know conditional puts."""
+
+    NO_COPIES = "no copies"
+    """Always: the store does not copy by itself."""
 
 
 @dataclass(frozen=True)
@@ -105,8 +119,8 @@ class FaultyStore:
         self._faults = faults
 
     def __getattr__(self, verb: str) -> Any:
-        conditions = {Kind.UNCONDITIONAL: _Unconditional, Kind.REFUSED: _Refusing}.get(self._faults.kind)
-        store = conditions(self._store) if conditions and hasattr(conditions, verb) else self._store
+        other = _ALWAYS.get(self._faults.kind)
+        store = other(self._store) if other and verb in vars(other) else self._store
         call = getattr(store, verb)
         if not callable(call):
             return call
@@ -143,6 +157,26 @@ class _Refusing:
 
     def put_if_absent(self, uri: str, data: bytes) -> bool:  # noqa: ARG002
         raise UnsupportedError("planted: no conditions", path=uri, advice="say --accept-unconditional-publish")
+
+
+@dataclass(frozen=True)
+class _Uncopying:
+    """Copies of a store that makes none."""
+
+    store: Store
+
+    def copy(self, uri: str, source: Span) -> None:  # noqa: ARG002
+        raise CopyRefused("planted: no copies")
+
+    def copy_part(self, uri: str, token: str, number: int, offset: int, source: Span) -> str:  # noqa: ARG002
+        raise CopyRefused("planted: no copies")
+
+
+_ALWAYS: dict[Kind, type[Any]] = {
+    Kind.UNCONDITIONAL: _Unconditional,
+    Kind.REFUSED: _Refusing,
+    Kind.NO_COPIES: _Uncopying,
+}
 
 
 def install(faults: Faults) -> None:

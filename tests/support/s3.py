@@ -1,17 +1,25 @@
-"""An S3 server of its own for a test run: moto's, in a process, on a free port of this machine."""
+"""S3 servers for a test run, each in a process, on a free port of this machine: moto's, and versitygw, which is strict.
+
+Versity's looks at all conditions, those of copies too, and computes checksums of objects itself.
+"""
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import boto3
+
+from support.needs import need
 
 
 @dataclass(frozen=True)
@@ -75,12 +83,40 @@ def s3_server() -> Iterator[S3Server]:
         process.wait(20)
 
 
+@contextmanager
+def strict_s3_server(folder: Path) -> Iterator[S3Server]:
+    """The same of versitygw, with its objects in an empty folder."""
+    need("versitygw", "it is another S3 server (go install github.com/versity/versitygw/cmd/versitygw@v1.8.0)")
+    port = free_port()
+    server = S3Server(f"http://127.0.0.1:{port}")
+    settings = server.environment
+    process = subprocess.Popen(
+        ["versitygw", "--region", settings["AWS_DEFAULT_REGION"], "--port", f"127.0.0.1:{port}", "posix", str(folder)],
+        env={
+            **os.environ,
+            "ROOT_ACCESS_KEY": settings["AWS_ACCESS_KEY_ID"],
+            "ROOT_SECRET_KEY": settings["AWS_SECRET_ACCESS_KEY"],
+        },
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        _wait_until_it_answers(server.endpoint)
+        yield server
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
 def _wait_until_it_answers(endpoint: str) -> None:
+    """Be it with a refusal: who asks is nobody."""
     deadline = time.monotonic() + 60
     while True:
         try:
-            with urllib.request.urlopen(f"{endpoint}/moto-api/", timeout=5):
+            with urllib.request.urlopen(endpoint, timeout=5):
                 return
+        except urllib.error.HTTPError:
+            return
         except OSError:
             if time.monotonic() > deadline:
                 raise

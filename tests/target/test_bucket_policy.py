@@ -28,6 +28,7 @@ from support.s3 import S3Server
 
 READS = ("GetObject", "HeadObject", "ListObjectsV2", "ListMultipartUploads")
 PUTS = ("PutObject", "CompleteMultipartUpload", "CreateMultipartUpload", "UploadPart", "AbortMultipartUpload")
+PUTS += ("CopyObject", "UploadPartCopy")  # which take the right to read there, too, and no more
 
 
 @dataclass

@@ -24,13 +24,15 @@ from rescale.storage.s3_requests import REQUESTS
 class Counted:
     """Records looked at one by one, requests to S3 by what they ask for, and those of them that were a further try.
 
-    `lost_tasks` are tries of Spark's tasks that did not come to their end; `worst_memory` is what the largest of the
-    processes had in memory meanwhile, in bytes.
+    `copied_by_store` are bytes that S3 copied by itself, and that passed no process. `lost_tasks` are tries of Spark's
+    tasks that did not come to their end; `worst_memory` is what the largest of the processes had in memory meanwhile,
+    in bytes.
     """
 
     records: int = 0
     requests: Counter[str] = field(default_factory=Counter)
     tried_again: int = 0
+    copied_by_store: int = 0
     lost_tasks: int = 0
     worst_memory: int = 0
 
@@ -39,6 +41,7 @@ class Counted:
             self.records + other.records,
             self.requests + other.requests,
             self.tried_again + other.tried_again,
+            self.copied_by_store + other.copied_by_store,
             self.lost_tasks + other.lost_tasks,
             max(self.worst_memory, other.worst_memory),
         )
@@ -97,7 +100,7 @@ class Meter:
         with self._lock:
             self._peaks.append(_peak_of_memory())
             _forget_peak()
-            own = Counted(self._records, REQUESTS.by_kind, REQUESTS.tried_again)
+            own = Counted(self._records, REQUESTS.by_kind, REQUESTS.tried_again, REQUESTS.bytes_copied)
             return Reading(own, len(self._workers), len(self._stages), len(self._peaks))
 
     def own_since(self, before: Reading) -> Counted:
@@ -108,6 +111,7 @@ class Meter:
                 now.records - before.own.records,
                 now.requests - before.own.requests,
                 now.tried_again - before.own.tried_again,
+                now.copied_by_store - before.own.copied_by_store,
                 worst_memory=max(self._peaks[before.peaks :]),
             )
 
@@ -123,6 +127,7 @@ class Meter:
         done = sum(stage.bytes for stage in stages)
         return {
             "bytes": done,
+            "bytes_copied_by_store": both.copied_by_store,
             "records": both.records,
             "mb_per_second": _rate(done, seconds),
             "stages": [

@@ -49,6 +49,19 @@ class Entry:
         return self.pin.size
 
 
+class Span(NamedTuple):
+    """`length` bytes from `start` of a file in the version `pin`."""
+
+    uri: str
+    start: int
+    length: int
+    pin: Pin
+
+
+class CopyRefused(Exception):  # noqa: N818
+    """A store does not copy on its side, and says why: what is to be copied has to be read and put."""
+
+
 class PartLimits(NamedTuple):
     """What a store wants of the parts of a file: bytes that each but the last must have, and how many there may be."""
 
@@ -102,6 +115,15 @@ class Store(Protocol):
 
     def put_part(self, uri: str, token: str, number: int, offset: int, data: bytes | bytearray) -> str:
         """Writes part `number` (from 1), which begins at `offset` of the file; returns its receipt."""
+
+    def copy(self, uri: str, source: Span) -> None:
+        """A whole file as `put` would put it, copied by the store, which holds both.
+
+        `SnapshotError` if the pinned version is not there, as far as the store looks at pins; `CopyRefused`.
+        """
+
+    def copy_part(self, uri: str, token: str, number: int, offset: int, source: Span) -> str:
+        """As `put_part` of the bytes of another file of the store, copied by the store; errors as `copy`."""
 
     def complete_parts(self, uri: str, token: str, receipts: Sequence[str], size: int) -> None:
         """Makes the file appear; fine if it has appeared already with that size.

@@ -13,13 +13,14 @@ import os
 import re
 import stat
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 from rescale.errors import RequestError, SnapshotError, StoreError, UnsupportedError
-from rescale.storage.contract import Entry, PartLimits, Pin
+from rescale.storage.contract import Entry, PartLimits, Pin, Span
+from rescale.storage.file_copies import copy_range
 from rescale.storage.side_by_side import side_by_side
 
 
@@ -64,13 +65,13 @@ class LocalStore:
     def put(self, uri: str, data: bytes) -> None:
         if self._holds(uri, data):
             return
-        with _translated(uri), _temporary(uri, data) as path:
+        with _translated(uri), _temporary(uri, _writing(data)) as path:
             path.replace(uri)
             _sync(Path(uri).parent)
 
     def put_if_absent(self, uri: str, data: bytes) -> bool:
         with _translated(uri):
-            with _temporary(uri, data) as path:
+            with _temporary(uri, _writing(data)) as path:
                 try:
                     os.link(path, uri)
                     holds = True
@@ -134,6 +135,21 @@ class LocalStore:
                 while view:
                     written = os.pwrite(descriptor, view, offset)
                     view, offset = view[written:], offset + written
+            finally:
+                os.close(descriptor)
+        return ""
+
+    def copy(self, uri: str, source: Span) -> None:
+        with _translated(uri), _temporary(uri, lambda file: _copy(source, file, 0)) as path:
+            if not _same_bytes(path, Path(uri), source.length):
+                path.replace(uri)
+                _sync(Path(uri).parent)
+
+    def copy_part(self, uri: str, token: str, number: int, offset: int, source: Span) -> str:  # noqa: ARG002
+        with _translated(token):
+            descriptor = os.open(token, os.O_WRONLY)  # as `put_part`
+            try:
+                _copy(source, descriptor, offset)
             finally:
                 os.close(descriptor)
         return ""
@@ -210,10 +226,14 @@ def _read_exactly(uri: str, descriptor: int, start: int, length: int) -> bytes:
     while len(data) < length and (more := os.pread(descriptor, length - len(data), start + len(data))):
         data += more
     if len(data) < length:
-        raise SnapshotError(
-            "a file ends too early", path=uri, offset=start, expected=f"{length} bytes", found=f"{len(data)} bytes"
-        )
+        raise _too_short(uri, start, length, len(data))
     return data
+
+
+def _too_short(uri: str, start: int, length: int, found: int) -> SnapshotError:
+    return SnapshotError(
+        "a file ends too early", path=uri, offset=start, expected=f"{length} bytes", found=f"{found} bytes"
+    )
 
 
 def _pin(status: os.stat_result) -> Pin:
@@ -231,9 +251,29 @@ def _check_pin(uri: str, status: os.stat_result, pin: Pin | None) -> None:
         )
 
 
+def _copy(source: Span, target: int, offset: int) -> None:
+    with _opened(source.uri) as opened:
+        _check_pin(source.uri, os.fstat(opened), source.pin)
+        copied = copy_range(opened, source.start, source.length, target, offset)
+        if copied < source.length:
+            raise _too_short(source.uri, source.start, source.length, copied)
+
+
+def _writing(data: bytes) -> Callable[[int], None]:
+    def write(descriptor: int) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(descriptor, view) :]
+
+    return write
+
+
 @contextmanager
-def _temporary(uri: str, data: bytes) -> Iterator[Path]:
-    """A file with `data`, on disk, on the same file system as `uri` and outside its directory if that can be."""
+def _temporary(uri: str, fill: Callable[[int], None]) -> Iterator[Path]:
+    """A file, on disk, on the same file system as `uri` and outside its directory if that can be.
+
+    `fill` gets its descriptor, and writes it.
+    """
     folder = Path(uri).parent
     _make_directory(folder)
     beside = folder.parent
@@ -243,8 +283,7 @@ def _temporary(uri: str, data: bytes) -> Iterator[Path]:
         with path.open("xb") as file:
             with suppress(OSError):  # a file system without locks: then nobody else removes the file either
                 fcntl.flock(file, fcntl.LOCK_EX)
-            file.write(data)
-            file.flush()
+            fill(file.fileno())
             os.fsync(file.fileno())
             yield path
     finally:

@@ -7,22 +7,28 @@ so a put that found its own bytes there has succeeded, and so has the completion
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import boto3
-from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 
-from rescale.errors import RequestError, RescaleError, SnapshotError, StoreError, UnsupportedError
-from rescale.storage.contract import Entry, PartLimits, Pin
+from rescale.errors import RescaleError, SnapshotError, StoreError, UnsupportedError
+from rescale.storage.contract import CopyRefused, Entry, PartLimits, Pin, Span
 from rescale.storage.locations import contains, parent, split_s3
-from rescale.storage.s3_errors import is_absent, refuses_conditions, sentence, status_of, translated
+from rescale.storage.s3_client import ATTEMPTS, own_client
+from rescale.storage.s3_errors import (
+    code_of,
+    is_absent,
+    refuses_conditions,
+    refuses_copies,
+    sentence,
+    status_of,
+    translated,
+)
 from rescale.storage.s3_requests import REQUESTS
 from rescale.storage.side_by_side import side_by_side
 
@@ -30,12 +36,15 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3.type_defs import GetObjectOutputTypeDef, HeadObjectOutputTypeDef
 
-_ATTEMPTS = 8
-_CONNECTIONS = 32
+T = TypeVar("T")
+
 _CONFLICT_ATTEMPTS = 6
 _CONFLICT_SECONDS = 0.05
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 """Seconds between two requests for a body."""
+
+_LONGEST_KEY = 1024
+"""Bytes."""
 
 _WORTH_A_PAGE = 16
 """Objects: to ask for each of so many costs more than a page of a listing."""
@@ -48,7 +57,8 @@ class S3Store:
     read_size = 4 << 20  # each is a request
 
     def __init__(self, client: S3Client | None = None) -> None:
-        self._client = client or _own_client()
+        self._client = client or own_client()
+        self._copies_refused: str | None = None
 
     def stat(self, uri: str) -> Pin | None:
         head = self._head(uri)
@@ -116,6 +126,33 @@ class S3Store:
             answer = self._client.upload_part(Bucket=bucket, Key=key, UploadId=token, PartNumber=number, Body=data)  # type: ignore[arg-type] # boto3 takes bytearrays too
         return answer["ETag"]
 
+    def copy(self, uri: str, source: Span) -> None:
+        bucket, key = split_s3(uri)
+
+        def copied(wanted: dict[str, Any]) -> None:
+            # Nothing but the bytes: else it takes the right to read tags, too, and headers come along.
+            self._client.copy_object(
+                Bucket=bucket, Key=key, MetadataDirective="REPLACE", TaggingDirective="REPLACE", **wanted
+            )
+
+        self._copied(uri, source, copied)
+
+    def copy_part(self, uri: str, token: str, number: int, offset: int, source: Span) -> str:  # noqa: ARG002
+        bucket, key = split_s3(uri)
+
+        def copied(wanted: dict[str, Any]) -> str:
+            answer = self._client.upload_part_copy(
+                Bucket=bucket,
+                Key=key,
+                UploadId=token,
+                PartNumber=number,
+                CopySourceRange=f"bytes={source.start}-{source.start + source.length - 1}",
+                **wanted,
+            )
+            return answer["CopyPartResult"]["ETag"]
+
+        return self._copied(uri, source, copied)
+
     def complete_parts(self, uri: str, token: str, receipts: Sequence[str], size: int) -> None:
         bucket, key = split_s3(uri)
         parts: Any = [{"PartNumber": number, "ETag": etag} for number, etag in enumerate(receipts, 1)]
@@ -169,7 +206,7 @@ class S3Store:
             except UnicodeEncodeError:
                 return None  # a name from a damaged snapshot, which no object can have
             except ClientError as error:
-                if is_absent(error):
+                if _names_nothing(error, key):
                     return None
                 raise
 
@@ -188,7 +225,7 @@ class S3Store:
         """What a GetObject answers with, and its version. boto3 repeats requests; a body that breaks off is asked for
         again here, with pauses that grow.
         """
-        for attempt in range(_ATTEMPTS):
+        for attempt in range(ATTEMPTS):
             answer = self._get(uri, pin, start, length)
             size = answer["ContentLength"]
             if limit is not None and size > limit:
@@ -200,7 +237,7 @@ class S3Store:
                 with translated(uri):
                     data = answer["Body"].read()
             except StoreError:
-                if attempt == _ATTEMPTS - 1:
+                if attempt == ATTEMPTS - 1:
                     raise
                 time.sleep(min(_LONGEST_PAUSE, _SHORTEST_PAUSE * 2**attempt))
             else:
@@ -222,7 +259,7 @@ class S3Store:
                 except UnicodeEncodeError:
                     raise _gone(uri) from None
                 except ClientError as error:
-                    if is_absent(error):
+                    if _names_nothing(error, key):
                         raise _gone(uri) from None
                     if status_of(error) == 416 and length is not None:
                         raise _too_short(uri, start, length, 0) from None
@@ -233,7 +270,33 @@ class S3Store:
                         return answer
                     answer["Body"].close()  # a store that does not look at the condition
                     break
-        raise SnapshotError(
+        raise self._changed(uri, pin)
+
+    def _copied(self, uri: str, source: Span, ask: Callable[[dict[str, Any]], T]) -> T:
+        """What the store answers to a copy of the pinned version. A refusal is taken to be for good."""
+        if self._copies_refused is not None:
+            raise CopyRefused(self._copies_refused)
+        bucket, key = split_s3(source.uri)
+        wanted = {"CopySource": {"Bucket": bucket, "Key": key}}
+        with translated(uri):
+            for condition in _conditions(source.pin):
+                try:
+                    answer = ask(wanted | {f"CopySource{name}": etag for name, etag in condition.items()})
+                except ClientError as error:
+                    if is_absent(error) and code_of(error) == "NoSuchKey":
+                        raise _gone(source.uri) from None
+                    if refuses_copies(error):
+                        self._copies_refused = sentence(error)
+                        raise CopyRefused(self._copies_refused) from None
+                    if status_of(error) not in (412, 416):
+                        raise
+                else:
+                    REQUESTS.copied(source.length)
+                    return answer
+        raise self._changed(source.uri, source.pin)
+
+    def _changed(self, uri: str, pin: Pin | None) -> SnapshotError:
+        return SnapshotError(
             "an object has changed since it was first looked at",
             path=uri,
             expected=pin,
@@ -260,33 +323,17 @@ class S3Store:
         raise StoreError("the store sees conflicting writes again and again", path=uri)
 
 
-def _own_client() -> S3Client:
-    """As the AWS variables say."""
-    try:
-        config = Config(
-            retries={"mode": "standard", "total_max_attempts": _ATTEMPTS},
-            max_pool_connections=_CONNECTIONS,
-            connect_timeout=10,
-            read_timeout=60,
-            request_checksum_calculation=_unless_set("AWS_REQUEST_CHECKSUM_CALCULATION"),
-            response_checksum_validation=_unless_set("AWS_RESPONSE_CHECKSUM_VALIDATION"),
-            s3={"addressing_style": "path"} if _custom_endpoint() else None,
-        )
-        client: S3Client = boto3.session.Session(region_name=_region()).client("s3", config=config)
-    except (BotoCoreError, ValueError) as error:
-        raise RequestError(
-            f"S3 cannot be used as it is configured: {sentence(error)}",
-            advice="check AWS_ENDPOINT_URL, AWS_PROFILE and the other AWS variables",
-        ) from None
-    REQUESTS.count(client)
-    return client
-
-
 def _conditions(pin: Pin | None) -> list[dict[str, Any]]:
     """What to ask for, in turn: some stores know an ETag only without its quotes."""
     if pin is None or pin.etag is None:
         return [{}]
     return [{"IfMatch": pin.etag}, {"IfMatch": pin.etag.strip('"')}]
+
+
+def _names_nothing(error: ClientError, key: str) -> bool:
+    """Whether the object is not there, be it that none can have such a name, as far as stores agree on that."""
+    can_be = len(key.encode()) <= _LONGEST_KEY and "\0" not in key
+    return is_absent(error) or (status_of(error) == 400 and not can_be)
 
 
 def _gone(uri: str) -> SnapshotError:
@@ -312,17 +359,3 @@ def _below(directory: str) -> tuple[str, str]:
     """The bucket, and what the keys of all objects below the directory begin with."""
     bucket, key = split_s3(directory)
     return bucket, f"{key}/" if key else ""
-
-
-def _region() -> str | None:
-    """AWS_REGION, which every other SDK reads; None leaves it to what boto3 reads itself."""
-    return os.environ.get("AWS_REGION") or None
-
-
-def _custom_endpoint() -> bool:
-    return bool(os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL"))
-
-
-def _unless_set(variable: str) -> Any:
-    """boto3's own reading of the variable where the user set it; else only where a request needs it."""
-    return os.environ.get(variable, "when_required").lower()

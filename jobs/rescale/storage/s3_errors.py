@@ -73,6 +73,14 @@ def refuses_conditions(error: ClientError) -> bool:
     return status_of(error) == 501 or (status_of(error) == 400 and code_of(error) in _NO_CONDITIONS)
 
 
+def refuses_copies(error: ClientError) -> bool:
+    """Whether the answer to a copy says that the store makes none here, be it that it may not or that it cannot.
+
+    Who may not read or put at all will see so when he tries.
+    """
+    return status_of(error) in (403, 405, 501) or (status_of(error) == 400 and code_of(error) not in _DENIED)
+
+
 def _of_answer(error: ClientError, uri: str) -> RescaleError:
     status, code = status_of(error), code_of(error)
     message = error.response["Error"].get("Message", "") or str(error)

@@ -1,4 +1,7 @@
-"""How many requests this process has sent to S3, by what they ask for, and how often boto3 had to ask again."""
+"""How many requests this process has sent to S3, by what they ask for, and how often boto3 had to ask again.
+
+Beside them the bytes that the store has copied because it was asked to, which did not pass this process.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ class Requests:
         self._lock = threading.Lock()
         self._sent: Counter[str] = Counter()
         self._asked = 0
+        self._copied = 0
 
     def count(self, client: Any) -> None:
         """From now on counts what a client of boto3 sends."""
@@ -30,6 +34,16 @@ class Requests:
     def tried_again(self) -> int:
         with self._lock:
             return self._sent.total() - self._asked
+
+    @property
+    def bytes_copied(self) -> int:
+        with self._lock:
+            return self._copied
+
+    def copied(self, size: int) -> None:
+        """The store has copied so many bytes."""
+        with self._lock:
+            self._copied += size
 
     def _ask(self, **_: Any) -> None:
         with self._lock:

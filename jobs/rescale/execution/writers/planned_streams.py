@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from rescale.execution.progress import Progress
 from rescale.execution.tasks import Tasks, Weighed
+from rescale.execution.writers.cuts import cuts, whole_file
 from rescale.execution.writers.files import begun_in_parts, stream_uri
 from rescale.execution.writers.new_handles import WrittenStream, written_database, written_handle
 from rescale.execution.writers.parts import part_size
@@ -53,6 +54,7 @@ def write_planned_streams(
     weighed = [(unit.length, unit) for unit in units]
     for result in tasks.run(UnitWriter(plan), weighed, progress, threads_will_do=_threads_will_do(plan, weighed)):
         results[result.operator, result.stream].append(result)
+    _tell_of_refusal(progress, [result for some in results.values() for result in some])
     tokens = {(unit.operator, unit.stream): unit.token for unit in units}
     written = side_by_side(lambda place: _completed(plan, place, results[place], tokens.get(place, "")), places)
     by_operator: dict[int, list[WrittenStream]] = defaultdict(list)
@@ -70,6 +72,12 @@ def _threads_will_do(plan: Plan, units: Weighed[StreamUnit]) -> bool:
         return stream_writer(plan, *_stream(plan, _Place(unit.operator, unit.stream))).may_be_cut
 
     return is_little([(size, unit) for size, unit in units if not is_copied(unit)])
+
+
+def _tell_of_refusal(progress: Progress, results: Sequence[UnitResult]) -> None:
+    """Said once, whoever met it."""
+    if refused := sorted({result.refused for result in results if result.refused}):
+        progress.say(f"the store does not copy by itself, so bytes pass through here: {refused[0]}")
 
 
 def _handles(plan: Plan, operator: OperatorPlan, written: Sequence[WrittenStream]) -> list[WrittenHandle]:
@@ -91,13 +99,12 @@ def _units(plan: Plan, there: Mapping[str, int], place: _Place) -> list[StreamUn
     writer = stream_writer(plan, operator, stream)
     if writer.size is not None and there.get(name(uri)) == writer.size:
         return []
-    size = part_size(plan, stream.size)
-    if stream.inline or not writer.may_be_cut or stream.size <= size:
+    small = stream.size <= part_size(plan, stream.size) or whole_file(plan, stream) is not None
+    if stream.inline or not writer.may_be_cut or small:
         return [StreamUnit(*place, 0, 0, stream.size)]
     token = begun_in_parts(plan, operator, stream)
     return [
-        StreamUnit(*place, number, start, min(size, stream.size - start), token)
-        for number, start in enumerate(range(0, stream.size, size), 1)
+        StreamUnit(*place, number, cut.start, cut.length, token) for number, cut in enumerate(cuts(plan, stream), 1)
     ]
 
 

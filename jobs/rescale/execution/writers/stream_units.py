@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from rescale.execution.writers.cuts import copied_size, part_of_a_file, whole_file
 from rescale.execution.writers.files import stream_uri
 from rescale.execution.writers.parts import part_size
 from rescale.execution.writers.sink import StreamSink
@@ -14,6 +15,7 @@ from rescale.planning.values.operator_plan import OperatorPlan
 from rescale.planning.values.piece_bytes import piece_chunks
 from rescale.planning.values.pieces import split
 from rescale.planning.values.plan import Plan
+from rescale.storage.contract import CopyRefused
 from rescale.storage.store import open_store
 from rescale.target.places import places_of
 
@@ -35,7 +37,8 @@ class StreamUnit(NamedTuple):
 class UnitResult(NamedTuple):
     """What came of a unit: the receipt of a part, or all about a whole stream.
 
-    `data` is the content of an inline stream, `key_groups` are the lengths as written.
+    `data` is the content of an inline stream, `key_groups` are the lengths as written, `refused` is why the store did
+    not copy what it might have.
     """
 
     operator: int
@@ -45,6 +48,7 @@ class UnitResult(NamedTuple):
     size: int = 0
     data: bytes | None = None
     key_groups: tuple[int, ...] = ()
+    refused: str = ""
 
 
 @dataclass(frozen=True)
@@ -62,16 +66,28 @@ class UnitWriter:
 
     def _part(self, unit: StreamUnit, operator: OperatorPlan, stream: PlannedStream) -> UnitResult:
         _, pieces = split(stream.pieces, (unit.start, unit.length))
+        uri = stream_uri(self.plan, operator, stream)
+        store, part = open_store(uri), (uri, unit.token, unit.part, unit.start)
+        refused = ""
+        if (span := part_of_a_file(self.plan, stream, pieces)) is not None:
+            try:
+                return UnitResult(unit.operator, unit.stream, unit.part, store.copy_part(*part, span))
+            except CopyRefused as refusal:
+                refused = str(refusal)
         chunks = list(piece_chunks(self.plan, pieces, unit.length))
         data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-        uri = stream_uri(self.plan, operator, stream)
-        receipt = open_store(uri).put_part(uri, unit.token, unit.part, unit.start, data)
-        return UnitResult(unit.operator, unit.stream, unit.part, receipt)
+        return UnitResult(unit.operator, unit.stream, unit.part, store.put_part(*part, data), refused=refused)
 
     def _whole(self, unit: StreamUnit, operator: OperatorPlan, stream: PlannedStream) -> UnitResult:
         uri = stream_uri(self.plan, operator, stream)
-        staging = places_of(self.plan).staging
-        sink = StreamSink(uri, staging, part_size(self.plan, stream.size), inline=stream.inline)
+        size, refused = part_size(self.plan, stream.size), ""
+        if (span := whole_file(self.plan, stream)) is not None:
+            try:
+                open_store(uri).copy(uri, span)
+                return UnitResult(unit.operator, unit.stream, 0, size=stream.size, key_groups=stream.key_groups)
+            except CopyRefused as refusal:
+                size, refused = copied_size(self.plan, stream), str(refusal)
+        sink = StreamSink(uri, places_of(self.plan).staging, size, inline=stream.inline)
         key_groups = stream_writer(self.plan, operator, stream).write(sink)
         data = sink.close()
-        return UnitResult(unit.operator, unit.stream, 0, size=sink.size, data=data, key_groups=key_groups)
+        return UnitResult(unit.operator, unit.stream, 0, "", sink.size, data, key_groups, refused)

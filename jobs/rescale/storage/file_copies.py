@@ -1,0 +1,36 @@
+"""Ranges of open files, copied without their bytes coming by where the system can do that."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+_AT_ONCE = 1 << 20
+_NOT_HERE = (errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)
+"""What `copy_file_range` says between file systems, or on one that has no such thing."""
+
+
+def copy_range(source: int, start: int, length: int, target: int, offset: int) -> int:
+    """Copies `length` bytes between file descriptors; returns how many, which are fewer where the source ends."""
+    done, in_the_kernel = 0, True
+    while done < length:
+        place = start + done, offset + done
+        try:
+            copied = (_in_the_kernel if in_the_kernel else _bytewise)(source, target, length - done, *place)
+        except OSError as error:
+            if not in_the_kernel or error.errno not in _NOT_HERE:
+                raise
+            in_the_kernel = False
+            continue
+        if not copied:
+            break
+        done += copied
+    return done
+
+
+def _in_the_kernel(source: int, target: int, length: int, start: int, offset: int) -> int:
+    return os.copy_file_range(source, target, length, start, offset)
+
+
+def _bytewise(source: int, target: int, length: int, start: int, offset: int) -> int:
+    return os.pwrite(target, os.pread(source, min(length, _AT_ONCE), start), offset)

@@ -1,0 +1,142 @@
+"""Where source and target lie in one S3, the store copies: the same files as ever, and few bytes come by."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from big_savepoint import write_savepoint
+from rescale.errors import SnapshotError, StoreError
+from rescale.execution.loop import Loop
+from rescale.execution.steps import reshuffle_keyed_state, validate_coverage, validate_published
+from rescale.planning.values.new_streams import CopiedFile
+from rescale.planning.values.plan import Plan
+from rescale.storage import store as stores
+from rescale.storage.locations import join, name
+from rescale.storage.s3_requests import REQUESTS
+from rescale.storage.store import open_store
+from rescale.target.claim import claim
+from rescale.target.places import places_of
+from rescale.target.removal import discard
+from support import snapshots
+from support.faults import Faults, FaultyStore, Kind
+from support.pipeline import execute_without_spark, move, plan_rescale
+from support.results import remove
+from support.s3 import S3Server
+from support.slow import slow
+
+MIB = 1024 * 1024
+SIZE, PART_SIZE = 40 * MIB, 5 * MIB
+
+
+@pytest.fixture(params=["s3", slow("uses_strict_s3")])
+def home(request: pytest.FixtureRequest) -> str:
+    """A bucket of its own on each server."""
+    server: S3Server = request.getfixturevalue(request.param)
+    server.create_bucket(bucket := f"copies-{uuid.uuid4().hex[:12]}")
+    return f"s3://{bucket}"
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("large") / "savepoint"
+    write_savepoint(directory, SIZE, value_size=100_000, parallelism=2)
+    return directory
+
+
+@pytest.fixture
+def source(home: str, large: Path) -> str:
+    return copied(large, join(home, "source"))
+
+
+def copied(snapshot: Path, uri: str) -> str:
+    for path in snapshot.iterdir():
+        open_store(uri).put(join(uri, path.name), path.read_bytes())
+    return uri
+
+
+@pytest.fixture(autouse=True)
+def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rescale.planning.planner.PART_SIZE", PART_SIZE)
+
+
+def left_to_the_store(work: Callable[[], object]) -> int:
+    """Bytes."""
+    before = REQUESTS.bytes_copied
+    work()
+    return REQUESTS.bytes_copied - before
+
+
+def versions(plan: Plan) -> dict[str, tuple[int, str | None]]:
+    """Size and ETag of each file of state, by its name but for the digest of the plan."""
+    entries = [entry for entry in open_store(plan.target).list(plan.target) if "-keyed-" in entry.uri]
+    return {name(entry.uri): (entry.pin.size, entry.pin.etag) for entry in entries}
+
+
+def test_ranges_are_copied_by_the_store(home: str, source: str) -> None:
+    plan = plan_rescale(source, join(home, "target"), ["3"])
+    ours = plan.bytes_moved - left_to_the_store(lambda: execute_without_spark(plan))
+    assert ours <= 3 * PART_SIZE, "the header of each new stream, with what a part needs beside it"
+    assert validate_published(source, plan.target, [], [], Loop())["verdict"] == "complete"
+
+
+def test_a_store_that_makes_no_copies_has_the_same_files(
+    home: str, source: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The same versions even, so that neither run takes the other one's for what has changed; and it says so once."""
+    plan = plan_rescale(source, join(home, "target"), ["3"])
+    move(plan, Loop())
+    first = versions(plan)
+    remove(plan)
+    own = stores._s3()
+    monkeypatch.setattr(stores, "_s3", lambda: FaultyStore(own, Faults(str(tmp_path / "log"), Kind.NO_COPIES)))
+    capfd.readouterr()
+    assert left_to_the_store(lambda: move(plan, Loop())) == 0
+    assert capfd.readouterr().err.count("the store does not copy by itself, so bytes pass through here: planted") == 1
+    assert versions(plan) == first
+
+
+def test_files_of_databases_are_copied_as_a_whole(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
+    source = copied(Path(snapshots.directory("2-rocksdb-native")), join(home, "source"))
+    plan = plan_rescale(source, join(home, "target"))
+    files = [one for operator in plan.operators for one in operator.streams if isinstance(one, CopiedFile)]
+    whole = sum(file.size for file in files if file.local_name.endswith(".sst"))
+    assert 0 < whole <= left_to_the_store(lambda: execute_without_spark(plan))
+
+
+def test_a_source_that_changes_is_not_copied(home: str, source: str) -> None:
+    """A store that does not look at the condition copies the other version, which validation does not take."""
+    plan = plan_rescale(source, join(home, "target"), ["3"])
+    store, changed = open_store(source), plan.files[1].uri
+    data = store.read_all(changed, 1 << 30)[0]
+    store.put(changed, data[:-9] + bytes(9))
+    claim(plan)
+    with pytest.raises(SnapshotError, match="has changed") as caught:
+        _ = reshuffle_keyed_state(plan, Loop()), validate_coverage(plan, Loop())
+    assert caught.value.path == changed
+
+
+def test_what_is_lost_is_copied_again_and_all_of_it_can_be_discarded(
+    home: str, source: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    plan = plan_rescale(source, join(home, "target"), ["3"])
+    move(plan, Loop())
+    store, places = open_store(plan.target), places_of(plan)
+    lost = next(entry for entry in store.list(plan.target) if "-keyed-1-" in entry.uri)
+    store.delete([lost.uri, places.written_handles("keyed")])
+    own, log = stores._s3(), tmp_path / "log"
+    monkeypatch.setattr(stores, "_s3", lambda: FaultyStore(own, Faults(str(log), Kind.ERROR, 1, "copy_part")))
+    with pytest.raises(StoreError, match="planted"):
+        reshuffle_keyed_state(plan, Loop())
+    monkeypatch.setattr(stores, "_s3", lambda: own)
+    assert 0 < left_to_the_store(lambda: move(plan, Loop())) < lost.size
+    assert lost in store.list(plan.target)
+    store.begin_parts(lost.uri, places.staging)
+    discard(plan.target)
+    assert store.list(home) == store.list(source)
+    bucket = home.removeprefix("s3://")
+    assert "Uploads" not in own._client.list_multipart_uploads(Bucket=bucket)  # type: ignore[attr-defined]

@@ -1,0 +1,115 @@
+"""Where copied streams are cut: every byte once, parts as a store wants them, and most bytes left to the store."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from itertools import accumulate
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rescale.execution.writers.cuts import cuts, part_of_a_file, whole_file
+from rescale.flink.metadata.handles import HandleTag
+from rescale.flink.slot import Slot
+from rescale.planning.planner import PART_SIZE
+from rescale.planning.values.new_streams import CopiedKeyGroups, TranslatedKeyGroups
+from rescale.planning.values.pieces import Piece, split
+from rescale.planning.values.plan import Plan, SourceFile
+from rescale.storage.contract import Pin
+from support import snapshots
+from support.pipeline import plan_rescale
+
+MIB = 1024 * 1024
+GIB = 1024 * MIB
+SMALLEST, LARGEST, MOST = 5 * MIB, 5 * GIB, 10_000
+"""What S3 wants of parts: bytes, and how many there may be."""
+
+
+@cache
+def plan_on_s3() -> Plan:
+    plan = plan_rescale(snapshots.directory("2-clicks"), "/nowhere/target")
+    files = tuple(SourceFile(f"s3://bucket/source/{i}", Pin(10 * 1024 * GIB, '"x"')) for i in range(3))
+    return replace(plan, target="s3://bucket/target", files=files, part_size=PART_SIZE)
+
+
+def stream_of(*pieces: tuple[int | None, int, int]) -> CopiedKeyGroups:
+    return CopiedKeyGroups(
+        subtask=0,
+        pieces=tuple(Piece(*piece) for piece in pieces),
+        inline=False,
+        first_key_group=0,
+        key_groups=(),
+        slot=Slot.KEYED,
+        handle_tag=HandleTag.SAVEPOINT_KEY_GROUPS,
+    )
+
+
+def left_to_the_store(plan: Plan, stream: CopiedKeyGroups) -> int:
+    """Bytes."""
+    parts = split(stream.pieces, [cut.length for cut in cuts(plan, stream)])
+    spans = [part_of_a_file(plan, stream, pieces) for pieces in parts]
+    return sum(span.length for span in spans if span is not None)
+
+
+pieces = st.tuples(
+    st.sampled_from([0, 1, 2, None]),
+    st.integers(0, GIB),
+    st.one_of(st.integers(1, 100), st.integers(1, 40 * MIB), st.integers(4 * MIB, 6 * MIB), st.integers(1, 20 * GIB)),
+)
+
+
+@settings(max_examples=50)
+@given(st.lists(pieces, min_size=1, max_size=12))
+def test_parts_are_as_s3_wants_them(given_pieces: list[tuple[int | None, int, int]]) -> None:
+    plan, stream = plan_on_s3(), stream_of(*given_pieces)
+    found = cuts(plan, stream)
+    assert [0, *accumulate(cut.length for cut in found)] == [*(cut.start for cut in found), stream.size]
+    assert all(SMALLEST <= cut.length <= LARGEST for cut in found[:-1])
+    assert 0 < found[-1].length <= LARGEST
+    assert len(found) <= MOST
+
+
+@settings(max_examples=50)
+@given(st.lists(pieces, min_size=1, max_size=12))
+def test_little_is_left_to_us(given_pieces: list[tuple[int | None, int, int]]) -> None:
+    """Of pieces that lie in the store, what is short, and what a part needs beside that."""
+    plan, stream = plan_on_s3(), stream_of(*given_pieces)
+    worth = max(SMALLEST, -(-stream.size // (MOST // 2)))
+    short = [piece for piece in stream.pieces if piece.file is None or piece.length < 2 * worth]
+    ours = stream.size - left_to_the_store(plan, stream)
+    assert ours <= sum(piece.length for piece in short) + (len(short) + 1) * worth
+
+
+def test_less_than_a_hundredth_of_a_large_state_passes_us() -> None:
+    """A header of its own, then what two subtasks of the source have for it."""
+    stream = stream_of((None, 0, 700), (0, 10**9, 400 * MIB), (1, 700, 200 * MIB))
+    assert stream.size - left_to_the_store(plan_on_s3(), stream) < stream.size / 100
+
+
+def test_a_file_is_copied_as_a_whole() -> None:
+    plan = plan_on_s3()
+    small = replace(plan, files=(SourceFile("s3://bucket/source/1.sst", Pin(60 * MIB, '"x"')),))
+    assert whole_file(small, stream_of((0, 0, 60 * MIB))) is not None
+    assert whole_file(small, stream_of((0, 1, 60 * MIB - 1))) is None, "a part of it"
+    assert whole_file(replace(small, target="/target"), stream_of((0, 0, 60 * MIB))) is None, "of another store"
+    assert whole_file(plan, stream_of((0, 0, 10 * 1024 * GIB))) is None, "what may have to pass us has to be bounded"
+
+
+def test_there_are_never_more_parts_than_a_store_takes() -> None:
+    stream = stream_of(*((i % 3, 0, size) for i, size in enumerate((200 * GIB, 7 * MIB, 900 * GIB, 1, 6 * MIB, 9))))
+    found = cuts(plan_on_s3(), stream)
+    assert len(found) <= MOST
+    assert max(cut.length for cut in found) <= LARGEST
+
+
+def test_what_is_translated_is_not_copied() -> None:
+    stream = TranslatedKeyGroups(
+        subtask=0,
+        pieces=(Piece(0, 0, 100 * MIB, ids=0),),
+        inline=False,
+        first_key_group=0,
+        key_groups=(),
+        compressed=False,
+    )
+    assert part_of_a_file(plan_on_s3(), stream, stream.pieces) is None
