@@ -23,6 +23,7 @@ from rescale.execution.steps import reshuffle_keyed_state
 from rescale.execution.tasks import Tasks
 from rescale.process import Step
 from rescale.storage.s3 import S3Store
+from rescale.storage.s3_client import own_client
 from rescale.storage.s3_requests import REQUESTS
 from rescale.target.claim import claim
 from support.pipeline import plan_rescale, shared_spark
@@ -100,7 +101,7 @@ def test_requests_are_counted_by_kind_and_tries(s3: S3Server, monkeypatch: pytes
         monkeypatch.setenv(name, value)
     bucket = f"counted-{uuid.uuid4().hex[:8]}"
     s3.create_bucket(bucket)
-    store, before = S3Store(), METER.read()
+    store, before = S3Store(own_client()), METER.read()
     uri = f"s3://{bucket}/file"
     store.put(uri, b"content")
     busy = iter([AWSResponse(uri, 503, {}, SimpleNamespace(stream=lambda: [b""]))])

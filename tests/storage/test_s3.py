@@ -11,9 +11,11 @@ from threading import Thread
 
 import pytest
 
-from rescale.errors import SnapshotError, StoreError
+from rescale.errors import RequestError, RescaleError, SnapshotError, StoreError
 from rescale.storage.contract import CopyRefused, Pin, Span
 from rescale.storage.s3 import S3Store
+from rescale.storage.s3_client import own_client
+from rescale.storage.s3_requests import REQUESTS
 
 _URI = "s3://bucket/key"
 _PIN = Pin(4, etag='"abc"')
@@ -27,6 +29,7 @@ class Answer:
     body: bytes = b""
     etag: str = '"abc"'
     sent: int | None = None
+    chunked: bool = False
 
 
 _HANG_UP = Answer(0)
@@ -38,10 +41,12 @@ class ScriptedServer:
 
     answers: list[Answer] = field(default_factory=list)
     requests: list[tuple[str, str | None, str | None]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
     of_copies: list[str | None] = field(default_factory=list)
 
     def next_answer(self, request: BaseHTTPRequestHandler) -> Answer:
         self.requests.append((request.command, request.headers["If-Match"], request.headers["If-None-Match"]))
+        self.paths.append(request.path)
         self.of_copies.append(request.headers["x-amz-copy-source-if-match"])
         return self.answers[min(len(self.requests), len(self.answers)) - 1]
 
@@ -60,10 +65,14 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
             if answer is _HANG_UP:
                 return
             self.send_response(answer.status)
-            self.send_header("Content-Length", str(len(answer.body)))
+            if answer.chunked:
+                self.send_header("Transfer-Encoding", "chunked")
+            else:
+                self.send_header("Content-Length", str(len(answer.body)))
             self.send_header("ETag", answer.etag)
             self.end_headers()
-            self.wfile.write(answer.body[: answer.sent])
+            if self.command != "HEAD":
+                self.wfile.write(answer.body[: answer.sent])
 
         do_GET = do_PUT = do_HEAD = _answer  # noqa: N815
 
@@ -114,6 +123,52 @@ def test_an_object_that_changes_after_its_body_broke_off_is_not_read(server: Scr
     server.answers = [Answer(206, b"1234", sent=2), Answer(412), Answer(412), Answer(200, etag='"other"')]
     with pytest.raises(SnapshotError, match="has changed"):
         S3Store().read(_URI, 0, 4, _PIN)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind"),
+    [
+        (403, "AccessDenied", RequestError),
+        (400, "ExpiredToken", RequestError),
+        (400, "AuthorizationHeaderMalformed", RequestError),
+        (404, "NoSuchBucket", RequestError),
+        (404, "NoSuchKey", SnapshotError),
+        (416, "InvalidRange", SnapshotError),
+        (409, "OperationAborted", StoreError),
+    ],
+)
+def test_answers_to_a_read(server: ScriptedServer, status: int, code: str, kind: type[RescaleError]) -> None:
+    """As those to any other request (`test_s3_errors`)."""
+    server.answers = [Answer(status, f"<Error><Code>{code}</Code><Message>said</Message></Error>".encode())]
+    with pytest.raises(RescaleError) as caught:
+        S3Store().read(_URI, 2, 2)
+    assert type(caught.value) is kind
+
+
+def test_a_body_in_chunks(server: ScriptedServer) -> None:
+    """Of which only boto3 makes one."""
+    server.answers = [Answer(206, b"4\r\n1234\r\n0\r\n\r\n", chunked=True), Answer(206, b"1234")]
+    assert S3Store().read(_URI, 0, 4) == b"1234"
+    server.answers = [Answer(503, b"4\r\nbusy\r\n0\r\n\r\n", chunked=True), Answer(206, b"1234")]
+    server.requests.clear()
+    assert S3Store().read(_URI, 0, 4) == b"1234"
+    assert len(server.requests) == 2
+
+
+def test_requests_and_tries_of_reads_are_counted(server: ScriptedServer) -> None:
+    server.answers = [Answer(503), _HANG_UP, Answer(206, b"12", sent=1), Answer(206, b"12")]
+    before, again = REQUESTS.by_kind, REQUESTS.tried_again
+    S3Store().read(_URI, 0, 2)
+    assert REQUESTS.by_kind - before == {"GetObject": 4}
+    assert REQUESTS.tried_again - again == 2, "a body that broke off is another request"
+
+
+def test_objects_have_any_name(server: ScriptedServer) -> None:
+    server.answers = [Answer(206, b"12")]
+    S3Store().read("s3://bucket/a b/ü%2F?&+=~'(é)", 0, 2)
+    S3Store(own_client()).read("s3://bucket/a b/ü%2F?&+=~'(é)", 0, 2)
+    first, second = server.paths
+    assert first == second
 
 
 def test_a_body_that_breaks_off_for_ever_is_a_transient_error(server: ScriptedServer) -> None:

@@ -10,6 +10,7 @@ from botocore.stub import Stubber
 from rescale.errors import RequestError, RescaleError, SnapshotError, StoreError, UnsupportedError
 from rescale.storage.contract import Pin
 from rescale.storage.s3 import S3Store
+from rescale.storage.s3_client import own_client
 from support.s3 import free_port
 
 _URI = "s3://bucket/key"
@@ -31,7 +32,7 @@ def store() -> S3Store:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_ACCESS_KEY_ID", "test")
         patch.setenv("AWS_SECRET_ACCESS_KEY", "not-a-secret")
-        return S3Store()
+        return S3Store(own_client())
 
 
 @pytest.mark.parametrize("operation", _VERBS)

@@ -217,6 +217,7 @@ def test_many_files_go_through_one_staging_directory(store: Store, home: str) ->
     ]
 
 
+@pytest.mark.parametrize("home", ["local", "s3"], indirect=True)  # the other server's objects are files
 @pytest.mark.parametrize("damaged", ["a\0b", "a\ud800", "a" * 300, "file/below"])
 def test_a_name_that_no_file_has_is_absent(store: Store, home: str, damaged: str) -> None:
     store.put(join(home, "file"), b"")

@@ -91,7 +91,16 @@ def strict_s3_server(folder: Path) -> Iterator[S3Server]:
     server = S3Server(f"http://127.0.0.1:{port}")
     settings = server.environment
     process = subprocess.Popen(
-        ["versitygw", "--region", settings["AWS_DEFAULT_REGION"], "--port", f"127.0.0.1:{port}", "posix", str(folder)],
+        [
+            "versitygw",
+            "--keep-alive",
+            "--region",
+            settings["AWS_DEFAULT_REGION"],
+            "--port",
+            f"127.0.0.1:{port}",
+            "posix",
+            str(folder),
+        ],
         env={
             **os.environ,
             "ROOT_ACCESS_KEY": settings["AWS_ACCESS_KEY_ID"],

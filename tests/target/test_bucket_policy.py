@@ -18,6 +18,7 @@ from rescale.errors import RequestError
 from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_coverage
 from rescale.storage.s3 import S3Store
+from rescale.storage.s3_client import own_client
 from rescale.storage.store import open_store
 from rescale.target.places import places_of
 from rescale.target.publication import publish
@@ -63,7 +64,7 @@ class Policy:
 def policy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Policy]:
     """For all that this process asks of S3."""
     found = Policy()
-    store = found.guard(S3Store())
+    store = found.guard(S3Store(own_client()))
     monkeypatch.setattr("rescale.storage.store._s3", lambda: store)
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     return found

@@ -29,6 +29,7 @@ from rescale.storage.s3_errors import (
     status_of,
     translated,
 )
+from rescale.storage.s3_reads import ObjectReads
 from rescale.storage.s3_requests import REQUESTS
 from rescale.storage.side_by_side import side_by_side
 
@@ -43,21 +44,19 @@ _CONFLICT_SECONDS = 0.05
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 """Seconds between two requests for a body."""
 
-_LONGEST_KEY = 1024
-"""Bytes."""
-
 _WORTH_A_PAGE = 16
 """Objects: to ask for each of so many costs more than a page of a listing."""
 
 
 class S3Store:
-    """`Store` over S3; `client` is one that is configured otherwise than by the AWS variables."""
+    """`Store` over S3; `client` is one that is configured otherwise than by the AWS variables, and asked for all."""
 
     part_limits = PartLimits(smallest=5 * 1024 * 1024, most=10_000)
     read_size = 4 << 20  # each is a request
 
     def __init__(self, client: S3Client | None = None) -> None:
         self._client = client or own_client()
+        self._get_object = self._client.get_object if client else ObjectReads(self._client).get_object
         self._copies_refused: str | None = None
 
     def stat(self, uri: str) -> Pin | None:
@@ -206,7 +205,7 @@ class S3Store:
             except UnicodeEncodeError:
                 return None  # a name from a damaged snapshot, which no object can have
             except ClientError as error:
-                if _names_nothing(error, key):
+                if is_absent(error):
                     return None
                 raise
 
@@ -255,11 +254,11 @@ class S3Store:
         with translated(uri):
             for condition in _conditions(pin):
                 try:
-                    answer = self._client.get_object(**wanted, **condition)
+                    answer = self._get_object(**wanted, **condition)
                 except UnicodeEncodeError:
                     raise _gone(uri) from None
                 except ClientError as error:
-                    if _names_nothing(error, key):
+                    if is_absent(error):
                         raise _gone(uri) from None
                     if status_of(error) == 416 and length is not None:
                         raise _too_short(uri, start, length, 0) from None
@@ -328,12 +327,6 @@ def _conditions(pin: Pin | None) -> list[dict[str, Any]]:
     if pin is None or pin.etag is None:
         return [{}]
     return [{"IfMatch": pin.etag}, {"IfMatch": pin.etag.strip('"')}]
-
-
-def _names_nothing(error: ClientError, key: str) -> bool:
-    """Whether the object is not there, be it that none can have such a name, as far as stores agree on that."""
-    can_be = len(key.encode()) <= _LONGEST_KEY and "\0" not in key
-    return is_absent(error) or (status_of(error) == 400 and not can_be)
 
 
 def _gone(uri: str) -> SnapshotError:

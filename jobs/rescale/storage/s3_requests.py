@@ -45,13 +45,21 @@ class Requests:
         with self._lock:
             self._copied += size
 
-    def _ask(self, **_: Any) -> None:
+    def ask(self, times: int = 1) -> None:
+        """Somebody asks for something, which may take several requests."""
         with self._lock:
-            self._asked += 1
+            self._asked += times
+
+    def _ask(self, **_: Any) -> None:
+        self.ask()
+
+    def send(self, kind: str) -> None:
+        """A request is sent, such as `GetObject`."""
+        with self._lock:
+            self._sent[kind] += 1
 
     def _send(self, event_name: str, **_: Any) -> None:
-        with self._lock:
-            self._sent[event_name.rpartition(".")[2]] += 1
+        self.send(event_name.rpartition(".")[2])
 
 
 REQUESTS = Requests()
