@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rescale.execution.loop import Loop
-from rescale.execution.validation.validation import OperatorProof, compared, open_result, validate_result
+from rescale.execution.validation.validation import compared, open_result, validate_result
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.handles import KeyGroupsHandle, OperatorHandle, OperatorStateOffsets, RelativeFileStream
@@ -22,6 +22,7 @@ from rescale.flink.slot import Slot
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import ElementStream, KeyedStream, Operator, Snapshot
 from rescale.snapshot.opening import open_candidate, open_snapshot
+from rescale.target.certificate import CertifiedOperator
 
 _FIELDS = {
     Slot.KEYED: "managed_keyed",
@@ -63,7 +64,7 @@ class Result:
     candidate: Path
     key_hashes: Mapping[str, str] = field(default_factory=dict)
 
-    def validate(self) -> list[OperatorProof]:
+    def validate(self) -> list[CertifiedOperator]:
         """In this process: what is compared does not depend on who compares it."""
         result = open_result(str(self.candidate), str(self.target))
         return validate_result(compared(open_snapshot(self.source), result, self.key_hashes), Loop())

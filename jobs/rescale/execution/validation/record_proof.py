@@ -4,32 +4,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from rescale.errors import IntegrityError, SnapshotError
 from rescale.execution.validation.key_counter import MOST_KEYS_COUNTED
 from rescale.execution.validation.record_compare import RecordTally
 from rescale.flink.advice import CANONICAL
 from rescale.flink.keyed.blocks.record_digest import StateDigest
+from rescale.flink.serializers.formulas import KNOWN
 from rescale.snapshot.model import Operator
-
-
-class RecordProof(NamedTuple):
-    """What was found equal for records that were read, by state; `left_out` is what the source has of dropped ones.
-
-    `key_hash` names how keys hash: every record of `keys` different keys at least was found where its hash puts it.
-    None where that is not known, and the records' places follow from the old ones alone.
-    """
-
-    key_hash: str | None
-    keys: int
-    states: dict[str, StateDigest]
-    left_out: dict[str, int]
+from rescale.target.certificate import CertifiedRecords, CertifiedState
 
 
 def record_proof(
     operator: Operator, tallies: Sequence[RecordTally], key_hashes: Mapping[str, str]
-) -> RecordProof | None:
+) -> CertifiedRecords | None:
     """Both sides hold the same records, state by state, and the result under the key groups that they should have."""
     if not tallies:
         return None
@@ -50,11 +38,16 @@ def record_proof(
                 expected=f"{expected.records} records with digest {expected.digest:032x}",
                 found=f"{found.records} records with digest {found.digest:032x}",
             )
-    return RecordProof(
-        key_hashes.get(operator.entry.operator_id),
-        _distinct_keys(tallies),
-        dict(sorted(source.items())),
-        left_out,
+    key_hash = key_hashes.get(operator.entry.operator_id)
+    return CertifiedRecords(
+        compared=sum(digest.records for digest in source.values()),
+        key_hash=key_hash,
+        hash_is=None if key_hash is None else "known" if key_hash == KNOWN else "tested, not known",
+        distinct_keys_at_least=_distinct_keys(tallies),
+        states={
+            state: CertifiedState(digest.records, f"{digest.digest:032x}") for state, digest in sorted(source.items())
+        },
+        left_out=left_out,
     )
 
 

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple
 
 from rescale.errors import IntegrityError, SnapshotError, UnsupportedError
 from rescale.execution.progress import Progress
@@ -23,7 +22,7 @@ from rescale.execution.validation.coverage import (
 )
 from rescale.execution.validation.directories import WholeFiles, whole_files
 from rescale.execution.validation.record_compare import RecordCheck, RecordComparer, RecordTally
-from rescale.execution.validation.record_proof import RecordProof, record_proof
+from rescale.execution.validation.record_proof import record_proof
 from rescale.execution.validation.timer_coverage import check_raw_timers
 from rescale.execution.validation.units import Check, Checks, element_streams, list_checks
 from rescale.flink.metadata.handles import DistributionMode
@@ -35,19 +34,7 @@ from rescale.storage.locations import is_s3, parent
 from rescale.storage.second_look import changed_sides, misread
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store
-
-
-class DirectoryProof(NamedTuple):
-    """How many RocksDB directories were compared by their files and how many by records, and what the former have.
-
-    `files_referred_to` and `files_copied` are SST files of the source, `deleted_ranges` files that hide foreign rows.
-    """
-
-    by_files: int
-    by_records: int
-    files_referred_to: int
-    files_copied: int
-    deleted_ranges: int
+from rescale.target.certificate import CertifiedDirectories, CertifiedOperator
 
 
 @dataclass(frozen=True)
@@ -66,22 +53,6 @@ class SnapshotPair:
     @property
     def operators(self) -> list[tuple[Operator, Operator]]:
         return list(zip(self.source.operators, self.result.operators, strict=True))
-
-
-class OperatorProof(NamedTuple):
-    """What was found equal for one operator: counts, bytes, and a digest (hex) over all of it."""
-
-    operator_id: str
-    label: str
-    parallelism: int
-    max_parallelism: int
-    key_groups: int
-    elements: int
-    broadcast_copies: int
-    bytes: int
-    digest: str
-    records: RecordProof | None
-    directories: DirectoryProof | None = None
 
 
 def open_result(candidate_uri: str, target: str, source: Snapshot | None = None) -> Snapshot:
@@ -119,7 +90,7 @@ def compared(
     return SnapshotPair(source, result, key_hashes, by_files, list_checks(source, result, key_hashes, by_files))
 
 
-def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[OperatorProof]:
+def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]:
     """Compares the state; one proof for each operator. `IntegrityError` names the first thing that does not add up."""
     source, result, checks = pair.source, pair.result, pair.checks
     progress = Progress("validate", sum(weight for weight, _ in checks.units))
@@ -177,7 +148,7 @@ def _proof(
     record_tallies: Sequence[RecordTally],
     key_hashes: Mapping[str, str],
     by_files: Mapping[int, WholeFiles],
-) -> OperatorProof:
+) -> CertifiedOperator:
     records = record_proof(old, record_tallies, key_hashes)
     rewritten = [tally for tally in record_tallies if tally.in_result]
     digests = [tally.digest for tally in tallies if tally.in_result]
@@ -188,7 +159,7 @@ def _proof(
     written = [tally for tally in tallies if tally.in_result]
     dealt = [tally for tally in written if tally.mode is not None]
     copies = sum(tally.mode is DistributionMode.BROADCAST for tally in dealt)
-    return OperatorProof(
+    return CertifiedOperator(
         operator_id=old.entry.operator_id,
         label=old.label,
         parallelism=new.entry.parallelism,
@@ -203,8 +174,8 @@ def _proof(
     )
 
 
-def _directory_proof(operator: Operator, whole: Collection[WholeFiles]) -> DirectoryProof:
-    return DirectoryProof(
+def _directory_proof(operator: Operator, whole: Collection[WholeFiles]) -> CertifiedDirectories:
+    return CertifiedDirectories(
         by_files=len(whole),
         by_records=len(operator.databases) - len(whole),
         files_referred_to=sum(one.same for one in whole),

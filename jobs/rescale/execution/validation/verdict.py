@@ -4,23 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rescale.execution.validation.record_proof import RecordProof
-from rescale.execution.validation.validation import OperatorProof
-from rescale.flink.serializers.formulas import KNOWN
 from rescale.flink.start import start_of
 from rescale.planning.values.plan import Plan
 from rescale.planning.values.proof import Proof
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.surgery import NO_SURGERY, Surgery
 from rescale.storage.locations import contains
-from rescale.target.certificate import (
-    COMPLETE,
-    Certificate,
-    CertifiedDirectories,
-    CertifiedOperator,
-    CertifiedRecords,
-    CertifiedState,
-)
+from rescale.target.certificate import COMPLETE, Certificate, CertifiedOperator
 from rescale.target.certified_files import certified_files
 
 _CLAIM_OF_RECORDS = (
@@ -89,7 +79,7 @@ _CLAIM_OF_THE_REST = f"of all other state, {_CLAIM}"
 def certificate_of(
     source: Snapshot,
     result: Snapshot,
-    proofs: Sequence[OperatorProof],
+    proofs: Sequence[CertifiedOperator],
     plan: Plan | None,
     *,
     bound: bool,
@@ -125,7 +115,7 @@ def certificate_of(
         plan=plan.digest if plan else None,
         warnings=plan.warnings if plan else (),
         bytes=sum(proof.bytes for proof in proofs),
-        operators=tuple(map(_operator, proofs)),
+        operators=tuple(proofs),
         files=certified_files(result.directory, result.files[1:]),
         start=start_of(
             result.directory,
@@ -134,23 +124,4 @@ def certificate_of(
         ).command,
         proof=Proof.FILES if directories else Proof.RECORDS,
         surgery=surgery,
-    )
-
-
-def _operator(proof: OperatorProof) -> CertifiedOperator:
-    records = _records(proof.records) if proof.records is not None else None
-    directories = CertifiedDirectories(**proof.directories._asdict()) if proof.directories is not None else None
-    return CertifiedOperator(**{**proof._asdict(), "records": records, "directories": directories})
-
-
-def _records(proof: RecordProof) -> CertifiedRecords:
-    return CertifiedRecords(
-        compared=sum(digest.records for digest in proof.states.values()),
-        key_hash=proof.key_hash,
-        hash_is=None if proof.key_hash is None else "known" if proof.key_hash == KNOWN else "tested, not known",
-        distinct_keys_at_least=proof.keys,
-        states={
-            state: CertifiedState(digest.records, f"{digest.digest:032x}") for state, digest in proof.states.items()
-        },
-        left_out=proof.left_out,
     )
