@@ -84,7 +84,7 @@ def whole_table(costs: dict[str, Cost]) -> str:
 def copies(home: Path, size: int) -> Iterator[Step]:
     source = fresh(home) / "source"
     write_savepoint(source, size)
-    costs = relocate.measure(source)
+    costs, _ = relocate.measure(str(home))
     for what, limit, times in (("relocate", "plain copy", 1), ("validate", "plain read with checksum", 2)):
         part = costs[limit].seconds / costs[what].seconds
         name = "a copy" if what == "relocate" else "a copy, validate"

@@ -1,98 +1,127 @@
 """Relocate and validate, against a plain copy and a plain read with a checksum of the same bytes, in one run.
 
-    python benchmarks/relocate.py [--gigabytes 1] [--directory DIR]
+    python benchmarks/relocate.py [--gigabytes 1] [--directory DIR] [--s3 BUCKET]
 
 Two at a time on one disk: the plain ways with processes, ours with threads, as on one machine it needs no Spark. Times
-are of the last of four rounds, so that every way finds the same warm page cache.
+are of the last of four rounds, so that every way finds the same warm page cache; a session's start is not counted.
+
+With `--s3` all lies in a bucket of the S3 that the AWS variables name. The plain copy is then the store's own: a
+CopyObject for each file, all at once.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import tempfile
+import uuid
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from tabulate import tabulate
 
 from big_savepoint import write_savepoint
-from processes import Cost, cost, megabytes_in
+from processes import Cost, cost
+from rescale.execution.meter import METER
 from rescale.execution.sources.byte_digests import digest
 from rescale.execution.step_tasks import step_tasks
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.planning.asked.request import make_request
 from rescale.planning.planner import make_plan
 from rescale.snapshot.opening import open_snapshot
+from rescale.storage.locations import is_s3, join, name, split_s3
+from rescale.storage.s3_client import own_client
+from rescale.storage.side_by_side import side_by_side
+from rescale.storage.store import Entry, open_store, read_in_chunks
 from rescale.target.claim import claim
 
 PROCESSES = 2
 CHUNK = 4 * 1024 * 1024
 
 
-def copy_file(pair: tuple[Path, Path]) -> None:
+def copy_file(pair: tuple[str, str]) -> None:
     """In chunks and forced to disk, as the tasks do it."""
-    with pair[0].open("rb") as source, pair[1].open("wb") as target:
+    with Path(pair[0]).open("rb") as source, Path(pair[1]).open("wb") as target:
         while chunk := source.read(CHUNK):
             target.write(chunk)
         target.flush()
         os.fsync(target.fileno())
 
 
-def read_file(path: Path) -> int:
-    with path.open("rb") as file:
-        return digest(iter(lambda: file.read(CHUNK), b""))
+def copy_object(pair: tuple[str, str]) -> None:
+    bucket, key = split_s3(pair[1])
+    source_bucket, source_key = split_s3(pair[0])
+    own_client().copy_object(Bucket=bucket, Key=key, CopySource={"Bucket": source_bucket, "Key": source_key})
+
+
+def read_file(entry: Entry) -> int:
+    return digest(read_in_chunks(entry.uri, 0, entry.size, None, CHUNK))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gigabytes", type=float, default=1.0)
     parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
+    parser.add_argument("--s3", metavar="BUCKET")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.directory) as home:
-        source = Path(home, "source")
-        write_savepoint(source, int(arguments.gigabytes * 1e9))
-        report(source)
+        write_savepoint(Path(home, "source"), int(arguments.gigabytes * 1e9))
+        if arguments.s3:
+            place = f"s3://{arguments.s3}/relocate-{uuid.uuid4().hex[:8]}"
+            put_all(Path(home, "source"), join(place, "source"))
+        report(place if arguments.s3 else home)
 
 
-def report(source: Path) -> None:
-    costs = measure(source)
-    megabytes = megabytes_in(source)
+def report(home: str) -> None:
+    megabytes = sum(entry.size for entry in open_store(home).list(join(home, "source"))) / 1e6
+    costs, copied = measure(home)
     seconds = {way: spent.seconds for way, spent in costs.items()}
     read = {"plain read with checksum", "validate"}
     rows = [(way, f"{(2 if way in read else 1) * megabytes / s:.0f} MB/s", f"{s:.1f} s") for way, s in seconds.items()]
     print(tabulate(rows, headers=(f"{megabytes:.0f} MB of keyed state", "speed", "time")))
     print(f"relocate ÷ plain copy: {seconds['plain copy'] / seconds['relocate']:.2f}")
     print(f"validate ÷ plain read: {seconds['plain read with checksum'] / seconds['validate']:.2f}")
+    if is_s3(home):
+        print(f"copied by the store: {copied / 1e6 / megabytes:.1%} of the bytes")
 
 
-def measure(source: Path) -> dict[str, Cost]:
-    """What each step cost, and what it cannot cost less than."""
-    home = source.parent
-    files = [path for path in source.iterdir() if path.name != "_metadata"]
+def put_all(directory: Path, place: str) -> None:
+    client = own_client()
+    for path in directory.iterdir():
+        bucket, key = split_s3(join(place, path.name))
+        client.upload_file(str(path), bucket, key)
+
+
+def measure(home: str) -> tuple[dict[str, Cost], int]:
+    """What each step cost, and what it cannot cost less than; and how many bytes the store copied by itself."""
+    source, store = join(home, "source"), open_store(home)
+    files = [entry for entry in store.list(source) if name(entry.uri) != "_metadata"]
     costs: dict[str, Cost] = {}
     with (
         ProcessPoolExecutor(PROCESSES) as pool,
         step_tasks("benchmark", f"local[{PROCESSES}]") as tasks,
     ):
         for turn in range(4):
-            target, copy = home / f"target-{turn}", home / f"copy-{turn}"
-            copy.mkdir()
-            request = make_request(str(source), str(target), ["6"])
+            target, copy = join(home, f"target-{turn}"), join(home, f"copy-{turn}")
+            request = make_request(source, target, ["6"])
             plan = make_plan(open_snapshot(request.source), request)
             claim(plan)
-            pairs = [(path, copy / path.name) for path in files]
-            costs["plain copy"] = cost(lambda pairs=pairs: list(pool.map(copy_file, pairs)))
+            pairs = [(entry.uri, join(copy, name(entry.uri))) for entry in files]
+            if is_s3(home):
+                costs["plain copy"] = cost(lambda pairs=pairs: side_by_side(copy_object, pairs))
+            else:
+                Path(copy).mkdir()
+                costs["plain copy"] = cost(lambda pairs=pairs: list(pool.map(copy_file, pairs)))
+            before = METER.read()
             costs["relocate"] = cost(lambda plan=plan: reshuffle_keyed_state(plan, tasks))
+            copied = METER.own_since(before).plus(METER.workers_since(before)).copied_by_store
             redistribute_operator_state(plan, tasks)
-            written = [path for path in target.iterdir() if path.name != "_metadata"]
-            both = [*files, *written]
+            both = [*files, *(entry for entry in store.list(target) if name(entry.uri) != "_metadata")]
             costs["plain read with checksum"] = cost(lambda both=both: list(pool.map(read_file, both)))
             costs["validate"] = cost(lambda plan=plan: validate_coverage(plan, tasks))
-            shutil.rmtree(target)
-            shutil.rmtree(copy)
-    return costs
+            for place in (target, copy, f"{target}.rescale"):
+                store.delete([entry.uri for entry in store.list(place)])
+    return costs, copied
 
 
 if __name__ == "__main__":

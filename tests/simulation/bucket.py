@@ -141,6 +141,26 @@ class Bucket:
         self._upload("UploadPart", UploadId).parts[PartNumber] = part
         return {"ETag": part.etag}
 
+    def copy_object(self, *, Key: str, CopySource: Mapping[str, str], **how: Any) -> dict[str, Any]:
+        self.put(Key, self._to_copy("CopyObject", CopySource, **how))
+        return {"CopyObjectResult": {"ETag": self.objects[Key].etag}}
+
+    def upload_part_copy(
+        self,
+        *,
+        UploadId: str,
+        PartNumber: int,
+        CopySource: Mapping[str, str],
+        CopySourceRange: str,
+        **how: Any,
+    ) -> dict[str, Any]:
+        data = self._to_copy("UploadPartCopy", CopySource, **how)
+        first, last = map(int, CopySourceRange.removeprefix("bytes=").split("-"))
+        if last >= len(data):
+            raise refused("UploadPartCopy", 416, "InvalidRange")
+        answer = self.upload_part(UploadId=UploadId, PartNumber=PartNumber, Body=data[first : last + 1])
+        return {"CopyPartResult": answer}
+
     def complete_multipart_upload(
         self,
         *,
@@ -177,6 +197,14 @@ class Bucket:
         if key not in self.objects:
             raise refused(operation, 404, "NoSuchKey")
         return self.objects[key]
+
+    def _to_copy(
+        self, operation: str, source: Mapping[str, str], CopySourceIfMatch: str | None = None, **_: Any
+    ) -> bytes:
+        found = self._found(operation, source["Key"])
+        if CopySourceIfMatch is not None and CopySourceIfMatch.strip('"') != found.etag.strip('"'):
+            raise refused(operation, 412, "PreconditionFailed")
+        return found.data
 
     def _upload(self, operation: str, token: str) -> Upload:
         if token not in self.uploads:

@@ -63,8 +63,7 @@ def installed() -> Iterator[None]:
 @contextmanager
 def at_work(client: Client, order: Random, sizes: Sizes) -> Iterator[None]:
     """A history is played in the block."""
-    store = S3Store.__new__(S3Store)  # its client is another one
-    store._client = client  # type: ignore[assignment]
+    store = S3Store(client)  # type: ignore[arg-type] # it has all that is asked of boto3's
     store.part_limits = PartLimits(smallest=SMALLEST_PART, most=10_000)
     _Now.store, _Now.order = store, order
     with (

@@ -23,6 +23,8 @@ _WRITES = (
     "delete_object",
     "create_multipart_upload",
     "upload_part",
+    "upload_part_copy",
+    "copy_object",
     "complete_multipart_upload",
     "abort_multipart_upload",
 )

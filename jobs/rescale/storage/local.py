@@ -308,8 +308,9 @@ def _make_directory(folder: Path) -> None:
         try:
             folder.mkdir()
         except FileExistsError:  # made by somebody else, and perhaps taken away again, which is for who writes to tell
-            if folder.exists() and not folder.is_dir():
-                raise
+            with suppress(FileNotFoundError):
+                if not stat.S_ISDIR(folder.stat().st_mode):
+                    raise
         _sync(folder.parent)
 
 
