@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple, Protocol
 
+from rescale.storage.checksums import Checksum
+
 
 @dataclass(frozen=True)
 class Pin:
@@ -88,6 +90,9 @@ class Store(Protocol):
 
     def modified(self, uri: str) -> datetime | None:
         """When the file was written; None for a file that is not there."""
+
+    def checksums(self, uri: str, pin: Pin) -> Sequence[Checksum]:
+        """Those of the pinned version that the store has computed itself, the strongest one first."""
 
     def read(self, uri: str, start: int, length: int, pin: Pin | None = None) -> bytes:
         """Exactly `length` bytes from `start`; `SnapshotError` if they or the pinned version are not there."""

@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rescale.errors import RequestError, SnapshotError, StoreError, UnsupportedError
+from rescale.storage.checksums import Checksum
 from rescale.storage.contract import Entry, PartLimits, Pin, Span
 from rescale.storage.file_copies import copy_range
 from rescale.storage.side_by_side import side_by_side
@@ -46,6 +47,9 @@ class LocalStore:
     def modified(self, uri: str) -> datetime | None:
         pin = self.stat(uri)
         return datetime.fromtimestamp(pin.mtime_ns / 1e9, UTC) if pin and pin.mtime_ns else None
+
+    def checksums(self, uri: str, pin: Pin) -> Sequence[Checksum]:  # noqa: ARG002
+        return ()
 
     def read(self, uri: str, start: int, length: int, pin: Pin | None = None) -> bytes:
         with _translated(uri), _opened(uri) as descriptor:

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from botocore.exceptions import ClientError
 
 from rescale.errors import RescaleError, SnapshotError, StoreError, UnsupportedError
+from rescale.storage.checksums import Checksum
 from rescale.storage.contract import CopyRefused, Entry, PartLimits, Pin, Span
 from rescale.storage.locations import contains, parent, split_s3
+from rescale.storage.s3_checksums import stored_checksums
 from rescale.storage.s3_client import ATTEMPTS, own_client
 from rescale.storage.s3_errors import (
     code_of,
@@ -74,6 +76,12 @@ class S3Store:
     def modified(self, uri: str) -> datetime | None:
         head = self._head(uri)
         return None if head is None else head["LastModified"]
+
+    def checksums(self, uri: str, pin: Pin) -> list[Checksum]:
+        head = self._head(uri, ChecksumMode="ENABLED")
+        if head is None or not pin.is_of(Pin(head["ContentLength"], etag=head["ETag"])):
+            return []
+        return stored_checksums(head)
 
     def read(self, uri: str, start: int, length: int, pin: Pin | None = None) -> bytes:
         if not length:
@@ -197,11 +205,11 @@ class S3Store:
                     break
         return found
 
-    def _head(self, uri: str) -> HeadObjectOutputTypeDef | None:
+    def _head(self, uri: str, **more: Any) -> HeadObjectOutputTypeDef | None:
         bucket, key = split_s3(uri)
         with translated(uri):
             try:
-                return self._client.head_object(Bucket=bucket, Key=key)
+                return self._client.head_object(Bucket=bucket, Key=key, **more)
             except UnicodeEncodeError:
                 return None  # a name from a damaged snapshot, which no object can have
             except ClientError as error:

@@ -66,10 +66,18 @@ class CertifiedDirectories:
 
 
 @dataclass(frozen=True)
+class CertifiedChecksums:
+    """So many bytes were compared by checksums of the store, of these algorithms, and not read."""
+
+    algorithms: tuple[str, ...]
+    bytes: int
+
+
+@dataclass(frozen=True)
 class CertifiedOperator:
     """What was found equal for one operator: counts, bytes, and a digest (hex) over all of it.
 
-    `directories` is there if some went by their files.
+    `directories` is there if some went by their files, `checksums` if some bytes went by those of the store.
     """
 
     operator_id: str
@@ -83,14 +91,15 @@ class CertifiedOperator:
     digest: str
     records: CertifiedRecords | None
     directories: CertifiedDirectories | None = None
+    checksums: CertifiedChecksums | None = None
 
 
 @dataclass(frozen=True)
 class Certificate:
     """`plan` is the digest of the plan that was carried out, None where a published result was looked at without it.
 
-    `proof` is how deep it went (`Proof`): by files, if that was so of any RocksDB directory. `surgery` is what the
-    result was declared to have otherwise than its source; all else is equal.
+    `proof` is how deep it went (`Proof`): by files, if that was so of any RocksDB directory or other file. `surgery`
+    is what the result was declared to have otherwise than its source; all else is equal.
     """
 
     verdict: str

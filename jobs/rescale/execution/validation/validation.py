@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from rescale.errors import IntegrityError, SnapshotError, UnsupportedError
@@ -23,6 +23,7 @@ from rescale.execution.validation.coverage import (
 from rescale.execution.validation.directories import WholeFiles, whole_files
 from rescale.execution.validation.record_compare import RecordCheck, RecordComparer, RecordTally
 from rescale.execution.validation.record_proof import record_proof
+from rescale.execution.validation.stored_sums import StoredSums, proven_by_sums
 from rescale.execution.validation.timer_coverage import check_raw_timers
 from rescale.execution.validation.units import Check, Checks, element_streams, list_checks
 from rescale.flink.metadata.handles import DistributionMode
@@ -34,14 +35,14 @@ from rescale.storage.locations import is_s3, parent
 from rescale.storage.second_look import changed_sides, misread
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store
-from rescale.target.certificate import CertifiedDirectories, CertifiedOperator
+from rescale.target.certificate import CertifiedChecksums, CertifiedDirectories, CertifiedOperator
 
 
 @dataclass(frozen=True)
 class SnapshotPair:
     """What is held against each other, as `_metadata`, the streams' headers and MANIFESTs have it.
 
-    `key_hashes` and `by_files` as `compared` had them; `checks` are left to do.
+    `key_hashes` and `by_files` as `compared` had them; `checks` are left to do, and `sums` are of what needs none.
     """
 
     source: Snapshot
@@ -49,6 +50,7 @@ class SnapshotPair:
     key_hashes: Mapping[str, str]
     by_files: Sequence[Mapping[int, WholeFiles]]
     checks: Checks
+    sums: StoredSums | None = None
 
     @property
     def operators(self) -> list[tuple[Operator, Operator]]:
@@ -87,7 +89,11 @@ def compared(
             check_raw_timers(old, new)
     whole = whole_files(source, result)
     by_files = whole if proof is Proof.FILES else [{} for _ in whole]
-    return SnapshotPair(source, result, key_hashes, by_files, list_checks(source, result, key_hashes, by_files))
+    checks = list_checks(source, result, key_hashes, by_files)
+    if proof is Proof.RECORDS:
+        return SnapshotPair(source, result, key_hashes, by_files, checks)
+    sums = proven_by_sums(source, result, checks)
+    return SnapshotPair(source, result, key_hashes, by_files, sums.checks, sums)
 
 
 def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]:
@@ -101,7 +107,8 @@ def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]
     compare = _Comparers(Comparer(source.contents, unpinned), RecordComparer(source.contents, unpinned))
     local = not is_s3(source.directory) and not is_s3(result.directory)  # S3's client is Python
     seen = tasks.run(compare, checks.units, progress, threads_will_do=local and checks.threads_will_do)
-    for tally in (*side_by_side(compare, checks.small), *seen):
+    proven = pair.sums.tallies if pair.sums is not None else []
+    for tally in (*proven, *side_by_side(compare, checks.small), *seen):
         if isinstance(tally, RecordTally):
             record_tallies[tally.operator].append(tally)
         else:
@@ -109,7 +116,8 @@ def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]
     proofs = []
     for i, (old, new) in enumerate(pair.operators):
         try:
-            proofs.append(_proof(old, new, tallies[i], record_tallies[i], pair.key_hashes, pair.by_files[i]))
+            proof = _proof(old, new, tallies[i], record_tallies[i], pair.key_hashes, pair.by_files[i])
+            proofs.append(replace(proof, checksums=_checksum_proof(pair.sums, i)))
         except IntegrityError as error:
             summed = [(weight, check) for weight, check in checks.units if _is_summed(check) and check.operator == i]
             again = tasks.run(compare, summed, Progress("look again", sum(weight for weight, _ in summed)))
@@ -172,6 +180,14 @@ def _proof(
         records=records,
         directories=_directory_proof(new, by_files.values()) if by_files else None,
     )
+
+
+def _checksum_proof(sums: StoredSums | None, operator: int) -> CertifiedChecksums | None:
+    algorithms = sums.algorithms.get(operator) if sums is not None else None
+    if sums is None or not algorithms:
+        return None
+    size = sum(tally.size for tally in sums.tallies if tally.operator == operator)
+    return CertifiedChecksums(tuple(sorted(algorithms)), size)
 
 
 def _directory_proof(operator: Operator, whole: Collection[WholeFiles]) -> CertifiedDirectories:

@@ -45,6 +45,12 @@ _OF_FILES_NOT_READ = (
     "modification time"
 )
 
+_OF_CHECKSUMS = (
+    "state that was compared by checksums of its store was not read: that the store still has the bytes that it "
+    "computed these of is its word; other bytes have the same CRC64NVME by accident with a probability of 2^-64, "
+    "CRC32C 2^-32, and whoever wants to can make such (rescale validate --proof records reads all of it)"
+)
+
 _CLAIM = (
     "every key group, list element, union element and broadcast copy of the source was read from storage and is in "
     "the result, with the subtask that Flink will give it to"
@@ -52,8 +58,8 @@ _CLAIM = (
 _CLAIM_OF_FILES = (
     "of the RocksDB directories that were compared by their files, every SST file of the source that may have rows of "
     "a subtask is in its directory, in its place and order: as the source's own file in the version that was seen, or "
-    "as a copy, of which both sides were read and have one digest; deleted ranges, newer than all rows, hide what "
-    "these files hold of other key groups, and nothing of the subtask's own"
+    "as a copy, of which both sides have one digest, or one checksum of the store; deleted ranges, newer than all "
+    "rows, hide what these files hold of other key groups, and nothing of the subtask's own"
 )
 _CLAIM_OF_THE_RENAMED = (
     "of an operator that was declared as renamed, that holds of all its state under its new id, and no operator of the "
@@ -72,6 +78,10 @@ _CLAIM_OF_SOURCES = (
 )
 _CLAIM_OF_DROPPED_STATES = (
     "of a state that was declared as dropped there is nothing in the result, and all else of its operator is"
+)
+_CLAIM_OF_CHECKSUMS = (
+    "of the state that was compared by checksums of its store, the bytes of files behind their headers, end to end, "
+    "have the checksum that the source's have, computed by the store itself"
 )
 _CLAIM_OF_THE_REST = f"of all other state, {_CLAIM}"
 
@@ -92,7 +102,10 @@ def certificate_of(
     """
     rekeyed = any(proof.records for proof in proofs)
     directories = [proof.directories for proof in proofs if proof.directories is not None]
-    claims = [_CLAIM_OF_FILES, _CLAIM_OF_THE_REST] if directories else [_CLAIM]
+    by_sums = any(proof.checksums for proof in proofs)
+    claims = [_CLAIM_OF_FILES] if directories else []
+    claims += [_CLAIM_OF_CHECKSUMS] if by_sums else []
+    claims += [_CLAIM_OF_THE_REST] if claims else [_CLAIM]
     claims += [_CLAIM_OF_RECORDS] if rekeyed else []
     claims += [_CLAIM_OF_THE_RENAMED] if surgery.renamed else []
     claims += [_CLAIM_OF_THE_DROPPED] if surgery.dropped else []
@@ -101,6 +114,7 @@ def certificate_of(
     claims += [_CLAIM_OF_DROPPED_STATES] if surgery.dropped_states else []
     local = any(pin.mtime_ns is not None for _, pin in source.files)
     limits = [(_OF_FILES, bool(directories)), (_OF_FILES_NOT_READ, any(one.files_referred_to for one in directories))]
+    limits.append((_OF_CHECKSUMS, by_sums))
     limits += [(_OF_RULES, rekeyed), (_OF_LOCAL_FILES, local), (_UNBOUND, not bound)]
     limits.append((_OF_REFERENCES, any(not contains(result.directory, uri) for uri, _ in result.files[1:])))
     return Certificate(
@@ -122,6 +136,6 @@ def certificate_of(
             [(operator.entry.parallelism, operator.entry.max_parallelism) for operator in source.operators],
             [(proof.parallelism, proof.max_parallelism) for proof in proofs],
         ).command,
-        proof=Proof.FILES if directories else Proof.RECORDS,
+        proof=Proof.FILES if directories or by_sums else Proof.RECORDS,
         surgery=surgery,
     )

@@ -188,7 +188,7 @@ def check_proof(params: Mapping[str, Any], request: Request) -> None:
     """`RequestError` if a proof by files is asked for, and no file could be taken as it is; nothing is stopped then."""
     native = SavepointFormat(params["savepoint_format"]) is SavepointFormat.NATIVE
     if proof_of(params) is Proof.FILES:
-        refuse_files_in_vain(directories=native and request.format is not Format.CANONICAL)
+        refuse_files_in_vain(possible=native and request.format is not Format.CANONICAL)
 
 
 def check_renames(request: Request, hand_over: HandOver) -> None:

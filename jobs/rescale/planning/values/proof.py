@@ -5,7 +5,10 @@ from __future__ import annotations
 from enum import StrEnum
 
 from rescale.errors import RequestError
+from rescale.planning.values.new_streams import CopiedKeyGroups
+from rescale.planning.values.operator_plan import OperatorPlan
 from rescale.planning.values.plan import Plan
+from rescale.storage.locations import is_s3
 
 
 class Proof(StrEnum):
@@ -15,15 +18,17 @@ class Proof(StrEnum):
     """Every record and every element."""
 
     FILES = "files"
-    """Of RocksDB directories that are made of the source's files: that they are these files; the rest as above."""
+    """Of RocksDB directories that are made of the source's files: that they are these files; of what the store has
+    checksums of on both sides, these; the rest as above."""
 
 
-def refuse_files_in_vain(*, directories: bool) -> None:
-    """`RequestError` unless there are `directories` that a proof by files can be about."""
-    if not directories:
+def refuse_files_in_vain(*, possible: bool) -> None:
+    """`RequestError` where there is nothing that a proof by files can be about."""
+    if not possible:
         raise RequestError(
             "there is nothing to prove by files",
-            expected="an operator whose state lies in RocksDB directories, and stays there at its max parallelism",
+            expected="an operator whose state lies in RocksDB directories, and stays there at its max parallelism; or "
+            "key groups that are copied within one S3",
             found="none",
             advice="leave --proof out: every record is compared then",
         )
@@ -39,8 +44,17 @@ def how_proven(plan: Plan, proof: Proof) -> str | None:
         return None
     whole = sum(len(operator.databases) for operator in plan.operators)
     rewritten = sum(len(operator.compacted) for operator in plan.operators)
-    refuse_files_in_vain(directories=whole + rewritten > 0)
+    copied = is_s3(plan.target) and is_s3(plan.source) and any(map(_has_copies, plan.operators))
+    refuse_files_in_vain(possible=whole + rewritten > 0 or copied)
+    if copied and not whole + rewritten:
+        return (
+            "proof: what is copied is compared by checksums that the store computed itself, and read where it has none"
+        )
     if not whole:
         return "proof: RocksDB rewrites some files of every directory, so every record is compared, not files alone"
     more = f"; {rewritten} that RocksDB rewrites in part go by their records" if rewritten else ""
     return f"proof: {whole} RocksDB directories are compared by their files, and none of their rows is read{more}"
+
+
+def _has_copies(operator: OperatorPlan) -> bool:
+    return any(isinstance(stream, CopiedKeyGroups) and not stream.inline for stream in operator.streams)

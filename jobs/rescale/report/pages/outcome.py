@@ -41,7 +41,9 @@ def outcome_page(document: dict[str, Any]) -> Page:
     items = [f"{name}: {document[name]}" for name in ("certificate", "report")]
     if document["proof"] == Proof.FILES:
         deeper = f"rescale validate {document['source']} {document['target']}"
-        items.append(f"proof: RocksDB directories by their files; to have every record compared: {deeper}")
+        items.append(
+            f"proof: by files, or by checksums of the store, where these tell; to have every record compared: {deeper}"
+        )
     items.append(f"start the job: {document['start']}")
     return Page((Listed(lead, tuple(items)),))
 
@@ -60,7 +62,7 @@ def certificate_page(certificate: dict[str, Any]) -> Page:
         proofs_table(shown),
         *left_out(left, "more operator with less state", "more operators with less state", reported=False),
     ]
-    blocks += [one for one in (records_table(shown), directories_table(shown)) if one.rows]
+    blocks += [one for one in (records_table(shown), directories_table(shown), checksums_table(shown)) if one.rows]
     return Page(tuple(blocks))
 
 
@@ -116,6 +118,18 @@ def directories_table(certificate: dict[str, Any]) -> Table:
             )
             for proof in certificate["operators"]
             if proof["directories"] is not None
+        ],
+    )
+
+
+def checksums_table(certificate: dict[str, Any]) -> Table:
+    """What was compared by checksums of the store, a row for each operator that has some of it."""
+    return table(
+        ("operator", "state not read", "the store's checksums"),
+        [
+            (proof["label"], human_bytes(proof["checksums"]["bytes"]), ", ".join(proof["checksums"]["algorithms"]))
+            for proof in certificate["operators"]
+            if proof.get("checksums") is not None
         ],
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 from rescale.report.detail import Detail
 from rescale.report.page import Block, Code, Listed, Section, Strong, Table, Words, paragraph
 from rescale.report.pages.declared import DECLARED, certified_lines
-from rescale.report.pages.outcome import directories_table, proofs_table, records_table
+from rescale.report.pages.outcome import checksums_table, directories_table, proofs_table, records_table
 from rescale.report.units import counted
 
 
@@ -22,8 +22,8 @@ def proof(certificate: dict[str, Any], detail: Detail) -> list[Block]:
         (Strong("_metadata of the result, SHA-256: "), Code(certificate["candidate_sha256"])),
     ]
     blocks: list[Block] = [Listed("", tuple(facts))]
-    for shown in (proofs_table(certificate), records_table(certificate), directories_table(certificate)):
-        blocks += _cut(shown, 2 * detail.rows)
+    for of in (proofs_table, records_table, directories_table, checksums_table):
+        blocks += _cut(of(certificate), 2 * detail.rows)
     return [Section("Certificate", tuple(blocks))]
 
 

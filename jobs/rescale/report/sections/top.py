@@ -44,7 +44,7 @@ def verdict(document: dict[str, Any]) -> list[Block]:
         return [Verdict(Standing.PLANNED, f"{human_bytes(plan['bytes_moved'])} are to be moved; nothing was yet")]
     published = "and the result is published" if document["published"] else "and nothing is published yet"
     size = human_bytes(certificate["bytes"])
-    by_files = "RocksDB directories by their files, " if certificate["proof"] == Proof.FILES else ""
+    by_files = "by files or checksums of the store where these tell, " if certificate["proof"] == Proof.FILES else ""
     said = f"{size} compared, {by_files}every part of the source is in the result, {published}"
     return [Verdict(Standing.PROVEN, said)]
 

@@ -1,0 +1,154 @@
+"""What need not be read back, because the store's own checksums say that it is the source's.
+
+A relocated operator has the key groups of its source end to end, only cut into files elsewhere. So the checksums of
+all its files, without their headers, give that of the same bytes on both sides; and a file that was copied as a whole
+has the checksum of its source. Of what they leave open, or find different, every byte is read: that says what it is.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from rescale.execution.validation.compare import FileCheck, GroupCheck, Tally
+from rescale.execution.validation.units import Check, Checks
+from rescale.flink.slot import Slot
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import Snapshot
+from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.storage.checksums import CRCS, Checksum
+from rescale.storage.side_by_side import side_by_side
+from rescale.storage.store import open_store
+
+_LONGEST_HEADER = 1 << 20
+
+
+class StoredSums(NamedTuple):
+    """`tallies` of what was proven, and by which `algorithms` for which operator; `checks` are left to do."""
+
+    checks: Checks
+    tallies: list[Tally]
+    algorithms: dict[int, set[str]]
+
+
+def proven_by_sums(source: Snapshot, result: Snapshot, checks: Checks) -> StoredSums:
+    """Asks the store for the checksums of files, and reads headers."""
+    looker = _Looker(_Side(source.contents, source.contents), _Side(result.contents, result.contents.unpinned()))
+    groups: dict[tuple[int, Slot], list[GroupCheck]] = defaultdict(list)
+    files: list[FileCheck] = []
+    for _, check in checks.units:
+        if isinstance(check, GroupCheck):
+            groups[check.operator, check.slot].append(check)
+        elif isinstance(check, FileCheck):
+            files.append(check)
+    looker.look_at(groups.values(), files)
+    proven: set[Check] = set()
+    tallies: list[Tally] = []
+    algorithms: dict[int, set[str]] = defaultdict(set)
+    for (operator, slot), own in groups.items():
+        if (found := looker.groups(own)) is not None:
+            pairs = [pair for check in own for pair in check.pairs]
+            size = sum(pair.result.length for pair in pairs)
+            tallies.append(Tally(operator, slot, True, 0, "", None, len(pairs), size, found.value))
+            algorithms[operator].add(found.algorithm)
+            proven.update(own)
+    for check in files:
+        if (found := looker.file(check)) is not None:
+            size = check.pair.result.length
+            tallies.append(Tally(check.operator, Slot.KEYED, True, 0, "", None, 0, size, found.value))
+            algorithms[check.operator].add(found.algorithm)
+            proven.add(check)
+    left = [(weight, check) for weight, check in checks.units if check not in proven]
+    return StoredSums(replace(checks, units=left), tallies, algorithms)
+
+
+class _Side:
+    """The files of one side, with the checksums that their store has; headers are read from `headers`."""
+
+    def __init__(self, contents: SnapshotFiles, headers: SnapshotFiles) -> None:
+        self._contents = contents
+        self._headers = headers
+        self.sums: dict[int, dict[str, int]] = {}
+
+    def look_at(self, numbers: Iterable[int]) -> None:
+        wanted = sorted(number for number in set(numbers) if number > 0)
+        self.sums = dict(zip(wanted, side_by_side(self._sums, wanted), strict=True))
+
+    def is_whole(self, extent: Extent) -> bool:
+        return extent.file > 0 and (extent.start, extent.length) == (0, self._size(extent.file))
+
+    def joined(self, extents: Sequence[Extent]) -> Iterator[Checksum]:
+        """Of extents end to end, if they are all of some files but for what these begin with."""
+        runs = list(_runs(extents))
+        if any(end != self._size(file) or start > _LONGEST_HEADER for file, start, end in runs):
+            return
+        for crc in CRCS.values():
+            if all(crc.name in self.sums.get(file, ()) for file, _, _ in runs):
+                total = 0
+                for file, start, end in runs:
+                    header = crc.of(self._headers.read(Extent(file, 0, start)))
+                    total = crc.joined(total, crc.rest(self.sums[file][crc.name], header, end - start), end - start)
+                yield Checksum(crc.name, total)
+
+    def _sums(self, number: int) -> dict[str, int]:
+        uri, pin = self._contents.versions[number]
+        return {} if pin is None else dict(open_store(uri).checksums(uri, pin))
+
+    def _size(self, number: int) -> int:
+        pin = self._contents.versions[number][1]
+        return -1 if pin is None else pin.size
+
+
+class _Looker:
+    def __init__(self, source: _Side, result: _Side) -> None:
+        self._source = source
+        self._result = result
+
+    def look_at(self, groups: Iterable[Sequence[GroupCheck]], files: Sequence[FileCheck]) -> None:
+        pairs = [pair for own in groups for check in own for pair in check.pairs]
+        of_files = [check.pair for check in files]
+        self._source.look_at(
+            [pair.source.file for pair in pairs if pair.source is not None] + [pair.source.file for pair in of_files]
+        )
+        self._result.look_at([pair.result.file for pair in pairs] + [pair.result.file for pair in of_files])
+
+    def groups(self, checks: Sequence[GroupCheck]) -> Checksum | None:
+        """The checksum of key groups that both sides have; None if there is none, or another."""
+        pairs = sorted((pair for check in checks for pair in check.pairs), key=lambda pair: pair.key_group)
+        sources = [pair.source for pair in pairs if pair.source is not None and pair.table is None]
+        results = [pair.result for pair in pairs]
+        if [one.length for one in sources] != [one.length for one in results]:
+            return None
+        return _shared(self._source.joined(sources), self._result.joined(results))
+
+    def file(self, check: FileCheck) -> Checksum | None:
+        source, result = check.pair.source, check.pair.result
+        if not (self._source.is_whole(source) and self._result.is_whole(result)) or source.length != result.length:
+            return None
+        return _shared(
+            (Checksum(*one) for one in self._source.sums[source.file].items()),
+            (Checksum(*one) for one in self._result.sums[result.file].items()),
+        )
+
+
+def _shared(those: Iterable[Checksum], others: Iterable[Checksum]) -> Checksum | None:
+    """The first that both have; one that is another for the same algorithm leaves all to be read."""
+    found = dict(others)
+    both = [one for one in those if one.algorithm in found]
+    return both[0] if both and both[0].value == found[both[0].algorithm] else None
+
+
+def _runs(extents: Sequence[Extent]) -> Iterator[tuple[int, int, int]]:
+    """(file, start, end) of extents that lie end to end."""
+    run: tuple[int, int, int] | None = None
+    for file, start, length in extents:
+        if run is not None and run[::2] == (file, start):
+            run = file, run[1], start + length
+            continue
+        if run is not None:
+            yield run
+        run = file, start, start + length
+    if run is not None:
+        yield run
