@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
+from pathlib import Path
 from threading import Thread
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from rescale.errors import RequestError, RescaleError, SnapshotError, StoreError
 from rescale.storage.contract import CopyRefused, Pin, Span
@@ -44,11 +52,39 @@ class ScriptedServer:
     paths: list[str] = field(default_factory=list)
     of_copies: list[str | None] = field(default_factory=list)
 
+    listener: ThreadingHTTPServer | None = None
+
+    @property
+    def port(self) -> int:
+        assert self.listener is not None
+        return self.listener.server_port
+
+    def over(self, context: ssl.SSLContext) -> None:
+        """From now on it speaks TLS."""
+        assert self.listener is not None
+        self.listener.socket = context.wrap_socket(
+            self.listener.socket, server_side=True, do_handshake_on_connect=False
+        )
+
     def next_answer(self, request: BaseHTTPRequestHandler) -> Answer:
         self.requests.append((request.command, request.headers["If-Match"], request.headers["If-None-Match"]))
         self.paths.append(request.path)
         self.of_copies.append(request.headers["x-amz-copy-source-if-match"])
         return self.answers[min(len(self.requests), len(self.answers)) - 1]
+
+
+def _certificate_of_this_machine() -> bytes:
+    """With its key; nobody else has signed it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name, now = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")]), datetime.now(UTC)
+    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+    builder = builder.not_valid_before(now - timedelta(1)).not_valid_after(now + timedelta(1))
+    alternative = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
+    signed = builder.add_extension(alternative, critical=False).sign(key, hashes.SHA256())
+    kept = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return signed.public_bytes(serialization.Encoding.PEM) + kept
 
 
 @pytest.fixture
@@ -84,6 +120,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
         """For all connections at once: who finds no room comes again after one second, after three, and after seven."""
 
     with Server(("127.0.0.1", 0), Handler) as http:
+        script.listener = http
         thread = Thread(target=http.serve_forever, args=(0.02,))
         thread.start()
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{http.server_port}")
@@ -143,6 +180,26 @@ def test_answers_to_a_read(server: ScriptedServer, status: int, code: str, kind:
     with pytest.raises(RescaleError) as caught:
         S3Store().read(_URI, 2, 2)
     assert type(caught.value) is kind
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_reads_go_only_to_whom_the_settings_trust(
+    server: ScriptedServer, trusted: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    certificate = tmp_path / "certificate.pem"
+    certificate.write_bytes(_certificate_of_this_machine())
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    server.answers = [Answer(206, b"1234")]
+    server.over(context)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"https://127.0.0.1:{server.port}")
+    if trusted:
+        monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
+        assert S3Store().read(_URI, 0, 4) == b"1234"
+    else:
+        with pytest.raises(StoreError, match="certificate verify failed"):
+            S3Store().read(_URI, 0, 4)
+        assert server.requests == []
 
 
 def test_a_body_in_chunks(server: ScriptedServer) -> None:
