@@ -1,0 +1,94 @@
+"""Hostile input, made by coverage: `PYTHONPATH=tests python -m fuzzing TARGET --seconds N`, or `all`.
+
+The fuzzer is atheris (`uv sync --group fuzzing`). Each target runs in a process of its own, which starts with the seeds
+and the inputs that are kept, until the seconds are over or an input fails: that one is then written to a file, which
+`--again FILE` tries once more.
+`--keep` adds some small inputs that led somewhere new to those that lie beside the tests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from fuzzing.corpus import keep, kept
+from fuzzing.limits import MEMORY_BYTES, SECONDS, little_memory, little_time
+from fuzzing.subject import try_out
+from fuzzing.table import NAMES, subject_of
+
+_MOST_KEPT = 24
+_LARGEST_KEPT = 600
+_LONGEST_INPUT = 16 * 1024
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m fuzzing", description=__doc__)
+    parser.add_argument("target", choices=[*NAMES, "all"])
+    parser.add_argument("--seconds", type=int, default=60, metavar="N", help="how long each target runs")
+    parser.add_argument("--work", type=Path, metavar="DIR", help="where inputs are left that led somewhere new")
+    parser.add_argument("--again", type=Path, metavar="FILE", help="try this input alone, and tell what it ends in")
+    parser.add_argument("--keep", action="store_true", help="keep some of the new inputs beside the tests")
+    arguments = parser.parse_args()
+    if arguments.again:
+        with little_memory(), little_time():
+            print(try_out(subject_of(arguments.target), arguments.again.read_bytes()) or "it is taken for what it is")
+        return 0
+    work = arguments.work or Path(tempfile.mkdtemp(prefix="rescale-fuzzing-"))
+    names = list(NAMES) if arguments.target == "all" else [arguments.target]
+    return max([_fuzz(name, arguments.seconds, work, keeps=arguments.keep) for name in names])
+
+
+def _fuzz(name: str, seconds: int, work: Path, *, keeps: bool) -> int:
+    """Runs one target, and prints a line of what came of it."""
+    subject = subject_of(name)
+    seeds, found = work / f"{name}-seeds", work / name
+    for folder in (seeds, found):
+        folder.mkdir(parents=True, exist_ok=True)
+    for number, data in enumerate([*subject.seeds(), *kept(name)]):
+        (seeds / f"{number:05}").write_bytes(data)
+    begun = _cpu_seconds()
+    options = [
+        f"-max_total_time={seconds}",
+        f"-timeout={SECONDS}",
+        f"-max_len={_LONGEST_INPUT}",
+        "-print_final_stats=1",
+    ]
+    log = work / f"{name}.log"
+    with log.open("w") as out:
+        code = subprocess.call(
+            [
+                *(sys.executable, "-m", "fuzzing.driver", name, *options),
+                *(f"-artifact_prefix={work}/{name}-failed-", f"-rss_limit_mb={2 * MEMORY_BYTES >> 20}"),
+                *(str(found), str(seeds)),  # new inputs go to the first
+            ],
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "NUMBA_DISABLE_JIT": str(int(not subject.compiled))},
+        )
+    text = log.read_text(errors="replace")
+    tried = re.findall(r"stat::number_of_executed_units:\s+(\d+)", text) or re.findall(r"^#(\d+)", text, re.MULTILINE)
+    covered = re.findall(r"cov: (\d+)", text)
+    print(
+        f"{name}: {_cpu_seconds() - begun:.0f} s of CPU time in {seconds} s, {tried[-1] if tried else 0} inputs, "
+        f"{covered[-1] if covered else 0} places covered, {'FAILED: ' + str(log) if code else 'no failure'}",
+        flush=True,
+    )
+    if keeps:
+        small = sorted((data for path in found.iterdir() if len(data := path.read_bytes()) <= _LARGEST_KEPT), key=len)
+        keep(name, [*kept(name), *small[:: -(-len(small) // _MOST_KEPT) or 1]])
+    return 1 if code else 0
+
+
+def _cpu_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+if __name__ == "__main__":
+    sys.exit(main())

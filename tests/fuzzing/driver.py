@@ -1,0 +1,28 @@
+"""The process in which atheris feeds a target: `python -m fuzzing.driver TARGET [libFuzzer options] FOLDER SEEDS`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import atheris
+
+_TARGET = sys.argv.pop(1)
+
+with atheris.instrument_imports(include=["rescale"]):
+    from fuzzing.limits import little_memory
+    from fuzzing.subject import try_out
+    from fuzzing.table import subject_of
+
+    subject = subject_of(_TARGET)
+    for _seed in sorted(Path(sys.argv[-1]).iterdir()):  # for what is imported late, and made once
+        try_out(subject, _seed.read_bytes())
+
+
+def one(data: bytes) -> None:
+    with little_memory():
+        try_out(subject, data)
+
+
+atheris.Setup(sys.argv, one)
+atheris.Fuzz()

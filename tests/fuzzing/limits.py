@@ -1,0 +1,44 @@
+"""What an input may cost: seconds, and memory beside what there is already."""
+
+from __future__ import annotations
+
+import resource
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+SECONDS = 10
+MEMORY_BYTES = 1 << 30
+
+
+class TooSlowError(Exception):
+    """An input takes longer than any may."""
+
+
+@contextmanager
+def little_memory() -> Iterator[None]:
+    """In the block this process may have so much more than it has now; beyond that, `MemoryError`."""
+    now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    before, most = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (now + MEMORY_BYTES, most))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (before, most))
+
+
+@contextmanager
+def little_time(seconds: float = SECONDS) -> Iterator[None]:
+    """In the block, which is left by `TooSlowError` after so long."""
+
+    def stop(_number: int, _frame: object) -> None:
+        raise TooSlowError(f"longer than {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,74 @@
+"""Key groups of the heap and of raw timers: records lie where the bytes are, whatever a header says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from fuzzing.subject import Subject, joined, parts_of
+from rescale.flink.keyed.blocks.records import Records
+from rescale.flink.keyed.header import read_keyed_header
+from rescale.flink.keyed.heap.heap_reader import HeapReader
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.keyed.timers.heap_timers import read_services, services_of, timer_header
+from rescale.flink.keyed.timers.timer_reader import TimerReader
+from support.snapshots import keyed_streams, names, opened
+
+_LARGEST_SEED = 2048
+_TIMERS = 1
+
+
+def _seeds() -> Iterator[bytes]:
+    """Flags, key group, header and bytes; one of the first and one of the last of a stream."""
+    for keyed in keyed_streams():
+        if keyed.stream.framing is Framing.HEAP:
+            groups = [(number, content) for number, content in keyed.groups() if len(content) <= _LARGEST_SEED]
+            for key_group, content in (*groups[:1], *groups[-1:]):
+                yield joined(bytes((0, 50)) + key_group.to_bytes(2, "big"), keyed.stream.header, content)
+    for name in names():
+        for operator in opened(name).operators:
+            for stream in operator.raw_keyed:
+                if stream.services:
+                    yield from _timers(name, stream)
+
+
+def _timers(name: str, stream: object) -> Iterator[bytes]:
+    from support.snapshots import Keyed
+
+    keyed = Keyed(name, opened(name), stream)  # type: ignore[arg-type]
+    for key_group, content in list(keyed.groups())[:4]:
+        yield joined(bytes((_TIMERS, 50)) + key_group.to_bytes(2, "big"), b"", content)
+
+
+def _look(data: bytes) -> None:
+    head, header, content = parts_of(data, 3)
+    head = head.ljust(4, b"\0")
+    size, key_group = head[1] + 1, int.from_bytes(head[2:4], "big") & 0x7FFF
+    chunks = [content[at : at + size] for at in range(0, len(content), size)]
+    if head[0] & _TIMERS:
+        services = read_services(content)
+        if not services:
+            return
+        of_timers = timer_header(services)
+        assert services_of(of_timers) == services
+        _check(TimerReader(of_timers, 32768).read([(key_group, chunks)]), key_group, len(content))
+        return
+    read = read_keyed_header(header, "header")
+    whole = sum(_check(HeapReader(read, 32768).read([(key_group, chunks)]), key_group, None))
+    assert whole == sum(_check(HeapReader(read, 32768).read([(key_group, [content])]), key_group, None))
+    _check(HeapReader(read, 128, whole_entries=True).read([(key_group, chunks)]), key_group, None)
+
+
+def _check(batches: Iterable[Records], key_group: int, most: int | None) -> list[int]:
+    """The number of records in each batch."""
+    sizes = []
+    for records in batches:
+        columns = (column.tolist() for column in (records.starts, records.limits, records.ends, records.groups))
+        for begin, limit, end, group in zip(*columns, strict=True):
+            assert 0 <= begin <= limit <= end <= len(records.data)
+            assert group == key_group
+        sizes.append(len(records))
+    assert most is None or sum(sizes) <= most
+    return sizes
+
+
+SUBJECT = Subject(_seeds, _look)

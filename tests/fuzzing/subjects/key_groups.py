@@ -1,0 +1,58 @@
+"""Key groups in canonical framing: whoever finds their records finds the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from fuzzing.subject import Subject
+from rescale.errors import SnapshotError
+from rescale.flink.encoding.snappy import decompressed
+from rescale.flink.keyed.blocks.canonical import translated
+from rescale.flink.keyed.blocks.records import RecordReader
+from support.canonical import Record, read_group
+from support.snapshots import keyed_streams
+
+_LARGEST_SEED = 4096
+_COMPRESSED, _TWO_BYTES = 1, 2
+
+
+def _seeds() -> Iterator[bytes]:
+    """Flags, the size of chunks, the number of states, the key group, and its bytes."""
+    for keyed in keyed_streams():
+        if keyed.stream.framing.value != "canonical" or keyed.stream.parsed is None:
+            continue
+        flags = _COMPRESSED if keyed.stream.parsed.compressed else 0
+        for key_group, content in list(keyed.groups())[:3]:
+            if content and len(content) <= _LARGEST_SEED:
+                yield bytes((flags, 50, len(keyed.stream.parsed.states), 0, key_group)) + content
+
+
+def _look(data: bytes) -> None:
+    head, data = data[:5].ljust(5, b"\0"), data[5:]
+    flags, size, states, key_group = head[0], head[1] + 1, head[2], int.from_bytes(head[3:], "big") & 0x7FFF
+    max_parallelism = 32768 if flags & _TWO_BYTES else 128
+    chunks = [data[at : at + size] for at in range(0, len(data), size)]
+    if flags & _COMPRESSED:
+        content = b"".join(decompressed(chunks))
+        assert content == b"".join(decompressed([data]))
+        data, chunks = content, [content]
+    reader = RecordReader(max_parallelism, states)
+    numbers, start = np.array([key_group], np.int64), np.zeros(1, np.int64)
+    found = []
+    for records in reader.read(numbers, start, chunks):
+        content = records.data.tobytes()
+        columns = (column.tolist() for column in (records.states, records.starts, records.limits, records.ends))
+        for state, begin, limit, end in zip(*columns, strict=True):
+            assert begin <= limit <= limit + 4 <= end <= len(content)
+            found.append((key_group, Record(state, content[begin:limit], content[limit + 4 : end])))
+    assert found == read_group(data, max_parallelism)
+    try:
+        again = b"".join(translated(chunks, tuple(range(states))))
+    except SnapshotError as error:
+        raise AssertionError("a walk found all, another one did not") from error
+    assert again == data
+
+
+SUBJECT = Subject(_seeds, _look)

@@ -1,0 +1,81 @@
+"""A directory with another `_metadata`: nothing outside of it is opened, and it can be planned or not."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from atexit import register
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fuzzing.subject import Subject
+from rescale.errors import RequestError, SnapshotError, UnsupportedError
+from rescale.planning.values.plan import plan_from_json, plan_to_json
+from rescale.snapshot.opening import open_snapshot
+from support.edited import relocated
+from support.pipeline import plan_rescale
+
+_SOURCES = ("2-clicks", "1.20-raw", "2-rocksdb-native", "1.20-rocksdb-incremental", "2-source")
+
+
+class _Watch:
+    """Notes files that are opened while it looks."""
+
+    def __init__(self) -> None:
+        self.looks = False
+        self.opened: list[str] = []
+        sys.addaudithook(self._note)
+
+    def _note(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self.looks and event == "open" and isinstance(arguments[0], str):
+            self.opened.append(arguments[0])
+
+
+@cache
+def _watch() -> _Watch:
+    return _Watch()
+
+
+@cache
+def _folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="rescale-fuzzing-"))
+    register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+@cache
+def _directories() -> list[Path]:
+    return [relocated(name, _folder() / f"{number}" / "job") for number, name in enumerate(_SOURCES)]
+
+
+def _seeds() -> Iterator[bytes]:
+    for number, directory in enumerate(_directories()):
+        yield bytes((number,)) + (directory / "_metadata").read_bytes()
+
+
+def _look(data: bytes) -> None:
+    number = data[0] % len(_SOURCES) if data else 0
+    directory, watch = _directories()[number], _watch()
+    (directory / "_metadata").write_bytes(data[1:])
+    job = _folder() / f"{number}" / "job"
+    watch.opened.clear()
+    watch.looks = True
+    try:
+        open_snapshot(str(directory))
+        plan = plan_rescale(str(directory), f"{job.parent}/target", ["3"])
+    finally:
+        watch.looks = False
+        outside = [path for path in watch.opened if _is_state(path) and not Path(path).resolve().is_relative_to(job)]
+        assert not outside, outside
+    assert plan_from_json(plan_to_json(plan), "plan") == plan
+
+
+def _is_state(path: str) -> bool:
+    """Not a module that is imported late, nor what the system says of itself."""
+    return not path.startswith((sys.prefix, sys.base_prefix, "/proc", "/sys", "/usr", str(Path(__file__).parents[3])))
+
+
+SUBJECT = Subject(_seeds, _look, (SnapshotError, UnsupportedError, RequestError))

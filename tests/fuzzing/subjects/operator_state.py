@@ -1,0 +1,50 @@
+"""Operator state: elements by the offsets of a handle, and the header in front of them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from fuzzing.subject import Subject, joined, parts_of
+from rescale.flink.encoding.snappy import decompressed
+from rescale.flink.metadata.handles import DistributionMode, OperatorStateOffsets
+from rescale.flink.operator_state import element_extents, read_operator_state_header
+from support.snapshots import content, element_streams
+
+_MODES = list(DistributionMode)
+_LARGEST_SEED = 4096
+
+
+def _seeds() -> Iterator[bytes]:
+    """For each state its mode and number of elements, all offsets, and the bytes."""
+    for one in element_streams():
+        stream = one.stream
+        if stream.extent.length > _LARGEST_SEED:
+            continue
+        begin = stream.extent.start
+        table = bytes(byte for state in stream.states for byte in (_MODES.index(state.mode), len(state.elements)))
+        places = [element.start - begin for state in stream.states for element in state.elements]
+        yield joined(table, struct.pack(f">{len(places)}q", *places), content(one.snapshot, stream.extent))
+
+
+def _look(data: bytes) -> None:
+    table, places, stream = parts_of(data, 3)
+    offsets = [one for (one,) in struct.iter_unpack(">q", places[: len(places) // 8 * 8])]
+    states = []
+    for number in range(len(table) // 2):
+        mode, count = _MODES[table[2 * number] % len(_MODES)], table[2 * number + 1]
+        states.append(OperatorStateOffsets(f"state {number}", mode, tuple(offsets[:count])))
+        offsets = offsets[count:]
+    extents = [extent for extents in element_extents(states, len(stream)) for extent in extents]
+    assert all(0 <= start <= start + length <= len(stream) for start, length in extents)
+    assert len(extents) == sum(len(state.offsets) for state in states)
+    begin = min((start for start, _ in extents), default=len(stream))
+    header = read_operator_state_header(stream[:begin], "stream")
+    if header.compressed:
+        for start, length in extents:
+            element = stream[start : start + length]
+            whole = b"".join(decompressed([element], identifier=False))
+            assert whole == b"".join(decompressed([element[:7], element[7:]], identifier=False))
+
+
+SUBJECT = Subject(_seeds, _look)

@@ -1,0 +1,32 @@
+"""Plans: what is taken for one says the same again."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+
+from fuzzing.subject import Subject
+from rescale.planning.values.plan import plan_from_json, plan_to_json
+from support.pipeline import plan_rescale
+from support.snapshots import directory
+
+
+def _seeds() -> Iterator[bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        for name, shape in (
+            ("2-clicks", {"parallelism": ["3"]}),
+            ("2-clicks", {"parallelism": ["3"], "max_parallelism": ["40"]}),
+            ("2-rocksdb-native", {"parallelism": ["3"]}),
+            ("1.20-raw", {"parallelism": ["1"]}),
+        ):
+            yield plan_to_json(plan_rescale(directory(name), f"{folder}/target", **shape))  # type: ignore[arg-type]
+
+
+def _look(data: bytes) -> None:
+    plan = plan_from_json(data, "plan")
+    again = plan_from_json(plan_to_json(plan), "plan")
+    assert again == plan
+    assert again.digest == plan.digest
+
+
+SUBJECT = Subject(_seeds, _look)

@@ -1,0 +1,65 @@
+"""Serializer snapshots, and bytes that are said to be values of their type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from fuzzing.subject import Subject, joined, parts_of
+from fuzzing.subjects.headers import keyed_headers
+from rescale.errors import SnapshotError
+from rescale.flink.encoding.binary import ByteReader, ByteWriter
+from rescale.flink.keyed.header import read_keyed_header
+from rescale.flink.keys.java_hash import walk_row
+from rescale.flink.serializers.program import compile_program
+from rescale.flink.serializers.reading import read_snapshot, type_name, write_snapshot
+from rescale.flink.serializers.snapshot import SerializerSnapshot, UnknownSerializer
+from rescale.flink.serializers.value_words import in_words
+
+_VALUES = b"\0\0\0\1\0\0\0\5hello\0\0\0\0\0\0\0\7\6world" * 3
+
+
+def _seeds() -> Iterator[bytes]:
+    seen = set()
+    for header in keyed_headers():
+        try:
+            read = read_keyed_header(header, "header")
+        except UnknownSerializer:
+            continue
+        for snapshot in (read.key_serializer, *(one for state in read.states for _, one in state.serializers)):
+            written = _written(snapshot)
+            if written not in seen:
+                seen.add(written)
+                yield joined(written, _VALUES)
+
+
+def _written(snapshot: SerializerSnapshot) -> bytes:
+    out = ByteWriter()
+    write_snapshot(out, snapshot)
+    return out.bytes()
+
+
+def _look(data: bytes) -> None:
+    first, values = parts_of(data, 2)
+    reader = ByteReader(first, "header")
+    snapshot = read_snapshot(reader)
+    assert _written(snapshot) == first[: reader.position]
+    type_name(snapshot)
+    program = compile_program(snapshot)
+    with np.errstate(over="ignore"):
+        ends, wrong = walk_row(program, np.frombuffer(values, np.uint8), 0, 5)
+    assert len(ends) == 5 or wrong
+    assert all(0 <= low <= high <= len(values) for low, high in zip([0, *ends.tolist()], ends.tolist(), strict=False))
+    begin = 0
+    for end in ends.tolist():
+        told = ByteReader(values, "value", begin)
+        try:
+            in_words(program.tree, told)
+        except SnapshotError:
+            return
+        assert told.position == end
+        begin = end
+
+
+SUBJECT = Subject(_seeds, _look)

@@ -1,0 +1,30 @@
+"""All subjects by name, which is that of their module: each is imported when it is wanted, alone."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from fuzzing.subject import Subject
+
+NAMES = (
+    "metadata",
+    "opening",
+    "headers",
+    "key_groups",
+    "heap",
+    "operator_state",
+    "serializers",
+    "java_streams",
+    "kafka",
+    "manifest",
+    "tables",
+    "library",
+    "options",
+    "plans",
+    "certificates",
+)
+
+
+def subject_of(name: str) -> Subject:
+    subject: Subject = import_module(f"fuzzing.subjects.{name}").SUBJECT
+    return subject
