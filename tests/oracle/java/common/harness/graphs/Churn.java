@@ -29,7 +29,8 @@ import org.apache.flink.util.Collector;
 /**
  * State that comes and goes between snapshots: an event per user in the first phase and in each wave, which adds to a
  * sum, a list, a map and a list with a time to live, sets timers and takes others away; or clears all that the user has.
- * Parameters: `seed`, `keys`, and `waves`, how many follow the first phase. The second phase is empty.
+ * Parameters: `seed`, `keys`, and `waves`, how many follow the first phase; of a restored job `lived`, how many there
+ * were before. The second phase is empty.
  */
 public final class Churn implements Scenario {
     private static final String NAME = "visits";
@@ -80,10 +81,11 @@ public final class Churn implements Scenario {
     public void build(StreamExecutionEnvironment environment, Job job, Run run) {
         long seed = job.parameter("seed", 1);
         long users = job.parameter("keys", Events.USERS);
+        int lived = (int) job.parameter("lived", 0);
         Results.collect(
                 Feed.add(
                                 environment, job, run, "events", Events.TYPE,
-                                (phase, subtask, parallelism) -> events(seed, users, phase, subtask, parallelism))
+                                (phase, subtask, parallelism) -> events(seed, users, lived, phase, subtask, parallelism))
                         .keyBy(event -> Events.name(event.f0), Types.STRING)
                         .transform(
                                 NAME, Types.STRING, new ReportingOperator<>(run, NAME, new Visits(), STATES))
@@ -93,10 +95,10 @@ public final class Churn implements Scenario {
     }
 
     private static List<Feed.Timed<Tuple3<Long, Integer, Long>>> events(
-            long seed, long users, int phase, int subtask, int parallelism) {
+            long seed, long users, int lived, int phase, int subtask, int parallelism) {
         List<Feed.Timed<Tuple3<Long, Integer, Long>>> events = new ArrayList<>();
         for (long user = subtask; phase != 2 && user < users; user += parallelism) {
-            Visit visit = Visit.of(seed, user, Feed.wave(phase));
+            Visit visit = Visit.of(seed, user, lived + Feed.wave(phase));
             events.add(new Feed.Timed<>(Tuple3.of(user, visit.wave, visit.amount), 1_000));
         }
         return events;

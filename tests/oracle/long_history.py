@@ -1,0 +1,166 @@
+"""A job's whole life: rescaled, run on by real Flink, snapshotted, rescaled again, as often as wanted, by a seed.
+
+`PYTHONPATH=tests python -m oracle.long_history --seed N --rounds 30`. Shapes, formats, backends, kinds of snapshot and
+release lines are drawn; a line is only ever left for a newer one. What the job must hold after every round is computed
+in Java from the seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+
+from oracle.distribution import LINES
+from oracle.harness import Flink, Job
+from support.pipeline import execute_without_spark, plan_rescale
+
+_FORMATS = ("canonical", "rocksdb", "keep")
+_MAXIMA = (8, 10, 64, 128, 129, 256, 1000)
+_INCREMENTAL = {"state.backend.incremental": "true", "execution.checkpointing.incremental": "true"}
+_ON_HEAP = {"state.backend.rocksdb.timer-service.factory": "HEAP"}
+_RUNS_ON = {"churn": ("wave",), "everything": ()}
+"""What a restored job does before its next snapshot; of the second scenario, nothing changes."""
+
+Running = Callable[[str], Flink]
+"""The Flink of a release line, started when it is first asked for."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """The snapshot of `kind` becomes one of `format` in another shape; `job` runs on from it, on `line`."""
+
+    format: str
+    files: str
+    job: Job
+    line: str
+    claim_mode: str
+    kind: str
+
+    def __str__(self) -> str:
+        job = self.job
+        shape = f"{job.parallelism} of {job.max_parallelism}"
+        options = ", ".join(f"{name.rpartition('.')[2]}={value}" for name, value in job.configuration.items())
+        return (
+            f"{self.format} ({self.files}) to {shape}; Flink {self.line} on {job.backend} {options} {self.claim_mode}, "
+            f"then {self.kind}"
+        )
+
+
+def first_job(seed: int) -> tuple[Job, str, str]:
+    """The job that a history begins with, the line that it runs on, and the kind of its first snapshot."""
+    random = Random(seed)
+    scenario = random.choice(("churn", "churn", "everything"))
+    job = Job(scenario, random.randint(1, 5), {"seed": seed, "keys": random.choice((5, 30))}, max_parallelism=128)
+    backend = random.choice(("hashmap", "rocksdb"))
+    return job.with_(backend=backend), random.choice(("1.20", "1.20", "2")), _kind(random, {})
+
+
+def rounds(seed: int, number: int) -> Iterator[Round]:
+    random = Random(~seed)
+    job, line, kind = first_job(seed)
+    leaves = random.randrange(number) if line == "1.20" else number
+    for at in range(number):
+        line = "2" if at >= leaves else line
+        kept = kind != "canonical"
+        wanted = random.choice(_FORMATS if kept else _FORMATS[:2])
+        result = (job.backend if kept else "canonical") if wanted == "keep" else wanted
+        maximum = random.choice((job.max_parallelism or 128, *_MAXIMA))
+        parallelism = random.randint(1, min(7, maximum))
+        files = (
+            "refer" if result == "rocksdb" and kept and job.backend == "rocksdb" and random.random() < 0.3 else "copy"
+        )
+        backend = random.choice(("hashmap", "rocksdb")) if result == "canonical" else result
+        options = _options(random, result, backend, kept_on_heap=kept and job.configuration == _ON_HEAP)
+        claim_mode = "CLAIM" if files == "copy" and random.random() < 0.3 else "NO_CLAIM"
+        job = job.with_(
+            parallelism=parallelism, max_parallelism=maximum, backend=backend, configuration=options, exceptions={}
+        )
+        kind = _kind(random, options)
+        yield Round(wanted, files, job, line, claim_mode, kind)
+
+
+def _options(random: Random, result: str, backend: str, *, kept_on_heap: bool) -> Mapping[str, str]:
+    """Only from canonical state can Flink take timers from one place to the other."""
+    if backend != "rocksdb":
+        return {}
+    if result == "rocksdb":
+        return _ON_HEAP if kept_on_heap else random.choice(({}, _INCREMENTAL))
+    return random.choice(({}, _INCREMENTAL, _ON_HEAP))
+
+
+def _kind(random: Random, options: Mapping[str, str]) -> str:
+    """Of a native savepoint, Flink leaves out timers on the heap beside RocksDB."""
+    return random.choice(("canonical", "checkpoint") if options == _ON_HEAP else ("canonical", "native", "checkpoint"))
+
+
+def play(seed: int, number: int, flink: Running, home: Path, say: Callable[[str], None]) -> int:
+    """Plays a history of so many rounds below `home`; returns how many things were compared. Raises where it breaks."""
+    first, line, kind = first_job(seed)
+    say(f"seed {seed}: {first.scenario}, {first.parallelism} of {first.max_parallelism}; Flink {line}, {kind}")
+    path = flink(line).snapshot(first, home / "0", kind, timeout=240)
+    lived = compared = 0
+    for at, one in enumerate(rounds(seed, number), 1):
+        begun = time.monotonic()
+        target = home / f"{at}-rescaled" / "target"
+        plan = plan_rescale(
+            str(path),
+            str(target),
+            [str(one.job.parallelism)],
+            [str(home)],
+            max_parallelism=[str(one.job.max_parallelism)],
+            format=one.format,
+            files=one.files,
+        )
+        execute_without_spark(plan, order=Random(seed + at))
+        verdict = flink(one.line).restore(target, _grown(first, lived), one.job, timeout=240)
+        assert verdict.ok, f"seed {seed}, round {at}: {one}: {verdict}"
+        compared += sum(verdict.compared.values())
+        runs_on = _RUNS_ON[first.scenario]
+        path = flink(one.line).snapshots(
+            replace(one.job, parameters={**first.parameters, "lived": lived}),
+            home / f"{at}",
+            *runs_on,
+            one.kind,
+            restored=target,
+            claim_mode=one.claim_mode,
+            timeout=240,
+        )[-1]
+        lived += len(runs_on)
+        say(f"round {at}: {one}; {time.monotonic() - begun:.0f} s")
+    return compared
+
+
+def _grown(job: Job, lived: int) -> Job:
+    return job.with_(parameters={**job.parameters, "waves": lived})
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m oracle.long_history", description=__doc__)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rounds", type=int, default=30)
+    arguments = parser.parse_args()
+    running: dict[str, Flink] = {}
+    with tempfile.TemporaryDirectory(prefix="rescale-history-") as home:
+        try:
+            compared = play(
+                arguments.seed,
+                arguments.rounds,
+                lambda line: running.setdefault(line, running.get(line) or Flink(LINES[line])),
+                Path(home),
+                lambda said: print(said, flush=True),
+            )
+        finally:
+            for flink in running.values():
+                flink.close()
+    print(f"{arguments.rounds} rounds, {compared} things compared, no difference")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
