@@ -53,6 +53,39 @@ def test_broadcast_copies_go_round() -> None:
     assert [named(shares, "b") for shares in redistribute(old, 5)] == [[(i, 0)] for i in (0, 2, 0, 2, 0)]
 
 
+@pytest.mark.parametrize(
+    ("states", "order"),
+    [
+        (
+            5,
+            "0-7919 1-15838 0-31676 1-7919 0-23757 0-15838 0-0 1-31676 1-0 1-23757",
+        ),
+        (
+            13,
+            "1-87109 1-15838 1-55433 0-0 1-0 1-63352 0-47514 0-79190 1-47514 0-31676 0-71271 0-95028 0-39595 0-7919 "
+            "0-23757 1-79190 0-15838 1-31676 0-87109 0-63352 1-95028 1-7919 1-39595 1-71271 1-23757 0-55433",
+        ),
+        (
+            30,
+            "1-182137 0-182137 1-15838 1-0 1-63352 0-126704 1-166299 1-126704 1-47514 0-31676 0-95028 0-39595 0-7919 "
+            "0-221732 0-134623 0-23757 1-31676 0-174218 1-142542 1-118785 1-205894 0-158380 1-39595 0-150461 1-197975 "
+            "0-102947 0-55433 1-87109 1-110866 0-110866 1-55433 0-0 0-47514 0-79190 1-190056 0-229651 0-71271 "
+            "1-229651 0-190056 1-213813 0-213813 1-134623 1-79190 0-15838 1-221732 0-87109 0-142542 0-63352 0-166299 "
+            "0-118785 1-158380 1-174218 1-95028 1-7919 0-205894 1-150461 1-102947 1-71271 1-23757 0-197975",
+        ),
+    ],
+)
+def test_states_come_in_the_order_of_javas_hash_maps(states: int, order: str) -> None:
+    """As a `java.util.HashMap` of Java 17 gave it: tables that grow, buckets with several names, hashes beyond 16 bits.
+
+    Of states with one element each, subtask i gets the i-th that is met.
+    """
+    old = [[StateLayout(f"state-of-subtask-{s}-{i * 7919}", SPLIT, 1) for i in range(states)] for s in range(2)]
+    new = redistribute(old, 2 * states)
+    met = [share.name.removeprefix("state-of-subtask-") for shares in new for share in shares if share.runs]
+    assert met == order.split()
+
+
 def test_the_same_parallelism_leaves_everything() -> None:
     old = [[StateLayout("s", SPLIT, 5), StateLayout("u", UNION, 1)], []]
     new = redistribute(old, 2)
