@@ -399,6 +399,27 @@ def test_of_files_that_are_referred_to_each_must_be_the_one_that_it_stands_for(t
             spoilt.validate(proof)
 
 
+def test_a_copy_that_lies_among_the_files_of_the_source_is_none_of_them(tmp_path: Path) -> None:
+    """The same bytes, but nobody has pinned them, or sees to it that they stay."""
+    plan = made(tmp_path, "refer")
+    spoilt = Spoilt(Path(plan.source), Path(plan.target))
+    (Path(places_of(plan).certificate)).unlink()
+    (referred,) = {spoilt.path(0, own_file(spoilt).name)}
+    copy = referred.with_name("a-copy.sst")
+    copy.write_bytes(referred.read_bytes())
+
+    def moved(stream: Any) -> Any:
+        if isinstance(stream, FileStream) and stream.path.endswith(str(referred)):
+            return replace(stream, path=stream.path.replace(str(referred), str(copy)))
+        return stream
+
+    edit(spoilt.target, lambda metadata: with_streams(metadata, moved))
+    for proof in Proof:
+        with pytest.raises(IntegrityError, match="none of the source's") as caught:
+            spoilt.validate(proof)
+        assert caught.value.path == str(copy)
+
+
 def test_a_file_that_is_referred_to_and_has_changed_is_found(tmp_path: Path) -> None:
     """With the same bytes or others; before validation it is the source that has changed."""
     plan = made(tmp_path, "refer")
