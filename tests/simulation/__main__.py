@@ -11,9 +11,12 @@ import os
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 
 from simulation.history import play
 from simulation.installed import installed
+from simulation.script import has_native_state
+from support.records import PAGE, append_record, page_with, table
 
 
 def main() -> int:
@@ -21,16 +24,28 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=1000, metavar="N", help="how many histories are played")
     parser.add_argument("--first", type=int, default=0, metavar="S", help="the seed of the first one")
     parser.add_argument("--bugs", action="store_true", help="plant bugs, and say which check finds each in N histories")
+    parser.add_argument("--native", action="store_true", help="of these, only histories of native state")
+    parser.add_argument("--record", action="store_true", help="leave a record of this run in tests/record")
+    parser.add_argument("--table", action="store_true", help="make the table in tests/README.md of all records")
     parser.add_argument("--verbose", action="store_true", help="tell every history, not only one that went wrong")
     arguments = parser.parse_args()
+    if arguments.table:
+        PAGE.write_text(page_with(table(), PAGE.read_text()))
+        return 0
     if os.environ.get("PYTHONHASHSEED") != "0":
         again = [sys.executable, "-m", "simulation", *sys.argv[1:]]
         os.execve(sys.executable, again, {**os.environ, "PYTHONHASHSEED": "0"})
-    seeds = range(arguments.first, arguments.first + arguments.seeds)
-    return _hunt(seeds) if arguments.bugs else _play(seeds, verbose=arguments.verbose)
+    seeds: Sequence[int] = range(arguments.first, arguments.first + arguments.seeds)
+    if arguments.native:
+        seeds = [*filter(has_native_state, seeds)]
+    code, sort, counts = _hunt(seeds) if arguments.bugs else _play(seeds, verbose=arguments.verbose)
+    if arguments.record:
+        append_record(sort, " ".join(["python -m simulation", *sys.argv[1:]]), counts)
+    return code
 
 
-def _play(seeds: range, *, verbose: bool) -> int:
+def _play(seeds: Sequence[int], *, verbose: bool) -> tuple[int, str, dict[str, int]]:
+    """Exit code, and what is recorded."""
     begun = time.process_time()
     ways: Counter[str] = Counter()
     injected: Counter[str] = Counter()
@@ -49,11 +64,16 @@ def _play(seeds: range, *, verbose: bool) -> int:
         print(f"{title}:", *(f"{count:>9} {what}" for what, count in counts.most_common()), sep="\n")
     if broken:
         print(f"{len(broken)} broke a promise; again: python -m simulation --seeds 1 --first {broken[0]}")
-    return 1 if broken else 0
+    ended = {
+        how: sum(count for what, count in ways.items() if what.startswith(how)) for how in ("published", "refused")
+    }
+    counts = {"histories": len(seeds), "of native state": sum(map(has_native_state, seeds)), **ended}
+    counts |= {"that broke a promise": len(broken), "faults injected": sum(injected.values())}
+    return 1 if broken else 0, "histories", counts
 
 
-def _hunt(seeds: range) -> int:
-    """A line for every bug."""
+def _hunt(seeds: Sequence[int]) -> tuple[int, str, dict[str, int]]:
+    """A line for every bug; exit code, and what is recorded."""
     from simulation.bugs.table import BUGS, INSTEAD, hunt
 
     missed = []
@@ -70,7 +90,9 @@ def _hunt(seeds: range) -> int:
             said = found.broken.replace("\n", " ")[:160]
             print(f"{bug.name}\n    seed {found.seed}, history {found.played}: {said}", flush=True)
     print(f"{len(BUGS)} bugs planted; {len(INSTEAD)} stand behind other checks; not found: {missed or 0}")
-    return 1 if missed else 0
+    found_by = len(BUGS) - len(INSTEAD) - len(missed)
+    counts = {"planted": len(BUGS), "found by histories": found_by, "found by other checks": len(INSTEAD)}
+    return 1 if missed else 0, "bugs", {**counts, "not found": len(missed)}
 
 
 if __name__ == "__main__":

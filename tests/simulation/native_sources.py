@@ -82,7 +82,7 @@ def _databases(
 ) -> OperatorState:
     states = list(_STATES)[: random.randint(1, 3)]
     rows = _rows(random, states, max_parallelism)
-    clipped, lazy = random.random() < 0.3, random.random() < 0.2
+    clipped, lazy = random.random() < 0.3, random.random() < 0.6
     subtasks = []
     for subtask in range(parallelism):
         own = key_groups_of_subtask(max_parallelism, parallelism, subtask)

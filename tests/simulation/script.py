@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
-from rescale.planning.asked.request import Format
+from rescale.planning.asked.request import Files, Format
 from simulation.native_sources import draw_native, in_a_kind
 from simulation.rows import Kind
 from simulation.run import Wish
@@ -71,10 +71,10 @@ def draw_script(random: Random, seed: int) -> Script:
     """`random` is the history's own. What is native is drawn from another one, so that other histories do without."""
     source = draw_source(random)
     kinds = Random(f"kinds {seed}")
-    chance = kinds.random()
-    if chance < _NATIVE:
+    turn = kinds.random()
+    if turn < _NATIVE:
         source = draw_native(kinds)
-    elif chance < _NATIVE + _INTO_ROCKSDB:
+    elif turn < _NATIVE + _INTO_ROCKSDB:
         source = written(kinds.randrange(24))
     rates: dict[Toxic, float] = {}
     if random.random() < 0.8:
@@ -104,8 +104,10 @@ def draw_script(random: Random, seed: int) -> Script:
             if random.random() < chance:
                 damage[kind] = random.choice(stages)
     wishes = [draw_wish(random, source) for _ in range(2)]
-    if chance < _NATIVE + _INTO_ROCKSDB:
+    if turn < _NATIVE + _INTO_ROCKSDB:
         wishes = [in_a_kind(kinds, source, wish) for wish in wishes]
+    if any(wish.files is Files.REFER for wish in wishes) and kinds.random() < 0.25:
+        damage[kinds.choice(("source changes", "source is deleted"))] = "publish"
     if kinds.random() < _MISREAD:
         rates[Toxic.MISREAD] = kinds.choice((0.05, 0.3))
     return Script(

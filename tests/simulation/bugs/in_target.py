@@ -12,7 +12,7 @@ from typing import Any
 from rescale.errors import StoreError
 from rescale.planning.values.plan import Plan
 from rescale.storage.store import open_store
-from rescale.target import certificate, certified_files, claim, publication, removal, states
+from rescale.target import certificate, certified_files, claim, documents, publication, removal, states
 from rescale.target.candidate import PutCandidate, build_candidate, put_candidate
 from rescale.target.certificate import Certificate, read_certificate
 from rescale.target.documents import read_document
@@ -20,7 +20,7 @@ from rescale.target.places import places_of
 from rescale.target.publication import Published, is_published, publish
 from rescale.target.states import Move, State, permit, state_of
 from rescale.target.written_handles import WrittenHandles, begin_moving, read_handles
-from simulation.bugs.planting import Bug, function, method, nothing
+from simulation.bugs.planting import Bug, both, function, method, nothing
 
 _claim = claim.claim
 _give_way = publication._give_way
@@ -130,6 +130,20 @@ def _discarded_whatever_it_is(target: str) -> removal.Discarded:
     return removal.Discarded(tuple(there), ())
 
 
+def _whole(self: claim.PlannedNames, file: object) -> bool:
+    """What RocksDB wrote is nobody's."""
+    return file in self.whole
+
+
+def _once(work: Any, side: Any = None) -> Any:
+    return work()
+
+
+_looked_at_once = both(
+    method(documents, "looked_at_again", _once),
+    both(method(states, "looked_at_again", _once), method(publication, "looked_at_again", _once)),
+)
+
 BUGS = [
     Bug("everything may be done in every state", function(permit, _anything_goes)),
     Bug("a target that another plan has is one's own", function(state_of, _everybodys)),
@@ -147,6 +161,10 @@ BUGS = [
     Bug("publish: only sizes of files count", method(certified_files, "_changed", _only_sizes)),
     Bug("publish: open uploads stay", method(publication, "clear_leftovers", nothing)),
     Bug("publish: the certificate is not asked for", function(publish, _publish_without_certificate)),
+    Bug("publish: no second look at documents", _looked_at_once),
+    Bug(
+        "claim: files that RocksDB named are another's", method(claim.PlannedNames, "__contains__", _whole), native=True
+    ),
     Bug("a certificate has no digest of its own", method(certificate, "_digest", lambda fields: "")),
     Bug("discard: open uploads stay", method(removal, "clear_leftovers", nothing)),
     Bug("discard: published or not", function(removal.discard, _discarded_whatever_it_is)),

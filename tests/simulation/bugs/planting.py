@@ -15,10 +15,11 @@ Plant = Callable[[], AbstractContextManager[Any]]
 
 @dataclass(frozen=True)
 class Bug:
-    """`name` says what is wrong."""
+    """`name` says what is wrong; a `native` one shows in histories of native state alone."""
 
     name: str
     plant: Plant
+    native: bool = False
 
 
 def function(original: Callable[..., Any], other: Callable[..., Any]) -> Plant:

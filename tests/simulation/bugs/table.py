@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from simulation.bugs import in_dealing, in_moving, in_storage, in_target, in_validation
+from simulation.bugs import in_databases, in_dealing, in_moving, in_storage, in_target, in_validation
 from simulation.bugs.planting import Bug
 from simulation.history import play
+from simulation.script import has_native_state
 
 INSTEAD = {
     "put if absent: the condition is not sent": "who claims looks once more before he writes; tests/storage finds it",
@@ -21,6 +22,8 @@ INSTEAD = {
     "validation: values are not compared by `check_equal`": "as the one before",
     "certificate: files are not looked at again": "twins write the same; tests/target/test_publication.py finds it",
     "discard: files of state stay": "what has the name of a file of the plan is looked for again, and removed",
+    "refer: any file may be referred to": "needs another bug, too; test_files_proof.py finds it",
+    "proof by files: what hides is not looked at": "as the one before",
     "delete: what is gone is an error": "only two who discard at once delete what is gone",
 }
 """Bugs that no history has shown, and why: another check stands behind."""
@@ -28,6 +31,38 @@ INSTEAD = {
 SEEDS = {
     "publish: the certificate is not asked for": 4,
     "publish: open uploads stay": 4,
+    "refer: to other files of the source": 380,
+    "refer: publish looks at its own files only": 4414,
+    "refer: the certificate names own files only": 4414,
+    "proof by files: copies are not compared": 8995,
+    "proof by files: nothing hides, and nobody looks": 116,
+    "MANIFEST: misses a file": 16,
+    "MANIFEST: misses a state": 16,
+    "MANIFEST: sizes are one too large": 16,
+    "MANIFEST: smallest keys are too large": 16,
+    "MANIFEST: largest keys are too small": 16,
+    "MANIFEST: all in one level": 50,
+    "MANIFEST: the last sequence number is too low": 50,
+    "MANIFEST: the next number is in use": 50,
+    "databases: dirty ones are joined": 50,
+    "databases: nothing hides foreign rows": 50,
+    "databases: what hides is too old": 50,
+    "databases: too much is hidden": 126,
+    "MANIFEST: sequence numbers backwards": 129,
+    "MANIFEST: epochs backwards": 129,
+    "databases: sources are equally old": 129,
+    "databases: SST files change places": 129,
+    "databases: SST files of another subtask": 129,
+    "databases: states of one source alone": 116,
+    "compaction: nothing is rewritten": 50,
+    "rows: a file is lost": 16,
+    "rows: in another order": 16,
+    "rows: states change places": 112,
+    "handle: one backend for all": 16,
+    "handle: an SST file is left out": 16,
+    "handle: SST files have each other's names": 50,
+    "publish: no second look at documents": 107,
+    "claim: files that RocksDB named are another's": 225,
     "errors: a damaged source may pass": 5,
     "inline: the last byte is lost": 6,
     "no answer is taken for a free target": 6,
@@ -77,7 +112,7 @@ SEEDS = {
 }
 """Seeds that are tried first, because they showed a bug before."""
 
-BUGS = (*in_storage.BUGS, *in_target.BUGS, *in_dealing.BUGS, *in_moving.BUGS, *in_validation.BUGS)
+BUGS = (*in_storage.BUGS, *in_target.BUGS, *in_dealing.BUGS, *in_moving.BUGS, *in_validation.BUGS, *in_databases.BUGS)
 
 FOUND_BY_HISTORIES = [bug for bug in BUGS if bug.name not in INSTEAD]
 
@@ -91,10 +126,11 @@ class Found(NamedTuple):
 
 
 def hunt(bug: Bug, seeds: Iterable[int]) -> Found | None:
-    """In a block of `installed`."""
+    """In a block of `installed`; of a bug in native state those seeds are skipped that have none."""
     known = [SEEDS[bug.name]] if bug.name in SEEDS else []
+    tried = filter(has_native_state, seeds) if bug.native else seeds
     with bug.plant():
-        for played, seed in enumerate((*known, *seeds), 1):
+        for played, seed in enumerate((*known, *tried), 1):
             broken = play(seed).broken
             if broken is not None:
                 return Found(seed, played, broken)

@@ -1,0 +1,215 @@
+"""Bugs in RocksDB directories that are made: MANIFESTs, what hides foreign rows, whose files are whose."""
+
+# ruff: noqa: ARG005 (what takes the place of a function has its arguments)
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial, reduce
+from typing import Any
+
+import numpy as np
+
+from rescale.execution.validation import compare, directories, validation, verdict
+from rescale.execution.writers import new_handles
+from rescale.execution.writers.rocksdb import rows_writer
+from rescale.planning.streams import database_streams
+from rescale.planning.streams.database_streams import DatabasePlanner
+from rescale.planning.streams.keyed_headers import HeaderPlanner
+from rescale.planning.values.pieces import piece_of
+from rescale.rocksdb.assembly import assembly, compaction
+from rescale.rocksdb.assembly.assembly import _Assembly
+from rescale.rocksdb.manifest.edit_writer import varint
+from rescale.rocksdb.manifest.manifest import ColumnFamily, Manifest
+from rescale.rocksdb.manifest.manifest_writer import write_manifest
+from rescale.rocksdb.manifest.version_edit import FileTag, LiveFile
+from rescale.snapshot.model import Database
+from rescale.target import certified_files
+from simulation.bugs import planting
+from simulation.bugs.planting import Plant, after, both, method, nothing
+
+Bug = partial(planting.Bug, native=True)
+
+_take, _deleted_ranges, _files = _Assembly._take, _Assembly._deleted_ranges, DatabasePlanner._files
+_add_files, _plan_header = DatabasePlanner._add_files, HeaderPlanner.plan
+_written, _rows_of_blocks = rows_writer._written, rows_writer.rows_of_blocks
+_manifest_of, _database_handle = rows_writer.manifest_of, new_handles._database_handle
+_changed, _certified_files = certified_files._changed, verdict.certified_files
+
+
+def _manifest(change: Callable[[Manifest], Manifest]) -> Plant:
+    """Wherever one is written."""
+
+    def changed(manifest: Manifest, path: str) -> bytes:
+        return write_manifest(change(manifest), path)
+
+    return reduce(both, (method(one, "write_manifest", changed) for one in (assembly, compaction, rows_writer)))
+
+
+def _families(change: Callable[[ColumnFamily], ColumnFamily]) -> Plant:
+    return _manifest(lambda m: replace(m, column_families=tuple(map(change, m.column_families))))
+
+
+def _live(change: Callable[[LiveFile], LiveFile]) -> Plant:
+    return _families(lambda family: replace(family, files=tuple(map(change, family.files))))
+
+
+def _begins_late(file: LiveFile) -> LiveFile:
+    key = file.smallest_key
+    return replace(file, smallest_key=key._replace(user_key=key.user_key + b"\0"))
+
+
+def _ends_early(file: LiveFile) -> LiveFile:
+    key = file.largest_key
+    return file if file.exclusive else replace(file, largest_key=key._replace(user_key=file.smallest))
+
+
+def _ages_backwards(family: ColumnFamily) -> ColumnFamily:
+    ages = [(file.smallest_sequence, file.largest_sequence) for file in reversed(family.files)]
+    pairs = zip(family.files, ages, strict=True)
+    return replace(family, files=tuple(replace(one, smallest_sequence=a, largest_sequence=b) for one, (a, b) in pairs))
+
+
+def _epochs_backwards(family: ColumnFamily) -> ColumnFamily:
+    def with_epoch(file: LiveFile, epoch: int) -> LiveFile:
+        fields = ((t, varint(epoch) if t == FileTag.EPOCH_NUMBER else value) for t, value in file.fields)
+        return replace(file, fields=tuple(fields))
+
+    newest = max((file.number_in(FileTag.EPOCH_NUMBER) or 0 for file in family.files), default=0)
+    files = ((one, newest + 1 - (one.number_in(FileTag.EPOCH_NUMBER) or 0)) for one in family.files)
+    return replace(family, files=tuple(with_epoch(one, epoch) for one, epoch in files))
+
+
+def _hidden(change: Callable[[LiveFile], LiveFile]) -> Plant:
+    """What hides foreign rows is another one."""
+
+    def changed(self: Any, *arguments: Any) -> Iterator[LiveFile]:
+        return map(change, _deleted_ranges(self, *arguments))
+
+    return method(_Assembly, "_deleted_ranges", changed)
+
+
+def _one_group_more(file: LiveFile) -> LiveFile:
+    end = file.largest_key.user_key
+    behind = (int.from_bytes(end, "big") + 1).to_bytes(len(end) + 1, "big")[-len(end) :]
+    return replace(file, largest_key=file.largest_key._replace(user_key=behind)) if len(end) < 3 else file
+
+
+def _too_old(file: LiveFile) -> LiveFile:
+    key = file.smallest_key
+    return replace(file, smallest_key=key._replace(sequence=1), smallest_sequence=1, largest_sequence=1)
+
+
+def _rotated(files: Mapping[str, Any]) -> dict[str, Any]:
+    """SST files change places."""
+    tables = [name for name in files if name.endswith(".sst")]
+    pieces = [files[name] for name in tables]
+    return {**files, **dict(zip(tables, [*pieces[1:], *pieces[:1]], strict=True))}
+
+
+def _of_a_neighbour(self: Any, assembled: Any, givers: Any) -> dict[str, Any]:
+    """The one that has the same name in the directory of the last giver."""
+    files = dict(_files(self, assembled, givers))
+    others = {file.name: file.extent for file in givers[-1].files if file.name.endswith(".sst")}
+    return files | {
+        one.name: piece_of(others[one.source_name])
+        for one in assembled.taken
+        if one.source < len(givers) - 1 and one.source_name in others
+    }
+
+
+def _refers_to_others(self: Any, subtask: int, groups: Any, files: Any, header: Any) -> None:
+    _add_files(self, subtask, groups, _rotated(files) if self._referring is not None else files, header)
+
+
+def _one_header(self: Any, givers: Any, *rest: Any, **named: Any) -> Any:
+    return _plan_header(self, givers[-1:] if givers and isinstance(givers[0], Database) else givers, *rest, **named)
+
+
+def _unsorted(blocks: Any) -> Iterator[tuple[Any, Any]]:
+    for rows, order in _rows_of_blocks(blocks):
+        yield rows, np.arange(len(order), dtype=order.dtype)[::-1]
+
+
+def _states_change_places(tables: Mapping[str, Any], created: int) -> Any:
+    return _manifest_of(dict(zip(tables, [*tables.values()][::-1], strict=True)), created)
+
+
+def _handle_of(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Plant:
+    def changed(plan: Any, operator: Any, subtask: int, covers: Any, files: Any) -> Any:
+        return _database_handle(plan, operator, subtask, covers, change(dict(files)))
+
+    return method(new_handles, "_database_handle", changed)
+
+
+def _without_a_table(files: dict[str, Any]) -> dict[str, Any]:
+    tables = sorted(name for name in files if name.endswith(".sst"))
+    return {name: file for name, file in files.items() if name not in tables[:1]}
+
+
+def _own_files_only(target: str, files: Any) -> Any:
+    return _changed(target, [file for file in files if not file.is_elsewhere])
+
+
+_unjoined = reduce(
+    both,
+    (
+        method(database_streams, "is_clean", lambda *_: True),
+        method(compaction, "is_clean", lambda *_: True),
+        method(_Assembly, "_check", nothing),
+    ),
+)
+_same_digest = after(compare.digest_pair, lambda pair: (pair[1], pair[1]))
+
+BUGS = [
+    Bug("MANIFEST: misses a file", _families(lambda f: replace(f, files=f.files[1:]))),
+    Bug("MANIFEST: misses a state", _manifest(lambda m: replace(m, column_families=m.column_families[:-1]))),
+    Bug("MANIFEST: sizes are one too large", _live(lambda f: replace(f, size=f.size + 1))),
+    Bug("MANIFEST: smallest keys are too large", _live(_begins_late)),
+    Bug("MANIFEST: largest keys are too small", _live(_ends_early)),
+    Bug("MANIFEST: sequence numbers backwards", _families(_ages_backwards)),
+    Bug("MANIFEST: epochs backwards", _families(_epochs_backwards)),
+    Bug("MANIFEST: all in one level", _live(lambda f: replace(f, level=3))),
+    Bug("MANIFEST: the last sequence number is too low", _manifest(lambda m: replace(m, last_sequence=0))),
+    Bug("MANIFEST: the next number is in use", _manifest(lambda m: replace(m, next_file_number=11))),
+    Bug("databases: sources are equally old", method(_Assembly, "_take", lambda s, place, *rest: _take(s, 0, *rest))),
+    Bug("databases: dirty ones are joined", _unjoined),
+    Bug("databases: nothing hides foreign rows", method(_Assembly, "_deleted_ranges", lambda *_: iter(()))),
+    Bug("databases: too much is hidden", _hidden(_one_group_more)),
+    Bug("databases: what hides is too old", _hidden(_too_old)),
+    Bug("databases: SST files change places", method(DatabasePlanner, "_files", after(_files, _rotated))),
+    Bug(
+        "databases: SST files of another subtask",
+        method(DatabasePlanner, "_files", _of_a_neighbour),
+    ),
+    Bug("databases: states of one source alone", method(HeaderPlanner, "plan", _one_header)),
+    Bug("compaction: nothing is rewritten", method(compaction, "_compact", nothing)),
+    Bug("rows: a file is lost", method(rows_writer, "_written", lambda *a: list(_written(*a))[:-1])),
+    Bug("rows: in another order", method(rows_writer, "rows_of_blocks", _unsorted)),
+    Bug("rows: states change places", method(rows_writer, "manifest_of", _states_change_places)),
+    Bug("handle: one backend for all", method(new_handles, "_id_of_place", lambda *_: str(uuid.UUID(int=7)))),
+    Bug("handle: an SST file is left out", _handle_of(_without_a_table)),
+    Bug("handle: SST files have each other's names", _handle_of(_rotated)),
+    Bug("refer: to other files of the source", method(DatabasePlanner, "_add_files", _refers_to_others)),
+    Bug("refer: publish looks at its own files only", method(certified_files, "_changed", _own_files_only)),
+    Bug(
+        "refer: the certificate names own files only",
+        method(
+            verdict,
+            "certified_files",
+            after(_certified_files, lambda files: tuple(f for f in files if not f.is_elsewhere)),
+        ),
+    ),
+    Bug("refer: any file may be referred to", method(validation, "check_references", nothing)),
+    Bug("proof by files: copies are not compared", method(compare, "digest_pair", _same_digest)),
+    Bug("proof by files: what hides is not looked at", method(directories, "check_assembled", nothing)),
+    Bug(
+        "proof by files: nothing hides, and nobody looks",
+        both(
+            method(_Assembly, "_deleted_ranges", lambda *_: iter(())),
+            method(directories, "check_assembled", nothing),
+        ),
+    ),
+]

@@ -1,0 +1,82 @@
+"""What ran by hand, for hours or by the million: a small file for each run, and the table that is made of them.
+
+Commands that play histories, plant bugs, fuzz or disturb wires append a record when they are told to, and nobody types
+a figure: `python -m simulation --table` makes the table in `tests/README.md` of the files in `tests/record`. Each is a
+JSON object: `sort` (one of `SORTS`), `date`, `command`, and `counts`, integers or hours by what they count.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+TESTS = Path(__file__).parents[1]
+FOLDER, PAGE = TESTS / "record", TESTS / "README.md"
+BEGIN, END = "<!-- table: made by `python -m simulation --table` -->\n", "<!-- end of the table -->\n"
+
+
+class Sort(NamedTuple):
+    """Of records; the counts of those that `adds` are added up, of the others the newest one counts."""
+
+    title: str
+    adds: bool
+
+
+SORTS = {
+    "histories": Sort("Histories of a run, each from a seed", adds=True),
+    "bugs": Sort("Bugs planted, one at a time", adds=False),
+    "mutation": Sort("Mutants of the code", adds=False),
+    "wires": Sort("Runs behind a proxy that disturbs requests", adds=True),
+    "fuzzing": Sort("Inputs tried, guided by coverage", adds=True),
+    "rounds": Sort("Long histories: rescaled, run on, rescaled again", adds=True),
+}
+
+
+def append_record(sort: str, command: str, counts: Mapping[str, int | float], folder: Path = FOLDER) -> Path:
+    """A file of its own, so that records of several people never conflict."""
+    if sort not in SORTS:
+        raise ValueError(f"no sort of records: {sort}")
+    now = datetime.now(UTC)
+    record = {"sort": sort, "date": f"{now:%Y-%m-%d}", "command": command, "counts": dict(counts)}
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{sort}-{now:%Y%m%d-%H%M%S-%f}.json"
+    path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+    return path
+
+
+def table(folder: Path = FOLDER) -> str:
+    """In Markdown: a row for each sort that there are records of."""
+    records = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+    lines = ["| what | figures | command | last |", "|---|---|---|---|"]
+    for name, sort in SORTS.items():
+        own = [record for record in records if record["sort"] == name]
+        if own:
+            figures = ", ".join(f"{_number(count)} {what}" for what, count in _counts(own, sort).items())
+            lines.append(f"| {sort.title} | {figures} | `{own[-1]['command']}` | {own[-1]['date']} |")
+    return "\n".join(lines) + "\n"
+
+
+def page_with(made: str, page: str) -> str:
+    """The page with that table in the place of the one that it has."""
+    before, _, rest = page.partition(BEGIN)
+    _, found, after = rest.partition(END)
+    if not found:
+        raise ValueError("the page has no place for the table")
+    return f"{before}{BEGIN}\n{made}\n{END}{after}"
+
+
+def _counts(records: Sequence[Mapping[str, Any]], sort: Sort) -> dict[str, int | float]:
+    if not sort.adds:
+        return dict(records[-1]["counts"])
+    total: dict[str, int | float] = {}
+    for record in records:
+        for what, count in record["counts"].items():
+            total[what] = total.get(what, 0) + count
+    return total
+
+
+def _number(count: float) -> str:
+    return f"{count:,}" if isinstance(count, int) else f"{count:,.1f}"
