@@ -13,6 +13,7 @@ from simulation.script import has_native_state
 INSTEAD = {
     "put if absent: the condition is not sent": "who claims looks once more before he writes; tests/storage finds it",
     "put if absent: looks first, then puts": "who claims looks once more before he writes",
+    "put if absent: its own bytes, found there, are another's": "who puts looks again; tests/storage finds it",
     "claim: the condition is not sent": "who claims looks once more before he writes; tests/storage finds it",
     "a read does not ask for the pinned version": "all versions are looked at again before anything is certified",
     "validation: the source as it is now": "reads of the moving steps are pinned, and what differs is found",
