@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rescale.errors import InternalError, StoreError
-from rescale.execution.spark.dispatch import SLICE_BYTES, SLICE_UNITS, given_up, slices_of
+from rescale.execution.spark.dispatch import SLICE_UNITS, given_up, slices_of
+from rescale.planning.task_sizes import MOST_SLICES, SLICE_BYTES, UNIT_SIZE
 from rescale.storage.side_by_side import side_by_side
 
 
@@ -20,6 +21,13 @@ def test_a_task_has_few_bytes_at_once_or_one_unit(weights: list[int], parallelis
     assert [unit for some in slices for _, unit in some] == list(range(len(weights)))
     assert all(len(some) == 1 or sum(weight for weight, _ in some) <= SLICE_BYTES for some in slices)
     assert all(len(some) <= SLICE_UNITS for some in slices)
+
+
+@pytest.mark.parametrize("cores", [8, 8000])
+def test_a_hundred_terabytes_are_few_tasks_for_many_cores(cores: int) -> None:
+    for unit in (UNIT_SIZE, 3 << 30):
+        units = [(unit, i) for i in range(10**14 // unit)]
+        assert min(cores, len(units)) <= len(slices_of(units, cores)) <= MOST_SLICES * 3 // 2
 
 
 def test_what_waits_does_so_side_by_side_and_is_given_in_order() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rescale.execution.spark.dispatch import SLICE_BYTES
 from rescale.execution.spark.executors import Executors, executors_for
+from rescale.planning.task_sizes import SLICE_BYTES
 
 
 @pytest.mark.parametrize(

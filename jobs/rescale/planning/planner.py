@@ -8,6 +8,7 @@ from types import MappingProxyType
 from rescale.errors import UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.flink.metadata.properties import stopped_the_job
+from rescale.flink.slot import Slot
 from rescale.flink.state_meta_info import StateKind
 from rescale.planning.asked.finished_operators import refuse_finished
 from rescale.planning.asked.operator_shapes import Shape, new_shapes
@@ -23,6 +24,7 @@ from rescale.planning.streams.inline import InlineBudget
 from rescale.planning.streams.key_group_streams import KeyGroupPlanner
 from rescale.planning.streams.keyed_headers import HeaderPlanner
 from rescale.planning.streams.rekeyed_streams import plan_heap_timers, plan_rekeyed
+from rescale.planning.task_sizes import PART_SIZE, part_size_for
 from rescale.planning.values.new_streams import PlannedStream
 from rescale.planning.values.operator_plan import OperatorPlan
 from rescale.planning.values.pieces import Literals
@@ -34,7 +36,6 @@ from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.surgery import NO_SURGERY, Surgery
 
-PART_SIZE = 16 * 1024 * 1024
 CHUNK_SIZE = 4 * 1024 * 1024
 
 _NOT_READ = (StateKind.KEY_VALUE_V2,)
@@ -82,7 +83,7 @@ def make_plan(
         files=tuple(SourceFile(uri, pin) for uri, pin in snapshot.files),
         allow_prefixes=request.allow_prefixes,
         literals=literals.bytes(),
-        part_size=PART_SIZE,
+        part_size=part_size_for(sum(one.bytes_of(*Slot) for one in operators), PART_SIZE),
         chunk_size=CHUNK_SIZE,
         operators=operators,
         warnings=(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -151,9 +152,10 @@ def test_what_fails_always_is_worth_another_run(plan: Plan, tries: Path, monkeyp
 def test_a_final_error_of_who_writes_arrives_as_itself(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the last range a byte more is expected than comes."""
 
-    def make(plan: Plan, writer: Any, works: dict[int, Any], *more: Any) -> Any:
-        *others, last = works[max(works)]
-        return WriteSide(plan, writer, {**works, max(works): [*others, last._replace(size=last.size + 1)]}, *more)
+    def make(plan: Plan, writer: Any, works: dict[int, bytes], *more: Any) -> Any:
+        *others, last = pickle.loads(works[max(works)])
+        wrong = pickle.dumps([*others, last._replace(size=last.size + 1)])
+        return WriteSide(plan, writer, {**works, max(works): wrong}, *more)
 
     monkeypatch.setattr(rekeying_run, "WriteSide", make)
     claim(plan)

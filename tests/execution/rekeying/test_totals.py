@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from functools import partial
 
 import numpy as np
@@ -10,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rescale.errors import IntegrityError, RescaleError, SnapshotError
-from rescale.execution.rekeying.totals import Receipt, add_up
+from rescale.execution.rekeying.totals import Receipt, add_up, packed
 from rescale.execution.writers.canonical.block_framing import framed_lengths
 from support.blocks import Moving, block, by_slot, regrouped
 from support.canonical import Record
@@ -26,7 +25,7 @@ moving = st.builds(
 def receipt(operator: int, records: list[Moving]) -> bytes:
     slots = by_slot(records, STATES)
     sizes = [len(block(some, MAX_PARALLELISM)) for some in slots.values()]
-    return pickle.dumps(Receipt(operator, np.array(list(slots), np.int64), np.array(sizes, np.int64)))
+    return packed(Receipt(operator, np.array(list(slots), np.int64), np.array(sizes, np.int64)))
 
 
 add = partial(add_up, shapes=dict.fromkeys((0, 4), (MAX_PARALLELISM, STATES)))
@@ -46,6 +45,6 @@ def test_key_groups_are_as_long_as_they_will_be(units: list[tuple[int, list[Movi
 def test_an_error_comes_before_all_else_and_always_the_same() -> None:
     one, other = SnapshotError("broken", path="/b", offset=7), IntegrityError("another", state="s")
     for order in ([one, other], [other, one]):
-        told = add([receipt(0, []), *map(pickle.dumps, order)])
+        told = add([receipt(0, []), *map(packed, order)])
         assert isinstance(told, IntegrityError)
         assert told.to_json() == other.to_json()

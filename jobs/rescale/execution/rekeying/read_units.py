@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from rescale.planning.task_sizes import UNIT_SIZE
 from rescale.planning.values.rekeying import Rekeying
-
-UNIT_SIZE = 64 * 1024 * 1024
 
 
 class ReadUnit(NamedTuple):

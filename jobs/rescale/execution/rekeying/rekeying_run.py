@@ -6,6 +6,7 @@ now is anything written.
 
 from __future__ import annotations
 
+import pickle
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -60,8 +61,9 @@ def rekey_streams(
         by_partition[work.range.partition].append(work)
     due = {partition: sum(work.size for work in some) for partition, some in by_partition.items()}
     writing = Progress("write every record under its new key group", sum(due.values()))
+    packed = {partition: pickle.dumps(some) for partition, some in by_partition.items()}
     results = []
-    for result in shuffle.write(due, WriteSide(plan, writer, dict(by_partition), states), writing):
+    for result in shuffle.write(due, WriteSide(plan, writer, packed, states), writing):
         if isinstance(result, RescaleError):
             raise result
         results.append(result)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 import numpy as np
 
 from rescale.errors import RescaleError
 from rescale.execution.rekeying.block_rows import BlockSorter, write_rows
 from rescale.execution.rekeying.read_units import ReadUnit
-from rescale.execution.rekeying.totals import Receipt
+from rescale.execution.rekeying.totals import Receipt, packed
 from rescale.execution.sources.planned_records import PlannedOperator, planned_operator
 from rescale.execution.sources.record_sources import SourceReader
 from rescale.execution.writers.protocol import WriteRange
@@ -25,7 +25,7 @@ BATCHES = 8
 
 @dataclass(frozen=True)
 class SortSide:
-    """Reads units and gives (partition, row) for those who write, and to one who adds up pickled receipts or an error.
+    """Reads units and gives (partition, row) for those who write, and to one who adds up packed receipts or an error.
 
     `done` is told how many bytes of the source were read.
     """
@@ -37,22 +37,21 @@ class SortSide:
     done: Callable[[int], None]
 
     def __call__(self, units: Iterable[Sequence[ReadUnit]]) -> Iterator[tuple[int, bytes]]:
-        sorters: dict[int, _OperatorSorter] = {}
-        for unit in (unit for some in units for unit in some):
-            operator = self.plan.operators[unit.operator]
+        of_task = (unit for some in units for unit in some)
+        for number, mine in groupby(of_task, lambda unit: unit.operator):
+            operator = self.plan.operators[number]
             try:
-                if unit.operator not in sorters:
-                    mine = [one for one in self.ranges if one.operator == unit.operator]
-                    planned = planned_operator(self.plan, operator, self.rekeyings[unit.operator])
-                    sorters = {unit.operator: _OperatorSorter(planned, unit.operator, mine)}
-                yield from sorters[unit.operator].rows(unit)
-                yield self.receipts, pickle.dumps(sorters[unit.operator].receipt())
+                planned = planned_operator(self.plan, operator, self.rekeyings[number])
+                sorter = _OperatorSorter(planned, number, [one for one in self.ranges if one.operator == number])
+                for unit in mine:
+                    yield from sorter.rows(unit)
+                    self.done(unit.size)
+                yield self.receipts, packed(sorter.receipt())
             except RescaleError as error:
                 if not error.final:
                     raise
-                yield self.receipts, pickle.dumps(error.located(operator=operator.label))
+                yield self.receipts, packed(error.located(operator=operator.label))
                 return
-            self.done(unit.size)
 
 
 class _OperatorSorter:
@@ -81,8 +80,6 @@ class _OperatorSorter:
                 yield self._partitions[section], row
 
     def receipt(self) -> Receipt:
-        """Of what was read since the last one."""
+        """Of all that was read."""
         slots = np.flatnonzero(self._sizes)
-        receipt = Receipt(self._number, slots, self._sizes[slots])
-        self._sizes = np.zeros(self._sorter.slots, np.int64)
-        return receipt
+        return Receipt(self._number, slots, self._sizes[slots])

@@ -12,12 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from rescale.execution.writers.protocol import WriteRange
 from rescale.flink.key_groups import key_group_range
+from rescale.planning.task_sizes import MOST_PARTITIONS, RANGE_SIZE
 from rescale.planning.values.operator_plan import OperatorPlan
 from rescale.planning.values.plan import Plan
 from rescale.planning.values.rekeying import Rekeying
-
-RANGE_SIZE = 64 * 1024 * 1024
-"""Bytes that a partition should get, and a range at most: a task holds as much in memory while it writes."""
 
 _RANGES = 256
 """Into how many ranges the state is cut at least, if these then have as many bytes as a part."""
@@ -31,7 +29,7 @@ def plan_write_ranges(
     """The ranges of all their streams, in order of operator and key group; `rekeyings` are by the operator's number."""
     total = sum(rekeying.bytes for rekeying in rekeyings.values())
     cut = min(RANGE_SIZE, max(plan.part_size, total // _RANGES))
-    size = min(RANGE_SIZE, max(1, total // (cores * _TASKS_PER_CORE)))
+    size = max(min(RANGE_SIZE, max(1, total // (cores * _TASKS_PER_CORE))), total // MOST_PARTITIONS)
     ranges: list[WriteRange] = []
     partition, filled = 0, 0
     for number, rekeying in rekeyings.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic
@@ -18,18 +19,20 @@ from rescale.planning.values.plan import Plan
 class WriteSide(Generic[Work, Result]):
     """Writes the ranges of a partition from its rows; final errors are returned in place of what was written.
 
-    `works` are those of each partition, `states` says how many states an operator has.
+    `works` are those of each partition, pickled: of a hundred thousand a task needs a few. `states` says how many
+    states an operator has.
     """
 
     plan: Plan
     writer: KeyedWriter[Work, Result]
-    works: Mapping[int, Sequence[Work]]
+    works: Mapping[int, bytes]
     states: Mapping[int, int]
 
     def __call__(self, partition: int, rows: Iterable[bytes]) -> Iterator[Result | RescaleError]:
         with BlockBuffer() as buffer:
             taken = take_in(rows, buffer)
-            for work in self.works[partition]:
+            works: Sequence[Work] = pickle.loads(self.works[partition])
+            for work in works:
                 mine = work.range
                 try:
                     blocks = taken.of_range(mine, self.states[mine.operator])

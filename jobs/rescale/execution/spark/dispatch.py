@@ -16,8 +16,8 @@ from py4j.protocol import Py4JJavaError, Py4JNetworkError
 
 from rescale.errors import InternalError, RescaleError, StoreError, unexpected
 from rescale.execution.progress import Progress
+from rescale.planning.task_sizes import MOST_SLICES, SLICE_BYTES
 
-SLICE_BYTES = 256 * 1024 * 1024
 SLICE_UNITS = 64
 _POLL_SECONDS = 1.0
 _ADVICE = "look at the log above for the cause, then run the same command again: it resumes"
@@ -54,10 +54,13 @@ def attempt(work: Callable[[U], R], unit: U) -> tuple[R | None, RescaleError | N
 
 
 def slices_of(units: Sequence[tuple[int, U]], parallelism: int) -> list[list[tuple[int, U]]]:
-    """Runs of units that one task works through: bounded in bytes and number, at least one for every core."""
+    """Runs of units that one task works through: bounded in bytes and number, at least one for every core.
+
+    They are larger where there were more than `MOST_SLICES` else, and these are enough for all cores.
+    """
     total = sum(weight for weight, _ in units)
-    limit = min(SLICE_BYTES, max(1, total // parallelism))
-    count = min(SLICE_UNITS, max(1, -(-len(units) // parallelism)))
+    limit = min(max(SLICE_BYTES, total // MOST_SLICES), max(1, total // parallelism))
+    count = min(max(SLICE_UNITS, -(-len(units) // MOST_SLICES)), max(1, -(-len(units) // parallelism)))
     slices: list[list[tuple[int, U]]] = [[]]
     size = 0
     for weight, unit in units:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rescale.execution.spark.dispatch import SLICE_BYTES
+from rescale.planning.task_sizes import SLICE_BYTES
 
 _WORKER_MIB = 640
 """Memory of a Python worker, with room for a record that is not small."""

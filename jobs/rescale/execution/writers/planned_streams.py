@@ -8,20 +8,22 @@ names the version of every file that it saw.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from rescale.execution.progress import Progress
 from rescale.execution.tasks import Tasks, Weighed
-from rescale.execution.writers.cuts import cuts, whole_file
+from rescale.execution.writers.cuts import Cut, cuts, whole_file
 from rescale.execution.writers.files import begun_in_parts, stream_uri
 from rescale.execution.writers.new_handles import WrittenStream, written_database, written_handle
 from rescale.execution.writers.parts import part_size
+from rescale.execution.writers.receipts import unpacked
 from rescale.execution.writers.stream_units import StreamUnit, UnitResult, UnitWriter
 from rescale.execution.writers.stream_writer import stream_writer
 from rescale.flink.slot import Slot
 from rescale.planning.little_work import is_little
+from rescale.planning.task_sizes import MOST_UNITS
 from rescale.planning.values.new_streams import CopiedFile, PlannedStream
 from rescale.planning.values.operator_plan import OperatorPlan
 from rescale.planning.values.plan import Plan
@@ -48,7 +50,9 @@ def write_planned_streams(
         for j, stream in enumerate(operator.streams)
         if stream.slot in slots
     ]
-    units = [unit for some in side_by_side(partial(_units, plan, there), places) for unit in some]
+    size = sum(_stream(plan, place)[1].size for place in places)
+    listed = side_by_side(partial(_units, plan, there, -(-size // MOST_UNITS)), places)
+    units = [unit for some in listed for unit in some]
     progress = Progress(says, sum(unit.length for unit in units))
     results: dict[tuple[int, int], list[UnitResult]] = defaultdict(list)
     weighed = [(unit.length, unit) for unit in units]
@@ -93,7 +97,8 @@ def _handles(plan: Plan, operator: OperatorPlan, written: Sequence[WrittenStream
     return handles + [written_database(plan, operator, databases[i], named) for i, named in files.items()]
 
 
-def _units(plan: Plan, there: Mapping[str, int], place: _Place) -> list[StreamUnit]:
+def _units(plan: Plan, there: Mapping[str, int], least: int, place: _Place) -> list[StreamUnit]:
+    """What there is to do for a stream; its units have `least` bytes, or the smallest number of parts that do."""
     operator, stream = _stream(plan, place)
     uri = stream_uri(plan, operator, stream)
     writer = stream_writer(plan, operator, stream)
@@ -103,9 +108,17 @@ def _units(plan: Plan, there: Mapping[str, int], place: _Place) -> list[StreamUn
     if stream.inline or not writer.may_be_cut or small:
         return [StreamUnit(*place, 0, 0, stream.size)]
     token = begun_in_parts(plan, operator, stream)
-    return [
-        StreamUnit(*place, number, cut.start, cut.length, token) for number, cut in enumerate(cuts(plan, stream), 1)
-    ]
+    return list(_runs(place, cuts(plan, stream), token, least))
+
+
+def _runs(place: _Place, parts: Sequence[Cut], token: str, least: int) -> Iterator[StreamUnit]:
+    """The parts of a stream, as many in a unit as have `least` bytes."""
+    first = length = 0
+    for behind, cut in enumerate(parts, 1):
+        length += cut.length
+        if length >= least or behind == len(parts):
+            yield StreamUnit(*place, first + 1, parts[first].start, length, token, behind - first)
+            first, length = behind, 0
 
 
 def _completed(plan: Plan, place: _Place, results: Sequence[UnitResult], token: str) -> WrittenStream:
@@ -116,7 +129,8 @@ def _completed(plan: Plan, place: _Place, results: Sequence[UnitResult], token: 
         return WrittenStream(stream, whole.size, whole.key_groups, whole.data)
     if results:
         uri = stream_uri(plan, operator, stream)
-        receipts = [result.receipt for result in sorted(results, key=lambda result: result.part)]
+        runs = sorted(results, key=lambda result: result.part)
+        receipts = [receipt for run in runs for receipt in unpacked(run.receipts)]
         open_store(uri).complete_parts(uri, token, receipts, stream.size)
     return WrittenStream(stream, stream.size, stream.key_groups, None)
 

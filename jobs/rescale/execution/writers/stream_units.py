@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rescale.execution.writers.cuts import copied_size, part_of_a_file, whole_file
+from rescale.execution.writers.cuts import Cut, copied_size, cuts, part_of_a_file, whole_file
 from rescale.execution.writers.files import stream_uri
 from rescale.execution.writers.parts import part_size
+from rescale.execution.writers.receipts import packed
 from rescale.execution.writers.sink import StreamSink
 from rescale.execution.writers.stream_writer import stream_writer
 from rescale.planning.values.new_streams import PlannedStream
@@ -21,9 +22,9 @@ from rescale.target.places import places_of
 
 
 class StreamUnit(NamedTuple):
-    """Bytes `start` to `start + length` of one planned stream: a part of it, or (`part` 0) all of it.
+    """Bytes `start` to `start + length` of one planned stream: so many `parts` of it from `part` on, or (`part` 0) all.
 
-    `token` names the upload that a part belongs to.
+    `token` names the upload that parts belong to.
     """
 
     operator: int
@@ -32,10 +33,11 @@ class StreamUnit(NamedTuple):
     start: int
     length: int
     token: str = ""
+    parts: int = 0
 
 
 class UnitResult(NamedTuple):
-    """What came of a unit: the receipt of a part, or all about a whole stream.
+    """What came of a unit: the receipts of its parts, packed, or all about a whole stream.
 
     `data` is the content of an inline stream, `key_groups` are the lengths as written, `refused` is why the store did
     not copy what it might have.
@@ -44,7 +46,7 @@ class UnitResult(NamedTuple):
     operator: int
     stream: int
     part: int
-    receipt: str = ""
+    receipts: bytes = b""
     size: int = 0
     data: bytes | None = None
     key_groups: tuple[int, ...] = ()
@@ -61,22 +63,31 @@ class UnitWriter:
         operator = self.plan.operators[unit.operator]
         stream = operator.streams[unit.stream]
         if unit.part:
-            return self._part(unit, operator, stream)
+            return self._parts(unit, operator, stream)
         return self._whole(unit, operator, stream)
 
-    def _part(self, unit: StreamUnit, operator: OperatorPlan, stream: PlannedStream) -> UnitResult:
-        _, pieces = split(stream.pieces, (unit.start, unit.length))
+    def _parts(self, unit: StreamUnit, operator: OperatorPlan, stream: PlannedStream) -> UnitResult:
+        own = cuts(self.plan, stream)[unit.part - 1 : unit.part - 1 + unit.parts]
+        put = [self._part(unit, operator, stream, number, cut) for number, cut in enumerate(own, unit.part)]
+        refused = next((why for _, why in put if why), "")
+        return UnitResult(unit.operator, unit.stream, unit.part, packed([r for r, _ in put]), refused=refused)
+
+    def _part(
+        self, unit: StreamUnit, operator: OperatorPlan, stream: PlannedStream, number: int, cut: Cut
+    ) -> tuple[str, str]:
+        """Its receipt, and why the store did not copy what it might have."""
+        _, pieces = split(stream.pieces, cut)
         uri = stream_uri(self.plan, operator, stream)
-        store, part = open_store(uri), (uri, unit.token, unit.part, unit.start)
+        store, part = open_store(uri), (uri, unit.token, number, cut.start)
         refused = ""
         if (span := part_of_a_file(self.plan, stream, pieces)) is not None:
             try:
-                return UnitResult(unit.operator, unit.stream, unit.part, store.copy_part(*part, span))
+                return store.copy_part(*part, span), ""
             except CopyRefused as refusal:
                 refused = str(refusal)
-        chunks = list(piece_chunks(self.plan, pieces, unit.length))
+        chunks = list(piece_chunks(self.plan, pieces, cut.length))
         data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-        return UnitResult(unit.operator, unit.stream, unit.part, store.put_part(*part, data), refused=refused)
+        return store.put_part(*part, data), refused
 
     def _whole(self, unit: StreamUnit, operator: OperatorPlan, stream: PlannedStream) -> UnitResult:
         uri = stream_uri(self.plan, operator, stream)
@@ -90,4 +101,4 @@ class UnitWriter:
         sink = StreamSink(uri, places_of(self.plan).staging, size, inline=stream.inline)
         key_groups = stream_writer(self.plan, operator, stream).write(sink)
         data = sink.close()
-        return UnitResult(unit.operator, unit.stream, 0, "", sink.size, data, key_groups, refused)
+        return UnitResult(unit.operator, unit.stream, 0, b"", sink.size, data, key_groups, refused)

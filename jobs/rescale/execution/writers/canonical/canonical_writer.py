@@ -23,6 +23,7 @@ from rescale.execution.writers.files import begun_in_parts, stream_uri
 from rescale.execution.writers.new_handles import WrittenStream, written_handle
 from rescale.execution.writers.parts import part_limits, part_size
 from rescale.execution.writers.protocol import Blocks, RecordOrder, StreamToWrite
+from rescale.execution.writers.receipts import packed
 from rescale.execution.writers.sink import StreamSink
 from rescale.flink.arrays import Longs
 from rescale.flink.encoding.snappy import compressed
@@ -119,7 +120,8 @@ class CanonicalWriter:
                 )
         where = (work.range.operator, work.stream, work.range.first)
         if isinstance(sink, RangeParts):
-            return WrittenParts(*where, receipts=sink.close())
+            receipts = sink.close()
+            return WrittenParts(*where, part=work.part, receipts=packed(receipts) if receipts else b"")
         data = sink.close()
         found = tuple(lengths) if operator.is_compressed else ()
         return WrittenParts(*where, size=sink.size, data=data, key_groups=found)
@@ -134,16 +136,17 @@ class CanonicalWriter:
         written: dict[_Place, list[WrittenParts]] = defaultdict(list)
         for result in results:
             written[result.operator, result.stream].append(result)
-        receipts = {place: dict(pair for one in some for pair in one.receipts) for place, some in written.items()}
         merges = [(work.merge.size, work.merge) for work in works if work.merge is not None]
         joining = Progress("join small parts", sum(size for size, _ in merges))
+        joined: dict[_Place, dict[int, str]] = defaultdict(dict)
         for merge, receipt in tasks.run(partial(merged, self.plan), merges, joining):
-            receipts.setdefault((merge.operator, merge.stream), {})[merge.part] = receipt
+            joined[merge.operator, merge.stream][merge.part] = receipt
         tokens = {(work.range.operator, work.stream): work.token for work in works if work.token}
 
         def complete(stream: StreamToWrite) -> None:
             place = stream.operator, stream.number
-            of_parts = [receipt for _, receipt in sorted(receipts[place].items())]
+            receipts = joined.get(place, {}) | dict(pair for one in written[place] for pair in one.numbered)
+            of_parts = [receipt for _, receipt in sorted(receipts.items())]
             uri = self._uri(stream)
             open_store(uri).complete_parts(uri, tokens[place], of_parts, _size(stream))
 

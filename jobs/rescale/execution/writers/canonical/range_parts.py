@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from rescale.execution.sources.chunks import Chunk
 from rescale.execution.writers.canonical.parts_layout import PartsWork
 from rescale.execution.writers.parts import number_of_parts
+from rescale.execution.writers.receipts import unpacked
 from rescale.storage.store import open_store
 
 
 class WrittenParts(NamedTuple):
-    """What came of a range: receipts of parts by number, or its content if inline; or, of a whole stream, its size.
+    """What came of a range: receipts of parts from `part` on, packed, or its content if inline; or, of a whole stream,
+    its size.
 
     `key_groups` are the lengths of compressed key groups, which are known only now.
     """
@@ -19,10 +22,16 @@ class WrittenParts(NamedTuple):
     operator: int
     stream: int
     first_key_group: int
-    receipts: tuple[tuple[int, str], ...] = ()
+    part: int = 0
+    receipts: bytes = b""
     size: int = 0
     data: bytes | None = None
     key_groups: tuple[int, ...] = ()
+
+    @property
+    def numbered(self) -> Iterator[tuple[int, str]]:
+        """The receipts with the numbers of their parts."""
+        return enumerate(unpacked(self.receipts) if self.receipts else (), self.part)
 
 
 class RangeParts:
@@ -37,7 +46,7 @@ class RangeParts:
         self._staged_due = work.staged
         self._parts_due = number_of_parts(work.size - work.staged, work.part_size)
         self._offset = work.offset
-        self._receipts: list[tuple[int, str]] = []
+        self._receipts: list[str] = []
 
     def write(self, data: Chunk) -> None:
         self.size += len(data)
@@ -48,16 +57,16 @@ class RangeParts:
         while not self._staged_due and self._parts_due > 1 and len(self._buffer) >= self._work.part_size:
             self._put_part(self._work.part_size)
 
-    def close(self) -> tuple[tuple[int, str], ...]:
-        """Makes all durable; receipts of the parts by number."""
+    def close(self) -> list[str]:
+        """Makes all durable; the receipts of the parts."""
         if self._parts_due:
             self._put_part(len(self._buffer))
-        return tuple(self._receipts)
+        return self._receipts
 
     def _put_part(self, size: int) -> None:
         data = self._taken(size)
         number = self._work.part + len(self._receipts)
-        self._receipts.append((number, self._store.put_part(self._uri, self._work.token, number, self._offset, data)))
+        self._receipts.append(self._store.put_part(self._uri, self._work.token, number, self._offset, data))
         self._offset += size
         self._parts_due -= 1
 

@@ -1,0 +1,43 @@
+"""Plans for states that nobody has here."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from rescale.flink.key_groups import key_group_range
+from rescale.flink.keyed.header import read_keyed_header
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.planning.asked.request import make_request
+from rescale.planning.planner import make_plan
+from rescale.planning.values.plan import Plan
+from rescale.snapshot.model import Operator
+from support.snapshot_bytes import keyed_header, keyed_state
+from support.synthetic import keyed_stream, operator, snapshot
+
+HEADER = read_keyed_header(keyed_header(keyed_state("sum")), "")
+
+
+@cache
+def large_plan(
+    size: int, maximum: int | None, subtasks: int = 1000, groups: int = 32768, hot: int = 1, operators: int = 1
+) -> Plan:
+    """Of canonical state in S3, at four fifths of the parallelism, with `maximum` key groups or as many as before.
+
+    The first key group of each operator is `hot` times as large as the others.
+    """
+    each = size // operators // (groups + hot - 1)
+    source = snapshot(
+        *(_operator(f"big {i}", each, subtasks, groups, hot) for i in range(operators)), directory="s3://bucket/source"
+    )
+    wanted = [] if maximum is None else [str(maximum)]
+    request = make_request("s3://bucket/source", "s3://bucket/target", [str(subtasks * 4 // 5)], max_parallelism=wanted)
+    return make_plan(source, request)
+
+
+def _operator(uid: str, each: int, subtasks: int, groups: int, hot: int) -> Operator:
+    streams = []
+    for subtask in range(subtasks):
+        own = key_group_range(groups, subtasks, subtask)
+        sizes = {group: each * (1 if group else hot) for group in range(own.first, own.last + 1)}
+        streams.append(keyed_stream(subtask, sizes, Framing.CANONICAL, HEADER, first=own.first, last=own.last, file=1))
+    return operator(uid, subtasks, groups, keyed=tuple(streams))
