@@ -27,7 +27,7 @@ def test_a_task_has_few_bytes_at_once_or_one_unit(weights: list[int], parallelis
 def test_a_hundred_terabytes_are_few_tasks_for_many_cores(cores: int) -> None:
     for unit in (UNIT_SIZE, 3 << 30):
         units = [(unit, i) for i in range(10**14 // unit)]
-        assert min(cores, len(units)) <= len(slices_of(units, cores)) <= MOST_SLICES * 3 // 2
+        assert min(cores, len(units)) <= len(slices_of(units, cores)) <= 2 * MOST_SLICES
 
 
 def test_what_waits_does_so_side_by_side_and_is_given_in_order() -> None:

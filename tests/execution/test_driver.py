@@ -82,7 +82,7 @@ class SaidTasks:
         if not units:
             return []
         slices = slices_of(units, self.cores)
-        assert len(slices) <= MOST_SLICES * 3 // 2
+        assert len(slices) <= 2 * MOST_SLICES
         self.sent["units"] = sum(len(pickle.dumps(some)) for some in slices)
         self.sent["work"] = len(CarriedWork.of(work).packed)
         return [
@@ -92,8 +92,8 @@ class SaidTasks:
 
     def shuffle(self, make_sender: Any, units: Weighed[Any], partitions: int, progress: Progress) -> SaidShuffle:  # noqa: ARG002
         slices = slices_of(units, self.cores)
-        assert len(slices) <= MOST_SLICES * 3 // 2
-        assert partitions <= MOST_PARTITIONS * 3 // 2
+        assert len(slices) <= 2 * MOST_SLICES
+        assert partitions <= 2 * MOST_PARTITIONS
         self.sent["units"] = sum(len(pickle.dumps(some)) for some in slices)
         self.sent["sort side"] = len(CarriedWork.of(make_sender).packed)
         return SaidShuffle(self)
@@ -159,6 +159,7 @@ def test_a_hundred_thousand_write_ranges(amazon: AmazonsParts) -> None:
     assert tasks.told < LIMIT
 
 
+@pytest.mark.slow
 def test_a_copy_of_a_hundred_terabytes(amazon: AmazonsParts) -> None:
     plan = large_plan(100 * TB, None, operators=1)
     tasks = SaidTasks(plan)

@@ -68,7 +68,8 @@ class SnapshotFiles:
             yield self.read(extent)
             return
         uri, pin = self.versions[extent.file]
-        yield from read_in_chunks(uri, extent.start, extent.length, pin, at_once)
+        for data in read_in_chunks(uri, extent.start, extent.length, pin, at_once):
+            yield from (data[i : i + at_once] for i in range(0, len(data), at_once)) if at_once else (data,)
 
     def read_each(self, extents: Sequence[Extent]) -> list[bytes]:
         """The bytes of each extent and of nothing between them; those that lie end to end are read together."""

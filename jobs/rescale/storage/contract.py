@@ -79,9 +79,6 @@ class Store(Protocol):
 
     part_limits: PartLimits
 
-    read_size: int
-    """Bytes at once that a long read is best made of."""
-
     def stat(self, uri: str) -> Pin | None:
         """None for a file that is not there."""
 
@@ -93,6 +90,9 @@ class Store(Protocol):
 
     def checksums(self, uri: str, pin: Pin) -> Sequence[Checksum]:
         """Those of the pinned version that the store has computed itself, the strongest one first."""
+
+    def read_size(self, length: int, at_once: int | None = None) -> int:
+        """Bytes of each read that `length` of them are best made of, which are used by `at_once` (None: by any)."""
 
     def read(self, uri: str, start: int, length: int, pin: Pin | None = None) -> bytes:
         """Exactly `length` bytes from `start`; `SnapshotError` if they or the pinned version are not there."""

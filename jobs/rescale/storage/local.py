@@ -29,7 +29,6 @@ class LocalStore:
     """`Store` over the file system."""
 
     part_limits = PartLimits(smallest=1, most=10_000)  # it needs none; what S3 takes is plenty
-    read_size = 1 << 20  # what is compared and hashed next is still in the processor's cache
 
     def stat(self, uri: str) -> Pin | None:
         with _translated(uri):
@@ -50,6 +49,9 @@ class LocalStore:
 
     def checksums(self, uri: str, pin: Pin) -> Sequence[Checksum]:  # noqa: ARG002
         return ()
+
+    def read_size(self, length: int, at_once: int | None = None) -> int:  # noqa: ARG002
+        return at_once or 1 << 20  # of so many, what is compared and hashed next is still in the processor's cache
 
     def read(self, uri: str, start: int, length: int, pin: Pin | None = None) -> bytes:
         with _translated(uri), _opened(uri) as descriptor:

@@ -49,12 +49,14 @@ _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 _WORTH_A_PAGE = 16
 """Objects: to ask for each of so many costs more than a page of a listing."""
 
+_READ, _LARGEST_READ, _LONG_READ = 4 << 20, 16 << 20, 64 << 20
+"""Bytes of a request, at most of one, and of the shortest run that is worth larger ones."""
+
 
 class S3Store:
     """`Store` over S3; `client` is one that is configured otherwise than by the AWS variables, and asked for all."""
 
     part_limits = PartLimits(smallest=5 * 1024 * 1024, most=10_000)
-    read_size = 4 << 20  # each is a request
 
     def __init__(self, client: S3Client | None = None) -> None:
         self._client = client or own_client()
@@ -82,6 +84,11 @@ class S3Store:
         if head is None or not pin.is_of(Pin(head["ContentLength"], etag=head["ETag"])):
             return []
         return stored_checksums(head)
+
+    def read_size(self, length: int, at_once: int | None = None) -> int:
+        """Each is a request, of which S3 answers only so many a second for all whose keys begin alike."""
+        least = at_once or _READ
+        return max(least, min(_LARGEST_READ, length // 16)) if length > _LONG_READ else least
 
     def read(self, uri: str, start: int, length: int, pin: Pin | None = None) -> bytes:
         if not length:

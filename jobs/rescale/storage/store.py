@@ -18,12 +18,12 @@ def open_store(uri: str) -> Store:
 
 
 def read_in_chunks(uri: str, start: int, length: int, pin: Pin | None, at_once: int | None = None) -> Iterator[bytes]:
-    """`length` bytes of a file from `start` on, at most `at_once` at a time (else as its store likes it).
+    """`length` bytes of a file from `start` on, in pieces of the size that its store likes; errors as `Store.read`.
 
-    Errors as `Store.read`.
+    Who uses them by `at_once` gets such pieces, or much longer ones of a long run.
     """
     store = open_store(uri)
-    step = at_once or store.read_size
+    step = store.read_size(length, at_once)
     for offset in range(0, length, step):
         yield store.read(uri, start + offset, min(step, length - offset), pin)
 
