@@ -40,7 +40,7 @@ def test_time_left_is_estimated_once_there_is_something_to_estimate_from(clock: 
         "validate: 1 kB of 1 MB\n",
         "",
         "validate: 61 kB of 1 MB\n",
-        "validate: 121 kB of 1 MB, about 88 s left\n",
+        "validate: 121 kB of 1 MB, about 1 minute and 28 seconds left\n",
     ]
     clock.now = 50
     progress.finish(1_000_000)
@@ -59,10 +59,27 @@ def test_much_is_estimated_from_half_a_minute(clock: Clock, capsys: Captured) ->
     progress = Progress("validate", 10_000_000)
     for second in range(10, 46, 5):
         clock.now = second
-        progress.at((second - 9) * 1000)
+        progress.at((second - 9) * 10_000)
     told = capsys.readouterr().err.splitlines()
     assert [line for line in told if "left" in line] == told[-2:]
-    assert told[-1] == "validate: 36 kB of 10 MB, about 9964 s left"
+    assert told[-1] == "validate: 360 kB of 10 MB, about 16 minutes left"
+
+
+def test_what_is_hardly_begun_has_no_estimate(clock: Clock, capsys: Captured) -> None:
+    """Loops compile for as long as it takes."""
+    progress = Progress("validate", 10_000_000)
+    for second in range(10, 300, 5):
+        clock.now = second
+        progress.at((second - 9) * 100)
+    assert "left" not in capsys.readouterr().err
+
+
+def test_at_the_end_nothing_is_left(clock: Clock, capsys: Captured) -> None:
+    progress = Progress("validate", 1_000_000)
+    for second, done in ((1, 1000), (60, 900_000), (70, 1_000_000)):
+        clock.now = second
+        progress.at(done)
+    assert capsys.readouterr().err.endswith("left\nvalidate: 1 MB of 1 MB\n")
 
 
 def test_who_draws_it_gets_more_and_knows_when_it_is_over(

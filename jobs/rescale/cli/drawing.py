@@ -62,7 +62,9 @@ class Drawing:
 
 
 def how_far(tick: Tick) -> str:
-    """`1.2 GB of 3.4 GB, 85 MB/s, about 26 seconds left`, as far as it is known."""
+    """`1.2 GB of 3.4 GB, 85 MB/s, about 26 seconds left`, as far as it is known; `3.4 GB to go` while tasks start."""
+    if not tick.done:
+        return f"{human_bytes(tick.total)} to go"
     parts = [f"{human_bytes(tick.done)} of {human_bytes(tick.total)}"]
     if tick.rate is not None:
         parts.append(f"{human_bytes(tick.rate)}/s")

@@ -7,13 +7,14 @@ import time
 from typing import ClassVar
 
 from rescale.execution.meter import METER
-from rescale.report.units import human_bytes
+from rescale.report.units import duration, human_bytes
 from rescale.ticks import Tick, line_of
 
 _SECONDS_BETWEEN_LINES = 5.0
 _SECONDS_BETWEEN_TICKS = 0.5
 _SECONDS_TO_ESTIMATE_FROM = 30.0
 """Where little is done yet."""
+_PARTS_OF_WHICH_ONE_IS_DONE = 100
 
 
 def say_compiling() -> None:
@@ -45,24 +46,30 @@ class Progress:
             if not done:
                 self.say(f"begun, {human_bytes(self.total)} to go")
                 return
-            rate = self._rate(now, done)
-            left = f", about {(self.total - done) / rate:.0f} s left" if rate else ""
-            self.say(f"{human_bytes(done)} of {human_bytes(self.total)}{left}")
+            left = self._left(done, self._rate(now, done))
+            words = f", about {duration(left)} left" if left is not None else ""
+            self.say(f"{human_bytes(done)} of {human_bytes(self.total)}{words}")
 
     def _tick(self, now: float, done: int) -> None:
         """What is over at once is never drawn."""
         if now - self._said >= _SECONDS_BETWEEN_TICKS:
             self._said, self._done = now, done
             rate = self._rate(now, done)
-            left = (self.total - done) / rate if rate else None
-            self._print(line_of(Tick(self.step, done, self.total, rate, left)))
+            self._print(line_of(Tick(self.step, done, self.total, rate, self._left(done, rate))))
+
+    def _left(self, done: int, rate: float | None) -> float | None:
+        """Seconds; None where nothing tells, and where nothing but the end of the last tasks is waited for."""
+        return (self.total - done) / rate if rate is not None and done < self.total else None
 
     def _rate(self, now: float, done: int) -> float | None:
         """Bytes a second since the first bytes, to estimate from: until then tasks start, and loops compile.
 
-        More may be compiled later, so it also takes a good part of the bytes, or some time.
+        More may be compiled later, so it also takes a good part of the bytes, or some time; and of what is hardly begun
+        nobody knows how long it takes.
         """
         first, before = self._first or (now, done)
+        if done < self.total / _PARTS_OF_WHICH_ONE_IS_DONE:
+            return None
         enough = _SECONDS_BETWEEN_LINES if done >= self.total / 10 else _SECONDS_TO_ESTIMATE_FROM
         if now - first < enough or done <= before:
             return None
