@@ -9,6 +9,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from rescale.insight.cluster import Cluster, cluster_of_environment
 from support.helm import CHART, CHARTS, KUBERNETES_VERSION, PLATFORM, WAYS, Manifest, helm, one, pod_specs, rendered
 from support.needs import need
 from support.slow import slow_but
@@ -207,6 +208,16 @@ def test_the_pod_is_described_where_an_airflow_runs() -> None:
     assert namespaces(*own) == namespaces(*theirs) == namespaces(*own, *theirs) == ["flink"]
     elsewhere = ("--set", "existingAirflow.serviceAccounts[1].namespace=airflow")
     assert namespaces(*theirs, *elsewhere) == ["flink", "airflow"]
+
+
+def test_plans_are_estimated_for_what_there_may_be(all_manifests: dict[str, list[Manifest]]) -> None:
+    manifests = all_manifests["all-in-one"]
+    spec = one(manifests, "Deployment", "-airflow")["spec"]["template"]["spec"]
+    driver = yaml.safe_load(one(manifests, "ConfigMap", "-airflow")["data"]["driver.yaml"])["spec"]
+    for container in (*spec["containers"], driver["containers"][0]):
+        environment = {entry["name"]: entry.get("value", "") for entry in container["env"]}
+        expected = Cluster(4, 2, scratch=20 << 30, driver_memory=2 << 30)
+        assert cluster_of_environment(environment) == expected
 
 
 def test_windows_and_settings_are_files_of_airflow(all_manifests: dict[str, list[Manifest]]) -> None:

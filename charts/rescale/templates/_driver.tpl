@@ -42,6 +42,7 @@ containers:
       - name: RESCALE_EVENT_LOG
         value: {{ . | quote }}
       {{- end }}
+      {{- include "rescale.cluster.env" .root | nindent 6 }}
       {{- include "rescale.s3.env" .root | nindent 6 }}
       {{- include "rescale.network.env" .root | nindent 6 }}
       {{- include "rescale.more" $driver.env | nindent 6 }}
@@ -91,4 +92,12 @@ volumes:
   securityContext: {{- include "rescale.containerSecurity" . | nindent 4 }}
   volumeMounts:
     - {name: s3, mountPath: /etc/rescale/s3, readOnly: true}
+{{- end }}
+
+{{/* What plans are estimated for: as many executors as a step has at most, and what fits into their pods. */}}
+{{- define "rescale.cluster.env" -}}
+- name: RESCALE_CLUSTER
+  value: >-
+    executors={{ .Values.executors.most }} cores={{ .Values.executors.cores }} scratch={{ .Values.scratch.size }}
+    {{- with (.Values.driver.resources.limits | default dict).memory }} driver-memory={{ . }}{{ end }}
 {{- end }}

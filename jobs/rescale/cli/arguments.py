@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any, NoReturn
 from rescale.cli.completion import complete_operators
 from rescale.errors import RequestError
 from rescale.flink.release_line import RELEASE_LINES, ReleaseLine
+from rescale.insight.cluster import AMAZON, VARIABLE, Cluster, cluster_of_environment
 from rescale.names import did_you_mean
 from rescale.planning.asked.kafka_words import KafkaWords, parse_offsets, parse_sources, parse_topics
 from rescale.planning.asked.request import (
@@ -245,6 +247,34 @@ def add_master(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--master", metavar="MASTER", default="local[*]", help="where Spark runs (default: %(default)s)"
     )
+
+
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    cluster = parser.add_argument_group(
+        "a cluster on paper",
+        "With any of these the plan says what it would take there, for the state at hand and for 1, 10 and 100 TB: how "
+        "long, what binds, what is shuffled, requests to S3, scratch space and memory; and what does not fit. What is "
+        f"not said is as {VARIABLE} has it, such as 'executors=40 cores=8', or else the default.",
+    )
+    cluster.add_argument("--executors", metavar="N", help=f"how many (default: {Cluster.executors})")
+    cluster.add_argument("--cores", metavar="N", help=f"of each executor (default: {Cluster.cores})")
+    cluster.add_argument(
+        "--bandwidth", metavar="SIZE", help="bytes a second of each executor, such as 1.2GB (default: 5 Gbit/s)"
+    )
+    cluster.add_argument("--scratch", metavar="SIZE", help="room on the disk of each executor, such as 200Gi")
+    cluster.add_argument("--driver-memory", metavar="SIZE", help="what the driver's pod may have, such as 4Gi")
+    cluster.add_argument(
+        "--prices",
+        metavar="WRITES,READS",
+        help="dollars for a thousand requests to S3 that write or list, and that read (default: "
+        f"{AMAZON.writes},{AMAZON.reads}, Amazon's in us-east-1)",
+    )
+
+
+def asked_cluster(arguments: argparse.Namespace) -> Cluster | None:
+    """The mirror of `add_cluster`."""
+    names = ("executors", "cores", "bandwidth", "scratch", "driver-memory", "prices")
+    return cluster_of_environment(os.environ, {name: vars(arguments)[name.replace("-", "_")] for name in names})
 
 
 def request_of(arguments: argparse.Namespace) -> Request:

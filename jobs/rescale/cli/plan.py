@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from rescale.cli.arguments import add_shape, add_source, add_uids, prepared
+from rescale.cli.arguments import add_cluster, add_shape, add_source, add_uids, asked_cluster, prepared
 from rescale.cli.output import Output
 from rescale.cli.terminal import waiting
 from rescale.report.pages.planned import plan_summary, plan_text
@@ -18,9 +18,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source(parser)
     add_shape(parser)
     add_uids(parser)
+    add_cluster(parser)
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
+    cluster = asked_cluster(arguments)
     with waiting(f"reading {arguments.source}"):
-        summary = plan_summary(*prepared(arguments))
+        summary = plan_summary(*prepared(arguments), cluster)
     output.answer(summary, lambda: plan_text(summary))

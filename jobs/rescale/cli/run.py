@@ -12,6 +12,7 @@ from rescale.cli.output import Output
 from rescale.cli.own_step import run_own_step
 from rescale.cli.terminal import waiting
 from rescale.errors import RescaleError
+from rescale.insight.cluster import cluster_of_environment
 from rescale.planning.values.plan import Plan
 from rescale.planning.values.proof import Proof, how_proven
 from rescale.process import Step
@@ -49,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace, output: Output) -> None:
     with waiting(f"reading {arguments.source}"):
         plan, snapshot, kafka = prepared(arguments)
-        summary = plan_summary(plan, snapshot, kafka)
+        summary = plan_summary(plan, snapshot, kafka, cluster_of_environment(os.environ))
     accept = arguments.accept_unconditional_publish
     output.say(plan_text(summary))
     proof = Proof(arguments.proof)

@@ -115,9 +115,9 @@ def _step_seconds(plan: Plan) -> Iterator[StepSeconds]:
         rekeyed = operator.rekeyed_bytes
         dealt = operator.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
         copied = operator.bytes_of(*Slot) - rekeyed - dealt
-        keyed += copied / WHOLE_KEY_GROUPS.move + rekeyed / _rates(operator).move
+        keyed += copied / WHOLE_KEY_GROUPS.move + rekeyed / rates_of(operator).move
         elements += dealt / WHOLE_KEY_GROUPS.move
-        compared += (copied + dealt) / WHOLE_KEY_GROUPS.compare + rekeyed / _rates(operator).compare
+        compared += (copied + dealt) / WHOLE_KEY_GROUPS.compare + rekeyed / rates_of(operator).compare
     dealt = plan.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
     over_there = sum([is_s3(plan.source), is_s3(plan.target)]) / S3_CONNECTION  # for each byte, there and back
     for step, work, size in (
@@ -129,7 +129,7 @@ def _step_seconds(plan: Plan) -> Iterator[StepSeconds]:
         yield StepSeconds(step, start + (work + over_there * size) / CORES)
 
 
-def _rates(operator: OperatorPlan) -> Rates:
+def rates_of(operator: OperatorPlan) -> Rates:
     """Of what is looked at record by record."""
     if operator.rekeying is None or not operator.rekeying.databases:
         return RECORDS

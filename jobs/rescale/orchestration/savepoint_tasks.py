@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,7 @@ import msgspec
 from airflow.sdk import Asset, TriggerRule
 
 from rescale.errors import RequestError, UnsupportedError
+from rescale.insight.cluster import cluster_of_environment
 from rescale.orchestration.approval import APPROVED, ASK
 from rescale.orchestration.claims import refuse_what_a_live_run_claims, this_run
 from rescale.orchestration.form import (
@@ -98,7 +100,7 @@ def _look(params: Any = None) -> Summary:
     """Plans as a run would, shows it, and writes nothing."""
     request = request_of(params)
     plan, snapshot, kafka = prepare(request)
-    shown = detailed_summary(plan, snapshot, kafka)
+    shown = detailed_summary(plan, snapshot, kafka, cluster_of_environment(os.environ))
     tell(f"{understood(request)}\n\n{plan_text(shown)}")
     return {name: value for name, value in plan_summary(plan, shown, published=False).items() if name != "plan"}
 
@@ -121,7 +123,7 @@ def _plan(known: Known, params: Any = None, dag_run: Any = None, ti: Any = None)
     """Decides everything, stores the plan beside the target and claims the target for it."""
     request = request_of(params, known)
     plan, snapshot, kafka = prepare(request)
-    shown = detailed_summary(plan, snapshot, kafka)
+    shown = detailed_summary(plan, snapshot, kafka, cluster_of_environment(os.environ))
     tell(f"{understood(request)}\n\n{plan_text(shown)}")
     if not (params["same_shape"] or _changes(plan)):
         _refuse_no_change(plan, known)

@@ -7,6 +7,7 @@ from typing import Any
 
 from rescale.report.detail import Detail
 from rescale.report.page import Block, Page, Section, paragraph
+from rescale.report.pages.cluster import cluster_blocks
 from rescale.report.pages.insights import sentences
 from rescale.report.pages.other_release import prospects_section
 from rescale.report.sections.costs import costs
@@ -45,6 +46,7 @@ def report_page(document: dict[str, Any], detail: Detail) -> Page:
             *operator_state(operators, detail),
             *kafka_sources(shown["kafka"], detail),
             *costs(insight, document["took"]),
+            *(cluster_blocks(plan["cluster"]) if plan is not None else []),
             *(proof(document["certificate"], detail) if document["certificate"] is not None else []),
             *everything_said(sentences(insight), warnings, detail),
         ),

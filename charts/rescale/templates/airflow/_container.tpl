@@ -2,6 +2,7 @@
 {{- define "rescale.airflow.env" -}}
 - name: RESCALE_DRIVER_POD
   value: /etc/rescale/airflow/driver.yaml
+{{ include "rescale.cluster.env" . }}
 {{- if .Values.windows }}
 - name: RESCALE_WINDOWS
   value: /etc/rescale/airflow/windows.yaml

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rescale.report.page import Block, Code, Command, Listed, Page, Section, Strong, listed, paragraph, table, tabled
+from rescale.report.pages.cluster import cluster_blocks
 from rescale.report.pages.declared import DECLARED, declared_lines
 from rescale.report.pages.insights import FORMATS, RESTORES, formats_table, restores_table, sentences
 from rescale.report.pages.kafka import kafka_line
@@ -55,6 +56,7 @@ def approval_page(summary: dict[str, Any]) -> Page:
         *tabled(RESTORES, restores_table(summary["insight"])),
         *tabled(FORMATS, formats_table(summary["insight"])),
         *listed("Good to know", cut_lines(sentences(summary["insight"]))),
+        *cluster_blocks(summary["cluster"]),
         *listed("Warnings", summary["warnings"]),
         paragraph("Afterwards the job starts with"),
         Command(summary["start"]),

@@ -7,12 +7,15 @@ from typing import Any
 
 from rescale.flink.serializers.formulas import KNOWN
 from rescale.flink.slot import Slot
+from rescale.insight.cluster import Cluster
+from rescale.insight.cluster_estimate import on_paper
 from rescale.insight.insight import plan_insight
 from rescale.insight.shapes import ShapeAdvice
 from rescale.planning.values.operator_plan import OperatorPlan
 from rescale.planning.values.plan import Plan
 from rescale.planning.values.work_class import WorkClass
 from rescale.report.page import Block, Listed, Page, Warned, paragraph, paragraphs, table
+from rescale.report.pages.cluster import cluster_blocks, cluster_document, cluster_warnings
 from rescale.report.pages.declared import declared_lines
 from rescale.report.pages.elements import dealt_elements
 from rescale.report.pages.insights import insight_blocks, insight_document
@@ -24,13 +27,16 @@ from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.snapshot.model import Operator, Snapshot
 
 
-def plan_summary(plan: Plan, snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = ()) -> dict[str, Any]:
+def plan_summary(
+    plan: Plan, snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = (), cluster: Cluster | None = None
+) -> dict[str, Any]:
     """Everything but the single byte ranges, which the stored plan holds, and what it means for its `snapshot`.
 
-    `kafka` are the offsets of its Kafka sources.
+    `kafka` are the offsets of its Kafka sources; `cluster` is where it would be carried out, if that is known.
     """
     taken = snapshot.taken
     insight = plan_insight(plan, snapshot)
+    on_cluster = cluster_document(on_paper(plan, cluster) if cluster is not None else None)
     shapes = {shape.operator_id: shape for shape in insight.shapes}
     parallelism = {operator.operator_id: operator.new_parallelism for operator in plan.operators}
     return {
@@ -45,9 +51,10 @@ def plan_summary(plan: Plan, snapshot: Snapshot, kafka: Sequence[KafkaOffsets] =
         ],
         "kafka": [kafka_document(offsets, parallelism[offsets.operator.entry.operator_id]) for offsets in kafka],
         "surgery": plan.surgery.document(),
-        "warnings": list(plan.warnings),
+        "warnings": [*plan.warnings, *cluster_warnings(on_cluster)],
         "start": plan.start.command,
         "insight": insight_document(insight),
+        "cluster": on_cluster,
     }
 
 
@@ -76,6 +83,7 @@ def plan_page(summary: dict[str, Any]) -> Page:
     blocks += paragraphs(work_lines(summary))
     blocks += kafka_tables(summary["kafka"])
     blocks += insight_blocks(summary["insight"])
+    blocks += cluster_blocks(summary["cluster"])
     blocks += map(Warned, summary["warnings"])
     blocks.append(paragraph(f"afterwards the job starts with: {summary['start']}"))
     return Page(tuple(blocks))
