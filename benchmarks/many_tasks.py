@@ -1,0 +1,83 @@
+"""Many tiny tasks through our way of dealing them to Spark, beside as many empty ones of Spark's own, in one session.
+
+    python benchmarks/many_tasks.py [--tasks 20000] [--carried 4] [--rounds 1]
+
+Ours unpack a unit and what they carry (so many MB, as large as a plan of thousands of subtasks), count what they did,
+and report how far they are. Both ways take their turn in every round, and their medians count; the first tasks of the
+session, which start workers, do not. CPU is that of driver, JVM and workers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from statistics import median
+
+from tabulate import tabulate
+
+from processes import Cost, cost, peak_memory
+from rescale.execution.progress import Progress
+from rescale.execution.spark.spark_tasks import SparkTasks, spark_tasks
+from rescale.planning.task_sizes import SLICE_BYTES
+
+PROCESSES = 2
+
+
+@dataclass(frozen=True)
+class Carrying:
+    """Does nothing, and has much along for it."""
+
+    content: bytes
+
+    def __call__(self, unit: int) -> int:
+        return unit
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", type=int, default=20_000)
+    parser.add_argument("--carried", type=float, default=4, help="MB that go along with the work")
+    parser.add_argument("--rounds", type=int, default=1)
+    arguments = parser.parse_args()
+    ours: list[Cost] = []
+    empty: list[Cost] = []
+    with spark_tasks("benchmark", f"local[{PROCESSES}]") as tasks:
+        through_ours(tasks, 100, 0)
+        for _ in range(arguments.rounds):
+            empty.append(cost(lambda: through_sparks(tasks, arguments.tasks)))
+            ours.append(cost(lambda: through_ours(tasks, arguments.tasks, int(arguments.carried * 1e6))))
+        peaks = peak_memory()
+    rows = [
+        (
+            what,
+            f"{arguments.tasks / one.seconds:.0f}",
+            f"{1e3 * one.cpu / arguments.tasks:.2f} ms",
+            f"{one.seconds:.1f} s",
+        )
+        for what, some in (("empty tasks of Spark's", empty), ("ours", ours))
+        for one in [Cost(median(c.seconds for c in some), median(c.cpu for c in some))]
+    ]
+    print(tabulate(rows, headers=(f"{arguments.tasks} tasks", "a second", "CPU each", "time")))
+    for name in ("seconds", "cpu"):
+        ratio = median(getattr(c, name) for c in ours) / median(getattr(c, name) for c in empty)
+        print(f"ours ÷ empty, {name}: {ratio:.2f}")
+    print("peak resident MB:", ", ".join(f"{name} {peak:.0f}" for name, peak in sorted(peaks.items())))
+
+
+def through_sparks(tasks: SparkTasks, number: int) -> None:
+    def nothing(numbers: Iterable[int]) -> Iterator[int]:
+        yield from numbers
+
+    assert sum(tasks.context.parallelize(range(number), number).mapPartitions(nothing).collect()) == sum(range(number))
+
+
+def through_ours(tasks: SparkTasks, number: int, carried: int) -> None:
+    units = [(SLICE_BYTES, i) for i in range(number)]  # of which each is a task
+    progress = Progress("tasks", number * SLICE_BYTES)
+    assert sum(tasks.run(Carrying(os.urandom(carried)), units, progress)) == sum(range(number))
+
+
+if __name__ == "__main__":
+    main()
