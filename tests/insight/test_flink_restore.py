@@ -12,7 +12,7 @@ from rescale.insight.flink_restore import OperatorRestore, best_base, flink_rest
 from rescale.insight.key_group_sizes import key_group_sizes
 from rescale.rocksdb.manifest.edit_reader import InternalKey
 from rescale.rocksdb.manifest.version_edit import LiveFile
-from rescale.snapshot.model import LiveTable
+from rescale.snapshot.model import Database, KeyedStream, LiveTable
 from support.snapshots import names, opened
 from support.synthetic import GROUP_SIZE, database, operator, own_stream
 
@@ -120,3 +120,21 @@ def test_every_key_group_of_a_real_snapshot_is_read(name: str, parallelism: int)
                 assert by_record(restore) == key_group_sizes(one).total
             else:
                 assert read(restore) >= sum(database.size for database in one.databases)
+
+
+@pytest.mark.parametrize("backend", ["heap", "rocksdb"])
+def test_a_changelog_is_gone_through_after_what_is_materialised(backend: str) -> None:
+    """By every subtask that is given one, from end to end, for the changes of its own key groups."""
+    (logged,) = (operator for operator in opened(f"2-changelog-over-{backend}").operators if operator.changelogs)
+    below = replace(
+        logged,
+        changelogs=(),
+        keyed=tuple(part for one in logged.changelogs for part in one.base if isinstance(part, KeyedStream)),
+        databases=tuple(part for one in logged.changelogs for part in one.base if isinstance(part, Database)),
+    )
+    logs = sum(one.log_size for one in logged.changelogs)
+    for parallelism, times in ((2, 1), (4, 2), (1, 1)):
+        with_log, without = flink_restore(logged, parallelism), flink_restore(below, parallelism)
+        assert read(with_log) - read(without) == times * logs
+        assert logs - parallelism <= by_record(with_log) - by_record(without) <= logs + parallelism * logs // 50
+        assert with_log.state - without.state == logs

@@ -138,3 +138,11 @@ def test_a_damaged_compressed_group_names_the_file(tmp_path: Path) -> None:
     with pytest.raises(SnapshotError, match="checksum") as caught:
         sample_keys(of, files)
     assert caught.value.path == files.versions[0][0]
+
+
+def test_keys_of_what_a_changelog_stands_on() -> None:
+    snapshot = opened("2-changelog-over-heap")
+    (of,) = (operator for operator in snapshot.operators if operator.changelogs)
+    found = keys(sample(snapshot, of))
+    assert len({key for _, key in found}) > 20
+    assert all(any(group in one.key_groups for one in of.changelogs) for group, _ in found)

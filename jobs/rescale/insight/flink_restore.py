@@ -75,7 +75,8 @@ def flink_restore(operator: Operator, parallelism: int) -> OperatorRestore:
     databases = _by_subtask(all_databases, operator, parallelism)
     streams = _by_subtask((*operator.keyed, *materialised, *operator.raw_keyed), operator, parallelism)
     logs = _by_subtask(operator.changelogs, operator, parallelism)
-    ends = list(accumulate(key_group_sizes(operator).sizes, initial=0)) if all_databases else []
+    of_files = replace(operator, databases=tuple(all_databases), changelogs=())
+    ends = list(accumulate(key_group_sizes(of_files).sizes, initial=0)) if all_databases else []
     foreign = {d.subtask for d in all_databases if _holds_foreign_rows(d, entry.max_parallelism)}
     subtasks = []
     for subtask in range(parallelism):

@@ -47,7 +47,8 @@ def _refuse_unknown(changelog: Changelog) -> None:
         )
     header = understood(changelog.parsed, advice=MATERIALISED)
     for state in header.states:
-        change_layout(header, state)
+        if state.name in changelog.logged:
+            change_layout(header, state)
     for part in changelog.base:
         if isinstance(part, KeyedStream) and part.framing is Framing.HEAP:
             entry_layouts(understood(part.parsed, advice=MATERIALISED))

@@ -40,7 +40,8 @@ def _with_header(read: ReadChangelog, key: SerializerSnapshot | None) -> Changel
         return read.changelog
     logged = [KeyedHeader(False, key, (state,)) for state in read.logged]
     merged = merge_keyed_headers([*known, *logged]).header
-    return replace(read.changelog, header=write_keyed_header(merged), parsed=merged)
+    names = frozenset(state.name for state in read.logged)
+    return replace(read.changelog, header=write_keyed_header(merged), parsed=merged, logged=names)
 
 
 def _key_serializers(read: ReadChangelog) -> Iterator[SerializerSnapshot]:

@@ -39,7 +39,8 @@ class KeySample(NamedTuple):
 def sample_keys(operator: Operator, files: SnapshotFiles) -> KeySample:
     """From places that lie evenly apart, at most `SAMPLE_SIZE` bytes of streams, and as many of databases.
 
-    Streams whose header is not understood are left out. `SnapshotError` where records cannot be read.
+    Streams whose header is not understood are left out, and of a changelog its changes and databases. `SnapshotError`
+    where records cannot be read.
     """
     found = [*_stream_keys(operator, files), *database_keys(operator, files, SAMPLE_SIZE, _MOST_KEYS)]
     keys, groups = [key for _, key in found], [key_group for key_group, _ in found]
@@ -50,9 +51,10 @@ def sample_keys(operator: Operator, files: SnapshotFiles) -> KeySample:
 
 def _stream_keys(operator: Operator, files: SnapshotFiles) -> Iterator[tuple[int, bytes]]:
     """(key group, key) from the beginnings of key groups."""
+    materialised = (part for one in operator.changelogs for part in one.base if isinstance(part, KeyedStream))
     found = [
         (stream, key_group, extent)
-        for stream in operator.keyed
+        for stream in (*operator.keyed, *materialised)
         for key_group, extent in stream.filled_groups
         if stream.parsed is not None
     ]

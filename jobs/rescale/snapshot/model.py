@@ -182,8 +182,8 @@ class Changelog:
     """The keyed state of one subtask: what was materialised, and the changes since, for `key_groups` and no others.
 
     There may be no `base`, or several parts of one, and these may hold other key groups, too. `parsed` is the header of
-    what comes of both, None where a serializer is not known; `header` its bytes, which no file has. `log_size` counts
-    the bytes of the changes.
+    what comes of both, None where a serializer is not known; `header` its bytes, which no file has. `logged` are the
+    names of the states with changes, `log_size` counts the bytes of these.
     """
 
     subtask: int
@@ -193,6 +193,7 @@ class Changelog:
     log_size: int
     header: bytes
     parsed: KeyedHeader | None
+    logged: frozenset[str] = frozenset()
 
     framing = Framing.CANONICAL
     """So its records are given."""

@@ -58,6 +58,8 @@ def test_the_text_has_every_operator_and_every_state(name: str) -> None:
         ("1.17.2-clicks", "canonical savepoint (canonical keyed state)", "Flink 1.16 or 1.17"),
         ("1.15.4-clicks", "savepoint (canonical keyed state)", "Flink 1.11 to 1.15"),
         ("1.20-rocksdb-native", "native savepoint (RocksDB keyed state)", "Flink 1.18 to 1.20"),
+        ("1.20-changelog-over-heap", "checkpoint (changelog over heap keyed state)", "Flink 1.16 to 1.20"),
+        ("2-changelog-over-rocksdb", "checkpoint (changelog over RocksDB keyed state)", "Flink 2.1 to 2.3"),
         ("2-heap-checkpoint", "checkpoint (heap keyed state)", "Flink 2.1 to 2.3"),
         ("2-source", "canonical savepoint (no keyed state)", "Flink 2.1 to 2.3"),
     ],

@@ -12,7 +12,8 @@ from rescale.planning.values.plan import Plan
 from rescale.report.pages.planned import plan_summary, plan_text
 from support.snapshots import directory, names, opened
 
-MOVABLE = [name for name in names() if "rocksdb-" not in name and not name.endswith("unaligned")]
+_OTHERS = ("unaligned", "changelog-over-heap")
+MOVABLE = [name for name in names() if "rocksdb-" not in name and not name.endswith(_OTHERS)]
 
 
 def plan_of(name: str, *parallelism: str) -> Plan:

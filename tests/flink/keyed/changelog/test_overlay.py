@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.key_groups import key_group_of_hash
 from rescale.flink.keyed.blocks.records import Records
+from rescale.flink.keyed.changelog.change_layouts import change_layout
 from rescale.flink.keyed.changelog.logged_states import Operation
 from rescale.flink.keyed.changelog.overlay import Overlay
 from rescale.flink.keyed.changelog.parsed_changes import StateChange
@@ -23,7 +24,7 @@ from support.canonical import Record
 from support.composite import composite_key, in_a_buffer, timer, timers
 from support.heap import LONG, TEXT, HeapState
 from support.java_values import JavaType
-from support.snapshot_bytes import i32, keyed_header, keyed_state, list_of, snapshot, utf
+from support.snapshot_bytes import BASE, STRING, composite, i32, keyed_header, keyed_state, list_of, snapshot, utf
 
 MAXIMUM = 128
 VALUE, LIST, MAP, SUM, TIMERS = range(5)
@@ -294,6 +295,15 @@ def test_the_types_of_values_need_not_be_known() -> None:
     several = of_key(1, bytes((Operation.ADD, 0, 1)) + head + i32(2) + b"onetwo")
     with pytest.raises(UnsupportedError, match="where one value of a change ends"):
         Overlay([several], header, MAXIMUM)
+
+
+def test_the_types_of_a_map_s_keys_must_be_known() -> None:
+    avro = snapshot("org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot", 2, utf("com.Own") + utf("{}"))
+    of_map = keyed_state("owns", composite(BASE + "MapSerializerSnapshot", avro, STRING), "MAP")
+    header = read_keyed_header(keyed_header(of_map), "")
+    with pytest.raises(UnsupportedError, match="the changes of a state cannot be replayed") as caught:
+        change_layout(header, header.states[0])
+    assert caught.value.state == "owns"
 
 
 def test_what_has_not_changed_is_given_as_it_is() -> None:

@@ -3,7 +3,7 @@
     change: operation:u8 stateId:i16 key namespace payload        of a priority queue: operation:u8 stateId:i16 payload
 
 Where the payload of a change ends is known, for its size stands in front. So the types of values need not be, but for
-those of lists and maps that come several at a time.
+those of lists and maps that come several at a time; those of a map's keys must.
 """
 
 from __future__ import annotations
@@ -97,6 +97,8 @@ def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> ChangeL
         return ChangeLayout(state, EntryKind.ELEMENT, key, namespace, timer, None, ambiguous=False)
     kind, parts = content_of(state, value)
     first, second = (*(map(_if_known, parts)), None)[:2]
+    if kind is EntryKind.MAP:
+        first = compile_program(parts[0])  # it stands in front of every value, and nothing says how long it is
     ambiguous = key.fixed_length is None and namespace.fixed_length is None
     return ChangeLayout(state, kind, key, namespace, first, second, ambiguous)
 

@@ -1,0 +1,83 @@
+"""A job with a changelog whose changes are not materialised: rescaled, restored by real Flink, and gone on with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from oracle.cases import ROCKSDB, everything
+from oracle.harness import Flink, Job
+from rescale.snapshot.opening import open_snapshot
+from support.pipeline import execute_without_spark, plan_rescale
+from support.slow import slow
+
+CHANGELOG = {"state.changelog.enabled": "true", "state.backend.changelog.enabled": "true"}
+OFTEN = {
+    **CHANGELOG,
+    "state.backend.changelog.periodic-materialize.interval": "50ms",
+    "state.changelog.periodic-materialize.interval": "50ms",
+}
+CHURN = Job("churn", 2, {"seed": 7, "keys": 24, "waves": 2}, max_parallelism=128)
+
+
+@dataclass(frozen=True)
+class Logged:
+    """`job` as it was before its last changes, of which it makes `kinds` of snapshots; restored in another shape.
+
+    With `materialised`, it was restored from a savepoint first, which it owns from then on. If it `stays`, the restored
+    job has a changelog, too, and must own what it is restored from: another mode Flink does not offer it.
+    """
+
+    line: str
+    job: Job
+    kinds: tuple[str, ...]
+    format: str
+    parallelism: int
+    max_parallelism: int
+    onto: str
+    materialised: bool = False
+    stays: bool = False
+
+    def __str__(self) -> str:
+        over = "-restored" if self.materialised else ""
+        return f"{self.line}-{self.job.scenario}{over}-{self.job.backend}-{self.format}-{self.onto}"
+
+
+TWICE, WAVES = ("checkpoint", "checkpoint"), ("wave", "wave", "checkpoint")
+OF_EVERYTHING = everything(3).with_(configuration=CHANGELOG)
+OF_MUCH = everything(4, 129, lazy=1).with_(configuration=OFTEN, **ROCKSDB)
+OF_CHURN = CHURN.with_(configuration=CHANGELOG)
+CASES = (
+    Logged("flink_2", OF_EVERYTHING, TWICE[:1], "canonical", 5, 128, "hashmap"),
+    Logged("flink_1_20", OF_EVERYTHING.with_(**ROCKSDB), TWICE[:1], "rocksdb", 2, 1000, "rocksdb"),
+    Logged("flink_1_20", OF_MUCH, TWICE, "canonical", 3, 43, "hashmap"),
+    Logged("flink_2", OF_MUCH, TWICE, "rocksdb", 7, 129, "rocksdb"),
+    Logged("flink_1_20", OF_CHURN, WAVES, "rocksdb", 3, 128, "rocksdb", materialised=True, stays=True),
+    Logged("flink_2", OF_CHURN.with_(**ROCKSDB), WAVES, "canonical", 5, 1000, "hashmap", materialised=True),
+)
+
+
+@pytest.mark.parametrize("case", [slow(case, id=str(case)) for case in CASES])
+def test_flink_goes_on_where_the_changes_led(request: pytest.FixtureRequest, tmp_path: Path, case: Logged) -> None:
+    """And from what it makes then: results and state are those that Java foretells."""
+    flink: Flink = request.getfixturevalue(case.line)
+    before = None
+    if case.materialised:
+        before = flink.snapshot(case.job.with_(configuration={}), tmp_path / "before", "native")
+    source = flink.snapshots(case.job, tmp_path / "source", *case.kinds, restored=before, claim_mode="CLAIM")[-1]
+    allowed = [str(tmp_path)]
+    assert any(operator.changelogs for operator in open_snapshot(str(source), allowed).operators)
+    shape = ([str(case.parallelism)], allowed, [str(case.max_parallelism)])
+    execute_without_spark(plan_rescale(str(source), str(tmp_path / "target"), *shape, format=case.format))
+    restored = case.job.with_(
+        parallelism=case.parallelism,
+        max_parallelism=case.max_parallelism,
+        backend=case.onto,
+        configuration=CHANGELOG if case.stays else {},
+    )
+    mode, again = ("CLAIM", None) if case.stays else ("NO_CLAIM", "checkpoint")
+    verdict = flink.restore(tmp_path / "target", case.job, restored, claim_mode=mode, again=again)
+    assert verdict.ok, verdict
+    assert verdict.compared["keyed"] > 100
