@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import uuid
 from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -16,6 +18,12 @@ import psutil
 
 _MARK = "RESCALE_TEST_MARK"
 _PERIOD = 0.5
+
+_YOUNG_SECONDS = 10
+
+_SOCKETS = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+_STATE, _INODE, _LISTENING = 3, 9, "0A"
+"""Columns of these tables, and a value of the first."""
 
 
 class Watch:
@@ -30,6 +38,8 @@ class Watch:
         self.environment = {_MARK: self._mark, "SPT_NOENV": "1"}
         self.command_lines: set[str] = set()
         self.addresses: dict[str, str] = {}
+        self._known: dict[int, _Seen] = {}
+        self._one_looks = threading.Lock()
         self._over = threading.Event()
         self._looking = threading.Thread(target=self._look)
 
@@ -45,7 +55,16 @@ class Watch:
 
     def processes(self) -> list[psutil.Process]:
         """Those that run now, but for this one."""
-        return [process for process in psutil.process_iter() if process.pid != os.getpid() and self._is_marked(process)]
+        return [one.process for one in self._all() if one.is_marked(self._mark)]
+
+    def _all(self) -> list[_Seen]:
+        """All that run now; a number is not given to another process within one look."""
+        with self._one_looks:
+            known, self._known = self._known, {}
+            for pid in psutil.pids():
+                with suppress(psutil.NoSuchProcess):
+                    self._known[pid] = known.get(pid) or _Seen(psutil.Process(pid))
+            return list(self._known.values())
 
     def running_lines(self) -> dict[int, str]:
         """Their command lines, by process id."""
@@ -55,21 +74,45 @@ class Watch:
                 lines[process.pid] = " ".join(process.cmdline())
         return lines
 
-    def _is_marked(self, process: psutil.Process) -> bool:
+    def _look(self) -> None:
+        heard: set[str] = set()
+        while not self._over.wait(_PERIOD):
+            listened = _listened()
+            for process in self.processes():
+                with suppress(psutil.Error):
+                    self.command_lines.add(" ".join(process.cmdline()))
+                    if listened - heard:
+                        self._note_addresses(process)
+            heard = listened
+
+    def _note_addresses(self, process: psutil.Process) -> None:
+        line = " ".join(process.cmdline())
+        for connection in process.net_connections("inet"):
+            if connection.status == psutil.CONN_LISTEN:
+                self.addresses.setdefault(connection.laddr.ip, line)
+
+
+class _Seen:
+    """A process, and whether it has a mark in its environment, once it had time to become another program."""
+
+    def __init__(self, process: psutil.Process) -> None:
+        self.process = process
+        self._since = time.monotonic()
+        self._marked: bool | None = None
+
+    def is_marked(self, mark: str) -> bool:
+        if self._marked is not None:
+            return self._marked
         try:
-            return process.environ().get(_MARK) == self._mark
+            marked = self.process.pid != os.getpid() and self.process.environ().get(_MARK) == mark
         except psutil.Error:
             return False
+        if marked or time.monotonic() - self._since > _YOUNG_SECONDS:
+            self._marked = marked
+        return marked
 
-    def _look(self) -> None:
-        while not self._over.wait(_PERIOD):
-            for process in self.processes():
-                try:
-                    line = " ".join(process.cmdline())
-                    connections = process.net_connections("inet")
-                except psutil.Error:
-                    continue
-                self.command_lines.add(line)
-                for connection in connections:
-                    if connection.status == psutil.CONN_LISTEN:
-                        self.addresses.setdefault(connection.laddr.ip, line)
+
+def _listened() -> set[str]:
+    """The sockets of this machine that listen: who has which costs much more to find out."""
+    lines = [line.split() for name in _SOCKETS for line in name.read_text().splitlines()[1:]]
+    return {fields[_INODE] for fields in lines if fields[_STATE] == _LISTENING}
