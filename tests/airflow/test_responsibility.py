@@ -13,10 +13,9 @@ import pytest
 
 from rescale.demo.airflow_home import DAG_ID
 from support.airflow_server import AirflowServer, Run, request, wait_for
-from support.s3 import S3Server
 from support.session_cluster import SessionCluster
 from support.snapshots import directory
-from support.whole_airflow import ROLES, airflow_server
+from support.whole_airflow import ROLES, platform_with
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -36,10 +35,10 @@ notify:
 
 
 @pytest.fixture(scope="module")
-def platform(s3: S3Server) -> Iterator[AirflowServer]:
-    """An Airflow of its own, whose platform has these settings."""
-    with airflow_server(s3, SETTINGS) as server:
-        yield server
+def platform(airflow: AirflowServer) -> Iterator[AirflowServer]:
+    """The Airflow whose platform has these settings, until the last of these tests has ended."""
+    with platform_with(airflow, SETTINGS):
+        yield airflow
 
 
 def asked(platform: AirflowServer, target: Path, **more: Any) -> Run:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from email.message import Message
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeVar
 
 from rescale.demo.airflow_home import CONNECTION_ID, DAG_ID, USER, AirflowHome
@@ -95,6 +96,17 @@ class AirflowServer:
 
         return Run(self, wait_for(accepted, f"a run of {dag_id}")["dag_run_id"], dag_id)
 
+    def parse_anew(self, dag_id: str) -> None:
+        """Has the file of a DAG parsed now: no other change of it is looked for."""
+        _, before = self.api("GET", f"/dags/{dag_id}")
+        status, told = self.api("PUT", f"/parseDagFile/{before['file_token']}")
+        assert status == 201, told
+
+        def is_parsed() -> bool:
+            return bool(self.api("GET", f"/dags/{dag_id}")[1]["last_parsed_time"] != before["last_parsed_time"])
+
+        wait_for(is_parsed, f"{dag_id} to be parsed")
+
     def run_to(self, target: str) -> Run:
         """The run that was started for a target, by whomever."""
         return wait_for(lambda: self._run_to(target), f"a run to {target}", 30)
@@ -171,25 +183,25 @@ class Run:
         return replace(self, airflow=self.airflow.as_user(name))
 
     def answer(self, option: str, task_id: str = "approve") -> None:
-        """Like a person, a while after the question."""
-        time.sleep(SECONDS_TO_READ)
-        wait_for(lambda: self._is_parked(task_id), f"the scheduler to notice that {task_id} waits", 120)
-        status, told = self.try_to_answer(option, task_id)
-        assert status == 200, told
-
-    def _is_parked(self, task_id: str) -> bool:
-        """Whether the scheduler has heard of every time that the task was parked, as far as its log can be read.
+        """Like a person, a while after the question, once the scheduler has seen the task's worker leave.
 
         Airflow takes an answer that comes before for a task that was lost, and asks again.
         """
         log = self.airflow.home.folder / "scheduler.log"
-        if not log.is_file():
-            return True
+        if log.is_file():
+            wait_for(lambda: self._is_parked(task_id, log), f"the scheduler to notice that {task_id} waits", 120)
+        else:
+            time.sleep(SECONDS_TO_READ)
+        status, told = self.try_to_answer(option, task_id)
+        assert status == 200, told
+
+    def _is_parked(self, task_id: str, log: Path) -> bool:
+        """Whether the scheduler has heard of every time that the task was parked, as its log says."""
         mine = [
             line for line in log.read_text(errors="replace").splitlines() if self.run_id in line and task_id in line
         ]
         parked = sum("Pausing task as AWAITING_INPUT" in line for line in mine)
-        heard = sum("Received executor event" in line and f"task_id='{task_id}'" in line for line in mine)
+        heard = sum("executor event with state success" in line and f"task_id='{task_id}'" in line for line in mine)
         return heard >= parked > 0
 
     def try_to_answer(self, option: str, task_id: str = "approve") -> tuple[int, Any]:

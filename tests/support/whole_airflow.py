@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rescale.demo.airflow_home import CONNECTION_ID, USER, AirflowHome
+from rescale.demo.airflow_home import CONNECTION_ID, DAG_ID, USER, AirflowHome
 from rescale.demo.ui import components
 from support import airflow_policies
 from support.airflow_server import AirflowServer
@@ -24,6 +24,8 @@ _OPTIONS = {
     # A killed worker is noticed sooner than after five minutes.
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "20",
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
+    # A DAG that is parsed anew is that at once, and not after half a minute.
+    "AIRFLOW__CORE__MIN_SERIALIZED_DAG_UPDATE_INTERVAL": "0",
 }
 
 ROLES = {"vera": "viewer", "ada": "user", "grace": "user", "olga": "op"}
@@ -65,9 +67,30 @@ clicks-back:
 """
 
 
+SETTINGS = "settings.yaml"
+"""The file of the platform's settings, in the folder of everything."""
+
+
 @contextmanager
-def airflow_server(s3: S3Server, settings: str | None = None) -> Iterator[AirflowServer]:
-    """`settings` are those of the platform, `{folder}` its folder."""
+def platform_with(airflow: AirflowServer, settings: str) -> Iterator[None]:
+    """For as long as the block runs the platform has these settings, `{folder}` in them being that of everything."""
+    file = airflow.home.folder.parent / SETTINGS
+
+    def use(text: str) -> None:
+        file.write_text(text)
+        for dag_id in (DAG_ID, "rescale_job"):
+            airflow.parse_anew(dag_id)
+
+    use(settings.format(folder=file.parent))
+    try:
+        yield
+    finally:
+        use("")
+
+
+@contextmanager
+def airflow_server(s3: S3Server) -> Iterator[AirflowServer]:
+    """Its platform has no settings, until somebody writes some into their file: `platform_with`."""
     need("java", "Spark runs on a JVM (17 or newer)")
     secret = f"planted-{secrets.token_hex(16)}"
     connection = {
@@ -84,12 +107,10 @@ def airflow_server(s3: S3Server, settings: str | None = None) -> Iterator[Airflo
             **watch.environment,
             "AIRFLOW_CONN_BROKEN": broken(connection),
             "RESCALE_WINDOWS": str(windows),
+            "RESCALE_SETTINGS": str(Path(folder) / SETTINGS),
             "PYTHONPATH": os.pathsep.join(sys.path),
         }
-        if settings is not None:
-            platform = Path(folder) / "settings.yaml"
-            platform.write_text(settings.format(folder=folder))
-            options["RESCALE_SETTINGS"] = str(platform)
+        (Path(folder) / SETTINGS).touch()
         users = {USER: "admin", **ROLES}
         home = AirflowHome(Path(folder) / "home", json.dumps(connection), options, users=users)
         home.migrate()
