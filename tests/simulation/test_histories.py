@@ -34,6 +34,7 @@ def test_whatever_happens_nothing_is_lost(seeds: range) -> None:
     [
         pytest.param(225, id="files that RocksDB named were another's to the next run"),
         pytest.param(297, id="a claim that was misread twice was none of ours"),
+        pytest.param(40391, id="a claim that was misread twice, in two ways, was gone"),
         pytest.param(520, id="a claim that was misread twice was another plan's"),
     ],
 )

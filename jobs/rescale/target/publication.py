@@ -102,7 +102,7 @@ def _give_way(plan: Plan, claim: Claim | None) -> None:
     """
     found = _claim_on(plan)
     if found != claim:
-        found = _claim_on(plan)
+        found = _read_twice(plan)
     if found == claim and not is_being_discarded(plan.target):
         return
     if found != claim:
