@@ -7,6 +7,7 @@ runs.
 
 from __future__ import annotations
 
+import tempfile
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -230,6 +231,13 @@ def test_discard_touches_nothing_foreign(case: Case) -> None:
     assert [entry.uri for entry in store.list(target)] == [foreign]
 
 
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """Sockets cannot have a long one."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
 @pytest.mark.parametrize(
     ("where", "code"),
     [
@@ -240,8 +248,12 @@ def test_discard_touches_nothing_foreign(case: Case) -> None:
         slow("_metadata", KILLED),
     ],
 )
-def test_a_real_process_killed_in_each_step_is_resumed(where: str, code: int, tmp_path: Path) -> None:
-    target = str(tmp_path / "target")
+def test_a_real_process_killed_in_each_step_is_resumed(
+    where: str, code: int, tmp_path: Path, short_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What Spark had on this machine's disk is gone, too, when that has ended."""
+    target, scratch = str(tmp_path / "target"), short_path
+    monkeypatch.setenv("TMPDIR", str(scratch))
     kind = Kind.KILL_GROUP if where == "put_part" else Kind.KILL
     first, again = (
         Faults(str(tmp_path / "log"), kind, 1, where, True),
@@ -250,5 +262,9 @@ def test_a_real_process_killed_in_each_step_is_resumed(where: str, code: int, tm
     words = ["run", snapshots.directory(SNAPSHOT), "--target", target, "--parallelism", "3"]
     assert real_run(words, first, tmp_path) == code
     assert is_there(target) == (code == 0)
+    if code == 1:
+        assert any(scratch.rglob("blockmgr-*")), "a driver that is killed leaves that"
+    (others := scratch / "blockmgr-of-another").mkdir()
     assert real_run(words, again, tmp_path) == 0
     assert_right(target)
+    assert list(scratch.iterdir()) == [others]

@@ -7,6 +7,7 @@ import argparse
 from rescale.cli.output import Output
 from rescale.report.units import counted
 from rescale.storage.locations import normalise
+from rescale.storage.scratch import remove_all_left
 from rescale.target.removal import discard
 
 SUMMARY = "remove what an unpublished run left"
@@ -22,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
+    remove_all_left()
     discarded = discard(normalise(arguments.target))
     document = {"removed": list(discarded.removed), "left": list(discarded.left)}
     text = [f"removed {counted(len(discarded.removed), 'file')}"]

@@ -12,8 +12,8 @@ from typing import IO, TypeVar
 
 from rescale.errors import StoreError
 from rescale.execution.progress import Progress
-from rescale.execution.spark.scratch import scratch_directory
 from rescale.execution.tasks import Sender, Weighed
+from rescale.storage.scratch import scratch_directory
 
 _ROWS_IN_MEMORY = 64 * 1024 * 1024
 

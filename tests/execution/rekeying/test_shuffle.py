@@ -21,11 +21,11 @@ from rescale.execution.rekeying import rekeying_run
 from rescale.execution.rekeying.sort_side import SortSide
 from rescale.execution.rekeying.write_side import WriteSide
 from rescale.execution.spark import file_shuffle
-from rescale.execution.spark.scratch import scratch_directory
 from rescale.execution.spark.spill_file import SpillFile
 from rescale.execution.steps import reshuffle_keyed_state, validate_coverage
 from rescale.execution.tasks import Tasks
 from rescale.planning.values.plan import Plan
+from rescale.storage.scratch import scratch_directory
 from rescale.target.claim import claim
 from rescale.target.places import places_of
 from rescale.target.publication import publish

@@ -10,8 +10,8 @@ from typing import IO
 import numpy as np
 
 from rescale.errors import StoreError
-from rescale.execution.spark.scratch import scratch_directory
 from rescale.flink.arrays import Bytes, Longs
+from rescale.storage.scratch import scratch_directory
 
 MEMORY = 128 * 1024 * 1024
 

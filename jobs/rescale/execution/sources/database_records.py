@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from rescale.execution.spark.scratch import scratch_directory
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.header import KeyedHeader
@@ -16,6 +15,7 @@ from rescale.rocksdb.engine.scan import RowReader
 from rescale.snapshot.databases.listed_files import listed_files
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.storage.scratch import scratch_directory
 
 
 class DatabaseRecords:

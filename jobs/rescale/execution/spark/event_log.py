@@ -11,13 +11,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from pyspark import SparkConf
 
 from rescale.errors import RescaleError
-from rescale.execution.spark.scratch import scratch_directory
 from rescale.storage.locations import join, normalise
+from rescale.storage.scratch import Kind, scratch_directory, scratch_folder
 from rescale.storage.store import open_store
 
 VARIABLE = "RESCALE_EVENT_LOG"
@@ -34,13 +33,13 @@ def event_log_kept(conf: SparkConf) -> Iterator[None]:
     if not directory:
         yield
         return
-    with TemporaryDirectory(prefix="event-log-", dir=scratch_directory()) as folder:
-        conf.set("spark.eventLog.enabled", "true").set("spark.eventLog.dir", Path(folder).as_uri())
+    with scratch_folder(Path(scratch_directory()), Kind.EVENT_LOG) as folder:
+        conf.set("spark.eventLog.enabled", "true").set("spark.eventLog.dir", folder.as_uri())
         conf.set("spark.eventLog.compress", "true").set("spark.eventLog.rolling.enabled", "false")
         try:
             yield
         finally:
-            for log in Path(folder).iterdir():
+            for log in folder.iterdir():
                 _keep(log, directory)
 
 

@@ -24,10 +24,10 @@ from rescale.execution.meter import METER
 from rescale.execution.progress import Progress
 from rescale.execution.spark.carried_work import CarriedWork
 from rescale.execution.spark.dispatch import failures_as_ours, reported, slices_of
-from rescale.execution.spark.scratch import scratch_directory
 from rescale.execution.spark.spill_file import SpillFile, rows_in, spill
 from rescale.execution.spark.task_meter import counted_into, new_sum
 from rescale.execution.tasks import Sender, Weighed
+from rescale.storage.scratch import scratch_directory
 
 U = TypeVar("U")
 R = TypeVar("R")

@@ -10,12 +10,16 @@ On any other master executors do the work, and what is configured of them (`spar
 
 from __future__ import annotations
 
+import atexit
+import errno
 import os
 import re
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
+from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -27,6 +31,12 @@ from rescale.errors import RequestError, StoreError
 from rescale.execution.spark.event_log import event_log_kept
 from rescale.execution.spark.executors import Executors, executors_for
 from rescale.execution.spark.waiting import executors_awaited
+from rescale.storage.scratch import Kind, scratch_directories, scratch_folder
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+_LONGEST_OF_SOCKETS = 107 - len("/.01234567-0123-0123-0123-0123456789ab.sock")
+"""Bytes in the name of a directory of Unix domain sockets."""
 
 _JAVA = "a JDK 17 or newer"
 
@@ -67,6 +77,7 @@ def spark_context(name: str, master: str | None, work: int | None = None) -> Ite
 
 
 def _started(conf: SparkConf, master: str | None, work: int | None) -> SparkContext:
+    scratch: list[str] = []
     with as_file(files("rescale.execution.spark") / "log4j2.properties") as logging:
         if master is not None:
             conf.setMaster(_with_attempts(master))
@@ -75,15 +86,22 @@ def _started(conf: SparkConf, master: str | None, work: int | None) -> SparkCont
                 conf.set("spark.driver.host", "127.0.0.1")
                 conf.set("spark.driver.bindAddress", "127.0.0.1")
                 conf.set("spark.ui.enabled", "false")
+                scratch = _own_scratch()
                 conf.set(
                     "spark.driver.extraJavaOptions",
-                    f"-Dlog4j2.configurationFile={logging.as_uri()} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+                    f"-Dlog4j2.configurationFile={logging.as_uri()} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
+                    f'"-Djava.io.tmpdir={scratch[0]}"',
+                )
+                conf.set(
+                    "spark.python.unix.domain.socket.dir",
+                    scratch[0] if len(os.fsencode(scratch[0])) <= _LONGEST_OF_SOCKETS else "/tmp",
                 )
         try:
             if master is None or not _LOCAL.match(master):
                 conf.set("spark.driver.defaultJavaOptions", f"-Dlog4j2.configurationFile={logging.as_uri()}")
                 conf = _with_executors(conf, work)
-            context = SparkContext(conf=conf)
+            with _local_directories(scratch[1:]):
+                context = SparkContext(conf=conf)
         except (PySparkRuntimeError, Py4JError) as error:
             raise StoreError(
                 "Spark does not start",
@@ -92,6 +110,44 @@ def _started(conf: SparkConf, master: str | None, work: int | None) -> SparkCont
             ) from None
     context.setLogLevel("ERROR")
     return context
+
+
+@cache
+def _own_scratch() -> list[str]:
+    """Directories of this process: for the JVM's temporary files, then one in each place that Spark may use.
+
+    What a killed JVM leaves in them goes with them. They are there until this process ends, as the JVM is.
+    """
+    ending = ExitStack()
+    atexit.register(ending.close)
+    made: dict[str, str] = {}
+    for place in (tempfile.gettempdir(), *scratch_directories()):
+        try:
+            Path(place).mkdir(parents=True, exist_ok=True)
+            made[place] = made.get(place) or str(ending.enter_context(scratch_folder(Path(place), Kind.SPARK)))
+        except OSError as error:
+            kind = StoreError if error.errno in _FULL else RequestError
+            raise kind(
+                f"Spark has no scratch directory: {error.strerror}",
+                path=place,
+                advice="name a directory with room in SPARK_LOCAL_DIRS, and one in TMPDIR",
+            ) from None
+    return [made[tempfile.gettempdir()], *(made[place] for place in scratch_directories())]
+
+
+@contextmanager
+def _local_directories(places: list[str]) -> Iterator[None]:
+    """In the block a JVM is started with these, if there are any, in place of those that this process has."""
+    before = os.environ.get("SPARK_LOCAL_DIRS")
+    if places:
+        os.environ["SPARK_LOCAL_DIRS"] = ",".join(places)
+    try:
+        yield
+    finally:
+        if before is not None:
+            os.environ["SPARK_LOCAL_DIRS"] = before
+        else:
+            os.environ.pop("SPARK_LOCAL_DIRS", None)
 
 
 def _cause(told: str) -> str:

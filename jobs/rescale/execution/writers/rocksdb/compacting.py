@@ -9,7 +9,6 @@ from pathlib import Path
 from rescale.errors import RescaleError
 from rescale.execution.progress import Progress
 from rescale.execution.sources.planned_records import read_header
-from rescale.execution.spark.scratch import scratch_directory
 from rescale.execution.tasks import Tasks
 from rescale.execution.writers.new_handles import DirectoryFile, directory_handle
 from rescale.execution.writers.rocksdb.directory_files import put_directory_file
@@ -25,6 +24,7 @@ from rescale.rocksdb.assembly.compaction import StoredDatabase, compacted_databa
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.stored_files import StoredFile, needed_files
 from rescale.snapshot.databases.listed_files import listed_files
+from rescale.storage.scratch import scratch_directory
 from rescale.storage.store import open_store, read_in_chunks
 from rescale.target.written_handles import WrittenHandle
 

@@ -1,0 +1,81 @@
+"""Directories on this machine that go with the process that made them, however it ends.
+
+Each is locked for as long as it is used (`flock`), and a lock ends with its process. What a killed process left is not
+locked any more: whoever makes the next directory on this machine removes it, and so does `rescale discard`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from enum import StrEnum
+from pathlib import Path
+
+_OF_SPARK = "blockmgr-*"
+"""The scratch directories of Spark's applications (`DiskBlockManager`), beside each other; killed ones leave theirs."""
+
+
+class Kind(StrEnum):
+    """What a directory is for; by what its name begins with it is ours."""
+
+    DATABASE = "rescale-database-"
+    SPARK = "rescale-spark-"
+    LIBRARY = "rescale-library-"
+    EVENT_LOG = "rescale-event-log-"
+    RESULT = "rescale-result-"
+
+
+def scratch_directory() -> str:
+    """Where Spark keeps what it shuffles; else the system's place for temporary files."""
+    return scratch_directories()[0]
+
+
+def scratch_directories() -> list[str]:
+    """All places that Spark may use."""
+    named = [place for place in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if place]
+    return named or [tempfile.gettempdir()]
+
+
+@contextmanager
+def scratch_folder(place: Path, kind: Kind) -> Iterator[Path]:
+    """A new directory below `place`, until the block ends."""
+    remove_left(place)
+    with ExitStack() as stack:
+        path = None
+        while path is None:
+            path = _made(place, kind, stack)
+        stack.callback(shutil.rmtree, path, ignore_errors=True)
+        yield path
+
+
+def remove_left(place: Path) -> None:
+    """Removes, below `place`, what processes of ours left that are not there any more."""
+    for home in {place, *place.parent.glob(_OF_SPARK)}:
+        for path in [one for kind in Kind for one in home.glob(f"{kind}*")]:
+            with suppress(OSError), ExitStack() as stack:  # in use, or another user's
+                _lock(path, stack, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path)
+
+
+def remove_all_left() -> None:
+    """The same in all places where processes of ours keep something on this machine."""
+    for place in {tempfile.gettempdir(), *scratch_directories()}:
+        remove_left(Path(place))
+
+
+def _made(place: Path, kind: Kind, stack: ExitStack) -> Path | None:
+    """A new directory, locked; None if another process took it for one that was left, in between."""
+    path = Path(tempfile.mkdtemp(prefix=kind, dir=place))
+    with suppress(FileNotFoundError):
+        _lock(path, stack, fcntl.LOCK_EX)
+    return path if path.exists() else None
+
+
+def _lock(path: Path, stack: ExitStack, kind: int) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    stack.callback(os.close, descriptor)
+    fcntl.flock(descriptor, kind)
