@@ -12,6 +12,7 @@ import pytest
 
 from rescale.flink.metadata.checkpoint_metadata import OperatorState, Subtask, SubtaskState
 from rescale.snapshot.opening import open_snapshot
+from rescale.storage.store import open_store
 from support import warm
 from support.edited import edit, relocated
 from support.faults import WRITES, Faults, Kind
@@ -21,6 +22,7 @@ from support.slow import Share, in_shares
 SHAPES = {
     "copy": (),
     "rehash": ("--format", "canonical", "--parallelism", "2", "--max-parallelism", "40"),
+    "rows": ("--max-parallelism", "40"),
 }
 
 
@@ -89,6 +91,15 @@ def test_killed_before_any_call_it_is_resumed(case: Case, scratch: Path, share: 
     assert {path: path.stat().st_mtime_ns for path in Path(case.source).parent.rglob("*")} == before
 
 
+def test_all_of_a_killed_run_is_discarded(case: Case) -> None:
+    """How many files RocksDB's directories will have, the plan does not say."""
+    target, discarded = case.target(), case.faults()
+    assert case.run(target, case.faults(Kind.KILL, where="handles-keyed.json"), parallelism="") == KILLED
+    assert open_store(target).list(target)
+    assert case.discard(target, discarded) == 0, warm.output(discarded)
+    assert open_store(target).list(target) == []
+
+
 @pytest.mark.slow
 def test_real_processes_killed_while_rows_are_read_are_resumed(source: Path, scratch: Path, tmp_path: Path) -> None:
     """All of a rehash at once, then a validation before it ends, then one worker of the next one."""
@@ -104,9 +115,9 @@ def test_real_processes_killed_while_rows_are_read_are_resumed(source: Path, scr
         assert real_run(words, Faults(str(tmp_path / f"log-{i}"), kind, at, where), tmp_path) == code
         assert is_there(target) == (code == 0)
         if i == 0:
-            assert list(scratch.glob("blockmgr-*/*database*"))
+            assert list(scratch.glob("*/blockmgr-*/*database*"))
     assert_right(target, str(source))
-    assert not list(scratch.glob("blockmgr-*/*database*"))
+    assert list(scratch.iterdir()) == []
 
 
 def fetched_segment(source: Path) -> str:

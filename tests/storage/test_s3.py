@@ -310,16 +310,6 @@ def test_writers_that_meet_for_ever_are_a_transient_error(server: ScriptedServer
         S3Store().put_if_absent(_URI, b"claim")
 
 
-@pytest.mark.parametrize(
-    ("length", "expected"), [(0, 4), (5, 4), (64, 4), (80, 5), (100, 6.25), (256, 16), (3000, 16), (10**6, 16)]
-)
-def test_long_runs_are_asked_for_in_larger_pieces(length: int, expected: float) -> None:
-    store, mib = S3Store(), 1 << 20
-    assert store.read_size(length * mib) == expected * mib
-    assert store.read_size(length * mib, 32 * mib) == 32 * mib
-    assert store.read_size(1000, 250) == 250
-
-
 def test_boto3_is_loaded_only_by_those_who_use_s3() -> None:
     code = "import sys; from rescale.storage.store import open_store; open_store('/tmp'); print('boto3' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"

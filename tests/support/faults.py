@@ -122,7 +122,7 @@ class FaultyStore:
         other = _ALWAYS.get(self._faults.kind)
         store = other(self._store) if other and verb in vars(other) else self._store
         call = getattr(store, verb)
-        if not callable(call):
+        if not callable(call) or verb == "read_size":  # which asks nobody
             return call
 
         def counted(subject: Any, *arguments: Any) -> Any:

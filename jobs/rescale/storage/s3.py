@@ -20,6 +20,7 @@ from rescale.errors import RescaleError, SnapshotError, StoreError, UnsupportedE
 from rescale.storage.checksums import Checksum
 from rescale.storage.contract import CopyRefused, Entry, PartLimits, Pin, Span
 from rescale.storage.locations import contains, parent, split_s3
+from rescale.storage.request_size import request_size
 from rescale.storage.s3_checksums import stored_checksums
 from rescale.storage.s3_client import ATTEMPTS, own_client
 from rescale.storage.s3_errors import (
@@ -48,9 +49,6 @@ _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 
 _WORTH_A_PAGE = 16
 """Objects: to ask for each of so many costs more than a page of a listing."""
-
-_READ, _LARGEST_READ, _LONG_READ = 4 << 20, 16 << 20, 64 << 20
-"""Bytes of a request, at most of one, and of the shortest run that is worth larger ones."""
 
 
 class S3Store:
@@ -86,9 +84,7 @@ class S3Store:
         return stored_checksums(head)
 
     def read_size(self, length: int, at_once: int | None = None) -> int:
-        """Each is a request, of which S3 answers only so many a second for all whose keys begin alike."""
-        least = at_once or _READ
-        return max(least, min(_LARGEST_READ, length // 16)) if length > _LONG_READ else least
+        return request_size(length, at_once)
 
     def read(self, uri: str, start: int, length: int, pin: Pin | None = None) -> bytes:
         if not length:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rescale.errors import RequestError, SnapshotError
+from rescale.errors import RequestError, SnapshotError, StoreError
 from rescale.planning.asked.request import beside
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
@@ -14,6 +14,8 @@ from rescale.target.documents import load_plan
 from rescale.target.leftovers import clear_leftovers
 from rescale.target.places import Places, discarding_place, is_document, plan_in_name
 from rescale.target.states import MOVES, Move, State, claimed_by, refuse_unless, state_of
+
+_NOTE = b"what lies here is being discarded\n"
 
 _LOOKS = 3
 """How often what came meanwhile is removed before that is an error; a listing that was behind is no more than one."""
@@ -52,7 +54,7 @@ def discard(target: str) -> Discarded:
         planned = _names_of_the_plan(Places(target, digest)) if there else ()
         ours = [uri for uri in there if name(uri) in planned]
     if digest is not None:
-        store.put(going_on, b"what lies here is being discarded\n")
+        _say_that_it_goes_on(Places(target, digest), going_on)
         _give_way(state_of(target, digest), target)
     places = Places(target, digest or "")
     clear_leftovers(places)
@@ -67,6 +69,17 @@ def discard(target: str) -> Discarded:
         _delete_if_there(batch, target)
     removed = (*ours, *documents)
     return Discarded(removed, tuple(sorted({*there, *lying_beside} - {*removed})))
+
+
+def _say_that_it_goes_on(places: Places, note: str) -> None:
+    """On a full disk what nobody needs any more makes room for the note: what was staged, and pages about the run."""
+    store = open_store(places.target)
+    try:
+        store.put(note, _NOTE)
+    except StoreError:
+        clear_leftovers(places)
+        store.delete([places.report, places.report_data, places.plan_page])
+        store.put(note, _NOTE)
 
 
 def _give_way(state: State, target: str) -> None:

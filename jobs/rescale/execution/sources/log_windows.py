@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 
 from rescale.errors import SnapshotError, StoreError, UnsupportedError
-from rescale.execution.spark.scratch import scratch_directory
 from rescale.flink.advice import MATERIALISED
 from rescale.flink.arrays import Longs
 from rescale.flink.key_groups import KeyGroupRange
@@ -26,6 +25,7 @@ from rescale.flink.keyed.header import KeyedHeader
 from rescale.snapshot.changelogs import logged_changes
 from rescale.snapshot.model import ChangeSet
 from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.storage.scratch import scratch_directory
 
 WINDOW = 32 * 1024 * 1024
 """Bytes of changes that are replayed at once; what they become takes several times as many."""

@@ -1,0 +1,114 @@
+"""A disk that is full or may not be written to: that is said, nothing is published, and with room all goes on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from big_savepoint import write_savepoint
+from support import snapshots, warm
+from support.disks import Disk, disk_of
+from support.faults import Faults
+from support.resuming import Case, assert_right, assert_right_or_not_there, is_there
+from support.slow import slow
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Disk]:
+    with disk_of(64 * MIB, tmp_path / "disk") as mounted:
+        yield mounted
+
+
+def case_on(disk: Disk, work: Path) -> Case:
+    return Case(str(disk.path), work, part_size=10_000, source=snapshots.directory("2-clicks"))
+
+
+def size_of(folder: Path) -> int:
+    """Of its files, as a file system with pages of 4 KB has them."""
+    return sum(-(-path.stat().st_size // 4096) * 4096 for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("share", [0.2, slow(0.1), slow(0.3), slow(0.4), slow(0.5)])
+def test_a_target_on_a_full_disk_gets_all_once_there_is_room(share: float, disk: Disk, tmp_path: Path) -> None:
+    case = case_on(disk, tmp_path)
+    assert case.run(case.target(), case.faults()) == 0
+    needed = size_of(disk.path)
+    target, full, again = case.target(), case.faults(), case.faults()
+    disk.resize(needed + int(needed * share))
+    assert case.run(target, full) == 1, warm.output(full)
+    assert "No space left on device" in warm.output(full)
+    assert "Traceback" not in warm.output(full)
+    assert_right_or_not_there(target, case.source)
+    disk.resize(64 * MIB)
+    assert case.run(target, again) == 0, warm.output(again)
+    assert_right(target, case.source)
+
+
+def test_what_fills_a_disk_can_be_discarded(disk: Disk, tmp_path: Path) -> None:
+    case = case_on(disk, tmp_path)
+    assert case.run(case.target(), case.faults()) == 0
+    needed = size_of(disk.path)
+    target, discarded = case.target(), case.faults()
+    disk.resize(needed + needed // 5)
+    assert case.run(target, case.faults()) == 1
+    assert case.discard(target, discarded) == 0, warm.output(discarded)
+    assert not Path(target).exists()
+    assert not Path(f"{target}.rescale").exists()
+
+
+def test_a_disk_that_may_not_be_written_to_is_said_to_be(disk: Disk, tmp_path: Path) -> None:
+    case = case_on(disk, tmp_path)
+    target, refused, again = case.target(), case.faults(), case.faults()
+    disk.make_read_only()
+    assert case.run(target, refused) == 2
+    assert "Read-only file system" in warm.output(refused)
+    assert list(disk.path.iterdir()) == []
+    disk.make_writable()
+    assert case.run(target, again) == 0, warm.output(again)
+    assert_right(target, case.source)
+
+
+def test_a_source_is_read_where_nothing_can_be_written(disk: Disk, tmp_path: Path) -> None:
+    """Whatever its kind is: RocksDB, too, writes nowhere near it."""
+    for name in ("2-clicks", "2-rocksdb-native"):
+        source = disk.path / name
+        source.mkdir()
+        for path in Path(snapshots.directory(name)).iterdir():
+            (source / path.name).write_bytes(path.read_bytes())
+    disk.make_read_only()
+    for name in ("2-clicks", "2-rocksdb-native"):
+        case = Case(str(tmp_path), tmp_path, 10_000, ("--max-parallelism", "40"), str(disk.path / name))
+        target, said = case.target(), case.faults()
+        assert case.run(target, said, parallelism="") == 0, warm.output(said)
+        assert_right(target, case.source)
+
+
+@pytest.mark.slow
+def test_a_full_scratch_disk_ends_a_run_and_room_on_it_the_next_one_publishes(disk: Disk, tmp_path: Path) -> None:
+    """Spark's rows go through it, in the middle of a reshuffle."""
+    source, target = tmp_path / "savepoint", str(tmp_path / "target")
+    write_savepoint(source, 40_000_000, value_size=10_000)
+    faults = Faults(str(tmp_path / "log"), writes_only=True)
+    hook = tmp_path / "hook"
+    hook.mkdir()
+    command = [sys.executable, "-m", "rescale.cli.main", "run", str(source), "--target", target]
+    words = [*command, "--max-parallelism", "1000", "--master", "local[2]"]
+    environment = {**os.environ, **faults.environment(hook), "SPARK_LOCAL_DIRS": str(disk.path)}
+    disk.resize(10 * MIB)
+    full = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert full.returncode == 1, full.stderr
+    assert "no room for rows in the scratch directory" in full.stderr
+    assert "No space left on device" in full.stderr
+    assert not is_there(target)
+    disk.resize(100 * MIB)
+    again = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert again.returncode == 0, again.stderr
+    assert_right(target, str(source))
+    assert list(disk.path.iterdir()) == []
