@@ -41,7 +41,8 @@ def store() -> S3Store:
     [
         ("AccessDenied", 403, RequestError, "AWS_ACCESS_KEY_ID"),
         ("403", 403, RequestError, "AWS_ACCESS_KEY_ID"),
-        ("ExpiredToken", 400, RequestError, "AWS_SESSION_TOKEN"),
+        ("ExpiredToken", 400, RequestError, "they have expired"),
+        ("RequestTimeTooSkewed", 403, RequestError, "set the clock"),
         ("NoSuchBucket", 404, RequestError, "no such bucket"),
         ("InvalidBucketName", 400, RequestError, "no bucket can have this name"),
         ("PermanentRedirect", 301, RequestError, "AWS_REGION"),

@@ -14,6 +14,7 @@ import signal
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,9 @@ class Kind(StrEnum):
     KILL_GROUP = "kill group"
     """Of the process group: a Python worker with the daemon that forked it."""
 
+    KILL_EXECUTOR = "kill executor"
+    """Of a cluster's, with its workers; calls of the driver are none."""
+
     ERROR = "error"
     LOST_ANSWER = "lost answer"
     UNCONDITIONAL = "unconditional"
@@ -81,11 +85,17 @@ class Faults:
         """The log: a line `verb uri` for each call that was counted; of reads also start and length."""
         return Path(self.log).read_text().splitlines() if Path(self.log).exists() else []
 
-    def environment(self, home: Path) -> dict[str, str]:
-        """What a process needs in its environment to have the twin; `home` is an empty directory for the hook."""
+    def environment(self, home: Path, *more: Faults) -> dict[str, str]:
+        """What a process needs in its environment to have the twin; `home` is an empty directory for the hook.
+
+        `more` are further faults, each with a log of its own.
+        """
         (home / "sitecustomize.py").write_text(_HOOK)
         paths = (str(home), str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH", ""))
-        return {VARIABLE: json.dumps(asdict(self)), "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        return {
+            VARIABLE: json.dumps([asdict(one) for one in (self, *more)]),
+            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        }
 
     def _is_due(self, line: str) -> bool:
         """Counts a call; whether the fault is due."""
@@ -98,12 +108,16 @@ class Faults:
 
     def around(self, verb: str, subject: str, call: Callable[[], Any]) -> Any:
         """Makes a call, or what the fault makes of it."""
+        if self.kind is Kind.KILL_EXECUTOR and _executor() is None:
+            return call()
         if (self.writes_only and verb not in WRITES) or not self._is_due(f"{verb} {subject}"):
             return call()
         if self.kind is Kind.KILL:
             _kill_session()
         if self.kind is Kind.KILL_GROUP:
             os.killpg(0, signal.SIGKILL)
+        if self.kind is Kind.KILL_EXECUTOR:
+            os.kill(_executor() or 0, signal.SIGKILL)
         if self.kind is Kind.LOST_ANSWER:
             call()
         if self.kind in (Kind.ERROR, Kind.LOST_ANSWER):
@@ -188,8 +202,19 @@ def install(faults: Faults) -> None:
 
 def install_from_environment(environment: Mapping[str, str] = os.environ) -> None:
     if VARIABLE in environment:
-        document = json.loads(environment[VARIABLE])
-        install(Faults(**{**document, "kind": Kind(document["kind"])}))
+        for document in json.loads(environment[VARIABLE]):
+            install(Faults(**{**document, "kind": Kind(document["kind"])}))
+
+
+@cache
+def _executor() -> int | None:
+    """The process of the executor that this one is a worker of."""
+    process = os.getppid()
+    while process > 1:
+        if b"CoarseGrainedExecutorBackend" in Path(f"/proc/{process}/cmdline").read_bytes():
+            return process
+        process = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+    return None
 
 
 def _kill_session() -> None:

@@ -57,12 +57,13 @@ def _run(words: list[str], faults: Faults, part_size: int, environment: dict[str
         patch("rescale.execution.rekeying.write_ranges.RANGE_SIZE", RANGE_SIZE),
         patch("rescale.planning.streams.inline.INLINE_LIMIT", 0),
         patch("rescale.storage.side_by_side.AT_ONCE", 1),  # always in the same order
-        patch("rescale.cli.own_step.run_step", _run_step),
+        patch("rescale.cli.own_step.run_step", run_steps),
     ):
         sys.exit(main(words))
 
 
-def _run_step(step: Step, _: str, arguments: Sequence[str], *__: object, **___: object) -> dict[str, Any]:
+def run_steps(step: Step, _: str, arguments: Sequence[str], *__: object, **___: object) -> dict[str, Any]:
+    """In place of `process.run_step`."""
     assert step is Step.RUN
     for one in STEPS_OF_A_RUN:
         step_without_spark(one, arguments, Loop())

@@ -24,10 +24,12 @@ from botocore.exceptions import (
 
 from rescale.errors import RequestError, RescaleError, StoreError
 
-_DENIED = ("ExpiredToken", "InvalidToken", "TokenRefreshRequired")
+_EXPIRED = ("ExpiredToken", "InvalidToken", "TokenRefreshRequired")
+_WRONG_CLOCK = ("RequestTimeTooSkewed", "RequestExpired")
 _ELSEWHERE = ("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException")
 _NO_CONDITIONS = ("InvalidArgument", "InvalidRequest", "NotImplemented", "BadRequest", "400")
 _TRANSIENT = (HTTPClientError, ConnectionError, IncompleteReadError, FlexibleChecksumError, CredentialRetrievalError)
+_CHECKSUM = re.compile(r"Content-MD5|x-amz-checksum-", re.IGNORECASE)
 _USER_INFO = re.compile(r"(\w+://)?[^\s\"]*@")
 _CREDENTIALS = "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN (or AWS_PROFILE)"
 
@@ -70,6 +72,8 @@ def is_absent(error: ClientError) -> bool:
 
 def refuses_conditions(error: ClientError) -> bool:
     """Whether the answer to a conditional put says that the store does not know the condition."""
+    if _wants_checksum(error):
+        return False
     return status_of(error) == 501 or (status_of(error) == 400 and code_of(error) in _NO_CONDITIONS)
 
 
@@ -79,6 +83,11 @@ def refuses_copies(error: ClientError) -> bool:
     Who may not read or put at all will see so when he tries.
     """
     return status_of(error) in (403, 405, 501) or (status_of(error) == 400 and code_of(error) not in _DENIED)
+
+
+def _wants_checksum(error: ClientError) -> bool:
+    """As S3 does of every object that will be locked."""
+    return status_of(error) == 400 and _CHECKSUM.search(error.response["Error"].get("Message", "")) is not None
 
 
 def _of_answer(error: ClientError, uri: str) -> RescaleError:
@@ -92,7 +101,16 @@ def _of_answer(error: ClientError, uri: str) -> RescaleError:
         return RequestError(
             f"the bucket lies in another region: {message}", path=uri, advice="set AWS_REGION to the bucket's region"
         )
-    if status in (401, 403) or code in _DENIED:
+    if _wants_checksum(error):
+        advice = "set AWS_REQUEST_CHECKSUM_CALCULATION=when_supported, then run the same command again"
+        return RequestError(f"the bucket takes no object without a checksum: {message}", path=uri, advice=advice)
+    if code in _WRONG_CLOCK:
+        advice = "set the clock of this machine, then run the same command again"
+        return RequestError(f"S3 denies access: {message}", path=uri, found=code, advice=advice)
+    if code in _EXPIRED:
+        advice = f"{_CREDENTIALS}: they have expired; with new ones run the same command again"
+        return RequestError(f"S3 denies access: {message}", path=uri, found=code, advice=advice)
+    if status in (401, 403):
         advice = f"{_CREDENTIALS}, and the bucket's policy"
         return RequestError(f"S3 denies access: {message}", path=uri, found=code, advice=advice)
     return StoreError(f"S3 says: {message}", path=uri, found=code)

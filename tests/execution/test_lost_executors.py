@@ -1,0 +1,48 @@
+"""Executors that die under their tasks, one in each stage of a run: Spark has others do the work again."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support import snapshots
+from support.faults import Faults, Kind
+from support.needs import need
+from support.resuming import assert_right
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+def test_a_run_that_loses_an_executor_in_each_stage_publishes(tmp_path: Path) -> None:
+    need("java", "Spark runs on a JVM (17 or newer)")
+    source, target = snapshots.directory("2-clicks"), str(tmp_path / "target")
+    stages = {"sorting": f"read {source}/", "writing": f"{target}/", "validating": f"read {target}/"}
+    lost = [
+        Faults(str(tmp_path / stage), Kind.KILL_EXECUTOR, 1, where, writes_only=stage == "writing")
+        for stage, where in stages.items()
+    ]
+    hook = tmp_path / "hook"
+    hook.mkdir()
+    words = ["run", source, "--target", target, "--max-parallelism", "1000", "--master", "local-cluster[2,1,1024]"]
+    done = subprocess.run(
+        [sys.executable, "-c", _UNINLINED, *words],
+        env={**os.environ, **lost[0].environment(hook, *lost[1:]), "SPARK_LOCAL_DIRS": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert [any(one.where in line for line in one.calls()) for one in lost] == [True] * len(lost), "all were lost"
+    assert_right(target, source)
+
+
+_UNINLINED = """
+from unittest.mock import patch
+from rescale.cli.main import main
+with patch("rescale.planning.streams.inline.INLINE_LIMIT", 0):
+    raise SystemExit(main())
+"""

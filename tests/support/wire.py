@@ -1,0 +1,172 @@
+"""An HTTP proxy between boto3 and an S3 server: somebody decides of every request what becomes of it on the way.
+
+Sockets and HTTP are real, so is all that boto3 makes of what happens to them.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException, HTTPResponse
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+from urllib.parse import urlsplit
+
+from support.s3 import S3Server
+
+_SERVER_SECONDS = 120
+_OF_THE_HOP = ("connection", "transfer-encoding", "content-length", "date", "server")
+_RESET_AT_CLOSE = struct.pack("ii", 1, 0)
+_ERROR = "<?xml version='1.0' encoding='UTF-8'?><Error><Code>{}</Code><Message>{}</Message></Error>"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request, as far as anybody decides by it; `path` is with its query."""
+
+    method: str
+    path: str
+    headers: Any
+
+
+@dataclass(frozen=True)
+class Deed:
+    """What becomes of a request: it waits for `pause` seconds, and is `carried_out` by the server or not.
+
+    The client gets the answer, or an error `instead`, a status and a code of S3's with a `message`; or half of the body
+    and then the end (`cut`); or nothing but a `reset` of its connection.
+    """
+
+    carried_out: bool = True
+    instead: tuple[int, str] | None = None
+    message: str = "planted"
+    cut: bool = False
+    reset: bool = False
+    pause: float = 0
+
+
+CARRIED_OUT = Deed()
+Decide = Callable[[Asked], Deed]
+
+
+@dataclass
+class Wire:
+    """What processes use in place of the server; `decide` may be replaced while it runs."""
+
+    upstream: S3Server
+    port: int
+    decide: Decide = field(default=lambda _: CARRIED_OUT)
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return S3Server(self.endpoint).environment
+
+
+@contextmanager
+def wire_to(upstream: S3Server) -> Iterator[Wire]:
+    """A wire that spoils nothing until it is told to; it ends with the block."""
+
+    server_port = urlsplit(upstream.endpoint).port
+
+    class Handler(_Handler):
+        def decide(self, asked: Asked) -> Deed:
+            return wire.decide(asked)
+
+        upstream = ("127.0.0.1", server_port or 80)
+
+    with _Server(("127.0.0.1", 0), Handler) as http:
+        wire = Wire(upstream, http.server_port)
+        thread = Thread(target=http.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield wire
+        finally:
+            http.shutdown()
+            thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 128
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that was killed, or has waited enough, is nothing to tell of."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    upstream: tuple[str, int]
+
+    def decide(self, asked: Asked) -> Deed:
+        raise NotImplementedError
+
+    def _hand_on(self) -> None:
+        deed = self.decide(Asked(self.command, self.path, self.headers))
+        time.sleep(deed.pause)
+        if deed.reset and not deed.carried_out:
+            self._reset()
+            return
+        body = self.rfile.read(int(self.headers["Content-Length"] or 0))
+        if not deed.carried_out and deed.instead:
+            self._refuse(*deed.instead, deed.message)
+            return
+        connection = HTTPConnection(*self.upstream, timeout=_SERVER_SECONDS)
+        try:
+            headers = {name: value for name, value in self.headers.items() if name.lower() not in ("expect",)}
+            connection.request(self.command, self.path, body, headers)
+            answer = connection.getresponse()
+            content = answer.read()
+        except (OSError, HTTPException):
+            self._reset()
+            return
+        finally:
+            connection.close()
+        if deed.reset:
+            self._reset()
+        elif deed.instead:
+            self._refuse(*deed.instead, deed.message)
+        else:
+            self._answer(answer, content, cut=deed.cut)
+
+    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _hand_on  # noqa: N815
+
+    def _answer(self, answer: HTTPResponse, content: bytes, *, cut: bool) -> None:
+        self.send_response_only(answer.status, answer.reason)
+        size = str(len(content))
+        for name, value in answer.getheaders():
+            if name.lower() == "content-length" and self.command == "HEAD":
+                size = value
+            if name.lower() not in _OF_THE_HOP:
+                self.send_header(name, value)
+        self.send_header("Content-Length", size)
+        self.end_headers()
+        if self.command == "HEAD":
+            return
+        self.wfile.write(content[: len(content) // 2] if cut else content)
+        self.close_connection = self.close_connection or cut
+
+    def _refuse(self, status: int, code: str, message: str) -> None:
+        document = _ERROR.format(code, message).encode()
+        self.send_response_only(status)
+        self.send_header("Content-Type", "application/xml")
+        self.send_header("Content-Length", str(len(document)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(document)
+
+    def _reset(self) -> None:
+        """Hangs up so that the client's system says "connection reset by peer"."""
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_AT_CLOSE)
+        self.close_connection = True
+        self.connection.close()
+
+    def log_message(self, *arguments: object) -> None:
+        pass

@@ -1,0 +1,104 @@
+"""What happens to requests on their way, and to which of them: a seed decides.
+
+It decides by the request and by how often that was made, so that what happens does not depend on who of several
+threads comes first. Most mishaps happen once; a stubborn one happens to every try that boto3 makes, and ends a run.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import Counter
+from enum import StrEnum
+from random import Random
+
+from support.wire import CARRIED_OUT, Asked, Deed
+
+_STUBBORN = 0.02
+_BOTO3_TRIES = 8
+_UPLOAD_ID = re.compile(r"(?<=uploadId=)[^&]*", re.IGNORECASE)
+
+
+class Mishap(StrEnum):
+    """As a report of a long run calls them."""
+
+    ERROR_BEFORE = "500 before the request was carried out"
+    ERROR_AFTER = "500 after it was carried out"
+    SLOW_DOWN = "503 SlowDown"
+    RESET_BEFORE = "connection reset before the request was carried out"
+    RESET_AFTER = "connection reset after it was carried out"
+    SHORT_BODY = "a body that breaks off"
+    STALL = "an answer that takes long"
+    ERROR_IN_200 = "200 with an error document, nothing completed"
+    ERROR_IN_200_AFTER = "200 with an error document, the upload completed"
+
+
+_EVERYWHERE = (
+    Mishap.ERROR_BEFORE,
+    Mishap.ERROR_AFTER,
+    Mishap.SLOW_DOWN,
+    Mishap.RESET_BEFORE,
+    Mishap.RESET_AFTER,
+    Mishap.STALL,
+)
+_OF_COMPLETION = (Mishap.ERROR_IN_200, Mishap.ERROR_IN_200_AFTER)
+
+
+class Mishaps:
+    """`rate` is how probable one is for a request; `stall` is in seconds. Safe to use from many threads."""
+
+    def __init__(self, seed: int, rate: float, stall: float) -> None:
+        self.happened: Counter[Mishap] = Counter()
+        self.requests = 0
+        self._seed, self._rate = seed, rate
+        self._deeds = _deeds(stall)
+        self._lock = threading.Lock()
+        self._asked: Counter[str] = Counter()
+        self._stubborn: dict[str, tuple[Mishap, int]] = {}
+
+    def decide(self, asked: Asked) -> Deed:
+        name = f"{asked.method} {_UPLOAD_ID.sub('', asked.path)} {asked.headers['Range'] or ''}"
+        with self._lock:
+            self.requests += 1
+            self._asked[name] += 1
+            mishap = self._drawn(name, asked)
+            if mishap is None:
+                return CARRIED_OUT
+            self.happened[mishap] += 1
+        return self._deeds[mishap]
+
+    def _drawn(self, name: str, asked: Asked) -> Mishap | None:
+        mishap, left = self._stubborn.pop(name, (None, 0))
+        if mishap is not None:
+            if left > 1:
+                self._stubborn[name] = mishap, left - 1
+            return mishap
+        random = Random(f"{self._seed} {self._asked[name]} {name}")
+        if random.random() >= self._rate:
+            return None
+        mishap = random.choice(_possible(asked))
+        if mishap is not Mishap.STALL and random.random() < _STUBBORN:
+            self._stubborn[name] = mishap, _BOTO3_TRIES - 1
+        return mishap
+
+
+def _possible(asked: Asked) -> tuple[Mishap, ...]:
+    if asked.method == "GET":
+        return (*_EVERYWHERE, Mishap.SHORT_BODY, Mishap.SHORT_BODY)
+    completes = asked.method == "POST" and "uploadId=" in asked.path
+    return (*_EVERYWHERE, *2 * _OF_COMPLETION) if completes else _EVERYWHERE
+
+
+def _deeds(stall: float) -> dict[Mishap, Deed]:
+    failed, slow_down = (500, "InternalError"), (503, "SlowDown")
+    return {
+        Mishap.ERROR_BEFORE: Deed(carried_out=False, instead=failed),
+        Mishap.ERROR_AFTER: Deed(instead=failed),
+        Mishap.SLOW_DOWN: Deed(carried_out=False, instead=slow_down),
+        Mishap.RESET_BEFORE: Deed(carried_out=False, reset=True),
+        Mishap.RESET_AFTER: Deed(reset=True),
+        Mishap.SHORT_BODY: Deed(cut=True),
+        Mishap.STALL: Deed(pause=stall),
+        Mishap.ERROR_IN_200: Deed(carried_out=False, instead=(200, "InternalError")),
+        Mishap.ERROR_IN_200_AFTER: Deed(instead=(200, "InternalError")),
+    }

@@ -1,0 +1,87 @@
+"""`rescale` as a process with another environment: one of its own, or a fork of one that has imported everything.
+
+A fork costs a tenth, and its steps are no further processes; what goes over the wire is the same. All of them write
+streams in parts of a few KB, also those that several tasks write, and nothing into `_metadata` that could be a file.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+from unittest.mock import patch
+
+from support import warm
+
+_SECONDS = 900
+
+HOOK = """
+from rescale.execution.rekeying import write_ranges
+from rescale.planning import planner
+from rescale.planning.streams import inline
+from rescale.storage.contract import PartLimits
+from rescale.storage.s3 import S3Store
+planner.PART_SIZE = write_ranges.RANGE_SIZE = 60_000
+inline.INLINE_LIMIT = 0
+S3Store.part_limits = PartLimits(smallest=1, most=10_000)
+"""
+"""What a process runs when it starts."""
+
+_forks = multiprocessing.get_context("forkserver")
+_forks.set_forkserver_preload([__name__, "support.warmed_up"])
+
+
+class Done(NamedTuple):
+    """How a process ended, and what it said."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+Rescale = Callable[[Sequence[str], Mapping[str, str]], Done]
+
+
+def in_a_process(words: Sequence[str], environment: Mapping[str, str]) -> Done:
+    """As people run it."""
+    with TemporaryDirectory() as folder:
+        Path(folder, "sitecustomize.py").write_text(HOOK)
+        paths = os.pathsep.join((folder, *filter(None, sys.path)))
+        done = subprocess.run(
+            [sys.executable, "-m", "rescale.cli.main", *words],
+            env={**os.environ, **environment, "PYTHONPATH": paths},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_SECONDS,
+        )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def in_a_fork(words: Sequence[str], environment: Mapping[str, str]) -> Done:
+    with TemporaryDirectory() as folder:
+        process = _forks.Process(target=_run, args=(list(words), {**os.environ, **environment}, folder))
+        with patch.dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)):  # where the first one finds what it imports
+            process.start()
+        process.join(_SECONDS)
+        code = process.exitcode
+        process.close()
+        assert code is not None
+        return Done(code, *(Path(folder, name).read_text() for name in ("stdout", "stderr")))
+
+
+def _run(words: list[str], environment: dict[str, str], folder: str) -> None:
+    os.environ.update(environment)
+    for number, name in enumerate(("stdout", "stderr"), 1):
+        with Path(folder, name).open("w") as file:
+            os.dup2(file.fileno(), number)
+    exec(HOOK)
+    from rescale.cli.main import main
+
+    with patch("rescale.cli.own_step.run_step", warm.run_steps):
+        sys.exit(main(words))

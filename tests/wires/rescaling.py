@@ -1,0 +1,217 @@
+"""A whole run over a wire on which things go wrong, and what must be true of it whatever happens.
+
+It ends published and right, or with exit code 1 and nothing published; when the wire is sound again the same command
+publishes. Sometimes what it left is discarded before that, and nothing stays, nor any upload in parts. No request
+writes or deletes anything but in the target and beside it. Right is what an undisturbed run of the same request writes,
+byte by byte.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from threading import Lock
+from typing import TYPE_CHECKING
+from unittest.mock import patch
+
+import boto3
+
+from big_savepoint import write_savepoint
+from support.s3 import S3Server, s3_server
+from support.snapshots import directory
+from support.wire import Asked, Deed, wire_to
+from wires.mishaps import Mishap, Mishaps
+from wires.processes import Rescale
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+_BUCKET = "wires"
+_TRIES = 2
+"""Runs of the same command before the wire is sound again."""
+
+_DISCARDS = 3
+_DISCARDING = 0.5
+"""How probable it is that what a failed run left is discarded."""
+
+_BIG = "big"
+_BIG_BYTES = 400_000
+
+
+@dataclass(frozen=True)
+class Asking:
+    """What is rescaled, and how."""
+
+    source: str
+    options: tuple[str, ...]
+
+
+ASKINGS = (
+    Asking(_BIG, ("--parallelism", "3")),
+    Asking(_BIG, ("--max-parallelism", "64")),
+    Asking(_BIG, ("--max-parallelism", "1000")),
+    Asking("2-clicks", ("--parallelism", "3")),
+    Asking("2-source", ("--parallelism", "3")),
+    Asking("2-windows", ("--max-parallelism", "1000")),
+    Asking("2-heap-native", ("--parallelism", "3")),
+    Asking("2-rocksdb-native", ("--parallelism", "3")),
+    Asking("2-rocksdb-native", ("--max-parallelism", "1000")),
+    Asking("2-canonical-hashmap", ("--format", "rocksdb", "--parallelism", "3")),
+)
+
+
+@dataclass
+class Told:
+    """How a run went: `codes` are the exit codes of its tries, `broken` says which promise was not kept."""
+
+    asking: Asking
+    codes: list[int] = field(default_factory=list)
+    discards: list[int] = field(default_factory=list)
+    requests: int = 0
+    happened: Mapping[Mishap, int] = field(default_factory=dict)
+    broken: str | None = None
+
+    @property
+    def how(self) -> str:
+        if self.broken is not None:
+            return "BROKEN"
+        if self.codes == [0]:
+            return "published at once"
+        return f"exit codes {', '.join(map(str, self.codes))}{', discarded between' if self.discards else ''}"
+
+
+@dataclass(frozen=True)
+class Home:
+    """Sources in a bucket, and what runs `rescale`."""
+
+    server: S3Server
+    client: S3Client
+    rescale: Rescale
+    _right: dict[Asking, dict[str, bytes]] = field(default_factory=dict)
+    _locks: dict[Asking, Lock] = field(default_factory=lambda: {asking: Lock() for asking in ASKINGS})
+
+    def play(self, seed: int, rate: float, stall: float) -> Told:
+        """One run, with all tries that it takes."""
+        random = Random(seed)
+        told = Told(random.choice(ASKINGS))
+        target = f"target-{ASKINGS.index(told.asking)}"
+        mishaps = Mishaps(seed, rate, stall)
+        with self._locks[told.asking]:
+            right, sources = self._right_result(told.asking, target), self._objects("sources/")
+            try:
+                self._play(told, target, right, mishaps, discarding=random.random() < _DISCARDING)
+                _must(self._objects("sources/") == sources, "the source has changed")
+            except AssertionError as error:
+                told.broken = f"after exit codes {told.codes}: {error}"
+            self._clear(target)
+        told.requests, told.happened = mishaps.requests, mishaps.happened
+        return told
+
+    def _play(self, told: Told, target: str, right: dict[str, bytes], mishaps: Mishaps, *, discarding: bool) -> None:
+        outside: list[str] = []
+        ours = tuple(f"/{_BUCKET}/{place}/" for place in (target, f"{target}.rescale"))
+
+        def decide(asked: Asked) -> Deed:
+            if asked.method not in ("GET", "HEAD") and not asked.path.startswith(ours):
+                outside.append(f"{asked.method} {asked.path}")
+            return mishaps.decide(asked)
+
+        with wire_to(self.server) as wire:
+            wire.decide = decide
+            while len(told.codes) < _TRIES and 0 not in told.codes:
+                self._try(told, target, right, wire.environment)
+            if 0 not in told.codes and discarding:
+                self._discard(told, target, wire.environment)
+        _must(not outside, f"more is written to than the target: {outside}")
+        if 0 not in told.codes:
+            self._try(told, target, right, self.server.environment)
+            _must(told.codes[-1] == 0, "the wire is sound again, and the run does not publish")
+
+    def _try(self, told: Told, target: str, right: dict[str, bytes], environment: Mapping[str, str]) -> None:
+        done = self.rescale(_run_words(told.asking, target), environment)
+        told.codes.append(done.code)
+        said = f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+        _must(done.code in (0, 1), f"exit code {done.code}: {said}")
+        _must(done.stdout.startswith("{"), f"no document: {said}")
+        document = json.loads(done.stdout)
+        _must(("error" in document) == (done.code == 1), f"another document than its code says: {said}")
+        published = f"{target}/_metadata" in self._objects(f"{target}/")
+        _must(published or done.code == 1, f"nothing is published: {said}")
+        if published:
+            _must(self._result(target) == right, "what is published is not what an undisturbed run publishes")
+        if done.code == 0:
+            self._no_upload_is_open(target)
+
+    def _discard(self, told: Told, target: str, environment: Mapping[str, str]) -> None:
+        there = self._objects(target)
+        if f"{target}/_metadata" in there or f"{target}.rescale/publishing" in there:
+            return  # what is published, or may have been, stays
+        for again in range(_DISCARDS + 1):
+            sound = again == _DISCARDS
+            words = ["discard", f"s3://{_BUCKET}/{target}", "--output", "json"]
+            done = self.rescale(words, self.server.environment if sound else environment)
+            told.discards.append(done.code)
+            _must(done.code in ((0,) if sound else (0, 1)), f"discard: {done.stdout} {done.stderr}")
+            if done.code == 0:
+                break
+        _must(not self._objects(f"{target}/"), "something stays of what was discarded")
+        _must(not self._objects(f"{target}.rescale/"), "something stays beside what was discarded")
+        self._no_upload_is_open(target)
+
+    def _no_upload_is_open(self, target: str) -> None:
+        answer = self.client.list_multipart_uploads(Bucket=_BUCKET, Prefix=target)
+        ours = [one["Key"] for one in answer.get("Uploads", ()) if one["Key"].split("/")[0].split(".")[0] == target]
+        _must(not ours, f"uploads stay open: {ours}")
+
+    def _right_result(self, asking: Asking, target: str) -> dict[str, bytes]:
+        """What an undisturbed run writes, which is taken away again: the same request has the same target."""
+        if asking not in self._right:
+            done = self.rescale(_run_words(asking, target), self.server.environment)
+            assert done.code == 0, done.stderr
+            self._right[asking] = self._result(target)
+            self._clear(target)
+        return self._right[asking]
+
+    def _result(self, target: str) -> dict[str, bytes]:
+        keys = self._objects(f"{target}/")
+        return {key: self.client.get_object(Bucket=_BUCKET, Key=key)["Body"].read() for key in keys}
+
+    def _clear(self, target: str) -> None:
+        for key in (*self._objects(f"{target}/"), *self._objects(f"{target}.rescale/")):
+            self.client.delete_object(Bucket=_BUCKET, Key=key)
+
+    def _objects(self, prefix: str) -> dict[str, str]:
+        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=_BUCKET, Prefix=prefix)
+        return {one["Key"]: one["ETag"] for page in pages for one in page.get("Contents", ())}
+
+
+@contextmanager
+def home_of_wires(rescale: Rescale) -> Iterator[Home]:
+    """With an S3 server of its own, which takes parts of any size."""
+    with TemporaryDirectory() as folder, patch.dict(os.environ, S3_UPLOAD_PART_MIN_SIZE="1"), s3_server() as server:
+        server.create_bucket(_BUCKET)
+        with patch.dict(os.environ, server.environment):
+            client = boto3.client("s3")
+        write_savepoint(Path(folder, _BIG), _BIG_BYTES, elements=3)
+        for name in {asking.source for asking in ASKINGS}:
+            source = Path(folder, _BIG) if name == _BIG else Path(directory(name))
+            for path in source.iterdir():
+                client.put_object(Bucket=_BUCKET, Key=f"sources/{name}/{path.name}", Body=path.read_bytes())
+        yield Home(server, client, rescale)
+
+
+def _run_words(asking: Asking, target: str) -> list[str]:
+    place = f"s3://{_BUCKET}"
+    words = ["run", f"{place}/sources/{asking.source}", "--target", f"{place}/{target}", "--master", "local[2]"]
+    return [*words, *asking.options, "--output", "json"]
+
+
+def _must(holds: bool, what: str) -> None:
+    if not holds:
+        raise AssertionError(what)

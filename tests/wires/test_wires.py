@@ -1,0 +1,37 @@
+"""Whole runs over a wire that fails: a few of those that `python -m wires` plays by the hundred."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from wires.mishaps import Mishap
+from wires.processes import in_a_fork, in_a_process
+from wires.rescaling import Home, home_of_wires
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Home]:
+    with home_of_wires(in_a_fork) as found:
+        yield found
+
+
+@pytest.mark.parametrize(("rate", "seeds"), [(0.05, range(4)), (0.15, range(100, 106))])
+def test_whatever_happens_on_the_wire_a_run_publishes_or_can_be_repeated(rate: float, seeds: range, home: Home) -> None:
+    happened: Counter[Mishap] = Counter()
+    for seed in seeds:
+        told = home.play(seed, rate, stall=0.2)
+        assert told.broken is None, f"seed {seed}: {told.broken}"
+        happened += Counter(told.happened)
+    assert len(happened) > len(Mishap) // 2
+
+
+def test_processes_of_their_own_do_the_same() -> None:
+    with home_of_wires(in_a_process) as found:
+        told = found.play(3, 0.15, stall=0.2)
+    assert told.broken is None
+    assert told.happened
