@@ -1,0 +1,105 @@
+"""Credentials that expire in the middle of a run.
+
+Where they are renewed, the run sees nothing of it; where they are not, it says so, and goes on with new ones.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from botocore.credentials import RefreshableCredentials
+
+from rescale.orchestration.connections.credentials import served
+from support import warm
+from support.resuming import Case, assert_right, is_there
+from support.s3 import S3Server
+from support.slow import slow
+from support.snapshots import directory
+from support.wire import CARRIED_OUT, Asked, Deed, wire_to
+
+KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+
+
+@dataclass
+class Account:
+    """Its session tokens are good for `lives` requests each; `issued` and `refused` count."""
+
+    lives: int
+    issued: int = 0
+    refused: int = 0
+    _used: dict[str, int] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def new_token(self) -> dict[str, str]:
+        """So close to its end that boto3 asks for the next one before every request."""
+        with self._lock:
+            self.issued += 1
+            end = datetime.now(UTC) + timedelta(minutes=11)
+            return {
+                "access_key": f"KEY{self.issued}",
+                "secret_key": "not-a-secret",
+                "token": f"token-{self.issued}",
+                "expiry_time": end.isoformat(),
+            }
+
+    def decide(self, asked: Asked) -> Deed:
+        """As S3 does."""
+        token = asked.headers["X-Amz-Security-Token"]
+        with self._lock:
+            self._used[token] = self._used.get(token, 0) + 1
+            if self._used[token] <= self.lives:
+                return CARRIED_OUT
+            self.refused += 1
+        return Deed(carried_out=False, instead=(400, "ExpiredToken"))
+
+
+@pytest.fixture
+def bucket(s3: S3Server) -> str:
+    s3.create_bucket(name := f"credentials-{uuid.uuid4().hex[:12]}")
+    return f"s3://{name}"
+
+
+def case_in(bucket: str, work: Path) -> Case:
+    return Case(bucket, work, part_size=10_000, source=directory("2-clicks"))
+
+
+def test_keys_that_are_renewed_carry_a_run_to_its_end(
+    bucket: str, s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account, case = Account(lives=20), case_in(bucket, tmp_path)
+    target, said = case.target(), case.faults()
+    credentials = RefreshableCredentials.create_from_metadata(account.new_token(), account.new_token, "test")
+    with wire_to(s3) as wire, served(credentials) as access, monkeypatch.context() as patch:
+        wire.decide = account.decide
+        for name in KEYS:
+            patch.delenv(name, raising=False)
+        for name, value in {**access, "AWS_ENDPOINT_URL": wire.endpoint}.items():
+            patch.setenv(name, value)
+        assert case.run(target, said) == 0, warm.output(said)
+    assert account.issued > 2
+    assert account.refused == 0
+    assert_right(target, case.source)
+
+
+@pytest.mark.parametrize("lives", [40, *map(slow, (1, 20, 60, 80))])
+def test_keys_that_are_not_renewed_are_said_to_have_expired(
+    lives: int, bucket: str, s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account, case = Account(lives), case_in(bucket, tmp_path)
+    target, refused, again = case.target(), case.faults(), case.faults()
+    with wire_to(s3) as wire, monkeypatch.context() as patch:
+        wire.decide = account.decide
+        patch.setenv("AWS_ENDPOINT_URL", wire.endpoint)
+        patch.setenv("AWS_SESSION_TOKEN", "first")
+        assert case.run(target, refused) == 2, warm.output(refused)
+        assert "they have expired; with new ones run the same command again" in warm.output(refused)
+        assert not is_there(target)
+        account.lives = 10_000
+        patch.setenv("AWS_SESSION_TOKEN", "second")
+        assert case.run(target, again) == 0, warm.output(again)
+    assert_right(target, case.source)
