@@ -12,13 +12,15 @@ import pytest
 
 from rescale.demo.airflow_home import DAG_ID, USER
 from rescale.report.pages.inspection import inspection
+from rescale.snapshot.dropped_states import state_names
+from rescale.snapshot.kafka.offsets import KafkaKind, kafka_offsets
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.store import open_store
 from support.airflow_server import PATIENCE_SECONDS, AirflowServer, Run, request, wait_for
 from support.browser import Pages, browser
 from support.edited import relocated
 from support.needs import need
-from support.snapshots import directory
+from support.snapshots import FIXTURES, directory
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -119,7 +121,7 @@ def test_operators_of_a_checkpoint_of_rocksdb_get_their_own_shape_and_name_once_
     pages.choose("format", "canonical")
     pages.switch_on("require_approval")
     pages.open_section("Single operators")
-    pages.fill(renames="clicks-per-user=clicks-by-user")
+    pages.fill(renames="clicks-per-user=clicks-by-user", state_drops="clicks-per-user:pages")
     pages.paste("operators", '{"clicks-per-user": {"parallelism": 0}}')
     pages.trigger()
     sentence = pages.refusal().splitlines()[1]
@@ -133,6 +135,8 @@ def test_operators_of_a_checkpoint_of_rocksdb_get_their_own_shape_and_name_once_
     question = pages.question_of(run.run_id, "approve")
     assert "clicks-by-user 2 → 3 16 → 64 rehash" in question
     assert re.search(r"clicks-per-user \([0-9a-f]{32}\) is renamed to clicks-by-user", question), question
+    lost = r"the state pages \(MAP\) of clicks-per-user \([0-9a-f]{32}\) is dropped: .* in files of RocksDB, out of "
+    assert re.search(lost, question), question
     assert "shards 2 16" in question
     assert f"{target}.rescale/plan-" in question
     pages.answer("Approve")
@@ -142,10 +146,33 @@ def test_operators_of_a_checkpoint_of_rocksdb_get_their_own_shape_and_name_once_
     result = open_snapshot(target)
     shapes = {one.label: (one.entry.parallelism, one.entry.max_parallelism) for one in result.operators}
     assert (shapes["clicks-by-user"], shapes["shards"]) == ((3, 64), (2, 16))
+    assert all("pages" not in state_names(one) for one in result.operators)
     assert inspection(result)["kind"] == "canonical savepoint (canonical keyed state)"
     certificate = json.loads(Path(f"{target}.rescale/certificate.json").read_bytes())
     assert certificate["verdict"] == "complete"
     assert certificate["candidate_sha256"] == hashlib.sha256(Path(target, "_metadata").read_bytes()).hexdigest()
+
+
+@pytest.mark.slow
+def test_a_kafka_consumer_becomes_a_source_that_reads_from_other_offsets(
+    pages: Pages, airflow: AirflowServer, tmp_path: Path
+) -> None:
+    target = str(tmp_path / "rescaled")
+    pages.open_form()
+    pages.fill(**request(str(FIXTURES / "kafka" / "1.20-consumer" / "snapshot"), target))
+    pages.open_section("Single operators")
+    rows = "topic,partition,offset\norders-3,0,7\norders-3,2,drop"
+    pages.fill(kafka_offsets=rows, kafka_topics="orders-3=orders", kafka_sources="orders=source")
+    pages.trigger()
+    run_id = pages.wait_for_the_run()
+    assert ended(pages, airflow.run_to(target)) == "success"
+    told = "becomes a KafkaSource"
+    assert told in pages.log_of(run_id, "plan", told)
+    (offsets,) = kafka_offsets(open_snapshot(target))
+    found = {
+        position.partition.partition: position.next for position in offsets.held if position.partition.topic == "orders"
+    }
+    assert (offsets.kind, found, len(offsets.held)) == (KafkaKind.SOURCE, {0: 7, 1: 23}, 7)
 
 
 @pytest.mark.slow
