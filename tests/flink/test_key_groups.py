@@ -11,6 +11,7 @@ from rescale.flink.key_groups import (
     key_group_of_hash,
     key_group_range,
     murmur,
+    prefix_size,
     subtask_of_key_group,
 )
 
@@ -65,3 +66,14 @@ def test_every_key_group_has_one_owner(shape: tuple[int, int]) -> None:
 @given(st.integers(-(1 << 31), (1 << 31) - 1), st.integers(1, 1 << 15))
 def test_a_divisor_needs_no_hash(code: int, max_parallelism: int) -> None:
     assert key_group_of_hash(code, 2 * max_parallelism) % max_parallelism == key_group_of_hash(code, max_parallelism)
+
+
+def test_an_empty_range_has_no_length_and_no_name() -> None:
+    """Also where it ends well before it begins, as the intersection of two that lie apart."""
+    apart = KeyGroupRange(0, 3).intersection(KeyGroupRange(9, 12))
+    assert (len(apart), str(apart), 5 in apart) == (0, "none", False)
+    assert (len(KeyGroupRange(4, 4)), str(KeyGroupRange(4, 4))) == (1, "4-4")
+
+
+def test_a_key_group_takes_two_bytes_above_128() -> None:
+    assert [prefix_size(most) for most in (1, 128, 129, 32768)] == [1, 1, 2, 2]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import traceback
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -89,6 +90,8 @@ def _read_in_a_child(stored: Stored, files: list[StoredFile]) -> int:
             code = _REFUSED
         except AssertionError:  # rows that are not unique, of a file whose keys have no order
             code = _REFUSED
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(code)
     _, status = os.waitpid(child, 0)
