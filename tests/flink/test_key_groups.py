@@ -77,3 +77,12 @@ def test_an_empty_range_has_no_length_and_no_name() -> None:
 
 def test_a_key_group_takes_two_bytes_above_128() -> None:
     assert [prefix_size(most) for most in (1, 128, 129, 32768)] == [1, 1, 2, 2]
+
+
+def test_the_one_hash_that_has_no_absolute_value() -> None:
+    """`MathUtils.murmurHash` gives 0 for what mixes to `Integer.MIN_VALUE`; the code was found by mixing backwards."""
+    assert murmur(-2089875627) == 0
+
+
+def test_a_range_ends_with_its_last_key_group() -> None:
+    assert [key_group in KeyGroupRange(3, 5) for key_group in range(2, 7)] == [False, True, True, True, False]
