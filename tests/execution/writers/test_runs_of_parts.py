@@ -1,0 +1,37 @@
+"""Files of very many parts: a unit is several of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from big_savepoint import write_savepoint
+from rescale.execution.writers.stream_units import StreamUnit, UnitResult, UnitWriter
+from support.pipeline import execute_without_spark, plan_rescale
+
+PART = 10_000
+
+
+@pytest.mark.parametrize("units", [3, 20, 1000])
+def test_however_many_a_unit_has_the_files_are_the_same(
+    units: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    write_savepoint(source, 400_000, parallelism=2)
+    monkeypatch.setattr("rescale.planning.planner.PART_SIZE", PART)
+    monkeypatch.setattr("rescale.execution.writers.planned_streams.MOST_UNITS", units)
+    worked: list[StreamUnit] = []
+    write = UnitWriter.__call__
+
+    def noted(self: UnitWriter, unit: StreamUnit) -> UnitResult:
+        worked.append(unit)
+        return write(self, unit)
+
+    monkeypatch.setattr(UnitWriter, "__call__", noted)
+    execute_without_spark(plan_rescale(str(source), str(target), ["3"]))
+    parts = sum(-(-unit.length // PART) for unit in worked)
+    assert parts > 39
+    assert len(worked) <= units + 3
+    assert (len(worked) == parts) is (units == 1000)
+    assert (target / "_metadata").exists()
