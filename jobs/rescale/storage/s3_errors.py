@@ -82,7 +82,7 @@ def refuses_copies(error: ClientError) -> bool:
 
     Who may not read or put at all will see so when he tries.
     """
-    return status_of(error) in (403, 405, 501) or (status_of(error) == 400 and code_of(error) not in _DENIED)
+    return status_of(error) in (403, 405, 501) or (status_of(error) == 400 and code_of(error) not in _EXPIRED)
 
 
 def _wants_checksum(error: ClientError) -> bool:
