@@ -25,8 +25,8 @@ CORES = 2
 """Of the machine where Spark runs: with more of them moving and comparing take so many times less."""
 
 PROCESS_SECONDS, SPARK_SECONDS = 1.0, 5.0
-"""Until a step's process has begun to work, and until its Spark has, where there is more to do than a little. A run of
-the command line has one of each for all of its steps."""
+"""Until a step's process has begun to work, and until its Spark has, where there is more to do than a little and than to
+copy files on this machine. A run of the command line has one of each for all of its steps."""
 
 
 class Rates(NamedTuple):
@@ -119,13 +119,15 @@ def _step_seconds(plan: Plan) -> Iterator[StepSeconds]:
         elements += dealt / WHOLE_KEY_GROUPS.move
         compared += (copied + dealt) / WHOLE_KEY_GROUPS.compare + rekeyed / rates_of(operator).compare
     dealt = plan.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
-    over_there = sum([is_s3(plan.source), is_s3(plan.target)]) / S3_CONNECTION  # for each byte, there and back
-    for step, work, size in (
-        ("reshuffle", keyed, plan.bytes_moved - dealt),
-        ("redistribute", elements, dealt),
-        ("validate", compared, plan.bytes_moved),
+    rekeyed = sum(operator.rekeyed_bytes for operator in plan.operators)
+    places = sum([is_s3(plan.source), is_s3(plan.target)])
+    over_there = places / S3_CONNECTION  # for each byte, there and back
+    for step, work, size, by_python in (
+        ("reshuffle", keyed, plan.bytes_moved - dealt, rekeyed),
+        ("redistribute", elements, dealt, 0),
+        ("validate", compared, plan.bytes_moved, rekeyed + dealt),
     ):
-        start = PROCESS_SECONDS + (SPARK_SECONDS if size > LITTLE_BYTES else 0)
+        start = PROCESS_SECONDS + (SPARK_SECONDS if (size if places else by_python) > LITTLE_BYTES else 0)
         yield StepSeconds(step, start + (work + over_there * size) / CORES)
 
 
