@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 _MOST_NEAR = 3
+_NEAR = 0.65
+"""Of 1, which the same word is (`SequenceMatcher.ratio`)."""
 
 
 def printable(words: str) -> str:
@@ -23,5 +25,5 @@ def printable_lines(text: str) -> str:
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     """A question after those known names that are nearest to the word; None if there are none near it."""
     by_folded = {name.casefold(): name for name in known}
-    near = get_close_matches(word.casefold(), by_folded, _MOST_NEAR)
+    near = get_close_matches(word.casefold(), by_folded, _MOST_NEAR, _NEAR)
     return f"did you mean {' or '.join(repr(by_folded[name]) for name in near)}?" if near else None

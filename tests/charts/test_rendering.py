@@ -182,8 +182,9 @@ def test_the_values_for_the_chart_of_airflow_load_the_dags_and_the_pod_and_give_
     values = yaml.safe_load(described["data"]["airflow-values.yaml"])
     (mount,) = values["volumeMounts"]
     assert values["volumes"] == [{"name": mount["name"], "configMap": {"name": "clicks-rescale-airflow"}}]
-    pod, *access = values["env"]
+    pod, cluster, *access = values["env"]
     assert pod == {"name": "RESCALE_DRIVER_POD", "value": f"{mount['mountPath']}/driver.yaml"}
+    assert cluster == {"name": "RESCALE_CLUSTER", "value": "executors=4 cores=2 scratch=20Gi driver-memory=2Gi"}
     (container,) = driver["spec"]["containers"]
     assert access == [one for one in container["env"] if one["name"].startswith("AWS_")] != []
     assert yaml.safe_load(values["extraEnvFrom"]) == container["envFrom"]

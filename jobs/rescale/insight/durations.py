@@ -25,8 +25,8 @@ CORES = 2
 """Of the machine where Spark runs: with more of them moving and comparing take so many times less."""
 
 PROCESS_SECONDS, SPARK_SECONDS = 1.0, 5.0
-"""Until a step's process has begun to work, and until its Spark has, where there is more to do than a little and than to
-copy files on this machine. A run of the command line has one of each for all of its steps."""
+"""Until a step's process has begun to work, and until its Spark has, where there is more to do than a little, and more
+than to copy files on this machine. A run of the command line has one of each for all of its steps."""
 
 
 class Rates(NamedTuple):

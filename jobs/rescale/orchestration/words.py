@@ -59,6 +59,10 @@ _SENTENCES = (
         r"check the name of the bucket and the AWS variables",
         'check the name of the bucket and the connection that "Connection" names',
     ),
+    (
+        r"set AWS_REQUEST_CHECKSUM_CALCULATION=when_supported",
+        'set request_checksum_calculation to "when_supported" in the config_kwargs of the connection\'s extra',
+    ),
     (r"set AWS_REGION to the bucket's region", "set region_name in the connection's extra to the bucket's region"),
 )
 

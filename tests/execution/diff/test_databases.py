@@ -12,7 +12,7 @@ from unittest.mock import patch
 import pytest
 
 from rescale.errors import SnapshotError, UnsupportedError
-from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.model import Operator, OtherKeyed, Snapshot
 from rescale.snapshot.opening import open_snapshot
 from rescale.target.places import places_of
 from support import snapshots
@@ -91,10 +91,17 @@ def test_a_database_that_cannot_be_read_is_no_difference(tmp_path: Path) -> None
     assert caught.value.operator
 
 
+def of_no_known_kind(operator: Operator) -> dict[str, Any]:
+    """The same handles, as if nobody knew what they are."""
+    states = [(one.index, one.state.managed_keyed) for one in operator.entry.subtasks if one.state is not None]
+    others = tuple(OtherKeyed(i, handle, 0) for i, handle in states if handle is not None)
+    return {"databases": (), "other_keyed": others}
+
+
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        (lambda _: {"databases": ()}, "of this kind is not compared"),
+        (of_no_known_kind, "of this kind is not compared"),
         (lambda one: {"databases": tuple(replace(d, parsed=None) for d in one.databases)}, "hides the names"),
     ],
 )

@@ -18,7 +18,7 @@ from rescale.rocksdb.stored_files import StoredFile
 from support.databases import FIXTURES, Rows, databases, read_file, read_rows
 from support.rocksdb_writer import MERGE, Writer, written
 
-FLINK = sorted(path.name for path in FIXTURES.glob("*rocksdb*") if "canonical" not in path.name)
+FLINK = sorted(path.name for path in FIXTURES.glob("*-rocksdb*") if path.name.split("-")[1] == "rocksdb")
 DELETE, VALUE, MERGED, SINGLE_DELETE = 0, 1, 2, 7
 STATES = ["values", "lists"]
 

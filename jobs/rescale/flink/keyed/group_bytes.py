@@ -9,7 +9,7 @@ import numpy as np
 
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import CANONICAL
-from rescale.flink.keyed.blocks.records import LARGEST_RECORD
+from rescale.flink.keyed.blocks.record_marks import LARGEST_RECORD
 
 
 class EndsTooEarly(SnapshotError):  # noqa: N818

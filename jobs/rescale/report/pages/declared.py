@@ -29,7 +29,7 @@ def certified_lines(certificate: dict[str, Any]) -> list[str]:
         (proof["operator_id"], state): number
         for proof in certificate["operators"]
         if proof["records"] is not None
-        for state, number in proof["records"]["left_out"].items()
+        for state, number in proof["records"].get("left_out", {}).items()
     }
     return list(_lines(certificate["surgery"], records))
 

@@ -14,7 +14,8 @@ from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.flink.arrays import Bytes
 from rescale.flink.key_groups import KeyGroupRange, prefix_size
-from rescale.flink.keyed.blocks.records import BUFFER_SIZE, LARGEST_RECORD, RECORDS_AT_ONCE, Records
+from rescale.flink.keyed.blocks.record_marks import LARGEST_RECORD
+from rescale.flink.keyed.blocks.records import BUFFER_SIZE, RECORDS_AT_ONCE, Records
 from rescale.rocksdb.engine.open_database import OpenDatabase
 
 

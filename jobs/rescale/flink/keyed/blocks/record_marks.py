@@ -1,4 +1,4 @@
-"""The marks between the records of a canonical key group (`FullSnapshotAsyncWriter`)."""
+"""The marks between the records of a canonical key group (`FullSnapshotAsyncWriter`), and how long one may be."""
 
 from __future__ import annotations
 
@@ -10,3 +10,6 @@ FLAG = 0x80
 
 END_OF_GROUP = 0xFFFF
 """In the place of the next state's id."""
+
+LARGEST_RECORD = 1 << 30
+"""Bytes: a record is held in memory as a whole, several times over."""

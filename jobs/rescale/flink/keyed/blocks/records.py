@@ -17,15 +17,12 @@ import numpy as np
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.arrays import Bytes, Flags, Longs
 from rescale.flink.key_groups import prefix_size
-from rescale.flink.keyed.blocks.record_marks import FLAG, ID_SIZE
+from rescale.flink.keyed.blocks.record_marks import FLAG, ID_SIZE, LARGEST_RECORD
 
 BUFFER_SIZE = 4 * 1024 * 1024
 RECORDS_AT_ONCE = 1 << 15
 """Bytes and records that a batch has at most: so few that they stay in a processor's cache, where one loop after the
 other finds them. Who sorts batches wants a multiple, for the sake of longer runs."""
-
-LARGEST_RECORD = 1 << 30
-"""A record is held in memory as a whole, several times over."""
 
 MOST_UNKNOWN_STATES = 64
 """Where a serializer that is not known hides how many states there are."""

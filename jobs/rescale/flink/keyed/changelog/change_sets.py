@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import MATERIALISED
 from rescale.flink.encoding.snappy import decompressed
-from rescale.flink.keyed.blocks.records import LARGEST_RECORD
+from rescale.flink.keyed.blocks.record_marks import LARGEST_RECORD
 
 METADATA_GROUP = -1
 """`AbstractStateChangeLogger.COMMON_KEY_GROUP`."""

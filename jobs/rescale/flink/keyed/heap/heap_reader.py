@@ -18,7 +18,8 @@ from rescale.flink.advice import CANONICAL
 from rescale.flink.arrays import Longs
 from rescale.flink.encoding.snappy import decompressed
 from rescale.flink.key_groups import prefix_size
-from rescale.flink.keyed.blocks.records import BUFFER_SIZE, LARGEST_RECORD, RECORDS_AT_ONCE, Records
+from rescale.flink.keyed.blocks.record_marks import LARGEST_RECORD
+from rescale.flink.keyed.blocks.records import BUFFER_SIZE, RECORDS_AT_ONCE, Records
 from rescale.flink.keyed.group_bytes import EndsTooEarly, GroupBytes
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.heap.heap_entries import EntryKind, EntryLayout, entry_layouts
