@@ -243,7 +243,7 @@ def short_path() -> Iterator[Path]:
     ("where", "code"),
     [
         slow("handles-keyed.json", 1),  # the driver of the reshuffle
-        slow("put_part", 0),  # a Python worker, alone: Spark tries its task again
+        slow("copy", 0),  # a Python worker, alone: Spark tries its task again
         slow("handles-operator.json", 1),
         slow("certificate.json", 1),
         slow("_metadata", KILLED),
@@ -255,7 +255,7 @@ def test_a_real_process_killed_in_each_step_is_resumed(
     """What Spark had on this machine's disk is gone, too, when that has ended."""
     target, scratch = str(tmp_path / "target"), short_path
     monkeypatch.setenv("TMPDIR", str(scratch))
-    kind = Kind.KILL_GROUP if where == "put_part" else Kind.KILL
+    kind = Kind.KILL_GROUP if where == "copy" else Kind.KILL
     first, again = (
         Faults(str(tmp_path / "log"), kind, 1, where, True),
         Faults(str(tmp_path / "again"), writes_only=True),

@@ -36,9 +36,9 @@ WRITES = (
     "abort_parts",
 )
 _HOOK = """
-from rescale.execution import step_tasks
+from rescale.planning import little_work
 from support.faults import install_from_environment
-step_tasks.LITTLE_BYTES = -1
+little_work.LITTLE_BYTES = -1
 install_from_environment()
 """
 
