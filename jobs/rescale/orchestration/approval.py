@@ -19,7 +19,7 @@ from airflow.sdk.execution_time.hitl import HITLUser
 
 from rescale.errors import RequestError
 from rescale.orchestration.connections.access import storage_access
-from rescale.orchestration.form import stripped
+from rescale.orchestration.filled_form import stripped
 from rescale.orchestration.question import END_OF_QUESTION
 from rescale.orchestration.reports.report_link import report_url
 from rescale.orchestration.settings import settings

@@ -19,7 +19,7 @@ from rescale.errors import RequestError, UnsupportedError
 from rescale.insight.cluster import cluster_of_environment
 from rescale.orchestration.approval import APPROVED, ASK
 from rescale.orchestration.claims import refuse_what_a_live_run_claims, this_run
-from rescale.orchestration.form import (
+from rescale.orchestration.filled_form import (
     asked,
     lines_of,
     proof_of,

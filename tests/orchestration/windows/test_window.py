@@ -9,7 +9,8 @@ import pytest
 
 from rescale.demo.airflow_home import dag_folder
 from rescale.errors import RequestError
-from rescale.orchestration.form import request_of, rescale_form
+from rescale.orchestration.filled_form import request_of
+from rescale.orchestration.form import rescale_form
 from rescale.orchestration.windows.targets import target_of
 from rescale.orchestration.windows.window import RESERVED, Window, read_entry
 

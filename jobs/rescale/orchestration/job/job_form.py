@@ -9,9 +9,10 @@ from typing import Any
 from airflow.sdk import Param
 
 from rescale.errors import RequestError
+from rescale.orchestration.filled_form import proof_of
 from rescale.orchestration.flink.kinds import HandOver, PatchDeployment, Print, RunJar
 from rescale.orchestration.flink.rest import SavepointFormat, Taking
-from rescale.orchestration.form import PLACE, Form, lines, proof_of, rescale_form
+from rescale.orchestration.form import PLACE, Form, lines, rescale_form
 from rescale.planning.asked.request import Format, Request
 from rescale.planning.values.proof import Proof, refuse_files_in_vain
 

@@ -11,12 +11,17 @@ from airflow.sdk import Context
 
 from rescale.errors import RequestError
 from rescale.orchestration.ending import end_task
+from rescale.orchestration.filled_form import (
+    refuse_silent_copy,
+    refuse_unasked_drops,
+    refuse_unknown_fields,
+    request_of,
+)
 from rescale.orchestration.flink.flink_access import open_flink
 from rescale.orchestration.flink.operators import GoBack
 from rescale.orchestration.flink.questions import Answer
 from rescale.orchestration.flink.rest import SavepointFormat, Taking
 from rescale.orchestration.flink.stopping import look_at_job
-from rescale.orchestration.form import refuse_silent_copy, refuse_unasked_drops, refuse_unknown_fields, request_of
 from rescale.orchestration.job.job_form import check_proof, check_renames, hand_over_of, taking_of
 from rescale.orchestration.job.job_shape import check_shape, has_shape
 from rescale.orchestration.job.native_savepoint import why_nothing_is_lost

@@ -22,7 +22,7 @@ from kubernetes.client import V1EnvVar, V1Pod
 
 from rescale.errors import RescaleError, StoreError
 from rescale.orchestration.connections.access import storage_access
-from rescale.orchestration.form import stripped
+from rescale.orchestration.filled_form import stripped
 from rescale.orchestration.steps.attempts import ATTEMPTS, ended_by_our_errors
 from rescale.orchestration.steps.rescale_task import Answer, Summary, Words
 from rescale.orchestration.steps.trace_context import trace_context

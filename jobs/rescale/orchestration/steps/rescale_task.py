@@ -13,7 +13,7 @@ from airflow.sdk.bases.decorator import DecoratedOperator, task_decorator_factor
 from airflow.sdk.exceptions import AirflowSkipException
 
 from rescale.orchestration.connections.access import storage_access
-from rescale.orchestration.form import stripped
+from rescale.orchestration.filled_form import stripped
 from rescale.orchestration.steps.attempts import ATTEMPTS, ended_by_our_errors
 from rescale.orchestration.steps.lineage import Lineage, as_openlineage
 from rescale.planning.values.plan import Plan

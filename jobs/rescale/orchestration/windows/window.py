@@ -17,7 +17,8 @@ from airflow.sdk import CronTriggerTimetable, Param
 from airflow.sdk.exceptions import ParamValidationError
 
 from rescale.errors import RequestError
-from rescale.orchestration.form import Form, refuse_silent_copy, refuse_unasked_drops, rescale_form
+from rescale.orchestration.filled_form import refuse_silent_copy, refuse_unasked_drops
+from rescale.orchestration.form import Form, rescale_form
 from rescale.orchestration.job.job_form import job_form
 from rescale.orchestration.settings import settings, with_defaults
 from rescale.orchestration.windows.targets import Fault, pattern_fault, targets_fault

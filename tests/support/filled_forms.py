@@ -1,0 +1,18 @@
+"""Forms that somebody has filled in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk.definitions.param import ParamsDict
+
+from rescale.orchestration.form import rescale_form
+
+PLACES = {"source": "s3://bucket/save", "target": "/mnt/rescaled"}
+
+
+def filled(**values: Any) -> dict[str, Any]:
+    """The Params of a run that was triggered with these values, as a task gets them."""
+    params = ParamsDict(rescale_form())
+    params.update(values)
+    return dict(params.validate())
