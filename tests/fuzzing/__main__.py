@@ -16,11 +16,13 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 from fuzzing.corpus import keep, kept
 from fuzzing.limits import MEMORY_BYTES, SECONDS, little_memory, little_time
 from fuzzing.subject import try_out
 from fuzzing.table import NAMES, subject_of
+from support.records import append_record
 
 _MOST_KEPT = 24
 _LARGEST_KEPT = 600
@@ -34,6 +36,7 @@ def main() -> int:
     parser.add_argument("--work", type=Path, metavar="DIR", help="where inputs are left that led somewhere new")
     parser.add_argument("--again", type=Path, metavar="FILE", help="try this input alone, and tell what it ends in")
     parser.add_argument("--keep", action="store_true", help="keep some of the new inputs beside the tests")
+    parser.add_argument("--record", action="store_true", help="leave a record of this run in tests/record")
     arguments = parser.parse_args()
     if arguments.again:
         with little_memory(), little_time():
@@ -41,10 +44,25 @@ def main() -> int:
         return 0
     work = arguments.work or Path(tempfile.mkdtemp(prefix="rescale-fuzzing-"))
     names = list(NAMES) if arguments.target == "all" else [arguments.target]
-    return max([_fuzz(name, arguments.seconds, work, keeps=arguments.keep) for name in names])
+    outcomes = [_fuzz(name, arguments.seconds, work, keeps=arguments.keep) for name in names]
+    failed = sum(outcome.failed for outcome in outcomes)
+    if arguments.record:
+        hours = sum(outcome.cpu_seconds for outcome in outcomes) / 3600
+        inputs = sum(outcome.inputs for outcome in outcomes)
+        counts = {"targets": len(names), "inputs": inputs, "CPU hours": hours, "targets that failed": failed}
+        append_record("fuzzing", " ".join(["python -m fuzzing", *sys.argv[1:]]), counts)
+    return 1 if failed else 0
 
 
-def _fuzz(name: str, seconds: int, work: Path, *, keeps: bool) -> int:
+class Outcome(NamedTuple):
+    """Of one target."""
+
+    inputs: int
+    cpu_seconds: float
+    failed: bool
+
+
+def _fuzz(name: str, seconds: int, work: Path, *, keeps: bool) -> Outcome:
     """Runs one target, and prints a line of what came of it."""
     subject = subject_of(name)
     seeds, found = work / f"{name}-seeds", work / name
@@ -74,15 +92,16 @@ def _fuzz(name: str, seconds: int, work: Path, *, keeps: bool) -> int:
     text = log.read_text(errors="replace")
     tried = re.findall(r"stat::number_of_executed_units:\s+(\d+)", text) or re.findall(r"^#(\d+)", text, re.MULTILINE)
     covered = re.findall(r"cov: (\d+)", text)
+    outcome = Outcome(int(tried[-1]) if tried else 0, _cpu_seconds() - begun, code != 0)
     print(
-        f"{name}: {_cpu_seconds() - begun:.0f} s of CPU time in {seconds} s, {tried[-1] if tried else 0} inputs, "
+        f"{name}: {outcome.cpu_seconds:.0f} s of CPU time in {seconds} s, {outcome.inputs} inputs, "
         f"{covered[-1] if covered else 0} places covered, {'FAILED: ' + str(log) if code else 'no failure'}",
         flush=True,
     )
     if keeps:
         small = sorted((data for path in found.iterdir() if len(data := path.read_bytes()) <= _LARGEST_KEPT), key=len)
         keep(name, [*kept(name), *small[:: -(-len(small) // _MOST_KEPT) or 1]])
-    return 1 if code else 0
+    return outcome
 
 
 def _cpu_seconds() -> float:

@@ -19,6 +19,7 @@ from random import Random
 from oracle.distribution import LINES
 from oracle.harness import Flink, Job
 from support.pipeline import execute_without_spark, plan_rescale
+from support.records import append_record
 
 _FORMATS = ("canonical", "rocksdb", "keep")
 _MAXIMA = (8, 10, 64, 128, 129, 256, 1000)
@@ -144,6 +145,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m oracle.long_history", description=__doc__)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--record", action="store_true", help="leave a record of this run in tests/record")
     arguments = parser.parse_args()
     running: dict[str, Flink] = {}
     with tempfile.TemporaryDirectory(prefix="rescale-history-") as home:
@@ -159,6 +161,9 @@ def main() -> int:
             for flink in running.values():
                 flink.close()
     print(f"{arguments.rounds} rounds, {compared} things compared, no difference")
+    if arguments.record:
+        counts = {"histories": 1, "rounds": arguments.rounds, "things compared": compared, "differences": 0}
+        append_record("rounds", " ".join(["python -m oracle.long_history", *sys.argv[1:]]), counts)
     return 0
 
 

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
+from support.records import append_record
 from wires.processes import in_a_fork, in_a_process
 from wires.rescaling import home_of_wires
 
@@ -27,6 +28,7 @@ def main() -> int:
         "--at-once", type=int, default=1, metavar="N", help="runs side by side: much of them is waiting"
     )
     parser.add_argument("--forks", action="store_true", help="run forks of one process, which cost a tenth")
+    parser.add_argument("--record", action="store_true", help="leave a record of this run in tests/record")
     arguments = parser.parse_args()
     seeds = range(arguments.first, arguments.first + arguments.runs)
     ways: Counter[str] = Counter()
@@ -46,6 +48,10 @@ def main() -> int:
     print(f"{len(seeds)} runs in {time.monotonic() - begun:.0f} s, {requests} requests, {happened.total()} mishaps")
     for title, counts in (("how they ended", ways), ("what happened on the way", happened)):
         print(f"{title}:", *(f"{count:>9} {what}" for what, count in counts.most_common()), sep="\n")
+    if arguments.record:
+        counts = {"runs": len(seeds), "that broke a promise": len(broken), "requests": requests}
+        counts["mishaps"] = happened.total()
+        append_record("wires", " ".join(["python -m wires", *sys.argv[1:]]), counts)
     return 1 if broken else 0
 
 
