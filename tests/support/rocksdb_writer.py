@@ -74,6 +74,15 @@ class Writer:
         for key in [key for key in self.model[state] if begin <= key < end]:
             del self.model[state][key]
 
+    def ingest(self, state: str, file: Path) -> None:
+        """Takes in an SST file; the model does not know of its rows."""
+        self._library.rocksdb_ingestexternalfileoptions_create.restype = _P
+        options = _P(self._call("ingestexternalfileoptions_create"))
+        files = (ctypes.c_char_p * 1)(str(file).encode())
+        family = self._families[state]
+        self._checked("ingest_external_file_cf", self._database, family, files, ctypes.c_size_t(1), options)
+        self._call("ingestexternalfileoptions_destroy", options)
+
     def flush(self) -> None:
         for family in self._families.values():
             self._checked("flush_cf", self._database, self._flush_options, family)

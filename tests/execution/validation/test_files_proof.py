@@ -368,6 +368,49 @@ def test_a_fault_is_found(
         assert str(spoilt.target) in caught.value.path
 
 
+@pytest.fixture(scope="module")
+def rewritten(tmp_path_factory: pytest.TempPathFactory) -> Spoilt:
+    """Whose directories are RocksDB's own work, and go by records."""
+    folder = tmp_path_factory.mktemp("rewritten")
+    source = relocated(NATIVE, folder / "source")
+    with patch("rescale.planning.streams.inline.INLINE_LIMIT", 0):
+        plan = plan_rescale(str(source), str(folder / "target"), ["3"], files="copy")
+    assert any(operator.compacted for operator in plan.operators)
+    move(plan, Loop())
+    validate_coverage(plan, Loop())
+    publish(plan)
+    return Spoilt(source, folder / "target")
+
+
+def begins_late(file: LiveFile) -> LiveFile:
+    key = file.smallest_key
+    return replace(file, smallest_key=key._replace(user_key=key.user_key + b"\0"))
+
+
+def ends_early(file: LiveFile) -> LiveFile:
+    return replace(file, largest_key=file.largest_key._replace(user_key=file.smallest))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"), [(begins_late, "begin behind its first row"), (ends_early, "end before its last row")]
+)
+def test_a_manifest_that_has_rows_outside_of_their_file_is_found(
+    change: Callable[[LiveFile], LiveFile], said: str, rewritten: Spoilt, tmp_path: Path
+) -> None:
+    """A job would not find these rows, and iterators see all of them."""
+    shutil.copytree(rewritten.target, tmp_path / "target")
+    spoilt = Spoilt(rewritten.source, tmp_path / "target")
+    spoilt.change(0, change)
+    for proof in Proof:
+        with pytest.raises(IntegrityError, match=f"cannot be read back: the MANIFEST has .* {said}") as caught:
+            spoilt.validate(proof)
+        assert caught.value.path == str(spoilt.manifest(0)[0])
+        assert caught.value.operator
+        assert caught.value.state
+        assert caught.value.expected != caught.value.found
+        assert caught.value.advice == "ask for a canonical result (--format canonical)"
+
+
 def test_of_files_that_are_referred_to_each_must_be_the_one_that_it_stands_for(tmp_path: Path) -> None:
     """Two files of one size, each in the place of the other."""
     plan = made(tmp_path, "refer", "2-rocksdb-heap-timers")

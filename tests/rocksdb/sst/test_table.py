@@ -50,6 +50,7 @@ def check_file(data: bytes, live: LiveFile, family: str) -> list[TableRow]:
     """What the file says of itself, and what the MANIFEST says of it, is what is in it."""
     table = opened(data, live.name)
     found, properties = rows_of(table), table.properties
+    assert table.ends() == ((found[0], found[-1]) if found else None)
     assert properties.column_family == family
     assert len(found) == properties.entries - properties.range_deletions
     assert [row.key for row in found] == sorted(row.key for row in found)

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rescale.errors import IntegrityError, RescaleError, SnapshotError
-from rescale.execution.sources.record_sources import RecordSource, SourceReader, TimerPlace
+from rescale.execution.sources.record_sources import DatabasePlace, RecordSource, SourceReader, TimerPlace
 from rescale.execution.validation.key_counter import KeyCounter
+from rescale.flink.advice import CANONICAL_RESULT
 from rescale.flink.keyed.blocks.record_digest import RecordDigester, StateDigest
 from rescale.flink.keyed.blocks.records import framed_size
 from rescale.flink.keyed.composite_key import composite_keys
@@ -67,7 +68,10 @@ class RecordComparer:
                 path=error.path,
                 offset=error.offset,
                 operator=check.label,
+                state=error.state,
+                expected=error.expected,
                 found=error.found,
+                advice=CANONICAL_RESULT if isinstance(check.records.place, DatabasePlace) else None,
             ) from None
         except RescaleError as error:
             raise error.located(operator=check.label) from None

@@ -16,6 +16,7 @@ from functools import partial
 from rescale.errors import RescaleError, SnapshotError, StoreError, UnsupportedError
 from rescale.flink.advice import ANOTHER, CANONICAL
 from rescale.rocksdb.consistency import checked_manifest
+from rescale.rocksdb.engine.bounds_check import check_bounds
 from rescale.rocksdb.engine.directory import DatabaseDirectory
 from rescale.rocksdb.engine.library import RocksdbError, library
 from rescale.rocksdb.engine.opened_directory import open_directory
@@ -98,11 +99,13 @@ class OpenDatabase:
 def opened_database(directory: DatabaseDirectory, states: Collection[str]) -> Iterator[OpenDatabase]:
     """The database in a directory, whose states have these names in the meta stream.
 
-    `SnapshotError` if it is damaged, or its parts contradict each other; `UnsupportedError` if it is not Flink's.
+    `SnapshotError` if it is damaged, or its parts contradict each other, which they do where a MANIFEST tells wrong
+    keys of an SST file; `UnsupportedError` if it is not Flink's.
     """
     manifest = checked_manifest(directory.files, directory.content, states)
     levels = 1 + max((file.level for file in manifest.files.values()), default=0)
     check_tables(directory)
+    check_bounds(directory, manifest)
     options = f"{_OPTIONS};num_levels={max(levels, _USUAL_LEVELS)}"
     with ExitStack() as stack:
         try:

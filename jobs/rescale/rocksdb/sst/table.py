@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import CANONICAL
@@ -18,6 +19,8 @@ TAIL_SIZE = 4096
 """Bytes that are read first: all but the index of a usual file, and all of a small one."""
 
 _DICTIONARY = b"rocksdb.compression_dict"
+
+T = TypeVar("T")
 
 Read = Callable[[int, int], bytes]
 """(first byte, number of bytes) of a file → as many bytes."""
@@ -94,6 +97,22 @@ class SstTable:
         """What a data block says, by key and then the newest first; without ranges that were deleted."""
         return rows(self._block(block), self._path, self._place(block))
 
+    def ends(self) -> tuple[TableRow, TableRow] | None:
+        """The first row and the last one, in RocksDB's order; None if there are only deleted ranges.
+
+        Of index and data the first and the last block are read, and of these only the ends are looked at.
+        """
+        first = last = self._footer.index
+        for _ in range(2 if self.properties.partitioned_index else 1):
+            begin = next(self._index_block(first), None)
+            end = _last(self._index_block(last, tail=True))
+            if begin is None or end is None:
+                return None
+            first, last = begin.block, end.block
+        lowest = next(self.rows(first), None)
+        highest = _last(rows(self._block(last), self._path, self._place(last), tail=True))
+        return None if lowest is None or highest is None else (lowest, highest)
+
     def deleted_ranges(self) -> Iterator[DeletedRange]:
         """In the order of their beginnings."""
         if RANGE_DELETIONS in self._parts:
@@ -102,8 +121,9 @@ class SstTable:
             for row in self.rows(handle):
                 yield DeletedRange(row.key, row.value, row.sequence)
 
-    def _index_block(self, handle: BlockHandle) -> Iterator[IndexEntry]:
-        return index_entries(self._block(handle), self.properties.index_format, self._path, self._place(handle))
+    def _index_block(self, handle: BlockHandle, *, tail: bool = False) -> Iterator[IndexEntry]:
+        form = self.properties.index_format
+        return index_entries(self._block(handle), form, self._path, self._place(handle), tail=tail)
 
     def _place(self, handle: BlockHandle) -> int:
         """Of a block in what holds the file."""
@@ -115,3 +135,8 @@ class SstTable:
         in_tail = handle.offset - (self._size - len(self._tail))
         stored = self._tail[in_tail : in_tail + size] if in_tail >= 0 else self._read(handle.offset, size)
         return unpacked(stored, self._footer.checksum, self._path, self._place(handle))
+
+
+def _last(items: Iterator[T]) -> T | None:
+    last = deque(items, maxlen=1)
+    return last[0] if last else None

@@ -44,15 +44,18 @@ class IndexFormat(NamedTuple):
     first_keys: bool
 
 
-def entries(block: bytes, path: str, offset: int) -> Iterator[tuple[bytes, bytes]]:
-    """(key, value) of every entry of a block that lies at `offset` of the file; `SnapshotError` for damage."""
-    for key, value in value_places(block, path, offset):
+def entries(block: bytes, path: str, offset: int, *, tail: bool = False) -> Iterator[tuple[bytes, bytes]]:
+    """(key, value) of every entry of a block that lies at `offset` of the file; `SnapshotError` for damage.
+
+    Of its `tail`: from the last restart on, so that the last entry costs no more than a few.
+    """
+    for key, value in value_places(block, path, offset, tail=tail):
         yield key, block[value]
 
 
-def value_places(block: bytes, path: str, offset: int) -> Iterator[tuple[bytes, slice]]:
+def value_places(block: bytes, path: str, offset: int, *, tail: bool = False) -> Iterator[tuple[bytes, slice]]:
     """The key of every entry, and where in the block its value is; as `entries`."""
-    reader, key = _open(block, path, offset), b""
+    reader, key = _open(block, path, offset, tail=tail), b""
     while reader.remaining:
         shared, unshared, size = reader.varint32(), reader.varint32(), reader.varint32()
         key = _key(reader, key, shared, unshared)
@@ -61,18 +64,20 @@ def value_places(block: bytes, path: str, offset: int) -> Iterator[tuple[bytes, 
         yield key, slice(begin, reader.position)
 
 
-def rows(block: bytes, path: str, offset: int) -> Iterator[TableRow]:
-    """The entries of a data block."""
-    for key, value in entries(block, path, offset):
+def rows(block: bytes, path: str, offset: int, *, tail: bool = False) -> Iterator[TableRow]:
+    """The entries of a data block; as `entries`."""
+    for key, value in entries(block, path, offset, tail=tail):
         if len(key) < _KIND_SIZE:
             raise EditReader(b"", path, offset).error("a key without a sequence number", found=key.hex())
         trailer = int.from_bytes(key[-_KIND_SIZE:], "little")
         yield TableRow(key[:-_KIND_SIZE], trailer >> 8, trailer & 0xFF, value)
 
 
-def index_entries(block: bytes, form: IndexFormat, path: str, offset: int) -> Iterator[IndexEntry]:
-    """The entries of an index block (`IndexValue::DecodeFrom`)."""
-    reader, key, handle = _open(block, path, offset), b"", BlockHandle(0, 0)
+def index_entries(
+    block: bytes, form: IndexFormat, path: str, offset: int, *, tail: bool = False
+) -> Iterator[IndexEntry]:
+    """The entries of an index block (`IndexValue::DecodeFrom`); as `entries`."""
+    reader, key, handle = _open(block, path, offset, tail=tail), b"", BlockHandle(0, 0)
     while reader.remaining:
         shared, unshared = reader.varint32(), reader.varint32()
         if not form.by_difference:
@@ -89,8 +94,8 @@ def index_entries(block: bytes, form: IndexFormat, path: str, offset: int) -> It
         yield IndexEntry(key if form.user_keys else key[:-_KIND_SIZE], handle)
 
 
-def _open(block: bytes, path: str, offset: int) -> EditReader:
-    """At the first entry, and with its end behind the last one."""
+def _open(block: bytes, path: str, offset: int, *, tail: bool) -> EditReader:
+    """At the first entry, or the one of the last restart, and with its end behind the last one."""
     number = int.from_bytes(block[-4:], "little")
     reader = EditReader(block, path, offset)
     if number & _HASH_INDEX:
@@ -99,6 +104,11 @@ def _open(block: bytes, path: str, offset: int) -> EditReader:
     if end < 0:
         raise reader.error("a block with more restarts than it has room for", found=number)
     reader.end = end
+    if tail and number:
+        restart = int.from_bytes(block[-8:-4], "little")
+        if restart > end:
+            raise reader.error("a restart that lies outside its block", expected=f"at most {end}", found=restart)
+        reader.position = restart
     return reader
 
 

@@ -1,0 +1,164 @@
+"""What RocksDB writes has its keys where its MANIFEST tells; what tells less is refused, for RocksDB finds less."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rescale.errors import SnapshotError
+from rescale.rocksdb.engine.bounds_check import check_bounds
+from rescale.rocksdb.engine.directory import DatabaseDirectory
+from rescale.rocksdb.engine.opened_directory import TABLES
+from rescale.rocksdb.manifest.edit_reader import InternalKey
+from rescale.rocksdb.manifest.manifest import Manifest, read_manifest
+from rescale.rocksdb.manifest.manifest_writer import write_manifest
+from rescale.rocksdb.manifest.version_edit import LARGEST_SEQUENCE, RANGE_DELETION, VALUE, LiveFile
+from support.rocksdb_writer import MERGE, Writer, written
+from support.sst_file_writer import sst_file
+
+FIRST, LAST = b"\1key-0000", b"\1key-0999"
+ROWS = 1000
+OPTIONS = f"{MERGE};{TABLES}"
+
+
+def fill(writer: Writer) -> None:
+    for i in range(ROWS):
+        writer.put("state", b"\1key-%04d" % i, b"value %d" % i)
+    writer.flush()
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[Writer]:
+    with written(tmp_path / "db", ["state"], OPTIONS) as opened:
+        fill(opened)
+        yield opened
+
+
+def checkpoint(writer: Writer, path: Path) -> tuple[DatabaseDirectory, Manifest]:
+    files = writer.checkpoint(path)
+    (uri,) = (file.uri for file in files if file.name.startswith("MANIFEST-"))
+    return DatabaseDirectory(path, tuple(files)), read_manifest(Path(uri).read_bytes(), uri)
+
+
+def changed(manifest: Manifest, change: Callable[[LiveFile], LiveFile]) -> Manifest:
+    families = (replace(one, files=tuple(map(change, one.files))) for one in manifest.column_families)
+    return replace(manifest, column_families=tuple(families))
+
+
+def begins(key: bytes, sequence: int, kind: int = VALUE) -> Callable[[LiveFile], LiveFile]:
+    return lambda file: replace(file, smallest_key=InternalKey(key, sequence, kind))
+
+
+def ends(key: bytes, sequence: int, kind: int = VALUE) -> Callable[[LiveFile], LiveFile]:
+    return lambda file: replace(file, largest_key=InternalKey(key, sequence, kind))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda file: file,
+        begins(FIRST, LARGEST_SEQUENCE, RANGE_DELETION),
+        begins(b"\1key", 1),
+        ends(LAST, 0),
+        ends(LAST + b"\0", LARGEST_SEQUENCE, RANGE_DELETION),
+    ],
+)
+def test_a_file_may_be_as_wide_as_its_rows_or_wider(
+    change: Callable[[LiveFile], LiveFile], writer: Writer, tmp_path: Path
+) -> None:
+    directory, manifest = checkpoint(writer, tmp_path / "checkpoint")
+    check_bounds(directory, changed(manifest, change))
+
+
+@pytest.mark.parametrize(
+    ("change", "said", "expected", "found"),
+    [
+        (begins(FIRST + b"\0", 1), "begin behind its first row", (FIRST, 1), (FIRST + b"\0", 1)),
+        (begins(FIRST, 0), "begin behind its first row", (FIRST, 1), (FIRST, 0)),
+        (ends(LAST[:-1], ROWS), "end before its last row", (LAST, ROWS), (LAST[:-1], ROWS)),
+        (ends(FIRST, ROWS), "end before its last row", (LAST, ROWS), (FIRST, ROWS)),
+        (ends(LAST, ROWS + 1), "end before its last row", (LAST, ROWS), (LAST, ROWS + 1)),
+    ],
+)
+def test_a_file_that_has_rows_outside_is_refused(
+    change: Callable[[LiveFile], LiveFile],
+    said: str,
+    expected: tuple[bytes, int],
+    found: tuple[bytes, int],
+    writer: Writer,
+    tmp_path: Path,
+) -> None:
+    directory, manifest = checkpoint(writer, tmp_path / "checkpoint")
+    (name,) = manifest.files
+    with pytest.raises(SnapshotError, match=f"the MANIFEST has {name} {said}") as caught:
+        check_bounds(directory, changed(manifest, change))
+    told = [f"{key.hex()} (number {number}, type 1)" for key, number in (expected, found)]
+    assert [caught.value.expected, caught.value.found] == told
+    assert Path(caught.value.path or "").name.startswith("MANIFEST-")
+    assert (caught.value.state, caught.value.advice) == ("state", "take another snapshot")
+
+
+def test_an_end_that_no_row_has_is_before_the_row_with_its_key(writer: Writer, tmp_path: Path) -> None:
+    """Also behind a compaction, where rows have lost their sequence numbers."""
+    writer.compact("state")
+    directory, manifest = checkpoint(writer, tmp_path / "checkpoint")
+    (file,) = manifest.files.values()
+    assert file.level
+    check_bounds(directory, manifest)
+    with pytest.raises(SnapshotError, match="end before its last row"):
+        check_bounds(directory, changed(manifest, ends(file.largest, LARGEST_SEQUENCE, RANGE_DELETION)))
+
+
+@pytest.mark.parametrize(("change", "lost"), [(begins(FIRST + b"\0", 1), FIRST), (ends(LAST[:-1], ROWS), LAST)])
+def test_rocksdb_iterates_over_rows_that_it_does_not_find(
+    change: Callable[[LiveFile], LiveFile], lost: bytes, writer: Writer, tmp_path: Path
+) -> None:
+    """Why nobody may leave it to iterators; a few files in level 0 it looks into whatever is said of them."""
+    writer.compact("state")
+    path = tmp_path / "checkpoint"
+    _, manifest = checkpoint(writer, path)
+    (file,) = path.glob("MANIFEST-*")
+    file.write_bytes(write_manifest(changed(manifest, change), file.name))
+    with written(path, ["state"], OPTIONS) as spoilt:
+        assert spoilt.rows("state") == writer.model["state"]
+        assert spoilt.value("state", lost) is None
+        assert spoilt.value("state", b"\1key-0500") == b"value 500"
+
+
+def test_what_rocksdb_writes_is_right(writer: Writer, tmp_path: Path) -> None:
+    """Files of level 0 and below it, with deleted ranges at their ends and without, alone and among rows."""
+    seen = set()
+
+    def check(step: str) -> None:
+        directory, manifest = checkpoint(writer, tmp_path / step)
+        seen.update(file.exclusive for file in manifest.files.values())
+        check_bounds(directory, manifest)
+
+    writer.delete_range("state", b"\1key-0990", b"\2")
+    writer.flush()
+    check("a range alone")
+    writer.delete_range("state", b"\0", b"\1key-0010")
+    writer.put("state", b"\1key-0500", b"new")
+    writer.delete("state", b"\1key-0600")
+    writer.flush()
+    check("rows and a range")
+    writer.compact("state")
+    check("compacted")
+    assert seen == {True, False}
+
+
+def test_an_ingested_file_whose_rows_have_no_numbers(writer: Writer, tmp_path: Path) -> None:
+    """The MANIFEST tells one that all of them have, because there are older rows of the same keys."""
+    sst_file(tmp_path / "new.sst", [(FIRST, b"new"), (LAST, b"new")])
+    writer.ingest("state", tmp_path / "new.sst")
+    directory, manifest = checkpoint(writer, tmp_path / "checkpoint")
+    assert [file.largest_key for file in manifest.files.values()] == [
+        InternalKey(LAST, ROWS, VALUE),
+        InternalKey(LAST, ROWS + 1, VALUE),
+    ]
+    check_bounds(directory, manifest)
+    with pytest.raises(SnapshotError, match="end before its last row"):
+        check_bounds(directory, changed(manifest, ends(LAST, LARGEST_SEQUENCE, RANGE_DELETION)))
