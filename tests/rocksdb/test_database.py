@@ -16,6 +16,9 @@ from rescale.rocksdb.engine import table_check
 from rescale.rocksdb.engine.directory import DatabaseDirectory, fetched_database
 from rescale.rocksdb.engine.open_database import error_of_message, opened_database
 from rescale.rocksdb.manifest.log_framing import read_log
+from rescale.rocksdb.manifest.manifest import read_manifest
+from rescale.rocksdb.manifest.manifest_writer import write_manifest
+from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.rocksdb.sst.block_writer import write_handle
 from rescale.rocksdb.sst.footer import FOOTER_SIZE, read_footer
 from rescale.rocksdb.sst.table_blocks import BlockHandle
@@ -123,6 +126,26 @@ def test_what_is_wrong_with_a_row_shows_where_it_is_read(tmp_path: Path) -> None
         read_rows(files, ["state"], ALL, 128, tmp_path)
     assert (caught.value.path, caught.value.state) == (str(table), "state")
     assert "block checksum mismatch" in (caught.value.found or "")
+
+
+@pytest.mark.parametrize("name", ["1.20-rocksdb-changing", "2-rocksdb-changing"])
+def test_a_manifest_that_has_a_file_begin_behind_its_first_row(name: str, tmp_path: Path) -> None:
+    """An iterator shows the row, and a job does not find it."""
+    stored = databases(name)[0]
+    (listed,) = (file for file in stored.files if file.name.startswith("MANIFEST-"))
+    manifest = read_manifest(read_file(listed), listed.uri)
+
+    def late(file: LiveFile) -> LiveFile:
+        key = file.smallest_key
+        return replace(file, smallest_key=key._replace(user_key=key.user_key + b"\0"))
+
+    families = tuple(replace(one, files=tuple(map(late, one.files))) for one in manifest.column_families)
+    data = write_manifest(replace(manifest, column_families=families), listed.name)
+    assert rows_of(stored, with_damage(stored, listed.name, write_manifest(manifest, listed.name)), tmp_path)
+    with pytest.raises(SnapshotError, match="begin behind its first row, which a job would not find") as caught:
+        rows_of(stored, with_damage(stored, listed.name, data), tmp_path)
+    assert caught.value.path == f"s3://bucket/{listed.name}"
+    assert caught.value.state in stored.states
 
 
 def test_a_file_that_goes_while_it_is_read(tmp_path: Path) -> None:
