@@ -15,8 +15,11 @@ import pytest
 from botocore.credentials import RefreshableCredentials
 
 from rescale.orchestration.connections.credentials import served
+from rescale.storage.locations import join
+from rescale.storage.s3 import S3Store
+from rescale.storage.s3_client import own_client
 from support import warm
-from support.resuming import Case, assert_right, is_there
+from support.resuming import Case, assert_right
 from support.s3 import S3Server
 from support.slow import slow
 from support.snapshots import directory
@@ -98,8 +101,8 @@ def test_keys_that_are_not_renewed_are_said_to_have_expired(
         patch.setenv("AWS_SESSION_TOKEN", "first")
         assert case.run(target, refused) == 2, warm.output(refused)
         assert "they have expired; with new ones run the same command again" in warm.output(refused)
-        assert not is_there(target)
         account.lives = 10_000
         patch.setenv("AWS_SESSION_TOKEN", "second")
+        assert S3Store(own_client()).stat(join(target, "_metadata")) is None
         assert case.run(target, again) == 0, warm.output(again)
     assert_right(target, case.source)

@@ -96,12 +96,12 @@ def test_a_transient_error_at_any_write_costs_another_try(
 
 def test_a_resumed_run_keeps_what_was_written(case: Case) -> None:
     """Killed before the last file of state, it writes that one and none of the others again."""
-    first, target = case.faults(), case.target()
-    assert case.run(case.target(), first) == 0
+    first, whole, target = case.faults(), case.target(), case.target()
+    assert case.run(whole, first) == 0
     files = [line for line in first.calls() if is_write_of_state(line)]
     assert len(files) > 2
     verb = files[-1].split()[0]
-    at = [line for line in first.calls() if line.startswith(f"{verb} ")].index(files[-1]) + 1
+    at = [line for line in first.calls() if f"{verb} {whole}/" in line].index(files[-1]) + 1
     assert case.run(target, case.faults(Kind.KILL, at, where=f"{verb} {target}/")) == KILLED
     again = case.faults()
     assert case.run(target, again) == 0

@@ -57,6 +57,8 @@ def store() -> S3Store:
 def test_answers(store: S3Store, operation: str, code: str, status: int, kind: type[RescaleError], says: str) -> None:
     with Stubber(store._client) as stub:
         stub.add_client_error(operation, code, "what S3 said", status)
+        if (operation, code) == ("head_object", "403"):  # without a body: a GET asks for it
+            stub.add_client_error("get_object", "AccessDenied", "what S3 said", status)
         error = _error_of(lambda: _VERBS[operation](store))
     assert type(error) is kind
     assert says in str(error)

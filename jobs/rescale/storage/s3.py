@@ -47,6 +47,9 @@ _CONFLICT_SECONDS = 0.05
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 """Seconds between two requests for a body."""
 
+_WITHOUT_A_WORD = ("400", "403")
+"""What an answer to a HEAD says of expired keys or a wrong clock, for it has no body: so a GET asks again."""
+
 _WORTH_A_PAGE = 16
 """Objects: to ask for each of so many costs more than a page of a listing."""
 
@@ -218,6 +221,8 @@ class S3Store:
             except ClientError as error:
                 if is_absent(error):
                     return None
+                if code_of(error) in _WITHOUT_A_WORD:
+                    self._client.get_object(Bucket=bucket, Key=key, Range="bytes=0-0")["Body"].close()
                 raise
 
     def _delete(self, uri: str) -> None:

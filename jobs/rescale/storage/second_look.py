@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from rescale.errors import RescaleError, SnapshotError, StoreError
+from rescale.errors import RequestError, RescaleError, SnapshotError, StoreError
 
 R = TypeVar("R")
 
@@ -37,9 +37,14 @@ def looked_at_again(work: Callable[[], R], side: str | None = None) -> R:
     except RescaleError as second:
         if not second.final:
             raise
-        if second.to_json() == first.to_json():
+        if second.to_json() == first.to_json() or _both_refused(first, second):
             raise first from None
     raise misread([side or (SOURCE if isinstance(first, SnapshotError) else RESULT)], first)
+
+
+def _both_refused(*errors: RescaleError) -> bool:
+    """Whether the store refused both looks for the same reason, be it at another file: several are read at once."""
+    return all(isinstance(error, RequestError) for error in errors) and len({(e.what, e.found) for e in errors}) == 1
 
 
 def changed_sides(first: Sequence[object], again: Sequence[object]) -> list[str]:
