@@ -36,7 +36,7 @@ def state_files(target: Path) -> dict[str, tuple[int, int, int]]:
 def test_a_run_whose_tasks_are_killed_goes_on_where_it_was(airflow: AirflowServer, tmp_path: Path) -> None:
     source, target = tmp_path / "savepoint", tmp_path / "rescaled"
     write_savepoint(source, 300_000_000)
-    run = airflow.trigger(**request(str(source), str(target), parallelism=24))
+    run = airflow.trigger(**request(str(source), str(target), parallelism=24, max_parallelism=1000))
     reshuffling = process_of(run, "reshuffle_keyed_state")
     wait_for(lambda: len(state_files(target)) > 2, "the first files", period=0.01)
     written = state_files(target)
@@ -58,7 +58,7 @@ def test_a_run_whose_tasks_are_killed_goes_on_where_it_was(airflow: AirflowServe
 def test_a_run_of_which_a_supervisor_is_killed_too_publishes(airflow: AirflowServer, tmp_path: Path) -> None:
     source, target = tmp_path / "savepoint", tmp_path / "rescaled"
     write_savepoint(source, 300_000_000)
-    run = airflow.trigger(**request(str(source), str(target), parallelism=3))
+    run = airflow.trigger(**request(str(source), str(target), parallelism=3, max_parallelism=1000))
     task = process_of(run, "reshuffle_keyed_state")
     wait_for_spark(task)
     for process in (task.parent(), task):

@@ -238,7 +238,7 @@ def test_a_run_that_is_cancelled_leaves_no_process(airflow: AirflowServer, tmp_p
 
     source, target = tmp_path / "savepoint", tmp_path / "rescaled"
     write_savepoint(source, 300_000_000)
-    run = airflow.trigger(**request(str(source), str(target), parallelism=2))
+    run = airflow.trigger(**request(str(source), str(target), parallelism=2, max_parallelism=1000))
     wait_for(lambda: len(steps()) > 2, "Spark to be there")
     run.cancel()
     wait_for(lambda: not steps(), "Spark to be gone", 60)
