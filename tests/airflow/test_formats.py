@@ -16,16 +16,17 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("name", "more", "said"),
     [
-        ({"format": "rocksdb", "max_parallelism": 64}, ""),
-        ({"files": "refer", "proof": "files"}, "3 RocksDB directories are compared by their files"),
+        ("2-rocksdb-3to2", {"format": "rocksdb", "max_parallelism": 64}, ""),
+        ("2-rocksdb-3to2", {"files": "refer", "proof": "files"}, "3 RocksDB directories are compared by their files"),
+        ("2-changelog-over-rocksdb", {"max_parallelism": 100}, ""),
     ],
 )
 def test_a_run_publishes_rocksdb_directories(
-    airflow: AirflowServer, tmp_path: Path, more: dict[str, Any], said: str
+    airflow: AirflowServer, tmp_path: Path, name: str, more: dict[str, Any], said: str
 ) -> None:
-    source, target = directory("2-rocksdb-3to2"), str(tmp_path / "rescaled")
+    source, target = directory(name), str(tmp_path / "rescaled")
     run = airflow.trigger(**request(source, target, parallelism=3, **more))
     assert run.end() == "success", run.states()
     operators = open_snapshot(target, [source]).operators

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from rescale.storage.scratch import Kind, scratch_folder
+from rescale.storage.scratch import ScratchKind, scratch_folder
 
 HOLDER = """
 import sys
 from pathlib import Path
-from rescale.storage.scratch import Kind, scratch_folder
-with scratch_folder(Path(sys.argv[1]), Kind.DATABASE) as folder:
+from rescale.storage.scratch import ScratchKind, scratch_folder
+with scratch_folder(Path(sys.argv[1]), ScratchKind.DATABASE) as folder:
     (folder / "CURRENT").write_bytes(b"x")
     print(folder, flush=True)
     sys.stdin.read()
@@ -32,11 +32,11 @@ def hold(place: Path) -> tuple[subprocess.Popen[str], Path]:
 
 
 def test_it_goes_when_the_block_ends(tmp_path: Path) -> None:
-    with scratch_folder(tmp_path, Kind.DATABASE) as folder:
+    with scratch_folder(tmp_path, ScratchKind.DATABASE) as folder:
         assert list(tmp_path.iterdir()) == [folder]
         (folder / "file").write_bytes(b"x")
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(ValueError, match="mine"), scratch_folder(tmp_path, Kind.DATABASE):
+    with pytest.raises(ValueError, match="mine"), scratch_folder(tmp_path, ScratchKind.DATABASE):
         raise ValueError("mine")
     assert list(tmp_path.iterdir()) == []
 
@@ -52,7 +52,7 @@ def test_what_a_killed_process_left_goes_with_the_next_one(home: str, tmp_path: 
         killed.kill()
         killed.wait()
         assert (left / "CURRENT").exists()
-        with scratch_folder(places[0], Kind.SPARK) as folder:
+        with scratch_folder(places[0], ScratchKind.SPARK) as folder:
             assert not left.exists()
             assert (used / "CURRENT").exists()
             assert folder.exists()
@@ -65,7 +65,7 @@ def test_directories_of_others_stay(tmp_path: Path) -> None:
     others = [tmp_path / "blockmgr-1" / "0f", tmp_path / "mine", tmp_path / "rescale-plan"]
     for other in others:
         other.mkdir(parents=True)
-    with scratch_folder(tmp_path / "blockmgr-1", Kind.DATABASE):
+    with scratch_folder(tmp_path / "blockmgr-1", ScratchKind.DATABASE):
         pass
     assert all(other.exists() for other in others)
 
@@ -85,6 +85,6 @@ def test_a_directory_that_goes_before_it_is_locked(tmp_path: Path, monkeypatch: 
 
     mkdtemp = tempfile.mkdtemp
     monkeypatch.setattr("tempfile.mkdtemp", make)
-    with scratch_folder(tmp_path, Kind.DATABASE) as folder:
+    with scratch_folder(tmp_path, ScratchKind.DATABASE) as folder:
         assert [str(folder)] == made[2:]
         assert folder.exists()

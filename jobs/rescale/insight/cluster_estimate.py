@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from rescale.insight.cluster import Cluster
 from rescale.insight.durations import PROCESS_SECONDS
-from rescale.insight.stages import Requests, Stage, part_size, stages, worth
+from rescale.insight.stages import EstimatedRequests, EstimatedStage, part_size, stages, worth
 from rescale.insight.workload import Workload, workload_of
 from rescale.planning.task_sizes import MOST_UNITS
 from rescale.planning.values.plan import Plan
@@ -67,10 +67,10 @@ class ClusterEstimate:
     bytes: int
     seconds: float
     limit: str
-    stages: tuple[Stage, ...]
+    stages: tuple[EstimatedStage, ...]
     shuffle: int
     scratch: int
-    requests: Requests
+    requests: EstimatedRequests
     dollars: float
     driver_memory: int
     misfits: tuple[Misfit, ...]
@@ -109,14 +109,14 @@ def estimate(work: Workload, cluster: Cluster) -> ClusterEstimate:
         stages=found,
         shuffle=sum(stage.shuffled for stage in found) // cluster.executors,
         scratch=scratch,
-        requests=Requests(writes, reads),
+        requests=EstimatedRequests(writes, reads),
         dollars=(writes * prices.writes + reads * prices.reads) / 1000,
         driver_memory=driver,
         misfits=tuple(_misfits(work, cluster, scratch, driver)),
     )
 
 
-def _driver_memory(work: Workload, found: tuple[Stage, ...]) -> int:
+def _driver_memory(work: Workload, found: tuple[EstimatedStage, ...]) -> int:
     parts = work.bytes // part_size(work)
     copied = min(work.copied // part_size(work), MOST_UNITS)
     ranges = sum(max(one.new_pieces, 1) for one in work.rekeyed)

@@ -41,13 +41,13 @@ _SORTING = 0.45
 
 
 @dataclass(frozen=True)
-class Requests:
+class EstimatedRequests:
     writes: int
     reads: int
 
 
 @dataclass(frozen=True)
-class Stage:
+class EstimatedStage:
     """`limit` names what binds; `most_bytes` are those of its largest task. `shuffled` bytes pass between executors."""
 
     name: str
@@ -56,7 +56,7 @@ class Stage:
     most_bytes: int
     seconds: float
     limit: str
-    requests: Requests
+    requests: EstimatedRequests
     shuffled: int = 0
 
 
@@ -72,12 +72,12 @@ class _Work:
     passes: float
     network: float
     disk: float
-    requests: Requests
+    requests: EstimatedRequests
     shuffled: int = 0
     prefixes: int = 1
 
 
-def stages(work: Workload, cluster: Cluster) -> tuple[Stage, ...]:
+def stages(work: Workload, cluster: Cluster) -> tuple[EstimatedStage, ...]:
     """In order; those without bytes are left out."""
     used = worth(cluster, work.bytes)
     return tuple(_timed(one, used) for one in _works(work, used) if one.bytes)
@@ -115,7 +115,7 @@ def _works(work: Workload, cluster: Cluster) -> Iterator[_Work]:
     part = part_size(work)
     for name, size in (("copy key groups", work.copied), ("deal operator state", work.elements)):
         unit = max(min(part, size), _slice(size, cluster))
-        requests = Requests(_parts(size, part), _parts(size, part))
+        requests = EstimatedRequests(_parts(size, part), _parts(size, part))
         cpu = 1 / WHOLE_KEY_GROUPS.move
         yield _Work(name, -(-size // max(1, unit)), size, min(size, unit), cpu, 2, 1, 0, requests)
     across = 1 - 1 / cluster.executors
@@ -124,11 +124,11 @@ def _works(work: Workload, cluster: Cluster) -> Iterator[_Work]:
         read = sum(read_tasks(one, cluster) for one in work.rekeyed)
         cpu = sum(one.bytes / one.rates.move for one in work.rekeyed) / total
         largest = max(max(one.largest, one.bytes // read_tasks(one, cluster)) for one in work.rekeyed)
-        reading = Requests(0, sum(_reads(one.bytes, one.bytes // one.pieces) for one in work.rekeyed))
+        reading = EstimatedRequests(0, sum(_reads(one.bytes, one.bytes // one.pieces) for one in work.rekeyed))
         yield _Work("read and sort records", read, total, largest, cpu * _SORTING, 1, 1, 1, reading)
         written = sum(write_tasks(one, cluster) for one in work.rekeyed)
         largest = max(max(one.new_largest, one.bytes // write_tasks(one, cluster)) for one in work.rekeyed)
-        writing = Requests(_parts(total, part), 0)
+        writing = EstimatedRequests(_parts(total, part), 0)
         shuffled = int(total * across)
         cpu *= 1 - _SORTING
         yield _Work("write records", written, total, largest, cpu, 1, 1 + across, 1, writing, shuffled)
@@ -143,10 +143,12 @@ def _works(work: Workload, cluster: Cluster) -> Iterator[_Work]:
         reads += sum(
             _reads(n.bytes, n.bytes // n.pieces) + _reads(n.bytes, n.bytes // n.new_pieces) for n in work.rekeyed
         )
-        yield _Work("compare source and result", tasks, size, largest, cpu, 2, 2, 0, Requests(0, reads), prefixes=2)
+        yield _Work(
+            "compare source and result", tasks, size, largest, cpu, 2, 2, 0, EstimatedRequests(0, reads), prefixes=2
+        )
 
 
-def _timed(work: _Work, cluster: Cluster) -> Stage:
+def _timed(work: _Work, cluster: Cluster) -> EstimatedStage:
     each = work.cpu + work.passes / S3_CONNECTION
     last = LAST_TASKS * work.bytes / work.tasks * each
     used = min(cluster.executors, work.tasks)
@@ -161,7 +163,9 @@ def _timed(work: _Work, cluster: Cluster) -> Stage:
         ),
     }
     limit = max(limits, key=lambda name: limits[name])
-    return Stage(work.name, work.tasks, work.bytes, work.most_bytes, limits[limit], limit, work.requests, work.shuffled)
+    return EstimatedStage(
+        work.name, work.tasks, work.bytes, work.most_bytes, limits[limit], limit, work.requests, work.shuffled
+    )
 
 
 def _reads(size: int, piece: int) -> int:

@@ -42,7 +42,7 @@ _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 20.0
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Address:
     """Where the objects of a bucket lie, and how requests there are signed."""
 
     prefix: str
@@ -69,7 +69,7 @@ class ObjectReads:
         self._is_plain = settings.response_checksum_validation == "when_required"
         self._parser = RestXMLParser()
         self._shape: Any = client.meta.service_model.operation_model("GetObject").output_shape
-        self._places: dict[str, _Place | None] = {}
+        self._places: dict[str, _Address | None] = {}
         self._looking = threading.local()
         client.meta.events.register_last("before-sign.s3.GetObject", self._see)
 
@@ -111,7 +111,7 @@ class ObjectReads:
         read = {"headers": answer.headers, "status_code": answer.status, "body": answer.read()}
         return ClientError(self._parser.parse(read, self._shape), "GetObject")
 
-    def _place(self, bucket: str) -> _Place | None:
+    def _place(self, bucket: str) -> _Address | None:
         """What a request looks like that botocore is about to sign; None if it goes in a way of its own."""
         self._looking.now = True
         try:
@@ -134,12 +134,12 @@ class ObjectReads:
         session._setup_ssl_cert(pool, prefix, session._verify)
         host = request_signer.get_auth_instance(*signed_by).headers_to_sign(request)["host"]
         headers = {"Host": host, "User-Agent": request.headers["User-Agent"]}
-        raise _SeenError(_Place(prefix, headers, pool, request_signer, signed_by))
+        raise _SeenError(_Address(prefix, headers, pool, request_signer, signed_by))
 
 
 class _SeenError(Exception):
     """Ends a request before it is sent."""
 
-    def __init__(self, place: _Place | None) -> None:
+    def __init__(self, place: _Address | None) -> None:
         super().__init__()
         self.place = place

@@ -19,7 +19,7 @@ _OF_SPARK = "blockmgr-*"
 """The scratch directories of Spark's applications (`DiskBlockManager`), beside each other; killed ones leave theirs."""
 
 
-class Kind(StrEnum):
+class ScratchKind(StrEnum):
     """What a directory is for; by what its name begins with it is ours."""
 
     DATABASE = "rescale-database-"
@@ -41,7 +41,7 @@ def scratch_directories() -> list[str]:
 
 
 @contextmanager
-def scratch_folder(place: Path, kind: Kind) -> Iterator[Path]:
+def scratch_folder(place: Path, kind: ScratchKind) -> Iterator[Path]:
     """A new directory below `place`, until the block ends."""
     remove_left(place)
     with ExitStack() as stack:
@@ -55,7 +55,7 @@ def scratch_folder(place: Path, kind: Kind) -> Iterator[Path]:
 def remove_left(place: Path) -> None:
     """Removes, below `place`, what processes of ours left that are not there any more."""
     for home in {place, *place.parent.glob(_OF_SPARK)}:
-        for path in [one for kind in Kind for one in home.glob(f"{kind}*")]:
+        for path in [one for kind in ScratchKind for one in home.glob(f"{kind}*")]:
             with suppress(OSError), ExitStack() as stack:  # in use, or another user's
                 _lock(path, stack, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(path)
@@ -67,7 +67,7 @@ def remove_all_left() -> None:
         remove_left(Path(place))
 
 
-def _made(place: Path, kind: Kind, stack: ExitStack) -> Path | None:
+def _made(place: Path, kind: ScratchKind, stack: ExitStack) -> Path | None:
     """A new directory, locked; None if another process took it for one that was left, in between."""
     path = Path(tempfile.mkdtemp(prefix=kind, dir=place))
     with suppress(FileNotFoundError):

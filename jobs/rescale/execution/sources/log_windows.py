@@ -20,7 +20,7 @@ from rescale.flink.arrays import Longs
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.changelog.change_sets import METADATA_GROUP
 from rescale.flink.keyed.changelog.logged_states import read_change_head, read_logged_state
-from rescale.flink.keyed.changelog.parsed_changes import StateChange
+from rescale.flink.keyed.changelog.parsed_changes import ParsedChange
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.snapshot.changelogs import logged_changes
 from rescale.snapshot.model import ChangeSet
@@ -52,10 +52,10 @@ class LogWindows:
         self._key_groups = key_groups
 
     @contextmanager
-    def cut(self) -> Iterator[list[tuple[KeyGroupRange, Iterator[StateChange]]]]:
+    def cut(self) -> Iterator[list[tuple[KeyGroupRange, Iterator[ParsedChange]]]]:
         """Windows that have all key groups between them, in order; in the block, each can be read once."""
         sizes = np.zeros(len(self._key_groups), np.int64)
-        held: list[StateChange] = []
+        held: list[ParsedChange] = []
         total = 0
         for change in self._changes():
             size = len(change.data) + _BESIDE
@@ -77,7 +77,7 @@ class LogWindows:
         except OSError as error:
             raise StoreError(f"no room for a changelog in the scratch directory: {error}") from None
 
-    def _changes(self) -> Iterator[StateChange]:
+    def _changes(self) -> Iterator[ParsedChange]:
         """Ids are the log's own, and may be given anew at every description of a state."""
         ids: dict[int, int] = {}
         for key_group, change in logged_changes(self._files, self._sets):
@@ -93,7 +93,7 @@ class LogWindows:
                         expected=f"one of {sorted(ids)}",
                         found=state_id,
                     )
-                yield StateChange(ids[state_id], key_group, change)
+                yield ParsedChange(ids[state_id], key_group, change)
 
     def _ranges(self, sizes: Longs) -> list[KeyGroupRange]:
         first, filled = self._key_groups.first, 0
@@ -133,9 +133,9 @@ def _append(buffers: Sequence[bytearray], places: Sequence[Path]) -> None:
         buffer.clear()
 
 
-def _read_back(place: Path) -> Iterator[StateChange]:
+def _read_back(place: Path) -> Iterator[ParsedChange]:
     data, at = place.read_bytes(), 0
     while at < len(data):
         state, key_group, size = _HEAD.unpack_from(data, at)
         at += _HEAD.size + size
-        yield StateChange(state, key_group, data[at - size : at])
+        yield ParsedChange(state, key_group, data[at - size : at])

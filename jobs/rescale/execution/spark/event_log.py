@@ -16,7 +16,7 @@ from pyspark import SparkConf
 
 from rescale.errors import RescaleError
 from rescale.storage.locations import join, normalise
-from rescale.storage.scratch import Kind, scratch_directory, scratch_folder
+from rescale.storage.scratch import ScratchKind, scratch_directory, scratch_folder
 from rescale.storage.store import open_store
 
 VARIABLE = "RESCALE_EVENT_LOG"
@@ -33,7 +33,7 @@ def event_log_kept(conf: SparkConf) -> Iterator[None]:
     if not directory:
         yield
         return
-    with scratch_folder(Path(scratch_directory()), Kind.EVENT_LOG) as folder:
+    with scratch_folder(Path(scratch_directory()), ScratchKind.EVENT_LOG) as folder:
         conf.set("spark.eventLog.enabled", "true").set("spark.eventLog.dir", folder.as_uri())
         conf.set("spark.eventLog.compress", "true").set("spark.eventLog.rolling.enabled", "false")
         try:

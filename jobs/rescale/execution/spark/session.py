@@ -31,7 +31,7 @@ from rescale.errors import RequestError, StoreError
 from rescale.execution.spark.event_log import event_log_kept
 from rescale.execution.spark.executors import Executors, executors_for
 from rescale.execution.spark.waiting import executors_awaited
-from rescale.storage.scratch import Kind, scratch_directories, scratch_folder
+from rescale.storage.scratch import ScratchKind, scratch_directories, scratch_folder
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -124,7 +124,7 @@ def _own_scratch() -> list[str]:
     for place in (tempfile.gettempdir(), *scratch_directories()):
         try:
             Path(place).mkdir(parents=True, exist_ok=True)
-            made[place] = made.get(place) or str(ending.enter_context(scratch_folder(Path(place), Kind.SPARK)))
+            made[place] = made.get(place) or str(ending.enter_context(scratch_folder(Path(place), ScratchKind.SPARK)))
         except OSError as error:
             kind = StoreError if error.errno in _FULL else RequestError
             raise kind(

@@ -18,7 +18,7 @@ from pathlib import Path
 from rescale.errors import SnapshotError, StoreError
 from rescale.rocksdb.stored_files import StoredFile, needed_files
 from rescale.storage.locations import is_s3
-from rescale.storage.scratch import Kind, scratch_folder
+from rescale.storage.scratch import ScratchKind, scratch_folder
 from rescale.storage.store import open_store, read_in_chunks
 
 _CHUNK_BYTES = 8 * 1024 * 1024
@@ -55,7 +55,7 @@ def fetched_database(files: Sequence[StoredFile], scratch: Path) -> Iterator[Dat
     linked = {file.name for file in needed if _is_whole_local_file(file)}
     with ExitStack() as stack:
         with _translated(scratch):
-            path = stack.enter_context(scratch_folder(scratch, Kind.DATABASE))
+            path = stack.enter_context(scratch_folder(scratch, ScratchKind.DATABASE))
             _check_space(scratch, sum(file.length for file in needed if file.name not in linked))
             with ThreadPoolExecutor(_AT_ONCE) as pool:
                 places = [

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rescale.errors import StoreError, UnsupportedError
-from rescale.storage.scratch import Kind, scratch_folder
+from rescale.storage.scratch import ScratchKind, scratch_folder
 
 _SUFFIXES = {
     ("Linux", "x86_64"): "linux64.so",
@@ -137,7 +137,10 @@ def load_library() -> ctypes.CDLL:
         )
     try:
         # Once it is loaded, the file is needed no more.
-        with scratch_folder(Path(tempfile.gettempdir()), Kind.LIBRARY) as folder, zipfile.ZipFile(jar) as archive:
+        with (
+            scratch_folder(Path(tempfile.gettempdir()), ScratchKind.LIBRARY) as folder,
+            zipfile.ZipFile(jar) as archive,
+        ):
             return _loaded(archive.extract(f"librocksdbjni-{suffix}", folder), jar)
     except (KeyError, zipfile.BadZipFile) as error:
         raise UnsupportedError(

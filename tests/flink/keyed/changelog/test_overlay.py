@@ -18,7 +18,7 @@ from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.changelog.change_layouts import change_layout
 from rescale.flink.keyed.changelog.logged_states import Operation
 from rescale.flink.keyed.changelog.overlay import Overlay
-from rescale.flink.keyed.changelog.parsed_changes import StateChange
+from rescale.flink.keyed.changelog.parsed_changes import ParsedChange
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from support.canonical import Record
 from support.composite import composite_key, in_a_buffer, timer, timers
@@ -142,10 +142,10 @@ class Drawn:
         self.twin = Twin(key, namespace)
         self.namespaces = [namespace.write(value) for value in values_of(namespace)]
 
-    def changes(self, number: int) -> list[StateChange]:
+    def changes(self, number: int) -> list[ParsedChange]:
         return [self._change() for _ in range(self.data.draw(st.integers(0, number)))]
 
-    def _change(self) -> StateChange:
+    def _change(self) -> ParsedChange:
         twin, draw = self.twin, self.data.draw
         value = draw(st.sampled_from(values_of(twin.key)))
         key = twin.key.write(value)
@@ -153,12 +153,12 @@ class Drawn:
         namespace = draw(st.sampled_from(self.namespaces))
         state = draw(st.sampled_from([VALUE, LIST, MAP, SUM, TIMERS]))
         if state == TIMERS:
-            return StateChange(state, group, self._timers(key, namespace))
+            return ParsedChange(state, group, self._timers(key, namespace))
         if state == LIST and draw(st.booleans()):
             sources = draw(st.permutations([one for one in self.namespaces if one != namespace]))
-            return StateChange(state, group, twin.merge(state, key, namespace, sources))
+            return ParsedChange(state, group, twin.merge(state, key, namespace, sources))
         operation = draw(st.sampled_from(OPERATIONS[state]))
-        return StateChange(state, group, twin.apply(state, operation, key, namespace, draw(WORDS)))
+        return ParsedChange(state, group, twin.apply(state, operation, key, namespace, draw(WORDS)))
 
     def _timers(self, key: bytes, namespace: bytes) -> bytes:
         times = self.data.draw(st.lists(st.integers(-2, 2), min_size=1, max_size=2, unique=True))
@@ -205,16 +205,16 @@ def test_changes_make_of_records_what_they_make_of_state(
     assert laid_over(overlay, before, size) == drawn.twin.records()
 
 
-def of_key(state: int, data: bytes, key: str = "k") -> StateChange:
+def of_key(state: int, data: bytes, key: str = "k") -> ParsedChange:
     group = key_group_of_hash(TEXT.code(tuple(map(ord, key))), MAXIMUM)
-    return StateChange(state, group, data)
+    return ParsedChange(state, group, data)
 
 
-def change(state: int, operation: Operation, payload: bytes, namespace: int = 0) -> StateChange:
+def change(state: int, operation: Operation, payload: bytes, namespace: int = 0) -> ParsedChange:
     return of_key(state, bytes((operation, 0, state)) + text("k") + struct.pack(">q", namespace) + payload)
 
 
-def merged(target: int, *sources: int) -> StateChange:
+def merged(target: int, *sources: int) -> ParsedChange:
     payload = struct.pack(">q", target) + i32(len(sources)) + b"".join(struct.pack(">q", one) for one in sources)
     return change(SUM, Operation.MERGE_NS, payload, target)
 
@@ -274,7 +274,7 @@ def test_what_is_not_understood_is_refused_by_name(state: int, code: int, found:
         (change(VALUE, Operation.CLEAR, b"")._replace(key_group=5), "the key group of its key"),
     ],
 )
-def test_what_is_damaged(odd: StateChange, what: str) -> None:
+def test_what_is_damaged(odd: ParsedChange, what: str) -> None:
     with pytest.raises(SnapshotError, match=what):
         laid_over(Overlay([odd], header_of(TEXT, LONG), MAXIMUM), [])
 

@@ -14,7 +14,7 @@ import numpy as np
 from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.blocks.records import BUFFER_SIZE, RECORDS_AT_ONCE, Records
 from rescale.flink.keyed.changelog.change_layouts import change_layout
-from rescale.flink.keyed.changelog.parsed_changes import StateChange, parsed_changes
+from rescale.flink.keyed.changelog.parsed_changes import ParsedChange, parsed_changes
 from rescale.flink.keyed.changelog.replay import Became, Before, ReplayedState
 from rescale.flink.keyed.header import KeyedHeader
 
@@ -24,7 +24,7 @@ _VALUE_LENGTH_SIZE = 4
 class Overlay:
     """Of `changes`, in order, to states of `header`. `SnapshotError` and `UnsupportedError` name the state."""
 
-    def __init__(self, changes: Sequence[StateChange], header: KeyedHeader, max_parallelism: int) -> None:
+    def __init__(self, changes: Sequence[ParsedChange], header: KeyedHeader, max_parallelism: int) -> None:
         layouts = {i: change_layout(header, header.states[i]) for i in sorted({change.state for change in changes})}
         self._states = {i: ReplayedState(layout) for i, layout in layouts.items()}
         for change in parsed_changes(changes, layouts, max_parallelism):

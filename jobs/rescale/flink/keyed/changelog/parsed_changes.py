@@ -34,7 +34,7 @@ class Change(NamedTuple):
     payload: bytes
 
 
-class StateChange(NamedTuple):
+class ParsedChange(NamedTuple):
     """As it lies in a log: `data` begins with the operation, and `state` is the id in the header."""
 
     state: int
@@ -53,7 +53,7 @@ class _Places:
 
 
 def parsed_changes(
-    changes: Sequence[StateChange], layouts: Mapping[int, ChangeLayout], max_parallelism: int
+    changes: Sequence[ParsedChange], layouts: Mapping[int, ChangeLayout], max_parallelism: int
 ) -> list[Change]:
     """In their order; `layouts` has one for each state that is changed.
 
