@@ -12,9 +12,9 @@ import pytest
 
 from big_savepoint import write_savepoint
 from rescale.execution.loop import Loop
+from rescale.execution.validation.check_units import list_checks
 from rescale.execution.validation.directories import WholeFiles
 from rescale.execution.validation.timer_coverage import check_raw_timers
-from rescale.execution.validation.units import list_checks
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.timers.heap_timers import TimerService, timer_header
 from rescale.planning.asked.request import make_request

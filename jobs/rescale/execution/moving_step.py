@@ -6,7 +6,7 @@ from rescale.execution.rekeying.rekeying_run import rekey_streams
 from rescale.execution.tasks import Tasks
 from rescale.execution.writers.canonical.canonical_writer import CanonicalWriter
 from rescale.execution.writers.canonical.converted import convert_databases
-from rescale.execution.writers.heap.heap_writer import HeapStreamsWriter
+from rescale.execution.writers.heap.heap_streams import HeapStreamsWriter
 from rescale.execution.writers.planned_streams import write_planned_streams
 from rescale.execution.writers.rocksdb.compacting import compact_databases
 from rescale.execution.writers.rocksdb.rows_writer import RowsWriter

@@ -7,16 +7,16 @@ from typing import Any
 
 from rescale.report.detail import Detail
 from rescale.report.page import Block, Page, Section, paragraph
-from rescale.report.pages.cluster import cluster_blocks
+from rescale.report.pages.cluster_costs import cluster_blocks
 from rescale.report.pages.insights import sentences
 from rescale.report.pages.other_release import prospects_section
+from rescale.report.sections.certified import proof
 from rescale.report.sections.costs import costs
 from rescale.report.sections.dealt_elements import operator_state
 from rescale.report.sections.kafka_sources import kafka_sources
 from rescale.report.sections.key_group_moves import key_group_map, moves_matrix, needs_matrix
 from rescale.report.sections.keyed_operator import KeyedOperator, keyed_operators
 from rescale.report.sections.loads import evenness_curve, load_charts
-from rescale.report.sections.proof import proof
 from rescale.report.sections.top import (
     everything_said,
     planned_operators,

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from rescale.execution.validation.check_units import Check, Checks
 from rescale.execution.validation.compare import FileCheck, GroupCheck, Tally
-from rescale.execution.validation.units import Check, Checks
 from rescale.flink.slot import Slot
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Snapshot

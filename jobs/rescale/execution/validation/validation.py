@@ -11,6 +11,7 @@ from rescale.errors import IntegrityError, SnapshotError, UnsupportedError
 from rescale.execution.progress import Progress
 from rescale.execution.sources.byte_digests import MODULUS
 from rescale.execution.tasks import Tasks
+from rescale.execution.validation.check_units import Check, Checks, element_streams, list_checks
 from rescale.execution.validation.compare import Comparer, ElementCheck, Tally
 from rescale.execution.validation.coverage import (
     broadcast_states,
@@ -25,7 +26,6 @@ from rescale.execution.validation.record_compare import RecordCheck, RecordCompa
 from rescale.execution.validation.record_proof import record_proof
 from rescale.execution.validation.stored_sums import StoredSums, proven_by_sums
 from rescale.execution.validation.timer_coverage import check_raw_timers
-from rescale.execution.validation.units import Check, Checks, element_streams, list_checks
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.slot import Slot
 from rescale.planning.values.proof import Proof

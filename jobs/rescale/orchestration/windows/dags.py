@@ -6,7 +6,7 @@ from airflow.sdk import DAG, chain
 
 from rescale.orchestration.ending import end_task
 from rescale.orchestration.graph import rescale_graph
-from rescale.orchestration.job.job_graph import job_graph
+from rescale.orchestration.job.job_flow import job_graph
 from rescale.orchestration.job.job_tasks import LOOK, job_end_task
 from rescale.orchestration.savepoint_tasks import ANNOUNCE, PLAN
 from rescale.orchestration.settings import dag_arguments

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rescale.report.page import Block, Code, Command, Listed, Page, Section, Strong, listed, paragraph, table, tabled
-from rescale.report.pages.cluster import cluster_blocks
+from rescale.report.pages.cluster_costs import cluster_blocks
 from rescale.report.pages.declared import DECLARED, declared_lines
 from rescale.report.pages.insights import FORMATS, RESTORES, formats_table, restores_table, sentences
 from rescale.report.pages.kafka import kafka_line

@@ -15,7 +15,7 @@ from rescale.planning.values.operator_plan import OperatorPlan
 from rescale.planning.values.plan import Plan
 from rescale.planning.values.work_class import WorkClass
 from rescale.report.page import Block, Listed, Page, Warned, paragraph, paragraphs, table
-from rescale.report.pages.cluster import cluster_blocks, cluster_document, cluster_warnings
+from rescale.report.pages.cluster_costs import cluster_blocks, cluster_document, cluster_warnings
 from rescale.report.pages.declared import declared_lines
 from rescale.report.pages.elements import dealt_elements
 from rescale.report.pages.insights import insight_blocks, insight_document
