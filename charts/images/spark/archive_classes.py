@@ -2,7 +2,10 @@
 
 from pyspark import SparkConf, SparkContext
 
-context = SparkContext(conf=SparkConf().setMaster("local[1]").setAppName("classes"))
+conf = SparkConf().setMaster("local[1]").setAppName("classes")
+for address in ("spark.driver.host", "spark.driver.bindAddress"):  # nothing names the host where an image is built
+    conf.set(address, "127.0.0.1")
+context = SparkContext(conf=conf)
 context.parallelize(range(1), 1).map(str).collect()
 jvm = SparkContext._gateway.proc
 context.stop()
