@@ -11,7 +11,7 @@ from typing import Any
 from rescale.errors import IntegrityError, RequestError, SnapshotError, StoreError
 from rescale.execution import steps
 from rescale.execution.sources import byte_digests
-from rescale.execution.validation import coverage, units, validation, verdict
+from rescale.execution.validation import check_units, coverage, validation, verdict
 from rescale.execution.validation.compare import Comparer
 from rescale.execution.validation.headers import ElementHeaders, KeyedHeaders
 from rescale.execution.validation.record_compare import RecordComparer
@@ -22,7 +22,7 @@ from rescale.target.certified_files import CertifiedFile, certified_files
 from simulation.bugs.planting import Bug, both, function, method, nothing
 
 _digests, _compare, _records = Comparer._group_digests, Comparer.__call__, RecordComparer.__call__
-_bags, _list_checks, _pairs = validation._compare_bags, validation.list_checks, units.pair_key_groups
+_bags, _list_checks, _pairs = validation._compare_bags, validation.list_checks, check_units.pair_key_groups
 
 
 def _sources_twice(self: Comparer, pairs: Any) -> Iterator[tuple[int, int]]:
@@ -107,7 +107,7 @@ BUGS = [
     ),
     Bug("validation: nothing is listed to be compared", method(validation, "list_checks", _nothing_listed)),
     Bug("validation: one unit is skipped", method(validation, "list_checks", _all_but_one)),
-    Bug("validation: every other key group is skipped", method(units, "pair_key_groups", _half_the_groups)),
+    Bug("validation: every other key group is skipped", method(check_units, "pair_key_groups", _half_the_groups)),
     Bug("validation: the source is read twice", method(Comparer, "_group_digests", _sources_twice)),
     Bug("validation: one key group of a run is compared", method(Comparer, "_group_digests", _first_of_a_run)),
     Bug("validation: elements are read in the source", method(Comparer, "__call__", _both_from_the_source)),
@@ -117,7 +117,7 @@ BUGS = [
     Bug("validation: broadcast copies are not compared", method(validation, "_compare_broadcasts", nothing)),
     Bug("validation: records are not compared", method(validation, "record_proof", nothing)),
     Bug("validation: what else `_metadata` says is not", method(validation, "check_metadata", nothing)),
-    Bug("validation: states of elements are not", method(units, "check_elements", nothing)),
+    Bug("validation: states of elements are not", method(check_units, "check_elements", nothing)),
     Bug("validation: headers of key groups are not", method(KeyedHeaders, "compare", lambda *_: {})),
     Bug("validation: headers of elements are not", method(ElementHeaders, "compare", nothing)),
     Bug("validation: values are not compared by `check_equal`", function(coverage.check_equal, nothing)),
