@@ -44,7 +44,14 @@ class MeasuredTasks:
     costs: Costs = field(default_factory=lambda: defaultdict(list))
     cores: int = 16
 
-    def run(self, work: Callable[[U], R], units: Weighed[U], progress: Progress) -> list[R]:
+    def run(
+        self,
+        work: Callable[[U], R],
+        units: Weighed[U],
+        progress: Progress,
+        *,
+        threads_will_do: bool = False,  # noqa: ARG002
+    ) -> list[R]:
         results: list[R] = []
         for weight, unit in units:
             begun = time.process_time()
