@@ -15,7 +15,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,12 +48,11 @@ def cost_of_command(command: Sequence[str]) -> Cost:
 
 
 def cpu_seconds() -> float:
-    """User and system time of this process and of all that came of it since it was first asked."""
-    group = _group()
-    if group is None:
+    """User and system time of this process, and of all that came of it since this module was imported."""
+    if GROUP is None:
         used = psutil.cpu_times()
         return float(used.user + used.nice + used.system)
-    (spent,) = re.findall(r"^usage_usec (\d+)$", (group / "cpu.stat").read_text(), re.MULTILINE)
+    (spent,) = re.findall(r"^usage_usec (\d+)$", (GROUP / "cpu.stat").read_text(), re.MULTILINE)
     return int(spent) / 1e6
 
 
@@ -74,11 +72,13 @@ def megabytes_in(folder: Path) -> float:
     return sum(path.stat().st_size for path in folder.iterdir()) / 1e6
 
 
-@cache
 def _group() -> Path | None:
-    """A control group that this process is in, and whatever it starts from now on."""
+    """A control group that this process is in, and whatever it starts from now on; a child's is its parent's."""
     mounts = re.findall(r"^\S+ (\S+) cgroup2 ", Path("/proc/self/mounts").read_text(), re.MULTILINE)
+    (mine,) = re.findall(r"^0::/(benchmark-\d+)?", Path("/proc/self/cgroup").read_text(), re.MULTILINE) or [""]
     for mount in mounts:
+        if mine:
+            return Path(mount) / mine
         group = Path(mount) / f"benchmark-{os.getpid()}"
         try:
             group.mkdir()
@@ -100,5 +100,8 @@ def _leave(mount: Path, group: Path) -> None:
 
 def _lingers() -> bool:
     """Whether somebody lives on whom a command has started, as a JVM does for a moment."""
-    group = _group()
-    return group is not None and len((group / "cgroup.procs").read_text().split()) > 1
+    return GROUP is not None and len((GROUP / "cgroup.procs").read_text().split()) > 1
+
+
+GROUP = _group()
+"""Made at once: a Spark that was started before would not be counted."""
