@@ -13,11 +13,10 @@ import argparse
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from statistics import median
 
 from tabulate import tabulate
 
-from processes import Cost, cost, peak_memory
+from processes import Cost, cost, medians, peak_memory
 from rescale.execution.progress import Progress
 from rescale.execution.spark.spark_tasks import SparkTasks, spark_tasks
 from rescale.planning.task_sizes import SLICE_BYTES
@@ -57,11 +56,11 @@ def main() -> None:
             f"{one.seconds:.1f} s",
         )
         for what, some in (("empty tasks of Spark's", empty), ("ours", ours))
-        for one in [Cost(median(c.seconds for c in some), median(c.cpu for c in some))]
+        for one in [medians(some)]
     ]
     print(tabulate(rows, headers=(f"{arguments.tasks} tasks", "a second", "CPU each", "time")))
     for name in ("seconds", "cpu"):
-        ratio = median(getattr(c, name) for c in ours) / median(getattr(c, name) for c in empty)
+        ratio = getattr(medians(ours), name) / getattr(medians(empty), name)
         print(f"ours ÷ empty, {name}: {ratio:.2f}")
     print("peak resident MB:", ", ".join(f"{name} {peak:.0f}" for name, peak in sorted(peaks.items())))
 

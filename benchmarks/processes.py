@@ -13,9 +13,10 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 import psutil
@@ -31,6 +32,11 @@ def cost(action: Callable[[], object]) -> Cost:
     cpu, start = cpu_seconds(), time.perf_counter()
     action()
     return Cost(time.perf_counter() - start, cpu_seconds() - cpu)
+
+
+def medians(costs: Iterable[Cost]) -> Cost:
+    """Of their times, and of their CPU."""
+    return Cost(*map(median, zip(*costs, strict=True)))
 
 
 def cost_of_command(command: Sequence[str]) -> Cost:

@@ -16,14 +16,13 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from statistics import median
 
 from tabulate import tabulate
 
 import rescale.demo
 from big_databases import write_databases
 from big_savepoint import write_savepoint
-from processes import Cost, cost_of_command, megabytes_in
+from processes import Cost, cost_of_command, medians, megabytes_in
 from state_processor import state_processor
 
 PROCESSES = 2
@@ -85,10 +84,10 @@ def measure(home: Path, gigabytes: float, maximum: int, rounds: int) -> dict[str
                 costs.setdefault(what, []).append(spent)
             for left in ("target", "target.rescale"):
                 shutil.rmtree(home / left, ignore_errors=True)
-    medians = {what: Cost(*map(median, zip(*some, strict=True))) for what, some in costs.items()}
+    found = {what: medians(some) for what, some in costs.items()}
     if gigabytes:
-        medians[FIRST] = cost_of_command(["env", f"NUMBA_CACHE_DIR={home / 'numba'}", *commands[REHASH]])
-    return medians
+        found[FIRST] = cost_of_command(["env", f"NUMBA_CACHE_DIR={home / 'numba'}", *commands[REHASH]])
+    return found
 
 
 def run(home: Path, source: Path, *words: str) -> list[str]:

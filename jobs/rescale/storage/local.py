@@ -23,6 +23,7 @@ from rescale.storage.checksums import Checksum
 from rescale.storage.contract import Entry, PartLimits, Pin, Span
 from rescale.storage.file_copies import copy_range
 from rescale.storage.side_by_side import side_by_side
+from rescale.storage.write_back import begin_write_back
 
 
 class LocalStore:
@@ -137,10 +138,11 @@ class LocalStore:
             # Without O_CREAT: a task that wakes up after the file was completed must not begin another one.
             descriptor = os.open(token, os.O_WRONLY)
             try:
-                view = memoryview(data)
+                view, place = memoryview(data), offset
                 while view:
-                    written = os.pwrite(descriptor, view, offset)
-                    view, offset = view[written:], offset + written
+                    written = os.pwrite(descriptor, view, place)
+                    view, place = view[written:], place + written
+                begin_write_back(descriptor, offset, len(data))
             finally:
                 os.close(descriptor)
         return ""
@@ -156,6 +158,7 @@ class LocalStore:
             descriptor = os.open(token, os.O_WRONLY)  # as `put_part`
             try:
                 _copy(source, descriptor, offset)
+                begin_write_back(descriptor, offset, source.length)
             finally:
                 os.close(descriptor)
         return ""

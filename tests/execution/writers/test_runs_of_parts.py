@@ -13,14 +13,8 @@ from support.pipeline import execute_without_spark, plan_rescale
 PART = 10_000
 
 
-@pytest.mark.parametrize("units", [3, 20, 1000])
-def test_however_many_a_unit_has_the_files_are_the_same(
-    units: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source, target = tmp_path / "source", tmp_path / "target"
-    write_savepoint(source, 1_600_000, parallelism=2)
-    monkeypatch.setattr("rescale.planning.planner.PART_SIZE", PART)
-    monkeypatch.setattr("rescale.execution.writers.planned_streams.MOST_UNITS", units)
+def noted_units(monkeypatch: pytest.MonkeyPatch) -> list[StreamUnit]:
+    """Filled with the units that are worked on from now on."""
     worked: list[StreamUnit] = []
     write = UnitWriter.__call__
 
@@ -29,9 +23,35 @@ def test_however_many_a_unit_has_the_files_are_the_same(
         return write(self, unit)
 
     monkeypatch.setattr(UnitWriter, "__call__", noted)
+    return worked
+
+
+@pytest.mark.parametrize("units", [3, 20, 1000])
+def test_however_many_a_unit_has_the_files_are_the_same(
+    units: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    write_savepoint(source, 1_600_000, parallelism=2)
+    monkeypatch.setattr("rescale.planning.planner.PART_SIZE", PART)
+    monkeypatch.setattr("rescale.execution.writers.planned_streams.MOST_UNITS", units)
+    worked = noted_units(monkeypatch)
     execute_without_spark(plan_rescale(str(source), str(target), ["3"]))
     parts = sum(unit.parts for unit in worked)
     assert parts > 39
     assert len(worked) <= units + 3
     assert (len(worked) == parts) is (units == 1000)
     assert (target / "_metadata").exists()
+
+
+def test_threads_write_to_some_files_by_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    write_savepoint(source, 800_000, parallelism=2)
+    monkeypatch.setattr("rescale.planning.planner.PART_SIZE", PART)
+    monkeypatch.setattr("rescale.execution.writers.planned_streams._FILES_AT_ONCE", 2)
+    worked = noted_units(monkeypatch)
+    execute_without_spark(plan_rescale(str(source), str(target), ["3"]))
+    in_turn = [unit.stream for unit in worked]
+    both = in_turn.index(2)
+    assert in_turn[:16] == [0, 1] * 8
+    assert set(in_turn[both:]) == {2}
+    assert sorted(worked, key=lambda unit: unit[:3]) != worked

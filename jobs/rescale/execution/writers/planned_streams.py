@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import zip_longest
 from typing import NamedTuple
 
 from rescale.execution.progress import Progress
@@ -32,6 +33,9 @@ from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store
 from rescale.target.written_handles import WrittenHandle
 
+_FILES_AT_ONCE = 16
+"""That threads write to by turns; no more, so that of a run that ends early few are begun in vain."""
+
 
 class _Place(NamedTuple):
     """Of a stream in the plan, by the numbers of both."""
@@ -52,11 +56,13 @@ def write_planned_streams(
     ]
     size = sum(_stream(plan, place)[1].size for place in places)
     listed = side_by_side(partial(_units, plan, there, -(-size // MOST_UNITS)), places)
-    units = [unit for some in listed for unit in some]
+    weighed = [(unit.length, unit) for some in listed for unit in some]
+    in_threads = _threads_will_do(plan, weighed)
+    units = list(_taking_turns(listed)) if in_threads else [unit for _, unit in weighed]
     progress = Progress(says, sum(unit.length for unit in units))
     results: dict[tuple[int, int], list[UnitResult]] = defaultdict(list)
     weighed = [(unit.length, unit) for unit in units]
-    for result in tasks.run(UnitWriter(plan), weighed, progress, threads_will_do=_threads_will_do(plan, weighed)):
+    for result in tasks.run(UnitWriter(plan), weighed, progress, threads_will_do=in_threads):
         results[result.operator, result.stream].append(result)
     _tell_of_refusal(progress, [result for some in results.values() for result in some])
     tokens = {(unit.operator, unit.stream): unit.token for unit in units}
@@ -76,6 +82,14 @@ def _threads_will_do(plan: Plan, units: Weighed[StreamUnit]) -> bool:
         return stream_writer(plan, *_stream(plan, _Place(unit.operator, unit.stream))).may_be_cut
 
     return is_little([(size, unit) for size, unit in units if not is_copied(unit)])
+
+
+def _taking_turns(listed: Sequence[Sequence[StreamUnit]]) -> Iterator[StreamUnit]:
+    """Units of some files by turns: on a disk, who writes to a file waits for another one that does."""
+    streams = [units for units in listed if units]
+    for first in range(0, len(streams), _FILES_AT_ONCE):
+        for turn in zip_longest(*streams[first : first + _FILES_AT_ONCE]):
+            yield from (unit for unit in turn if unit is not None)
 
 
 def _tell_of_refusal(progress: Progress, results: Sequence[UnitResult]) -> None:

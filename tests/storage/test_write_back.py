@@ -1,0 +1,37 @@
+"""Bytes that begin their way to the disk: nothing that is read changes, and no file system needs to know of it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+
+import pytest
+
+from rescale.storage import write_back
+from rescale.storage.write_back import begin_write_back
+
+
+def test_a_file_is_as_it_was_written(tmp_path: Path) -> None:
+    with (tmp_path / "file").open("wb") as file:
+        os.pwrite(file.fileno(), b"abc" * 5000, 0)
+        begin_write_back(file.fileno(), 0, 15_000)
+    assert (tmp_path / "file").read_bytes() == b"abc" * 5000
+
+
+def test_what_has_no_disk_is_left_alone() -> None:
+    read, write = os.pipe()
+    try:
+        begin_write_back(write, 0, 1)
+    finally:
+        os.close(read)
+        os.close(write)
+
+
+def test_a_system_without_it_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
+    write_back._sync_file_range.cache_clear()
+    assert write_back._sync_file_range() is None
+    with (tmp_path / "file").open("wb") as file:
+        begin_write_back(file.fileno(), 0, 1)
+    write_back._sync_file_range.cache_clear()
