@@ -41,6 +41,9 @@ from rescale.planning.prepare import prepare
 from rescale.target.claim import claim
 
 GB = 1_000_000_000
+RECORD = 30
+"""Bytes of a record beside its value (`write_savepoint`)."""
+
 WARM = 20_000_000
 """Bytes of the state that goes before."""
 
@@ -98,11 +101,11 @@ def cases(gigabytes: list[float], cores: int, part: float) -> Iterator[Case]:
     few = {"parallelism": 1, "max_parallelism": 2}
     yield Case("hot", "two key groups", int(4 * GB * part), cores, maximum=3, parallelism=1, savepoint=few)
     large = int((1 << 30) * part)
-    one = {"value_size": large, "parallelism": 1}
-    yield Case("record", f"a record of {large >> 20} MiB", large + 30, cores, parallelism=1, savepoint=one)
+    one = {"value_size": large - RECORD, "parallelism": 1}
+    yield Case("record", f"a record of {large >> 20} MiB", large, cores, parallelism=1, savepoint=one)
     yield Case("states", "100 states", int(GB * part), cores, savepoint={"states": 100})
     number = int(1e8 * part)
-    yield Case("small", f"{number:,} records of 20 bytes", number * 50, cores, savepoint={"value_size": 20})
+    yield Case("small", f"{number:,} records of 20 bytes", number * (RECORD + 20), cores, savepoint={"value_size": 20})
 
 
 def measured(case: Case, home: Path) -> Measured:

@@ -261,6 +261,19 @@ def test_a_bucket_may_be_the_directory(s3: S3Server) -> None:
         store.put_part(f"{home}/large", token, 1, 0, b"x")
 
 
+def test_a_forked_process_has_connections_of_its_own(s3: S3Server) -> None:
+    s3.create_bucket(bucket := f"forked-{uuid.uuid4().hex[:12]}")
+    uri = f"s3://{bucket}/a"
+    store = open_store(uri)
+    store.put(uri, b"data")
+    child = os.fork()
+    if not child:
+        own = open_store(uri)
+        os._exit(0 if own is not store and own.read(uri, 0, 4) == b"data" else 1)
+    assert store.read(uri, 0, 4) == b"data"
+    assert os.waitpid(child, 0)[1] == 0
+
+
 def test_what_marks_a_directory_is_not_listed(s3: S3Server) -> None:
     s3.create_bucket(bucket := f"marks-{uuid.uuid4().hex[:12]}")
     store = open_store(f"s3://{bucket}")

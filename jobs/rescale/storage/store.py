@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from functools import cache
 
@@ -38,3 +39,7 @@ def _s3() -> Store:
     from rescale.storage.s3 import S3Store  # brings boto3, which only those pay for who use S3
 
     return S3Store()
+
+
+# Two processes on one connection read each other's answers.
+os.register_at_fork(after_in_child=lambda: _s3.cache_clear())
