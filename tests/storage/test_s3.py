@@ -202,6 +202,12 @@ def test_reads_go_only_to_whom_the_settings_trust(
         assert server.requests == []
 
 
+def test_a_store_that_ignores_ranges_is_told_of(server: ScriptedServer) -> None:
+    server.answers = [Answer(200, b"1234")]
+    with pytest.raises(StoreError, match="more of an object than was asked for"):
+        S3Store().read(_URI, 0, 2)
+
+
 def test_a_body_in_chunks(server: ScriptedServer) -> None:
     """Of which only boto3 makes one."""
     server.answers = [Answer(206, b"4\r\n1234\r\n0\r\n\r\n", chunked=True), Answer(206, b"1234")]

@@ -256,8 +256,10 @@ class S3Store:
                     raise
                 time.sleep(min(_LONGEST_PAUSE, _SHORTEST_PAUSE * 2**attempt))
             else:
-                if length is not None and len(data) != length:
+                if length is not None and len(data) < length:
                     raise _too_short(uri, start, length, len(data))
+                if length is not None and len(data) > length:
+                    raise _too_much(uri, start, length, len(data))
                 return data, Pin(size, etag=answer["ETag"])
         raise AssertionError("the last attempt returns or raises")
 
@@ -368,3 +370,14 @@ def _below(directory: str) -> tuple[str, str]:
     """The bucket, and what the keys of all objects below the directory begin with."""
     bucket, key = split_s3(directory)
     return bucket, f"{key}/" if key else ""
+
+
+def _too_much(uri: str, start: int, length: int, found: int) -> StoreError:
+    return StoreError(
+        "the store sent more of an object than was asked for",
+        path=uri,
+        offset=start,
+        expected=f"{length} bytes",
+        found=f"{found} bytes",
+        advice="see that the store, and whatever is between, knows the Range header",
+    )
