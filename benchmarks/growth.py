@@ -5,7 +5,7 @@
 
 Every case is a savepoint of its own, another max parallelism for it, and a Spark of its own, whose start is not
 counted; what it compiles and starts in its first tasks is not either, for a small state goes before. Peak memory is
-that of the largest Python worker, of the JVM, and of the driver.
+that of the JVM, and what the driver and the largest Python worker say of themselves: a worker may have ended.
 
     sizes       the same savepoint in several sizes: seconds a GB, and how they are to those of the first one
     cores       one core against all, of the size in the middle
@@ -117,8 +117,9 @@ def measured(case: Case, home: Path) -> Measured:
     with spark_tasks("benchmark", f"local[{case.cores}]") as tasks:
         moved(home, "warm", case.maximum, 2, tasks)
         spent = moved(home, "source", case.maximum, case.parallelism, tasks)
-        peaks = peak_memory()
-    return Measured(size, spent, {**peaks, "driver": METER.own_since(before).worst_memory / 1e6})
+        java = peak_memory()["java"]
+    told = {"driver": METER.own_since(before), "worker": METER.workers_since(before)}
+    return Measured(size, spent, {"java": java, **{who: told[who].worst_memory / 1e6 for who in told}})
 
 
 def moved(home: Path, source: str, maximum: int, parallelism: int, tasks: SparkTasks) -> Cost:
