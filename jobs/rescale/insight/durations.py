@@ -24,7 +24,7 @@ MB = 1_000_000
 CORES = 2
 """Of the machine where Spark runs: with more of them moving and comparing take so many times less."""
 
-PROCESS_SECONDS, SPARK_SECONDS = 1.0, 5.0
+PROCESS_SECONDS, SPARK_SECONDS = 0.5, 4.0
 """Until a step's process has begun to work, and until its Spark has, where there is more to do than a little, and more
 than to copy files on this machine. A run of the command line has one of each for all of its steps."""
 
@@ -36,13 +36,13 @@ class Rates(NamedTuple):
     compare: int
 
 
-WHOLE_KEY_GROUPS = Rates(700 * MB, 1000 * MB)
+WHOLE_KEY_GROUPS = Rates(900 * MB, 2500 * MB)
 """And elements of operator state (`benchmarks/relocate.py`)."""
 
-RECORDS = Rates(130 * MB, 650 * MB)
+RECORDS = Rates(180 * MB, 800 * MB)
 """Of key-group streams, to another max parallelism (`benchmarks/rehash.py`)."""
 
-ROWS_IN_ORDER, ROWS = Rates(500 * MB, 450 * MB), Rates(125 * MB, 450 * MB)
+ROWS_IN_ORDER, ROWS = Rates(450 * MB, 400 * MB), Rates(300 * MB, 400 * MB)
 """Of databases, where the max parallelism stays and where it does not (`benchmarks/kinds.py`)."""
 
 S3_CONNECTION = 85 * MB

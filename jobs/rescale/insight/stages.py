@@ -23,7 +23,7 @@ from rescale.planning.task_sizes import (
 )
 from rescale.storage.request_size import request_size
 
-TASKS_A_SECOND = 150
+TASKS_A_SECOND = 300
 """That a driver of ours starts and hears the end of, with two cores busy beside it (`benchmarks/many_tasks.py`)."""
 
 TASKS_PER_CORE = 2
