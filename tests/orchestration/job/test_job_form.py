@@ -11,8 +11,8 @@ from airflow.sdk.exceptions import ParamValidationError
 from rescale.errors import RequestError
 from rescale.orchestration.flink.kinds import PatchDeployment, Print, RunJar
 from rescale.orchestration.flink.rest import Taking
-from rescale.orchestration.job.job_form import check_proof, check_renames, hand_over_of, job_form, taking_of
-from rescale.planning.asked.request import Format, make_request
+from rescale.orchestration.job.job_form import check_renames, hand_over_of, job_form, taking_of
+from rescale.planning.asked.request import make_request
 
 _NEEDED = {
     "flink": "http://jobmanager:8081",
@@ -66,26 +66,6 @@ def test_a_job_that_runs_on_is_not_started_a_second_time() -> None:
     params = filled(hand_over="jar", jar="clicks.jar")
     with pytest.raises(RequestError, match="the job would run twice"):
         taking_of(params, hand_over_of(params))
-
-
-@pytest.mark.parametrize(
-    ("values", "wanted", "in_vain"),
-    [
-        ({}, Format.CANONICAL, False),
-        ({"proof": "files", "savepoint_format": "native"}, Format.KEEP, False),
-        ({"proof": "files", "savepoint_format": "native"}, Format.CANONICAL, True),
-        ({"proof": "files"}, Format.KEEP, True),
-    ],
-)
-def test_a_proof_by_files_in_vain_is_refused_before_a_job_is_stopped(
-    values: dict[str, Any], wanted: Format, in_vain: bool
-) -> None:
-    request = make_request("/savepoint", "/rescaled", format=wanted)
-    if not in_vain:
-        check_proof(filled(**values), request)
-        return
-    with pytest.raises(RequestError, match="nothing to prove by files"):
-        check_proof(filled(**values), request)
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,11 @@ import pytest
 
 from rescale.errors import RequestError, UnsupportedError
 from rescale.flink.operator_id import operator_id_of_uid
+from rescale.orchestration.flink.rest import SavepointFormat
 from rescale.orchestration.flink.running_job import Job, Vertex
-from rescale.orchestration.job.job_shape import check_shape, has_shape
-from rescale.planning.asked.request import Request, make_request, parse_uids
+from rescale.orchestration.job.job_shape import check_proof, check_shape, has_shape
+from rescale.planning.asked.request import Format, Request, make_request, parse_uids
+from rescale.planning.values.proof import Proof
 
 SOURCE, VISITS, ALL = operator_id_of_uid("source"), operator_id_of_uid("visits"), "0" * 32
 
@@ -94,3 +96,44 @@ def test_who_is_chained_with_one_that_has_finished_in_part_keeps_its_parallelism
     with pytest.raises(UnsupportedError, match="some subtasks of this operator have finished") as caught:
         check_shape(job, asked(["6", "visits=8"]))
     assert (caught.value.operator, caught.value.found) == ("visits -> sink", "6")
+
+
+IN_S3, ELSEWHERE = ("s3://state/savepoint", "s3://state/rescaled"), ("/savepoint", "/rescaled")
+CANONICAL, NATIVE = SavepointFormat.CANONICAL, SavepointFormat.NATIVE
+
+
+@pytest.mark.parametrize(
+    ("taken", "places", "wanted", "maximum", "in_vain"),
+    [
+        (NATIVE, ELSEWHERE, Format.KEEP, [], False),
+        (NATIVE, ELSEWHERE, Format.CANONICAL, [], True),
+        (NATIVE, ELSEWHERE, Format.KEEP, ["source=256", "visits=256"], False),  # windowAll stays
+        (CANONICAL, IN_S3, Format.KEEP, [], False),
+        (CANONICAL, IN_S3, Format.CANONICAL, [], False),
+        (CANONICAL, IN_S3, Format.ROCKSDB, [], True),
+        (CANONICAL, IN_S3, Format.KEEP, ["visits=256"], False),
+        (CANONICAL, ELSEWHERE, Format.KEEP, [], True),
+        (CANONICAL, (IN_S3[0], ELSEWHERE[1]), Format.KEEP, [], True),
+    ],
+)
+def test_a_proof_by_files_in_vain_is_refused_before_a_job_is_stopped(
+    taken: SavepointFormat, places: tuple[str, str], wanted: Format, maximum: Sequence[str], in_vain: bool
+) -> None:
+    request = make_request(*places, ["6"], format=wanted, max_parallelism=maximum)
+    check_proof(JOB, request, Proof.RECORDS, taken)
+    if not in_vain:
+        check_proof(JOB, request, Proof.FILES, taken)
+        return
+    with pytest.raises(RequestError, match="nothing to prove by files"):
+        check_proof(JOB, request, Proof.FILES, taken)
+
+
+@pytest.mark.parametrize(("taken", "places"), [(NATIVE, ELSEWHERE), (CANONICAL, IN_S3)])
+def test_files_prove_nothing_of_a_job_whose_every_max_parallelism_changes(
+    taken: SavepointFormat, places: tuple[str, str]
+) -> None:
+    job = replace(JOB, vertices=JOB.vertices[:2])
+    with pytest.raises(RequestError, match="nothing to prove by files"):
+        check_proof(job, make_request(*places, max_parallelism=["256"]), Proof.FILES, taken)
+    further_on = make_request(*places, max_parallelism=["256", "sink=128"])  # nobody can tell which one that is
+    check_proof(job, further_on, Proof.FILES, taken)

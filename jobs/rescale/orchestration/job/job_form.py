@@ -9,12 +9,10 @@ from typing import Any
 from airflow.sdk import Param
 
 from rescale.errors import RequestError
-from rescale.orchestration.filled_form import proof_of
 from rescale.orchestration.flink.kinds import HandOver, PatchDeployment, Print, RunJar
 from rescale.orchestration.flink.rest import SavepointFormat, Taking
 from rescale.orchestration.form import PLACE, Form, lines, rescale_form
-from rescale.planning.asked.request import Format, Request
-from rescale.planning.values.proof import Proof, refuse_files_in_vain
+from rescale.planning.asked.request import Request
 
 _STARTING = "Starting it again"
 
@@ -183,13 +181,6 @@ def taking_of(params: Mapping[str, Any], hand_over: HandOver) -> Taking:
             found=f"{taking.value!r} and the hand-over {params['hand_over']!r}",
         )
     return taking
-
-
-def check_proof(params: Mapping[str, Any], request: Request) -> None:
-    """`RequestError` if a proof by files is asked for, and no file could be taken as it is; nothing is stopped then."""
-    native = SavepointFormat(params["savepoint_format"]) is SavepointFormat.NATIVE
-    if proof_of(params) is Proof.FILES:
-        refuse_files_in_vain(possible=native and request.format is not Format.CANONICAL)
 
 
 def check_renames(request: Request, hand_over: HandOver) -> None:

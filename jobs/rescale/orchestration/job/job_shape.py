@@ -11,9 +11,12 @@ from collections.abc import Iterator, Mapping
 
 from rescale.errors import RequestError, UnsupportedError
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
+from rescale.orchestration.flink.rest import SavepointFormat
 from rescale.orchestration.flink.running_job import Job, Vertex
 from rescale.planning.asked.operator_shapes import Shape
-from rescale.planning.asked.request import Request
+from rescale.planning.asked.request import Format, Request
+from rescale.planning.values.proof import Proof, refuse_files_in_vain
+from rescale.storage.locations import is_s3
 
 _CHAINED = " -> "
 """Stands between the names of chained operators."""
@@ -53,11 +56,39 @@ def check_shape(job: Job, request: Request) -> None:
             )
 
 
+def check_proof(job: Job, request: Request, proof: Proof, savepoint_format: SavepointFormat) -> None:
+    """`RequestError` if a proof by files is asked for, and whatever the savepoint holds, `how_proven` would refuse it.
+
+    Files of RocksDB are taken as they are from a native savepoint. Key groups are, too, which a store must have
+    checksums of: both sides lie in S3, and the format stays what the savepoint's is.
+    """
+    if proof is Proof.RECORDS:
+        return
+    if savepoint_format is SavepointFormat.NATIVE:
+        taken = request.format is not Format.CANONICAL
+    else:
+        taken = request.format is not Format.ROCKSDB and is_s3(request.source) and is_s3(request.target)
+    refuse_files_in_vain(possible=taken and _keeps_a_max_parallelism(job, request))
+
+
 def changes_max_parallelism(job: Job, request: Request) -> bool:
     """Whether another max parallelism is asked for, or one for an operator of which nothing can be told."""
+    return not _names_vertices_alone(job, request) or not all(_keeps_maximum(one, request) for one in job.vertices)
+
+
+def _keeps_a_max_parallelism(job: Job, request: Request) -> bool:
+    """Whether any operator's stays, or nothing can be told of one."""
+    return not _names_vertices_alone(job, request) or any(_keeps_maximum(one, request) for one in job.vertices)
+
+
+def _names_vertices_alone(job: Job, request: Request) -> bool:
+    """Whether nobody gets a max parallelism of its own who is no vertex, and may be further on in any chain."""
     there = {vertex.operator_id for vertex in job.vertices}
-    told = {_operator_id(selector, request) for selector in request.max_parallelism if selector} <= there
-    return not told or any(_wanted(one, request).max_parallelism != one.max_parallelism for one in job.vertices)
+    return {_operator_id(selector, request) for selector in request.max_parallelism if selector} <= there
+
+
+def _keeps_maximum(vertex: Vertex, request: Request) -> bool:
+    return _wanted(vertex, request).max_parallelism == vertex.max_parallelism
 
 
 def _shape(vertex: Vertex) -> Shape:

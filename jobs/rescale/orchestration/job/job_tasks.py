@@ -12,6 +12,7 @@ from airflow.sdk import Context
 from rescale.errors import RequestError
 from rescale.orchestration.ending import end_task
 from rescale.orchestration.filled_form import (
+    proof_of,
     refuse_silent_copy,
     refuse_unasked_drops,
     refuse_unknown_fields,
@@ -22,8 +23,8 @@ from rescale.orchestration.flink.operators import GoBack
 from rescale.orchestration.flink.questions import Answer
 from rescale.orchestration.flink.rest import SavepointFormat, Taking
 from rescale.orchestration.flink.stopping import look_at_job
-from rescale.orchestration.job.job_form import check_proof, check_renames, hand_over_of, taking_of
-from rescale.orchestration.job.job_shape import check_shape, has_shape
+from rescale.orchestration.job.job_form import check_renames, hand_over_of, taking_of
+from rescale.orchestration.job.job_shape import check_proof, check_shape, has_shape
 from rescale.orchestration.job.native_savepoint import why_nothing_is_lost
 from rescale.orchestration.savepoint_tasks import ANNOUNCE, PLAN
 from rescale.orchestration.steps.rescale_task import NOTHING_TO_DO, Summary, rescale_task, skip_task
@@ -61,7 +62,6 @@ def _look(known: Mapping[str, Any] | None, params: Any = None, dag: Any = None) 
     request = request_of(params, {"source": join(savepoints, "savepoint"), **(known or {})})
     hand_over = hand_over_of(params)
     taking = taking_of(params, hand_over)
-    check_proof(params, request)
     check_renames(request, hand_over)
     savepoint_format = SavepointFormat(params["savepoint_format"])
     before = look_at_job(params["flink"], params["job"], taking, savepoints, hand_over, savepoint_format)
@@ -69,6 +69,7 @@ def _look(known: Mapping[str, Any] | None, params: Any = None, dag: Any = None) 
         job = flink.job(before.job_id)
         if job is not None:
             check_shape(job, request)
+            check_proof(job, request, proof_of(params), savepoint_format)
             if has_shape(job, request):
                 skip_task(f"nothing to do: the job {job.name!r} ({job.job_id}) has the shape already that is asked for")
             native = savepoint_format is SavepointFormat.NATIVE
