@@ -29,6 +29,9 @@ from rescale.ticks import Tick, tick_of
 _GRACE_SECONDS = 20
 _LAST_WORDS_SECONDS = 5
 
+_OF_EVERY_JVM = "WARNING: Using incubator modules: jdk.incubator.vector"
+"""What Java says because Spark asks for that module (`JavaModuleOptions`), and nobody can change."""
+
 
 class Step(StrEnum):
     """The steps; the value is the name of the main in `jobs/`. `RUN` are those of a run, one after the other."""
@@ -84,6 +87,9 @@ def run_step(
     except BaseException:
         _end(process)
         raise
+    finally:
+        if process.stdin is not None:
+            process.stdin.close()
     if store.stat(result_uri) is None:
         raise StoreError(
             f"the process of the step {step.value!r} ended without a result",
@@ -109,11 +115,12 @@ def _listening(
     lines = io.TextIOWrapper(process.stdout, encoding="utf-8", errors="replace")
 
     def listen() -> None:
-        for line in lines:
-            if draw is not None and (tick := tick_of(line)) is not None:
-                draw(tick)
-            else:
-                say(printable(line.rstrip().expandtabs()))
+        with lines:
+            for line in lines:
+                if draw is not None and (tick := tick_of(line)) is not None:
+                    draw(tick)
+                elif line.rstrip() != _OF_EVERY_JVM:
+                    say(printable(line.rstrip().expandtabs()))
 
     listener = threading.Thread(target=listen, daemon=True)
     listener.start()
