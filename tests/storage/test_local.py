@@ -45,14 +45,23 @@ def test_temporary_files_lie_beside_the_directory(home: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("verb", ["put", "put_if_absent"])
-@pytest.mark.parametrize(("number", "kind"), [(errno.ENOSPC, StoreError), (errno.EIO, StoreError)])
+@pytest.mark.parametrize(
+    ("number", "kind", "advice"),
+    [
+        (errno.ENOSPC, StoreError, "make room there"),
+        (errno.EIO, StoreError, "run the same command again"),
+        (errno.EROFS, RequestError, "name another place"),
+        (errno.ENAMETOOLONG, RequestError, "name another place"),
+    ],
+)
 def test_a_disk_that_fails_leaves_nothing(
-    home: Path, monkeypatch: pytest.MonkeyPatch, verb: str, number: int, kind: type[RescaleError]
+    home: Path, monkeypatch: pytest.MonkeyPatch, verb: str, number: int, kind: type[RescaleError], advice: str
 ) -> None:
     home.mkdir(parents=True)
     monkeypatch.setattr("os.fsync", _failing(number))
-    with pytest.raises(kind, match="the file system says"):
+    with pytest.raises(kind, match="the file system says") as failed:
         getattr(LocalStore(), verb)(str(home / "_metadata"), b"data")
+    assert advice in (failed.value.advice or "")
     assert list(home.parent.rglob("*")) == [home]
 
 

@@ -42,8 +42,9 @@ def test_a_relative_path_starts_here(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     "text", ["", "hdfs://host/a", "s3:///key", "s3:bucket", "file:relative", "file://host/a", "gs://b/k"]
 )
 def test_other_places_are_refused(text: str) -> None:
-    with pytest.raises(RequestError):
+    with pytest.raises(RequestError) as refused:
         normalise(text)
+    assert ("copy a savepoint" in (refused.value.advice or "")) is bool(text)
 
 
 @pytest.mark.parametrize("directory", ["/a/b", "s3://bucket/a/b"])

@@ -7,7 +7,6 @@ state. Only where that is another file system (the directory is a mount point) o
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import re
@@ -18,10 +17,11 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rescale.errors import RequestError, SnapshotError, StoreError, UnsupportedError
+from rescale.errors import SnapshotError, StoreError, UnsupportedError
 from rescale.storage.checksums import Checksum
 from rescale.storage.contract import Entry, PartLimits, Pin, Span
 from rescale.storage.file_copies import copy_range
+from rescale.storage.local_errors import NO_LINKS, is_absent, translated
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.write_back import begin_write_back
 
@@ -32,11 +32,11 @@ class LocalStore:
     part_limits = PartLimits(smallest=1, most=10_000)  # it needs none; what S3 takes is plenty
 
     def stat(self, uri: str) -> Pin | None:
-        with _translated(uri):
+        with translated(uri):
             try:
                 status = Path(uri).stat()
             except (OSError, ValueError) as error:
-                if _is_absent(error):
+                if is_absent(error):
                     return None
                 raise
             return _pin(status) if stat.S_ISREG(status.st_mode) else None
@@ -55,12 +55,12 @@ class LocalStore:
         return at_once or 1 << 20  # of so many, what is compared and hashed next is still in the processor's cache
 
     def read(self, uri: str, start: int, length: int, pin: Pin | None = None) -> bytes:
-        with _translated(uri), _opened(uri) as descriptor:
+        with translated(uri), _opened(uri) as descriptor:
             _check_pin(uri, os.fstat(descriptor), pin)
             return _read_exactly(uri, descriptor, start, length)
 
     def read_all(self, uri: str, limit: int, pin: Pin | None = None) -> tuple[bytes, Pin]:
-        with _translated(uri), _opened(uri) as descriptor:
+        with translated(uri), _opened(uri) as descriptor:
             status = os.fstat(descriptor)
             _check_pin(uri, status, pin)
             if status.st_size > limit:
@@ -72,12 +72,12 @@ class LocalStore:
     def put(self, uri: str, data: bytes) -> None:
         if self._holds(uri, data):
             return
-        with _translated(uri), _temporary(uri, _writing(data)) as path:
+        with translated(uri), _temporary(uri, _writing(data)) as path:
             path.replace(uri)
             _sync(Path(uri).parent)
 
     def put_if_absent(self, uri: str, data: bytes) -> bool:
-        with _translated(uri):
+        with translated(uri):
             with _temporary(uri, _writing(data)) as path:
                 try:
                     os.link(path, uri)
@@ -85,7 +85,7 @@ class LocalStore:
                 except FileExistsError:
                     holds = self._holds(uri, data)
                 except OSError as error:
-                    if error.errno not in _NO_LINKS:
+                    if error.errno not in NO_LINKS:
                         raise
                     raise UnsupportedError(
                         f"the file system has no hard links, which a put-if-absent needs: {error.strerror}",
@@ -101,7 +101,7 @@ class LocalStore:
 
     def list(self, directory: str) -> list[Entry]:
         entries = []
-        with _translated(directory):
+        with translated(directory):
             for folder, _, names in os.walk(directory):
                 for name in names:
                     path = Path(folder, name)
@@ -112,7 +112,7 @@ class LocalStore:
     def delete(self, uris: Iterable[str]) -> None:
         parents = set()
         for uri in uris:
-            with _translated(uri), suppress(NotADirectoryError):
+            with translated(uri), suppress(NotADirectoryError):
                 Path(uri).unlink(missing_ok=True)
             parents.add(Path(uri).parent)
         for folder in sorted(parents, key=lambda path: len(path.parts), reverse=True):
@@ -127,14 +127,14 @@ class LocalStore:
             for abandoned in Path(staging).glob(f"{name}.*"):
                 self.delete([str(abandoned)])
         for _ in range(_ATTEMPTS):
-            with _translated(uri), suppress(FileNotFoundError):  # who completed a file took the empty directory along
+            with translated(uri), suppress(FileNotFoundError):  # who completed a file took the empty directory along
                 _make_directory(path.parent)
                 path.touch()
                 return str(path)
         raise StoreError("the staging directory vanishes again and again", path=staging)
 
     def put_part(self, uri: str, token: str, number: int, offset: int, data: bytes | bytearray) -> str:  # noqa: ARG002
-        with _translated(token):
+        with translated(token):
             # Without O_CREAT: a task that wakes up after the file was completed must not begin another one.
             descriptor = os.open(token, os.O_WRONLY)
             try:
@@ -148,13 +148,13 @@ class LocalStore:
         return ""
 
     def copy(self, uri: str, source: Span) -> None:
-        with _translated(uri), _temporary(uri, lambda file: _copy(source, file, 0)) as path:
+        with translated(uri), _temporary(uri, lambda file: _copy(source, file, 0)) as path:
             if not _same_bytes(path, Path(uri), source.length):
                 path.replace(uri)
                 _sync(Path(uri).parent)
 
     def copy_part(self, uri: str, token: str, number: int, offset: int, source: Span) -> str:  # noqa: ARG002
-        with _translated(token):
+        with translated(token):
             descriptor = os.open(token, os.O_WRONLY)  # as `put_part`
             try:
                 _copy(source, descriptor, offset)
@@ -164,7 +164,7 @@ class LocalStore:
         return ""
 
     def complete_parts(self, uri: str, token: str, receipts: Sequence[str], size: int) -> None:  # noqa: ARG002
-        with _translated(uri):
+        with translated(uri):
             try:
                 found = Path(token).stat().st_size
                 if found != size:
@@ -188,7 +188,7 @@ class LocalStore:
         folder = Path(uri)
         pattern = re.compile(rf"\.{re.escape(folder.name)}\.[0-9a-f]{{32}}\.tmp")
         for place in (folder.parent, folder):
-            with _translated(uri), suppress(FileNotFoundError, NotADirectoryError):
+            with translated(uri), suppress(FileNotFoundError, NotADirectoryError):
                 for path in [one for one in place.iterdir() if pattern.fullmatch(one.name)]:
                     _remove_unless_locked(path)
 
@@ -211,7 +211,7 @@ def _same_bytes(path: Path, other: Path, size: int) -> bool:
                     for _ in range(0, size, _COMPARED_AT_ONCE)
                 )
     except OSError as error:
-        if _is_absent(error):
+        if is_absent(error):
             return False
         raise
 
@@ -221,7 +221,7 @@ def _opened(uri: str) -> Iterator[int]:
     try:
         descriptor = os.open(uri, os.O_RDONLY)
     except (OSError, ValueError) as error:
-        if not _is_absent(error):
+        if not is_absent(error):
             raise
         raise SnapshotError("a file is gone", path=uri, advice="see that nothing removes it, and start again") from None
     try:
@@ -334,24 +334,3 @@ def _sync(path: Path) -> None:
 
 _ATTEMPTS = 8
 _COMPARED_AT_ONCE = 1 << 20
-_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
-_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
-_CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS)
-_MISPLACED = (errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP, errno.EXDEV)
-
-
-def _is_absent(error: OSError | ValueError) -> bool:
-    """Whether no such file is there, or can be: a damaged snapshot may name one with a NUL."""
-    return not isinstance(error, OSError) or error.errno in _ABSENT
-
-
-@contextmanager
-def _translated(uri: str) -> Iterator[None]:
-    """Errors of the operating system as ours."""
-    try:
-        yield
-    except OSError as error:
-        kind = RequestError if error.errno in (*_CLOSED, *_MISPLACED) else StoreError
-        raise kind(f"the file system says: {error.strerror}", path=error.filename or uri) from None
-    except ValueError:
-        raise RequestError("no file can have this name", path=ascii(uri), advice="name another place") from None

@@ -38,6 +38,7 @@ def normalise(text: str) -> str:
         f"not a place that can be read: {text!r}",
         expected="a local path, file:/path, or s3://bucket/key (s3a:// and s3p:// too)",
         found=text,
+        advice="copy a savepoint that lies elsewhere, as a whole, to one of these: it can be moved" if match else None,
     )
 
 

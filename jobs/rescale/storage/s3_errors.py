@@ -46,7 +46,8 @@ def translated(uri: str) -> Iterator[None]:
     except UnicodeEncodeError:
         raise RequestError("no object can have this name", path=ascii(uri), advice="name another place") from None
     except (*_TRANSIENT, OSError) as error:
-        raise StoreError(f"S3 cannot be reached: {sentence(error)}", path=uri) from None
+        advice = "check AWS_ENDPOINT_URL and the network, then run the same command again"
+        raise StoreError(f"S3 cannot be reached: {sentence(error)}", path=uri, advice=advice) from None
     except BotoCoreError as error:
         raise RequestError(
             f"the request to S3 cannot be made: {sentence(error)}",
