@@ -12,7 +12,7 @@ from rescale.planning.values.proof import Proof
 from rescale.snapshot.discovery import find_metadata
 from rescale.storage.locations import normalise
 from rescale.target.documents import load_plan
-from rescale.target.states import refuse_what_has_gone
+from rescale.target.states import refuse_unpublished
 
 
 def main() -> int:
@@ -39,7 +39,7 @@ def main() -> int:
             with step_tasks(name, arguments.master, work) as tasks:
                 return validate_coverage(plan, tasks, proof)
         source, target = normalise(arguments.source), normalise(arguments.target)
-        refuse_what_has_gone(target)
+        refuse_unpublished(target)
         for uri in (source, target):
             find_metadata(uri)  # `RequestError` if there is none
         prefixes, hashes = [*map(normalise, arguments.allow_prefix)], arguments.key_hash

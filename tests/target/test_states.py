@@ -16,7 +16,7 @@ from rescale.target.claim import claim
 from rescale.target.places import places_of
 from rescale.target.publication import is_published, publish
 from rescale.target.removal import discard
-from rescale.target.states import MOVES, Move, State, state_of
+from rescale.target.states import MOVES, Move, State, refuse_unpublished, state_of
 from support import snapshots
 from support.pipeline import plan_rescale
 
@@ -87,6 +87,21 @@ def test_a_moving_step_alone_is_not_the_whole_move(plan: Plan) -> None:
     claim(plan)
     reshuffle_keyed_state(plan, Loop())
     assert state_of(plan.target, plan.digest) is State.CLAIMED
+
+
+@pytest.mark.parametrize("state", [State.CLAIMED, State.CERTIFIED, State.PUBLISHING, State.GONE])
+def test_what_is_not_published_yet_is_not_taken_for_no_snapshot(state: State, plan: Plan) -> None:
+    bring(plan, state)
+    with pytest.raises(RequestError) as refused:
+        refuse_unpublished(plan.target)
+    assert ("has not published" in refused.value.what) is (state is not State.GONE)
+    assert refused.value.advice
+
+
+def test_what_is_published_or_nobodys_is_not_refused(plan: Plan) -> None:
+    refuse_unpublished(plan.target)
+    bring(plan, State.PUBLISHED)
+    refuse_unpublished(plan.target)
 
 
 def test_another_metadata_under_our_claim_is_not_our_result(plan: Plan) -> None:

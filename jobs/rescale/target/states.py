@@ -191,8 +191,8 @@ def refuse_unless(state: State, move: Move, target: str, expected: str | None = 
     )
 
 
-def refuse_what_has_gone(target: str) -> None:
-    """`RequestError` if the target was published, and its `_metadata` is gone."""
+def refuse_unpublished(target: str) -> None:
+    """`RequestError` if the target's `_metadata` is gone after it was published, or a run has still to put it."""
     metadata = Places(target, "").metadata
     if open_store(metadata).stat(metadata) is not None:
         return
@@ -200,6 +200,13 @@ def refuse_what_has_gone(target: str) -> None:
     state = None if holder is None else state_of(target, holder)
     if state in (State.GONE, State.EMPTIED):
         raise RequestError(_BECAUSE[state], path=target, advice=_advice(state, target, None))
+    if state is not None:
+        raise RequestError(
+            "a run has begun here, and has not published its result",
+            path=target,
+            found=claim_on(target),
+            advice="wait for that run; or if it was interrupted, give its command again: it resumes",
+        )
 
 
 class Claim(NamedTuple):
