@@ -98,6 +98,8 @@ def test_discard_removes_what_a_run_left(capsys: Captured, tmp_path: Path) -> No
     assert {Path(uri).name for uri in document["removed"]} == {"claim", f"plan-{plan.digest}.json"}
     assert list(tmp_path.iterdir()) == []
     assert answer(capsys, "discard", str(target)) == (0, {"removed": [], "left": []})
+    assert main(["discard", str(target)]) == 0
+    assert capsys.readouterr().out.startswith("there is nothing to remove")
     assert document.keys() == fields("discard")
 
 
@@ -109,6 +111,8 @@ def test_a_target_that_is_refused_stays_as_it_is(capsys: Captured, tmp_path: Pat
     for target, what in ((published, "the target is occupied"), (file, "the target is a file")):
         code, document = answer(capsys, "run", SOURCE, "--target", str(target))
         assert (code, document["what"]) == (2, what)
+        assert main(["plan", SOURCE, "--target", str(target)]) == 0
+        assert f"a run would be refused: {what}" in capsys.readouterr().err
     assert sorted(tmp_path.iterdir()) == [file, published]
 
 
@@ -162,6 +166,7 @@ def test_damage_is_told_with_its_place(capsys: Captured, tmp_path: Path) -> None
         (["inspect", "/save\udcff"], 2, "RequestError"),
         (["plan", SOURCE, "--target", "/t\udcff"], 2, "RequestError"),
         (["inspect", SOURCE, "--uids", "/nothing/there"], 2, "RequestError"),
+        (["plan", SOURCE, "--target", "/t", "--executors", "many"], 2, "RequestError"),
         (["plan", SOURCE, "--target", f"{SOURCE}/inside"], 2, "RequestError"),
         (["plan", SOURCE, "--target", "/t", "--parallelism", "129"], 2, "RequestError"),
         (["plan", SOURCE, "--target", "/t", "--parallelism", "nobody=2"], 2, "RequestError"),
@@ -186,6 +191,7 @@ def test_every_error_has_its_code_and_is_json_if_asked_for(
         ["inspect", "/a", "--loud"],
         ["discard", "/a", "/b"],
         ["inspect", "/a", "--out", "json"],
+        ["run", "/a", "--target", "/b", "--master", "locale[2]"],
     ],
 )
 def test_words_that_are_not_understood_are_a_request_error(capsys: Captured, words: list[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,6 +30,8 @@ from rescale.planning.asked.request import (
 from rescale.planning.prepare import Prepared, prepare
 from rescale.planning.values.proof import Proof
 from rescale.storage.locations import normalise
+
+_MASTER = re.compile(r"local(\[(\d+|\*)(, *\d+)?\])?|local-cluster\[.*\]|yarn|(spark|k8s)://.+")
 
 
 class Parser(argparse.ArgumentParser):
@@ -237,16 +240,31 @@ def add_proof(parser: argparse.ArgumentParser) -> None:
         "--proof",
         choices=[one.value for one in Proof],
         default=Proof.RECORDS.value,
-        help="how deep the result is compared with its source: every record; or files, where RocksDB directories are "
-        "made of the source's: that these are the same or equal copies, and hide all that is not the subtask's, with "
-        "no look at any row (all else goes by records, too). The certificate says which (default: %(default)s)",
+        help="how deep the result is compared with its source: every record; or files: of RocksDB directories that are "
+        "made of the source's that they are these files, or equal copies, and hide all that is not the subtask's, with "
+        "no look at any row; of what was copied within S3 the checksums that the store has of both sides; of all else "
+        "records. The certificate says which (default: %(default)s)",
     )
 
 
 def add_master(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--master", metavar="MASTER", default="local[*]", help="where Spark runs (default: %(default)s)"
+        "--master",
+        metavar="MASTER",
+        type=_master,
+        default="local[*]",
+        help="where Spark runs: local[N] on N cores of this machine, local[*] on all of them, or a cluster: "
+        "k8s://https://HOST:PORT, yarn, spark://HOST:PORT (default: %(default)s)",
     )
+
+
+def _master(word: str) -> str:
+    """As Spark's `SparkSubmit` and `SparkMasterRegex` tell masters apart."""
+    if _MASTER.fullmatch(word) is None:
+        raise argparse.ArgumentTypeError(
+            f"Spark has no master {word!r}: say local[N], local[*], k8s://https://HOST:PORT, yarn or spark://HOST:PORT"
+        )
+    return word
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:

@@ -14,6 +14,8 @@ SUMMARY = "remove what an unpublished run left"
 DESCRIPTION = "Removes files and claim of a run that did not publish. Never touches a published result, or other files."
 EXAMPLE = "rescale discard s3://flink/new"
 
+_NOTHING = "there is nothing to remove: no run has left anything in this target, or beside it"
+
 RESUMES = True
 """After it was interrupted, the same command goes on."""
 
@@ -26,7 +28,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     remove_all_left()
     discarded = discard(normalise(arguments.target))
     document = {"removed": list(discarded.removed), "left": list(discarded.left)}
-    text = [f"removed {counted(len(discarded.removed), 'file')}"]
+    text = [f"removed {counted(len(discarded.removed), 'file')}"] if discarded.removed else [_NOTHING]
     if discarded.left:
         text.append(f"left {counted(len(discarded.left), 'file')} that are not ours, such as {discarded.left[0]}")
     output.answer(document, lambda: "\n".join(text))

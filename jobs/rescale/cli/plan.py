@@ -7,7 +7,9 @@ import argparse
 from rescale.cli.arguments import add_cluster, add_shape, add_source, add_uids, asked_cluster, prepared
 from rescale.cli.output import Output
 from rescale.cli.terminal import waiting
+from rescale.errors import RescaleError
 from rescale.report.pages.planned import plan_summary, plan_text
+from rescale.target.claim import refuse_taken
 
 SUMMARY = "what a rescale would do; moves nothing"
 DESCRIPTION = "Shows who would own what, how many bytes move, and how even the new shape is. Writes nothing."
@@ -24,5 +26,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace, output: Output) -> None:
     cluster = asked_cluster(arguments)
     with waiting(f"reading {arguments.source}"):
-        summary = plan_summary(*prepared(arguments), cluster)
+        plan, snapshot, kafka = prepared(arguments)
+        summary = plan_summary(plan, snapshot, kafka, cluster)
     output.answer(summary, lambda: plan_text(summary))
+    try:
+        refuse_taken(plan)
+    except RescaleError as error:
+        output.say(f"as it is now, a run would be refused: {error}")

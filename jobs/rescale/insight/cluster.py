@@ -13,6 +13,8 @@ from rescale.errors import RequestError
 VARIABLE = "RESCALE_CLUSTER"
 """Of the environment: the words for the cluster that runs have, where somebody has set it up."""
 
+_WHERE_IT_STANDS = f"change the option of that name, or the variable {VARIABLE}, such as 'executors=40 cores=8'"
+
 _UNITS = {"": 1, **{letter: 1000**i for i, letter in enumerate("kMGTPE", 1)}}
 _UNITS |= {f"{letter}i": 1024**i for i, letter in enumerate("KMGTPE", 1)}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kMGTPE]|[KMGTPE]i|)B?(?:/s)?")
@@ -58,7 +60,9 @@ def cluster_of(words: Mapping[str, str | None]) -> Cluster | None:
         return None
     unknown = sorted(said.keys() - _READ.keys())
     if unknown:
-        raise RequestError("a cluster has no such thing", expected=", ".join(_READ), found=", ".join(unknown))
+        raise RequestError(
+            "a cluster has no such thing", expected=", ".join(_READ), found=", ".join(unknown), advice=_WHERE_IT_STANDS
+        )
     read: dict[str, Any] = {name.replace("-", "_"): _READ[name](name, value) for name, value in said.items()}
     return Cluster(**read)
 
@@ -68,7 +72,9 @@ def words_of(text: str) -> dict[str, str]:
     pairs = [word.partition("=") for word in text.split()]
     broken = [name for name, _, value in pairs if not value]
     if broken:
-        raise RequestError("a word about the cluster says nothing", expected="NAME=VALUE", found=broken[0])
+        raise RequestError(
+            "a word about the cluster says nothing", expected="NAME=VALUE", found=broken[0], advice=_WHERE_IT_STANDS
+        )
     return {name: value for name, _, value in pairs}
 
 
@@ -82,14 +88,14 @@ def cluster_of_environment(
 
 def _number(name: str, text: str) -> int:
     if not text.isdecimal() or not int(text):
-        raise RequestError(f"{name} of a cluster", expected="a number, 1 or more", found=text)
+        raise _misread(name, "a number, 1 or more", text)
     return int(text)
 
 
 def _size(name: str, text: str) -> int:
     found = _SIZE.fullmatch(text)
     if found is None or not float(found[1]):
-        raise RequestError(f"{name} of a cluster", expected="a size such as 1.2GB or 20Gi", found=text)
+        raise _misread(name, "a size such as 1.2GB or 20Gi", text)
     return int(float(found[1]) * _UNITS[found[2]])
 
 
@@ -97,12 +103,15 @@ def _prices(name: str, text: str) -> Prices:
     try:
         writes, reads = map(float, text.split(","))
     except ValueError:
-        raise RequestError(
-            f"{name} of a cluster",
-            expected="dollars for a thousand requests that write, and that read, such as 0.005,0.0004",
-            found=text,
-        ) from None
+        expected = "dollars for a thousand requests that write, and that read, such as 0.005,0.0004"
+        raise _misread(name, expected, text) from None
     return Prices(writes, reads)
+
+
+def _misread(name: str, expected: str, text: str) -> RequestError:
+    return RequestError(
+        f"the value of {name} of the cluster cannot be read", expected=expected, found=text, advice=_WHERE_IT_STANDS
+    )
 
 
 _READ: dict[str, Callable[[str, str], Any]] = {

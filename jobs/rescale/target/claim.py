@@ -30,15 +30,7 @@ def claim(plan: Plan, *, accept_unconditional: bool = False, by: Mapping[str, st
     conditions, unless that is accepted.
     """
     store, place = open_store(plan.target), places_of(plan).claim
-    if state_of(plan.target, plan.digest) not in (State.TAKEN, State.GONE):  # else it is known whose the files are
-        _refuse_foreign_files(plan, store)
-    permit(plan, Move.CLAIM)
-    if is_being_discarded(plan.target):
-        raise RequestError(
-            "what lies in the target is being discarded, or was begun to be",
-            path=plan.target,
-            advice=f"when nobody is at it any more, end it and run this again: rescale discard {plan.target}",
-        )
+    refuse_taken(plan)
     store_plan(plan)
     who = {"by": dict(by), "at": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"} if by else {}
     document = json.dumps({"plan": plan.digest, "source": plan.source, **who}, indent=1).encode()
@@ -54,6 +46,19 @@ def claim(plan: Plan, *, accept_unconditional: bool = False, by: Mapping[str, st
             "and say --accept-unconditional-publish",
         )
     permit(plan, Move.MOVE)
+
+
+def refuse_taken(plan: Plan) -> None:
+    """`RequestError` if no run of the plan can begin, or go on, in its target. Nothing is written."""
+    if state_of(plan.target, plan.digest) not in (State.TAKEN, State.GONE):  # else it is known whose the files are
+        _refuse_foreign_files(plan, open_store(plan.target))
+    permit(plan, Move.CLAIM)
+    if is_being_discarded(plan.target):
+        raise RequestError(
+            "what lies in the target is being discarded, or was begun to be",
+            path=plan.target,
+            advice=f"when nobody is at it any more, end it and run this again: rescale discard {plan.target}",
+        )
 
 
 @dataclass(frozen=True)
