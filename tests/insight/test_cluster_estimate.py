@@ -17,7 +17,7 @@ from rescale.execution.rekeying.write_ranges import plan_write_ranges
 from rescale.execution.spark.dispatch import slices_of
 from rescale.execution.writers.canonical.canonical_writer import CanonicalWriter
 from rescale.insight.cluster import AMAZON, Cluster, Prices, cluster_of, cluster_of_environment
-from rescale.insight.cluster_estimate import Need, estimate, on_paper
+from rescale.insight.cluster_estimate import STARTS_LIMIT, Need, estimate, on_paper
 from rescale.insight.stages import (
     READS_A_SECOND,
     TASKS_A_SECOND,
@@ -120,6 +120,9 @@ def test_a_hundred_times_the_state_is_estimated_as_if_it_were_there(maximum: int
 def test_what_binds_is_what_there_is_too_little_of() -> None:
     work = workload_of(large_plan(10 * TB, 32000))
     assert estimate(work, FORTY).limit == "cores"
+    assert estimate(workload_of(large_plan(TB // 1000, 64, subtasks=10, groups=128)), FORTY).limit == STARTS_LIMIT, (
+        "no core makes it quicker"
+    )
     assert estimate(work, replace(FORTY, cores=64)).limit == "the executors' disks"
     assert estimate(work, replace(FORTY, bandwidth=100_000_000)).limit == "the executors' network"
     assert estimate(workload_of(large_plan(100 * TB, 32000)), THOUSAND).limit == "requests that S3 answers for a prefix"

@@ -23,6 +23,11 @@ SIZES = (10**12, 10**13, 10**14)
 START_SECONDS = 30.0
 """Until the executors of a step have come, with their image on the node."""
 
+STEPS = 3
+"""Of a run, each with executors of its own."""
+
+STARTS_LIMIT = "the start of executors, once for each step"
+
 LARGEST_OBJECT = 5 << 40
 """Bytes of an object in Amazon's S3."""
 
@@ -61,7 +66,8 @@ class Misfit(NamedTuple):
 class ClusterEstimate:
     """For a state of `bytes`. `dollars` are for the requests alone; sizes are in bytes, of each executor.
 
-    `limit` is what binds the stage that takes longest; `misfits` are what does not fit.
+    `limit` is what binds the stage that takes longest, or that all stages together take no longer than the starts
+    before them; `misfits` are what does not fit.
     """
 
     bytes: int
@@ -94,6 +100,7 @@ def on_paper(plan: Plan, cluster: Cluster) -> OnPaper:
 def estimate(work: Workload, cluster: Cluster) -> ClusterEstimate:
     cluster = worth(cluster, work.bytes)
     found = stages(work, cluster)
+    working, starting = sum(stage.seconds for stage in found), STEPS * (PROCESS_SECONDS + START_SECONDS)
     longest = max(found, key=lambda stage: stage.seconds, default=None)
     rekeyed = sum(one.bytes for one in work.rekeyed)
     writes = sum(stage.requests.writes for stage in found) + 3 * work.new_files
@@ -104,8 +111,8 @@ def estimate(work: Workload, cluster: Cluster) -> ClusterEstimate:
     prices = cluster.prices
     return ClusterEstimate(
         bytes=work.bytes,
-        seconds=sum(stage.seconds for stage in found) + 3 * (PROCESS_SECONDS + START_SECONDS),
-        limit=longest.limit if longest is not None else "",
+        seconds=working + starting,
+        limit=longest.limit if longest is not None and working > starting else STARTS_LIMIT,
         stages=found,
         shuffle=sum(stage.shuffled for stage in found) // cluster.executors,
         scratch=scratch,

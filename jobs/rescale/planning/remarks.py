@@ -64,7 +64,7 @@ def of_surgery(surgery: Surgery, *, stopped: bool) -> Iterator[str]:
     if surgery.dropped:
         labels = ", ".join(one.label for one in surgery.dropped)
         lost = sum(one.bytes for one in surgery.dropped)
-        yield f"{labels}: dropped, as was asked for, and not in the result; {lost} bytes of state are lost with that"
+        yield f"{labels}: dropped, as was asked for, and not in the result; {lost:,} bytes of state are lost with that"
     for change in surgery.kafka:
         if change.becomes_source:
             yield (
