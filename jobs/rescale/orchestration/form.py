@@ -224,13 +224,14 @@ def _result_fields() -> Form:
             enum=[one.value for one in Proof],
             values_display={
                 Proof.RECORDS.value: "records: every record is compared",
-                Proof.FILES.value: "files: files of RocksDB as a whole, records of all else",
+                Proof.FILES.value: "files: files of RocksDB and copies within S3 as a whole, records of all else",
             },
             title="Proof",
             section=_RESULT,
             description_md="How deep the result is compared with its source. By files no row is read of RocksDB "
-            "directories that are made of the source's files: these must be the same files, or equal copies. The "
-            "certificate says what was done, and what that does not prove.",
+            "directories that are made of the source's files: these must be the same files, or equal copies; what "
+            "is copied within S3 goes by checksums, where the store has them. The certificate says what was done, and "
+            "what that does not prove.",
         ),
     }
 
