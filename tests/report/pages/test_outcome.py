@@ -36,7 +36,7 @@ def test_the_certificate_has_a_row_for_each_operator() -> None:
     proof = {
         "label": "counts",
         "parallelism": 3,
-        "key_groups": 128,
+        "key_groups": 32768,
         "elements": 7,
         "broadcast_copies": 0,
         "bytes": 1234,
@@ -44,10 +44,11 @@ def test_the_certificate_has_a_row_for_each_operator() -> None:
         "records": None,
         "directories": None,
     }
-    text = certificate_text({"verdict": "complete", "bytes": 1234, "operators": [proof], "surgery": NONE})
-    assert text.startswith("complete: 1 operator, 1.23 kB compared")
-    row = text.splitlines()[-1].split()
-    assert row == ["counts", "3", "128", "7", "0", "1.23", "kB", "0123456789ab"]
+    stateless = {**proof, "label": "map", "key_groups": 0, "elements": 0, "bytes": 0, "digest": "0" * 32}
+    text = certificate_text({"verdict": "complete", "bytes": 1234, "operators": [proof, stateless], "surgery": NONE})
+    assert text.startswith("complete: 2 operators, 1.23 kB compared")
+    rows = [line.split() for line in text.splitlines()[-2:]]
+    assert rows == [["counts", "3", "32,768", "7", "1.23", "kB", "0123456789ab"], ["map", "3"]]
 
 
 def test_the_certificate_tells_of_records_how_their_keys_hash() -> None:

@@ -67,18 +67,17 @@ def certificate_page(certificate: dict[str, Any]) -> Page:
 
 
 def proofs_table(certificate: dict[str, Any]) -> Table:
-    """What was found equal, an operator a row."""
+    """What was found equal, an operator a row; what it has none of is left empty."""
+    counts = ("key_groups", "elements", "broadcast_copies")
     return table(
         ("operator", "parallelism", "key groups", "elements", "broadcast copies", "state", "digest"),
         [
             (
                 proof["label"],
                 proof["parallelism"],
-                proof["key_groups"],
-                proof["elements"],
-                proof["broadcast_copies"],
-                human_bytes(proof["bytes"]),
-                proof["digest"][:12],
+                *(f"{proof[name]:,}" if proof[name] else "" for name in counts),
+                human_bytes(proof["bytes"]) if proof["bytes"] else "",
+                proof["digest"][:12] if proof["bytes"] else "",
             )
             for proof in certificate["operators"]
         ],
@@ -93,8 +92,8 @@ def records_table(certificate: dict[str, Any]) -> Table:
             (
                 proof["label"],
                 proof["max_parallelism"],
-                proof["records"]["compared"],
-                proof["records"]["distinct_keys_at_least"] or "",
+                f"{proof['records']['compared']:,}",
+                f"{keys:,}" if (keys := proof["records"]["distinct_keys_at_least"]) else "",
                 _hash(proof["records"]),
             )
             for proof in certificate["operators"]
