@@ -22,9 +22,10 @@ from rescale.flink.metadata.reader import read_metadata
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
 from rescale.snapshot.changelog_headers import ReadChangelog, with_headers
 from rescale.snapshot.discovery import find_metadata
+from rescale.snapshot.handle_streams import has_changes, streams_of
 from rescale.snapshot.locate import Locator
 from rescale.snapshot.model import Database, ElementStream, KeyedStream, Operator, OtherKeyed, Snapshot
-from rescale.snapshot.stream_reader import StreamReader, has_changes, streams_of
+from rescale.snapshot.stream_reader import StreamReader
 from rescale.storage.locations import is_s3, parent
 from rescale.storage.store import Pin, open_store
 

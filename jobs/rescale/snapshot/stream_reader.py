@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
-from rescale.flink.keyed.key_group_table import Framing, group_extents, may_be_canonical
+from rescale.flink.keyed.key_group_table import Framing, group_extents
 from rescale.flink.keyed.timers.heap_timers import (
     BLOCK_HEAD,
     EMPTY_BLOCK_SIZE,
@@ -17,19 +17,15 @@ from rescale.flink.keyed.timers.heap_timers import (
     read_services,
     timer_header,
 )
-from rescale.flink.metadata.checkpoint_metadata import OperatorState, SubtaskState
+from rescale.flink.metadata.checkpoint_metadata import OperatorState
 from rescale.flink.metadata.handles import (
     ChangelogDelta,
     ChangelogHandle,
-    ChangelogStreamHandle,
-    EmptySegmentStream,
-    HandleTag,
     IncrementalHandle,
     InlineStream,
     InMemoryChangelogHandle,
     KeyedHandle,
     KeyGroupsHandle,
-    KeyGroupsStream,
     OperatorHandle,
     SegmentStream,
     Stream,
@@ -38,6 +34,8 @@ from rescale.flink.operator_state import OperatorStateHeader, element_extents, r
 from rescale.flink.serializers.snapshot import UnknownSerializer
 from rescale.snapshot.changelog_headers import ReadChangelog
 from rescale.snapshot.changelogs import logged_states
+from rescale.snapshot.framing import framing_of
+from rescale.snapshot.handle_streams import bytes_of_changes, keyed_streams, streams_of
 from rescale.snapshot.locate import Extent, Locator
 from rescale.snapshot.model import (
     Changelog,
@@ -54,76 +52,7 @@ from rescale.storage.store import Pin
 
 HEADER_LIMIT = 64 << 20
 
-_MOST_WALKED = 1 << 20
-
-_CHANGE_HEAD = 8
-"""Bytes in front of a change in `_metadata`: key group and length."""
-
 _FILE_NAME = re.compile(r"\w[\w.-]*")
-
-
-def streams_of(entry: OperatorState) -> Iterator[Stream | None]:
-    """Every stream that the operator's handles name."""
-    for subtask in entry.subtasks:
-        state = subtask.state or SubtaskState()
-        for operator in (state.managed_operator, state.raw_operator):
-            if operator is not None:
-                yield operator.stream
-        for keyed in (state.managed_keyed, state.raw_keyed):
-            yield from _keyed_streams(keyed)
-        for channel in (*state.input_channels, *state.output_channels):
-            yield channel.stream
-
-
-def bytes_of(entry: OperatorState) -> int:
-    """All state of the operator in bytes, by its handles alone."""
-    total = 0
-    for subtask in entry.subtasks:
-        state = subtask.state or SubtaskState()
-        handles: list[Iterable[Stream | None]] = [
-            *([one.stream] for one in (state.managed_operator, state.raw_operator) if one is not None),
-            *(set(_keyed_streams(one)) for one in (state.managed_keyed, state.raw_keyed)),
-        ]
-        total += sum(_size(stream) for streams in handles for stream in streams)
-        total += sum(channel.state_size for channel in (*state.input_channels, *state.output_channels))
-    return total
-
-
-def _size(stream: Stream | None) -> int:
-    match stream:
-        case None | EmptySegmentStream():
-            return 0
-        case InlineStream():
-            return len(stream.data)
-        case KeyGroupsStream():
-            return _size(stream.stream)
-        case _:
-            return max(stream.size, 0)
-
-
-def _keyed_streams(handle: KeyedHandle | None) -> Iterator[Stream | None]:
-    match handle:
-        case KeyGroupsHandle():
-            yield handle.stream
-        case IncrementalHandle():
-            yield handle.meta
-            yield from (file.stream for file in (*handle.shared, *handle.private))
-        case ChangelogStreamHandle():
-            yield from (stream for _, stream in handle.change_sets)
-        case ChangelogHandle():
-            for part in (*handle.base, *handle.delta):
-                yield from _keyed_streams(part)
-
-
-def has_changes(delta: ChangelogDelta) -> bool:
-    return bool(delta.changes if isinstance(delta, InMemoryChangelogHandle) else delta.change_sets)
-
-
-def bytes_of_changes(delta: ChangelogDelta) -> int:
-    """Of files that several writers share only what is the delta's own."""
-    if isinstance(delta, ChangelogStreamHandle):
-        return max(delta.state_size, 0)
-    return sum(_CHANGE_HEAD + len(change.change) for change in delta.changes)
 
 
 class StreamReader:
@@ -147,7 +76,7 @@ class StreamReader:
 
     def keyed(self, label: str, subtask: int, handle: KeyGroupsHandle) -> KeyedStream:
         extent = self._extent(label, subtask, handle.stream)
-        framing = self._framing(extent, handle)
+        framing = framing_of(handle, extent, self._read)
         groups = self._groups(label, extent, handle, framing)
         begin = min((group.start for group in groups if group is not None), default=extent.start + extent.length)
         header = self._read(extent.part(0, begin - extent.start))
@@ -281,7 +210,7 @@ class StreamReader:
             yield ChangeSet(extent._replace(length=max(pin.size, extent.length)), offset)
 
     def other(self, handle: KeyedHandle, subtask: int) -> OtherKeyed:
-        extents = {extent for stream in _keyed_streams(handle) if (extent := self._locator.extent(stream))}
+        extents = {extent for stream in keyed_streams(handle) if (extent := self._locator.extent(stream))}
         return OtherKeyed(subtask, handle, sum(extent.length for extent in extents))
 
     def _extent(self, label: str, subtask: int, stream: Stream | None) -> Extent:
@@ -307,42 +236,6 @@ class StreamReader:
                 found=f"{pin.size} bytes",
                 advice="the file was cut or overwritten: take another snapshot",
             )
-
-    def _framing(self, extent: Extent, handle: KeyGroupsHandle) -> Framing:
-        """Flink's restoring backend knows by itself; the streams of tags 3 and 12 tell by their key groups.
-
-        They are heap streams, or those of full checkpoints that RocksDB's backend took before Flink 1.16
-        (`RocksFullSnapshotStrategy`), which are canonical.
-        """
-        if handle.tag == HandleTag.SAVEPOINT_KEY_GROUPS or not handle.offsets:
-            return Framing.CANONICAL
-        last = handle.offsets[-1]
-        if min(handle.offsets) <= 0 or last + 8 > extent.length or self._files[extent.file][0] in self._missing:
-            return Framing.CANONICAL
-        key_group = handle.first_key_group + len(handle.offsets) - 1
-        group = extent.part(last, extent.length - last)
-        head = self._read(group.part(0, 8))
-        if int.from_bytes(head[:4], "big") != key_group:
-            return Framing.CANONICAL
-        is_canonical = may_be_canonical(key_group, head) and self._has_records(group, key_group)
-        return Framing.CANONICAL if is_canonical else Framing.HEAP
-
-    def _has_records(self, group: Extent, key_group: int) -> bool:
-        """Whether the bytes of a key group are canonical records, as far as they are looked at."""
-        import numpy as np  # who plans seldom needs it
-
-        from rescale.flink.keyed.blocks.records import RecordReader
-
-        data = self._read(group.part(0, min(group.length, _MOST_WALKED)))
-        for max_parallelism in (128, 32768):
-            reader = RecordReader(max_parallelism, None)
-            numbers, start = np.array([key_group], np.int64), np.zeros(1, np.int64)
-            try:
-                if sum(map(len, reader.read(numbers, start, [data], whole=len(data) == group.length))):
-                    return True
-            except (SnapshotError, UnsupportedError):
-                continue
-        return False
 
     def _timer_services(self, groups: tuple[Extent | None, ...]) -> tuple[TimerService, ...] | None:
         """Of raw keyed state that is timers: all key groups list the same services, so the smallest one tells."""

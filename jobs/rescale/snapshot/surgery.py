@@ -14,11 +14,11 @@ from typing import Any
 
 from rescale.flink.metadata.checkpoint_metadata import FIRST_VERSION_WITH_NAMES
 from rescale.snapshot.dropped_states import DroppedState, with_stored_bytes, without_states
+from rescale.snapshot.handle_streams import bytes_of
 from rescale.snapshot.kafka.changed import with_kafka_changes
 from rescale.snapshot.kafka.changes import KafkaChange
 from rescale.snapshot.locate import WRITTEN
 from rescale.snapshot.model import Operator, Snapshot
-from rescale.snapshot.stream_reader import bytes_of
 
 
 @dataclass(frozen=True)

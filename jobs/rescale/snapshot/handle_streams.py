@@ -1,0 +1,87 @@
+"""What an operator's handles name, and how much that is, by the handles alone: no file is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rescale.flink.metadata.checkpoint_metadata import OperatorState, SubtaskState
+from rescale.flink.metadata.handles import (
+    ChangelogDelta,
+    ChangelogHandle,
+    ChangelogStreamHandle,
+    EmptySegmentStream,
+    IncrementalHandle,
+    InlineStream,
+    InMemoryChangelogHandle,
+    KeyedHandle,
+    KeyGroupsHandle,
+    KeyGroupsStream,
+    Stream,
+)
+
+_CHANGE_HEAD = 8
+"""Bytes in front of a change in `_metadata`: key group and length."""
+
+
+def streams_of(entry: OperatorState) -> Iterator[Stream | None]:
+    """Every stream that the operator's handles name."""
+    for subtask in entry.subtasks:
+        state = subtask.state or SubtaskState()
+        for operator in (state.managed_operator, state.raw_operator):
+            if operator is not None:
+                yield operator.stream
+        for keyed in (state.managed_keyed, state.raw_keyed):
+            yield from keyed_streams(keyed)
+        for channel in (*state.input_channels, *state.output_channels):
+            yield channel.stream
+
+
+def bytes_of(entry: OperatorState) -> int:
+    """All state of the operator in bytes, by its handles alone."""
+    total = 0
+    for subtask in entry.subtasks:
+        state = subtask.state or SubtaskState()
+        handles: list[Iterable[Stream | None]] = [
+            *([one.stream] for one in (state.managed_operator, state.raw_operator) if one is not None),
+            *(set(keyed_streams(one)) for one in (state.managed_keyed, state.raw_keyed)),
+        ]
+        total += sum(_size(stream) for streams in handles for stream in streams)
+        total += sum(channel.state_size for channel in (*state.input_channels, *state.output_channels))
+    return total
+
+
+def _size(stream: Stream | None) -> int:
+    match stream:
+        case None | EmptySegmentStream():
+            return 0
+        case InlineStream():
+            return len(stream.data)
+        case KeyGroupsStream():
+            return _size(stream.stream)
+        case _:
+            return max(stream.size, 0)
+
+
+def keyed_streams(handle: KeyedHandle | None) -> Iterator[Stream | None]:
+    match handle:
+        case KeyGroupsHandle():
+            yield handle.stream
+        case IncrementalHandle():
+            yield handle.meta
+            yield from (file.stream for file in (*handle.shared, *handle.private))
+        case ChangelogStreamHandle():
+            yield from (stream for _, stream in handle.change_sets)
+        case ChangelogHandle():
+            for part in (*handle.base, *handle.delta):
+                yield from keyed_streams(part)
+
+
+def has_changes(delta: ChangelogDelta) -> bool:
+    return bool(delta.changes if isinstance(delta, InMemoryChangelogHandle) else delta.change_sets)
+
+
+def bytes_of_changes(delta: ChangelogDelta) -> int:
+    """Of files that several writers share only what is the delta's own."""
+    if isinstance(delta, ChangelogStreamHandle):
+        return max(delta.state_size, 0)
+    return sum(_CHANGE_HEAD + len(change.change) for change in delta.changes)
