@@ -12,7 +12,7 @@ from typing import IO, TypeVar
 
 from rescale.errors import StoreError
 from rescale.execution.progress import Progress
-from rescale.execution.tasks import Sender, Weighed
+from rescale.execution.tasks import MakeSender, Weighed
 from rescale.storage.scratch import scratch_directory
 
 _ROWS_IN_MEMORY = 64 * 1024 * 1024
@@ -54,11 +54,7 @@ class Loop:
         return results
 
     def shuffle(
-        self,
-        make_sender: Callable[[Callable[[int], None]], Sender[U]],
-        units: Weighed[U],
-        partitions: int,
-        progress: Progress,
+        self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress
     ) -> LoopShuffle:
         done = _Done(progress)
         sender = make_sender(done.add)

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from rescale.execution.loop import Loop
 from rescale.execution.progress import Progress, say_compiling
-from rescale.execution.tasks import Sender, Shuffled, Tasks, Weighed
+from rescale.execution.tasks import MakeSender, Shuffled, Tasks, Weighed
 from rescale.flink.compiling import tell_once
 from rescale.planning.little_work import is_little
 
@@ -75,13 +75,7 @@ class StepTasks:
     ) -> list[R]:
         return self._for(units, threads_will_do=threads_will_do).run(work, units, progress)
 
-    def shuffle(
-        self,
-        make_sender: Callable[[Callable[[int], None]], Sender[U]],
-        units: Weighed[U],
-        partitions: int,
-        progress: Progress,
-    ) -> Shuffled:
+    def shuffle(self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress) -> Shuffled:
         return self._for(units).shuffle(make_sender, units, partitions, progress)
 
     def _for(self, units: Weighed[object], *, threads_will_do: bool = False) -> Tasks:

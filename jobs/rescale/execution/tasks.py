@@ -17,6 +17,9 @@ R = TypeVar("R")
 Sender = Callable[[Iterable[Sequence[U]]], Iterator[tuple[int, bytes]]]
 """What a task does that shuffles: from runs of units to rows of bytes, each with the number of its partition."""
 
+MakeSender = Callable[[Callable[[int], None]], Sender[U]]
+"""What gives it to every sending task; it is given a function that counts the bytes done."""
+
 Weighed = Sequence[tuple[int, U]]
 """Units, each with the bytes that it is worth."""
 
@@ -50,14 +53,5 @@ class Tasks(Protocol):
         `StoreError` where the work was given up.
         """
 
-    def shuffle(
-        self,
-        make_sender: Callable[[Callable[[int], None]], Sender[U]],
-        units: Weighed[U],
-        partitions: int,
-        progress: Progress,
-    ) -> Shuffled:
-        """Rows from every unit to `partitions` partitions.
-
-        `make_sender`, given a function that counts the bytes done, gives what every sending task does.
-        """
+    def shuffle(self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress) -> Shuffled:
+        """Rows from every unit to `partitions` partitions."""

@@ -26,7 +26,7 @@ from rescale.execution.spark.carried_work import CarriedWork
 from rescale.execution.spark.dispatch import failures_as_ours, reported, slices_of
 from rescale.execution.spark.spill_file import SpillFile, rows_in, spill
 from rescale.execution.spark.task_meter import counted_into, new_sum
-from rescale.execution.tasks import Sender, Weighed
+from rescale.execution.tasks import MakeSender, Weighed
 from rescale.storage.scratch import scratch_directory
 
 U = TypeVar("U")
@@ -34,12 +34,12 @@ R = TypeVar("R")
 
 
 class FileShuffle:
-    """`make_sender`, given a function that counts the bytes done, gives what every reading task does."""
+    """Rows on their way through files, which every task of this machine can read."""
 
     def __init__(
         self,
         spark: SparkContext,
-        make_sender: Callable[[Callable[[int], None]], Sender[U]],
+        make_sender: MakeSender[U],
         units: Weighed[U],
         partitions: int,
         progress: Progress,

@@ -17,19 +17,19 @@ from rescale.execution.spark.carried_work import CarriedWork
 from rescale.execution.spark.dispatch import failures_as_ours, reported, slices_of
 from rescale.execution.spark.exchange import send_to_partitions
 from rescale.execution.spark.task_meter import counted_into, new_sum
-from rescale.execution.tasks import Sender, Weighed
+from rescale.execution.tasks import MakeSender, Weighed
 
 U = TypeVar("U")
 R = TypeVar("R")
 
 
 class SparkShuffle:
-    """`make_sender`, given a function that counts the bytes done, gives what every reading task does."""
+    """Rows on their way through a shuffle of Spark's."""
 
     def __init__(
         self,
         spark: SparkContext,
-        make_sender: Callable[[Callable[[int], None]], Sender[U]],
+        make_sender: MakeSender[U],
         units: Weighed[U],
         partitions: int,
         progress: Progress,

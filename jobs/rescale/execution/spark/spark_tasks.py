@@ -20,7 +20,7 @@ from rescale.execution.spark.file_shuffle import FileShuffle
 from rescale.execution.spark.session import spark_context
 from rescale.execution.spark.shuffle import SparkShuffle
 from rescale.execution.spark.task_meter import counted_into, new_sum
-from rescale.execution.tasks import Sender, Shuffled, Weighed
+from rescale.execution.tasks import MakeSender, Shuffled, Weighed
 
 _UNITS_AT_ONCE = 4
 """Units of a slice under way at once: small ones are mostly waiting for the store. Each holds at most a part."""
@@ -85,12 +85,6 @@ class SparkTasks:
             raise min(errors, key=str)
         return [result for result, _ in rows if result is not None]
 
-    def shuffle(
-        self,
-        make_sender: Callable[[Callable[[int], None]], Sender[U]],
-        units: Weighed[U],
-        partitions: int,
-        progress: Progress,
-    ) -> Shuffled:
+    def shuffle(self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress) -> Shuffled:
         kind = FileShuffle if self.on_one_disk else SparkShuffle
         return kind(self.context, make_sender, units, partitions, progress)
