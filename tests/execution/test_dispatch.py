@@ -7,9 +7,10 @@ from threading import Barrier
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from py4j.protocol import Py4JError
 
 from rescale.errors import InternalError, StoreError
-from rescale.execution.spark.dispatch import SLICE_UNITS, given_up, slices_of
+from rescale.execution.spark.dispatch import SLICE_UNITS, failures_as_ours, given_up, slices_of
 from rescale.planning.task_sizes import MOST_SLICES, SLICE_BYTES, UNIT_SIZE
 from rescale.storage.side_by_side import side_by_side
 
@@ -62,3 +63,9 @@ def test_what_another_try_need_not_meet_is_none() -> None:
     refused = given_up(f"{JVM}Job aborted\n{PYTHON}{FRAMES}rescale.errors.StoreError: throttled\n  path: /p{BEHIND}")
     assert (type(lost), type(refused)) == (StoreError, StoreError)
     assert refused.found == "rescale.errors.StoreError: throttled; path: /p"
+
+
+@pytest.mark.parametrize("lost", [Py4JError("An error occurred while calling o1.x"), ConnectionRefusedError()])
+def test_a_jvm_that_is_gone_is_worth_another_try(lost: Exception) -> None:
+    with pytest.raises(StoreError, match="Spark is gone"), failures_as_ours():
+        raise lost

@@ -12,6 +12,7 @@ import json
 import os
 import signal
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import cache
@@ -55,6 +56,12 @@ class Kind(StrEnum):
 
     KILL_EXECUTOR = "kill executor"
     """Of a cluster's, with its workers; calls of the driver are none."""
+
+    KILL_JVM = "kill jvm"
+    """Of the driver, which goes on without; calls before there is one are none."""
+
+    KILL_DRIVER = "kill driver"
+    """Of this process alone, which is that of the driver."""
 
     ERROR = "error"
     LOST_ANSWER = "lost answer"
@@ -110,6 +117,8 @@ class Faults:
         """Makes a call, or what the fault makes of it."""
         if self.kind is Kind.KILL_EXECUTOR and _executor() is None:
             return call()
+        if self.kind is Kind.KILL_JVM and _jvm() is None:
+            return call()
         if (self.writes_only and verb not in WRITES) or not self._is_due(f"{verb} {subject}"):
             return call()
         if self.kind is Kind.KILL:
@@ -118,6 +127,10 @@ class Faults:
             os.killpg(0, signal.SIGKILL)
         if self.kind is Kind.KILL_EXECUTOR:
             os.kill(_executor() or 0, signal.SIGKILL)
+        if self.kind is Kind.KILL_JVM:
+            os.kill(_jvm() or 0, signal.SIGKILL)
+        if self.kind is Kind.KILL_DRIVER:
+            os.kill(os.getpid(), signal.SIGKILL)
         if self.kind is Kind.LOST_ANSWER:
             call()
         if self.kind in (Kind.ERROR, Kind.LOST_ANSWER):
@@ -217,14 +230,25 @@ def _executor() -> int | None:
     return None
 
 
+def _jvm() -> int | None:
+    """That of the driver in whose session this process is, once it is Spark's."""
+    return next((pid for pid in _session() if b"SparkSubmit" in Path(f"/proc/{pid}/cmdline").read_bytes()), None)
+
+
 def _kill_session() -> None:
     """Kills all of the session that this process belongs to, itself last: a driver, its JVM and its workers."""
-    mine = os.getsid(0)
+    for pid in _session():
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _session() -> list[int]:
+    """The processes of the session that this one belongs to, but for itself."""
+    mine, found = os.getsid(0), []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
-            try:
+            with suppress(ProcessLookupError):
                 if os.getsid(int(entry.name)) == mine:
-                    os.kill(int(entry.name), signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-    os.kill(os.getpid(), signal.SIGKILL)
+                    found.append(int(entry.name))
+    return found

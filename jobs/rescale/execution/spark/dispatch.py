@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from itertools import takewhile
 from typing import TypeVar
 
-from py4j.protocol import Py4JJavaError, Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JJavaError
 
 from rescale.errors import InternalError, RescaleError, StoreError, unexpected
 from rescale.execution.progress import Progress
@@ -33,12 +33,15 @@ R = TypeVar("R")
 
 @contextmanager
 def failures_as_ours() -> Iterator[None]:
-    """In the block, a task that Spark gives up is one of our errors, and so is a Spark that is gone."""
+    """In the block, a task that Spark gives up is one of our errors, and so is a Spark that is gone.
+
+    Of a JVM that has ended, py4j says no more than that it was called (`GatewayClient.send_command`).
+    """
     try:
         yield
     except Py4JJavaError as error:
         raise given_up(str(error)) from None
-    except (Py4JNetworkError, ConnectionError) as error:
+    except (Py4JError, ConnectionError) as error:
         raise StoreError("Spark is gone", found=repr(error), advice=_ADVICE) from None
 
 

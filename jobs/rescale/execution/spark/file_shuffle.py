@@ -56,17 +56,19 @@ class FileShuffle:
                 with counted_into(sent):
                     yield spill(carried.unpacked()(done.add)(parts), partitions, scratch_directory())
 
-            with failures_as_ours(), reported(progress, lambda: done.value):
+            with reported(progress, lambda: done.value):
                 files = spark.parallelize(slices, len(slices)).mapPartitions(send).collect()
             METER.add(sent.value)
             return files
 
         self._send_all = send_all
 
+    @failures_as_ours()
     def read(self, partition: int, work: Callable[[Iterable[bytes]], R]) -> R:
         """Has everything read; returns what `work` makes of the rows of one partition, here."""
         return work(_rows(self._sent(), partition))
 
+    @failures_as_ours()
     def write(
         self, sizes: Mapping[int, int], work: Callable[[int, Iterable[bytes]], Iterator[R]], progress: Progress
     ) -> list[R]:
@@ -83,7 +85,7 @@ class FileShuffle:
                 done.add(sizes[partition])
 
         due = sorted(sizes)
-        with failures_as_ours(), reported(progress, lambda: done.value):
+        with reported(progress, lambda: done.value):
             results = self._spark.parallelize(due, max(1, len(due))).mapPartitions(write).collect()
         METER.add(written.value)
         return results

@@ -18,7 +18,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -73,7 +73,8 @@ def spark_context(name: str, master: str | None, work: int | None = None) -> Ite
             with nullcontext() if _LOCAL.match(context.master or "") else executors_awaited(context):
                 yield context
         finally:
-            context.stop()
+            with suppress(Py4JError, ConnectionError):  # a JVM that is gone has ended already
+                context.stop()
 
 
 def _started(conf: SparkConf, master: str | None, work: int | None) -> SparkContext:

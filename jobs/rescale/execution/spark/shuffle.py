@@ -47,14 +47,16 @@ class SparkShuffle:
         self._sent = sent
         self._rows = send_to_partitions(spark.parallelize(slices, len(slices)).mapPartitions(send), partitions)
 
+    @failures_as_ours()
     def read(self, partition: int, work: Callable[[Iterable[bytes]], R]) -> R:
         """Has everything read; returns what `work` makes of the rows of one partition."""
 
-        with failures_as_ours(), reported(self._progress, lambda: self._done.value):
+        with reported(self._progress, lambda: self._done.value):
             (result,) = self._spark.runJob(self._rows, lambda rows: [work(rows)], [partition])
         METER.add(self._sent.value)
         return result
 
+    @failures_as_ours()
     def write(
         self, sizes: Mapping[int, int], work: Callable[[int, Iterable[bytes]], Iterator[R]], progress: Progress
     ) -> list[R]:
@@ -67,7 +69,7 @@ class SparkShuffle:
                 yield from carried.unpacked()(partition, rows)
             done.add(sizes[partition])
 
-        with failures_as_ours(), reported(progress, lambda: done.value):
+        with reported(progress, lambda: done.value):
             results = list(self._spark.runJob(self._rows.mapPartitionsWithIndex(write), list, sorted(sizes)))
         METER.add(written.value)
         return results

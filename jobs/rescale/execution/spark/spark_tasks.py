@@ -44,9 +44,11 @@ class SparkTasks:
     on_one_disk: bool
 
     @property
+    @failures_as_ours()
     def cores(self) -> int:
         return self.context.defaultParallelism
 
+    @failures_as_ours()
     def run(
         self,
         work: Callable[[U], R],
@@ -77,7 +79,7 @@ class SparkTasks:
             finally:
                 pool.shutdown(cancel_futures=True)
 
-        with failures_as_ours(), reported(progress, lambda: done.value):
+        with reported(progress, lambda: done.value):
             rows = self.context.parallelize(slices, len(slices)).mapPartitions(run_slice).collect()
         METER.add(counted.value)
         errors = [error for _, error in rows if error is not None]
@@ -85,6 +87,7 @@ class SparkTasks:
             raise min(errors, key=str)
         return [result for result, _ in rows if result is not None]
 
+    @failures_as_ours()
     def shuffle(self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress) -> Shuffled:
         kind = FileShuffle if self.on_one_disk else SparkShuffle
         return kind(self.context, make_sender, units, partitions, progress)

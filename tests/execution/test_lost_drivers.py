@@ -1,0 +1,83 @@
+"""The driver of Spark dies in a step, or the JVM beneath it does, as the largest process where memory ends.
+
+The step's process ends with an error that is worth another try, or with none; what it started ends with it; and the
+same step again does the rest. So do the tasks of Airflow, each of which starts one step, and the command line, which
+starts one process for all.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rescale.errors import StoreError
+from rescale.execution.loop import Loop
+from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
+from rescale.planning.values.plan import Plan
+from rescale.process import Step, run_step
+from rescale.target.claim import claim
+from rescale.target.places import places_of
+from rescale.target.publication import is_published, publish
+from support import snapshots
+from support.airflow_server import wait_for
+from support.faults import Faults, Kind
+from support.needs import need
+from support.pipeline import plan_rescale
+from support.resuming import assert_right
+from support.watching import Watch
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+SOURCE = snapshots.directory("2-clicks")
+
+BEFORE = {
+    Step.RESHUFFLE: (),
+    Step.RUN: (),
+    Step.VALIDATE: (reshuffle_keyed_state, redistribute_operator_state),
+}
+"""What has been done already when the step begins."""
+
+
+@pytest.fixture
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
+    need("java", "Spark runs on a JVM (17 or newer)")
+    monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
+    planned = plan_rescale(SOURCE, str(tmp_path / "target"), max_parallelism=["1000"])
+    claim(planned)
+    return planned
+
+
+@pytest.mark.parametrize(
+    ("step", "kind", "where"),
+    [
+        (Step.RESHUFFLE, Kind.KILL_JVM, f"read {SOURCE}/"),
+        (Step.RUN, Kind.KILL_JVM, "handles-keyed.json"),
+        (Step.RUN, Kind.KILL_JVM, "-operator-"),
+        (Step.VALIDATE, Kind.KILL_JVM, "/target/"),
+        (Step.VALIDATE, Kind.KILL_DRIVER, "certificate.json"),
+    ],
+)
+def test_a_step_that_loses_its_driver_is_worth_another_try(
+    step: Step, kind: Kind, where: str, plan: Plan, tmp_path: Path
+) -> None:
+    for earlier in BEFORE[step]:
+        earlier(plan, Loop())
+    fault, hook = Faults(str(tmp_path / "log"), kind, 1, where), tmp_path / "hook"
+    hook.mkdir()
+    words = ["--plan", places_of(plan).plan, "--master", "local[2]"]
+    with Watch() as watch:
+        environment = {**fault.environment(hook), **watch.environment}
+        with pytest.raises(StoreError) as caught:
+            run_step(step, places_of(plan).result(step), words, environment=environment)
+        assert any(where in line for line in fault.calls()), "it was there to be lost"
+        wait_for(lambda: not watch.processes(), "what it had started to end", 60)
+    alone = kind is Kind.KILL_DRIVER
+    assert caught.value.what == (
+        f"the process of the step '{step}' ended without a result" if alone else "Spark is gone"
+    )
+    assert not is_published(plan)
+    for again in (reshuffle_keyed_state, redistribute_operator_state, validate_coverage):
+        again(plan, Loop())
+    publish(plan)
+    assert_right(plan.target, SOURCE)
