@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rescale.errors import InternalError, SnapshotError
-from rescale.names import did_you_mean, printable, printable_lines
+from rescale.errors import InternalError, SnapshotError, StoreError, unexpected
+from rescale.names import did_you_mean, printable, printable_lines, without_secrets
 
 EVIL = "\x1b[2J\x9b31mred\u202e\rgone\nerror: forged\x07"
 
@@ -39,3 +39,27 @@ def test_an_error_obeys_no_name_that_is_in_it() -> None:
 )
 def test_near_misses(word: str, question: str | None) -> None:
     assert did_you_mean(word, ["visits", "revenue", "counts-1", "counts-2"]) == question
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ('no answer from "http://me:pa@ss@host:9000/bucket/key"', 'no answer from "http://…@host:9000/bucket/key"'),
+        ("HTTPS://me:pa/ss@host", "HTTPS://…@host"),
+        ("postgresql+psycopg2://me:pass@host/db and http://ok", "postgresql+psycopg2://…@host/db and http://ok"),
+        ("s3a://KEY:secret@bucket/key", "s3a://…@bucket/key"),
+        ("https://b.s3.amazonaws.com/k?X-Amz-Signature=1a2b&b=c, or not", "https://b.s3.amazonaws.com/k?… or not"),
+        ("s3://bucket/a@b?c file:///a@b?c /a?b@c me@example.org", None),
+    ],
+)
+def test_of_an_address_no_secret_is_shown(words: str, shown: str | None) -> None:
+    assert without_secrets(words) == (words if shown is None else shown)
+
+
+def test_an_error_shows_no_secret_of_an_address() -> None:
+    address = "http://me:planted@host/key"
+    error = StoreError(address, path=address, found=address, expected=[address])
+    fault = InternalError.of(ValueError(address))
+    for one in (error, fault, unexpected(ConnectionError(address)), InternalError.from_json(fault.to_json())):
+        assert "planted" not in f"{one} {one.to_json()} {one.args}"
+        assert "http://…@host/key" in str(one)

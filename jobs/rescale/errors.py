@@ -15,7 +15,7 @@ import textwrap
 import traceback as tracebacks
 from typing import Any, ClassVar, Self
 
-from rescale.names import printable, printable_lines
+from rescale.names import printable, printable_lines, without_secrets
 
 _LONGEST_DETAIL = 1000
 _LONGEST_TRACEBACK = 20_000
@@ -37,7 +37,8 @@ class RescaleError(Exception):
 
     `what` is the sentence. The rest is optional and is printed on lines of its own: where it was seen (`path`,
     `offset` in bytes, `operator`, `state`), what was `expected` and what was `found`, and what to `advise`. Only faults
-    of ours have a `traceback`. As text it holds nothing that a terminal would obey, whatever the names in it are.
+    of ours have a `traceback`. As text it holds nothing that a terminal would obey, whatever the names in it are; and
+    of an address no password, whoever has put one there: it goes into logs, documents and reports.
     """
 
     exit_code: ClassVar[int] = 1
@@ -66,17 +67,17 @@ class RescaleError(Exception):
         advice: str | None = None,
         traceback: str | None = None,
     ) -> None:
-        self.what = what
-        self.path = path
+        self.what = without_secrets(what)
+        self.path = None if path is None else without_secrets(path)
         # As documents want it: a loop that is not compiled leaves a number of numpy's.
         self.offset = None if offset is None else int(offset)
         self.operator = operator
         self.state = state
-        self.expected = None if expected is None else _shortened(str(expected))
-        self.found = None if found is None else _shortened(str(found))
+        self.expected = None if expected is None else _shortened(without_secrets(str(expected)))
+        self.found = None if found is None else _shortened(without_secrets(str(found)))
         self.advice = advice
-        self.traceback = None if traceback is None else _shortened(traceback, _LONGEST_TRACEBACK)
-        super().__init__(what)
+        self.traceback = None if traceback is None else _shortened(without_secrets(traceback), _LONGEST_TRACEBACK)
+        super().__init__(self.what)
 
     def __str__(self) -> str:
         labels = {"offset": "at byte", "advice": "what to do"}

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 _MOST_NEAR = 3
 _NEAR = 0.65
 """Of 1, which the same word is (`SequenceMatcher.ratio`)."""
+
+_SIGNS = r"[^\s\"'<>]"
+_USER_INFO = re.compile(rf"(\bs3[ap]?://)[^/\s]*@|(\b(?!s3[ap]?:|file:)[a-z][a-z0-9+.-]*://){_SIGNS}*@", re.IGNORECASE)
+"""A key in S3, or a path, may have the sign itself."""
+_QUERY = re.compile(rf"(\bhttps?://[^\s\"'<>?]*\?){_SIGNS}+", re.IGNORECASE)
 
 
 def printable(words: str) -> str:
@@ -20,6 +26,13 @@ def printable(words: str) -> str:
 def printable_lines(text: str) -> str:
     """The same of every line of a text."""
     return "\n".join(map(printable, text.split("\n")))
+
+
+def without_secrets(words: str) -> str:
+    """The words, but of the addresses among them neither user and password, nor what a signed one has as its query."""
+    if "://" not in words:
+        return words
+    return _QUERY.sub(r"\1…", _USER_INFO.sub(lambda found: f"{found[1] or found[2]}…@", words))
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:

@@ -58,8 +58,8 @@ def run_step(
     """Runs a step's process to its end and returns its result document, without status, seconds and metrics.
 
     What it has to say goes to standard error, or line by line to `say`, with nothing in it that a terminal would obey.
-    With `draw`, which is called in a thread as `say` is, that gets how far it is. `environment` are more variables for
-    the process.
+    With `draw`, which is called in a thread as `say` is, that gets how far it is. `environment` is the process's own;
+    None: this one's.
 
     Raises the error that the step ended with, or `StoreError` when it died without saying why. When this process
     is interrupted, the step's processes (Spark's among them) are ended too.
@@ -79,7 +79,7 @@ def run_step(
         stdout=sys.stderr.fileno() if say is None else subprocess.PIPE,
         stderr=None if say is None else subprocess.STDOUT,
         start_new_session=True,
-        env={**os.environ, **(environment or {})},
+        env=environment,
     )
     try:
         with _listening(process, say, draw):

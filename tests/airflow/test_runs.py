@@ -131,6 +131,12 @@ def test_a_secret_is_nowhere_to_be_seen(airflow: AirflowServer, bucket: str, upl
     lines = airflow.watch.command_lines
     assert any("reshuffle_keyed_state" in line for line in lines), "the steps were seen"
     assert [line for line in lines if airflow.secret in line] == []
+    # What they need not know they are not told either: connections, and what Airflow signs and encrypts with.
+    steps = {line: told for line, told in airflow.watch.environments.items() if "--plan" in line or "pyspark" in line}
+    assert any("reshuffle_keyed_state" in line for line in steps)
+    for line, told in steps.items():
+        words = " ".join(f"{name}={value}" for name, value in told.items())
+        assert not any(own in words for own in ("AIRFLOW__", "AIRFLOW_CONN", airflow.secret, airflow.home.secret)), line
     for task_id in TASKS:
         assert airflow.secret not in json.dumps([run.task(task_id), run.xcom(task_id), run.log(task_id)])
 

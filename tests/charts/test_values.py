@@ -51,6 +51,7 @@ def _helm() -> None:
         (["image.pullPolicy=Sometimes"], "value must be one of 'Always', 'IfNotPresent', 'Never'"),
         (["image.spark.digest=1a2b"], "does not match pattern"),
         (["s3.secret=With Spaces"], "does not match pattern"),
+        (["s3.endpoint=http://me:secret@store:9000"], "does not match pattern"),
         (["proxy.https=http://me:secret@proxy:3128"], "does not match pattern"),
         (["spark.conf.spark\\.ui=a\nb"], "does not match pattern"),
         (["spark.conf.ui=true"], "does not match pattern"),

@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 from py4j.protocol import Py4JError
 
+from rescale.cli.main import main
 from rescale.errors import StoreError
 from rescale.execution.spark import session
 from rescale.storage.store import open_store
-from support.s3 import S3Server
+from support.s3 import S3Server, free_port
 from support.snapshots import directory
 from support.watching import Watch
 
@@ -31,11 +32,13 @@ def keys() -> dict[str, str]:
 def test_a_run_leaves_no_secret_anywhere(keys: dict[str, str], s3: S3Server, tmp_path: Path) -> None:
     s3.create_bucket(bucket := f"secrets-{uuid.uuid4().hex[:12]}")
     home, store = f"s3://{bucket}", open_store(f"s3://{bucket}")
+    by_password = s3.endpoint.replace("://", f"://me:{keys['AWS_SECRET_ACCESS_KEY']}@")
     for path in Path(directory("2-finished")).iterdir():
         store.put(f"{home}/source/{path.name}", path.read_bytes())
     words = ["run", f"{home}/source", "--target", f"{home}/target", "--parallelism", "3", "--output", "json"]
     with Watch() as watch:
-        environment = {**os.environ, **keys, **watch.environment, "TMPDIR": str(tmp_path)}
+        told = {**keys, "AWS_ENDPOINT_URL": by_password, "TMPDIR": str(tmp_path)}
+        environment = {**os.environ, **told, **watch.environment}
         done = subprocess.run(
             [sys.executable, "-m", "rescale.cli.main", *words],
             env=environment,
@@ -71,3 +74,22 @@ def test_spark_is_told_no_secret(keys: dict[str, str], monkeypatch: pytest.Monke
         pass
     assert "spark.app.name=x" in seen[0]
     assert not any(secret in seen[0] for secret in keys.values())
+
+
+def test_an_error_shows_no_secret_that_stands_in_an_address(
+    keys: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    secret = keys["AWS_SECRET_ACCESS_KEY"]
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://me:{secret}@127.0.0.1:{free_port()}")
+    monkeypatch.setattr("rescale.storage.s3_client.ATTEMPTS", 1)
+    places = (
+        "s3://bucket/save",
+        f"s3://KEY:{secret}@bucket/save",
+        f"https://bucket.store/save?X-Amz-Signature={secret}",
+    )
+    for place in places:
+        for form in ("text", "json"):
+            assert main(["inspect", place, "--output", form]) in (1, 2)
+            told = "".join(capsys.readouterr())
+            assert "error" in told
+            assert secret not in told

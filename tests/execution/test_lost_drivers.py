@@ -7,6 +7,7 @@ starts one process for all.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,7 @@ def test_a_step_that_loses_its_driver_is_worth_another_try(
     hook.mkdir()
     words = ["--plan", places_of(plan).plan, "--master", "local[2]"]
     with Watch() as watch:
-        environment = {**fault.environment(hook), **watch.environment}
+        environment = {**os.environ, **fault.environment(hook), **watch.environment}
         with pytest.raises(StoreError) as caught:
             run_step(step, places_of(plan).result(step), words, environment=environment)
         assert any(where in line for line in fault.calls()), "it was there to be lost"

@@ -9,6 +9,7 @@ import os
 import threading
 import time
 import uuid
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -29,14 +30,15 @@ _STATE, _INODE, _LISTENING = 3, 9, "0A"
 class Watch:
     """Looks, several times a second for as long as the block runs, at all processes that have `environment`.
 
-    `command_lines` are those seen so far, `addresses` those that were listened on, each with one of who did it.
+    `environments` are those of the command lines seen so far, `addresses` those that were listened on, each with one of
+    who did it.
     """
 
     def __init__(self) -> None:
         self._mark = uuid.uuid4().hex
         # Airflow gives its processes titles, which else may be written over the environment.
         self.environment = {_MARK: self._mark, "SPT_NOENV": "1"}
-        self.command_lines: set[str] = set()
+        self.environments: dict[str, dict[str, str]] = {}
         self.addresses: dict[str, str] = {}
         self._known: dict[int, _Seen] = {}
         self._one_looks = threading.Lock()
@@ -52,6 +54,10 @@ class Watch:
     ) -> None:
         self._over.set()
         self._looking.join()
+
+    @property
+    def command_lines(self) -> Collection[str]:
+        return self.environments.keys()
 
     def processes(self) -> list[psutil.Process]:
         """Those that run now, but for this one."""
@@ -80,7 +86,7 @@ class Watch:
             listened = _listened()
             for process in self.processes():
                 with suppress(psutil.Error):
-                    self.command_lines.add(" ".join(process.cmdline()))
+                    self.environments.setdefault(" ".join(process.cmdline()), process.environ())
                     if listened - heard:
                         self._note_addresses(process)
             heard = listened

@@ -32,7 +32,7 @@ def normalise(text: str) -> str:
         return _clean(local[1])
     if scheme in _S3_SCHEMES and rest.startswith("//"):
         bucket, _, key = rest[2:].partition("/")
-        if bucket:
+        if bucket and "@" not in bucket:  # as Hadoop once took keys, which all who see the plan would see
             return _s3(bucket, key)
     raise RequestError(
         f"not a place that can be read: {text!r}",

@@ -72,6 +72,7 @@ def test_a_job_that_runs_on_is_not_started_a_second_time() -> None:
     "wrong",
     [
         {"flink": ""},
+        {"flink": "http://me:secret@jobmanager:8081"},
         {"job": None},
         {"savepoints": "savepoints"},
         {"taking": "kill"},

@@ -52,7 +52,7 @@ def _job_fields() -> Form:
     return {
         "flink": Param(
             type="string",
-            minLength=1,
+            pattern="^[^@]+$",  # an address with a password in it would stay with the run
             title="Flink",
             description_md="The address of its REST API, such as `http://jobmanager:8081`, or the id of an Airflow "
             "connection of type http, which may hold a login and a password; a password alone is a token.",

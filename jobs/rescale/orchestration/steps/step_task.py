@@ -58,8 +58,17 @@ def _in_a_process(step: Step, answer: Answer, words: Words) -> Callable[..., Sum
         plan = load_plan(planned["plan"])
         arguments = ["--plan", planned["plan"], "--master", "local[*]", *words(params)]
         log.info("the step begins, in a process of its own")
-        document = run_step(step, places_of(plan).result(step), arguments, StepLog().say, environment=trace_context())
+        document = run_step(step, places_of(plan).result(step), arguments, StepLog().say, environment=_environment())
         log.info("the step has ended")
         return answer(plan, document)
 
     return run
+
+
+def _environment() -> dict[str, str]:
+    """This process's, without what it says to Airflow alone: connections, and the keys that Airflow itself has.
+
+    Beside Spark's JVM and workers, functions that hash keys may be anybody's.
+    """
+    own = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}
+    return {**own, **trace_context()}
