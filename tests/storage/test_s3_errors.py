@@ -170,6 +170,24 @@ def test_an_endpoints_password_is_not_told(monkeypatch: pytest.MonkeyPatch) -> N
         assert "user" not in told
 
 
+@pytest.mark.parametrize("variable", ["AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN"])
+def test_a_line_break_behind_a_key_is_said_without_the_key(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not-a-secret")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setenv(variable, "planted\n")
+    monkeypatch.setattr("rescale.storage.s3_client.ATTEMPTS", 1)
+    for call in (
+        lambda store: store.stat(_URI),
+        lambda store: store.read(_URI, 5, 3),
+        lambda store: store.put(_URI, b"x"),
+    ):
+        error = _error_of(lambda call=call: call(S3Store(own_client())))
+        assert type(error) is RequestError
+        assert variable in (error.advice or "")
+        assert "planted" not in f"{error} {error.to_json()}"
+
+
 def test_no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
         monkeypatch.delenv(variable, raising=False)

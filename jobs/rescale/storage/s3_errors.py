@@ -31,6 +31,8 @@ _NO_CONDITIONS = ("InvalidArgument", "InvalidRequest", "NotImplemented", "BadReq
 _TRANSIENT = (HTTPClientError, ConnectionError, IncompleteReadError, FlexibleChecksumError, CredentialRetrievalError)
 _CHECKSUM = re.compile(r"Content-MD5|x-amz-checksum-", re.IGNORECASE)
 _USER_INFO = re.compile(r"(\w+://)?[^\s\"]*@")
+_BAD_HEADER = "Invalid header value"
+"""What `http.client` says, with the value behind it."""
 _CREDENTIALS = "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN (or AWS_PROFILE)"
 
 
@@ -46,6 +48,9 @@ def translated(uri: str) -> Iterator[None]:
     except UnicodeEncodeError:
         raise RequestError("no object can have this name", path=ascii(uri), advice="name another place") from None
     except (*_TRANSIENT, OSError) as error:
+        if _BAD_HEADER in str(error):
+            advice = f"{_CREDENTIALS}: is there a line break in one of them?"
+            raise RequestError("a key or a token has signs that no request may have", path=uri, advice=advice) from None
         advice = "check AWS_ENDPOINT_URL and the network, then run the same command again"
         raise StoreError(f"S3 cannot be reached: {sentence(error)}", path=uri, advice=advice) from None
     except BotoCoreError as error:

@@ -81,6 +81,17 @@ def test_an_extra_is_read_as_airflow_s_hook_does(proxy: Proxy, monkeypatch: pyte
     assert proxy.seen == [("/jobs/overview", "Bearer of-the-extra")]
 
 
+@pytest.mark.parametrize(
+    "secrets",
+    [{"password": "planted\n"}, {"extra": {"headers": {"X-Key": "planted\x00"}}}, {"extra": {"X-Key": "plantedé"}}],
+)
+def test_a_secret_that_cannot_be_sent_is_not_shown(secrets: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SESSION", json.dumps({"conn_type": "http", "host": "127.0.0.1", **secrets}))
+    with pytest.raises(RequestError, match="the connection 'session' has signs that no request may have") as caught:
+        open_flink("session")
+    assert "planted" not in f"{caught.value} {caught.value.to_json()}"
+
+
 def test_certificates_that_cannot_be_read_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     connection = {"conn_type": "http", "host": "https://flink", "extra": {"verify": "/nothing/there.pem"}}
     monkeypatch.setenv("AIRFLOW_CONN_SESSION", json.dumps(connection))

@@ -45,7 +45,7 @@ def open_flink(flink: str) -> Flink:
         )
     host = connection.host if "://" in connection.host else f"{connection.schema or 'http'}://{connection.host}"
     address = _address(f"{host}:{connection.port}" if connection.port else host)
-    return Flink(address, _headers(connection), **_transport(flink, connection.extra_dejson))
+    return Flink(address, _sendable(flink, _headers(connection)), **_transport(flink, connection.extra_dejson))
 
 
 def open_kubernetes(connection_id: str | None) -> Any:
@@ -85,6 +85,19 @@ def _headers(connection: Connection) -> dict[str, str]:
         return {**headers, "Authorization": f"Bearer {connection.password}"}
     both = base64.b64encode(f"{connection.login}:{connection.password}".encode()).decode()
     return {**headers, "Authorization": f"Basic {both}"}
+
+
+def _sendable(connection_id: str, headers: dict[str, str]) -> dict[str, str]:
+    """The headers; `RequestError` if one cannot be sent: who tries to would say all of it."""
+    for name, value in headers.items():
+        words = name + value
+        if not (words.isascii() and words.isprintable()):
+            raise RequestError(
+                f"the connection {connection_id!r} has signs that no request may have",
+                found=f"in the header {name!r}",
+                advice="look at its password and at its extra: is there a line break?",
+            )
+    return headers
 
 
 def _transport(connection_id: str, extra: Mapping[str, Any]) -> dict[str, Any]:
