@@ -19,9 +19,11 @@ from rescale.names import printable, printable_lines, without_secrets
 
 _LONGEST_DETAIL = 1000
 _LONGEST_TRACEBACK = 20_000
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+"""What the operating system says of a disk that is full, or of which whoever runs this has had his share."""
+
 _OF_THE_MACHINE = {
-    errno.ENOSPC,
-    errno.EDQUOT,
+    *NO_ROOM,
     errno.EIO,
     errno.ENOMEM,
     errno.EMFILE,

@@ -1,4 +1,5 @@
-"""A disk that is full or may not be written to: that is said, nothing is published, and with room all goes on."""
+"""A disk that is full, over its quota, or may not be written to: that is said, nothing is published, and with room all
+goes on."""
 
 from __future__ import annotations
 
@@ -12,12 +13,12 @@ import pytest
 
 from big_savepoint import write_savepoint
 from support import snapshots, warm
-from support.disks import Disk, disk_of
+from support.disks import MIB, Disk, Share, disk_of, share_of_a_disk
 from support.faults import Faults
 from support.resuming import Case, assert_right, assert_right_or_not_there, is_there
 from support.slow import slow
 
-MIB = 1 << 20
+ROOM = "make room there, or have the quota raised, then run the same command again"
 
 
 @pytest.fixture
@@ -26,7 +27,13 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
         yield mounted
 
 
-def case_on(disk: Disk, work: Path) -> Case:
+@pytest.fixture
+def share(tmp_path: Path) -> Iterator[Share]:
+    with share_of_a_disk(tmp_path / "disk") as mounted:
+        yield mounted
+
+
+def case_on(disk: Disk | Share, work: Path) -> Case:
     return Case(str(disk.path), work, part_size=10_000, source=snapshots.directory("2-clicks"))
 
 
@@ -44,6 +51,7 @@ def test_a_target_on_a_full_disk_gets_all_once_there_is_room(share: float, disk:
     disk.resize(needed + int(needed * share))
     assert case.run(target, full) == 1, warm.output(full)
     assert "No space left on device" in warm.output(full)
+    assert f"what to do: {ROOM}" in warm.output(full)
     assert "Traceback" not in warm.output(full)
     assert_right_or_not_there(target, case.source)
     disk.resize(64 * MIB)
@@ -61,6 +69,34 @@ def test_what_fills_a_disk_can_be_discarded(disk: Disk, tmp_path: Path) -> None:
     assert case.discard(target, discarded) == 0, warm.output(discarded)
     assert not Path(target).exists()
     assert not Path(f"{target}.rescale").exists()
+
+
+@pytest.mark.slow
+def test_a_target_that_goes_over_its_quota_is_discarded_or_gets_all_once_that_is_raised(
+    share: Share, tmp_path: Path
+) -> None:
+    case = case_on(share, tmp_path)
+    before = share.used()
+    assert case.run(case.target(), case.faults()) == 0
+    needed = share.used() - before
+    for part in (0.05, 0.2, 0.4):
+        target, over, again = case.target(), case.faults(), case.faults()
+        dropped, discarded = case.target(), case.faults()
+        share.limit(share.used() + int(needed * part))
+        assert case.run(target, over) == 1
+        said = warm.output(over)
+        assert "Disk quota exceeded" in said
+        assert f"path: {share.path}/" in said, "the place"
+        assert f"what to do: {ROOM}" in said
+        assert "Traceback" not in said
+        assert not is_there(target)
+        assert case.run(dropped, case.faults()) == 1
+        assert case.discard(dropped, discarded) == 0, warm.output(discarded)
+        assert not Path(dropped).exists()
+        assert not Path(f"{dropped}.rescale").exists()
+        share.limit(None)
+        assert case.run(target, again) == 0, warm.output(again)
+        assert_right(target, case.source)
 
 
 def test_a_disk_that_may_not_be_written_to_is_said_to_be(disk: Disk, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
@@ -63,6 +64,25 @@ def test_a_disk_that_fails_leaves_nothing(
         getattr(LocalStore(), verb)(str(home / "_metadata"), b"data")
     assert advice in (failed.value.advice or "")
     assert list(home.parent.rglob("*")) == [home]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_disk_without_room_keeps_no_directory_that_was_made_for_a_file(
+    home: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    home.parent.mkdir()
+    store, target = LocalStore(), str(home / "_metadata")
+    puts: list[Callable[[], object]] = [
+        lambda: store.put(target, b"data"),
+        lambda: store.put_if_absent(target, b"data"),
+        lambda: store.begin_parts(target, str(home / "staging")),
+    ]
+    monkeypatch.setattr("os.fsync", _failing(number))
+    for put in puts:
+        with pytest.raises(StoreError, match="the file system says") as caught:
+            put()
+        assert "make room there, or have the quota raised" in (caught.value.advice or "")
+        assert not home.exists()
 
 
 def test_a_full_disk_while_parts_are_put(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,7 @@
-"""Disks of a given size, for tests of what happens when one is full: file systems in memory, mounted for a test."""
+"""Disks of a given size, for tests of what happens when one is full: file systems in memory, mounted for a test.
+
+Of the file systems with quotas Btrfs is the one that Linux always can hold to them; it lies in a file on such a disk.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from support.needs import need
+
+MIB = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -43,3 +50,47 @@ def disk_of(size: int, path: Path) -> Iterator[Disk]:
         yield Disk(path)
     finally:
         subprocess.run(["umount", "--lazy", str(path)], check=True)
+
+
+@dataclass(frozen=True)
+class Share:
+    """A directory on a disk with room, of which whoever writes may have a part only."""
+
+    path: Path
+
+    def limit(self, size: int | None) -> None:
+        """To so many bytes from now on; None is no limit."""
+        for limit in ("none", size or "none"):  # who is over one may not even have another one written down
+            _run("btrfs", "qgroup", "limit", str(limit), str(self.path))
+
+    def used(self) -> int:
+        """Bytes, as the quota counts them."""
+        _run("sync", "-f", str(self.path))
+        told = _run("btrfs", "qgroup", "show", "--raw", "-f", str(self.path))
+        return int(told.splitlines()[-1].split()[1])
+
+
+@contextmanager
+def share_of_a_disk(path: Path) -> Iterator[Share]:
+    """With a quota, until the block ends; the test is skipped where nobody may mount a disk."""
+    need("mkfs.btrfs", "a file system with quotas is made (Debian: btrfs-progs)")
+    with disk_of(256 * MIB, path) as disk:
+        image, mounted = disk.path / "image", disk.path / "mounted"
+        mounted.mkdir()
+        with image.open("wb") as file:
+            file.truncate(240 * MIB)
+        _run("mkfs.btrfs", "--quiet", "--mixed", str(image))
+        words = ["mount", "-o", "loop", str(image), str(mounted)]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"no disk with quotas for this test: {done.stderr.strip()}")
+        try:
+            _run("btrfs", "quota", "enable", str(mounted))
+            _run("btrfs", "subvolume", "create", str(mounted / "share"))
+            yield Share(mounted / "share")
+        finally:
+            subprocess.run(["umount", str(mounted)], check=True)
+
+
+def _run(*words: str) -> str:
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout

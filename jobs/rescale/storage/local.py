@@ -128,8 +128,8 @@ class LocalStore:
                 self.delete([str(abandoned)])
         for _ in range(_ATTEMPTS):
             with translated(uri), suppress(FileNotFoundError):  # who completed a file took the empty directory along
-                _make_directory(path.parent)
-                path.touch()
+                with _directory(path.parent):
+                    path.touch()
                 return str(path)
         raise StoreError("the staging directory vanishes again and again", path=staging)
 
@@ -284,19 +284,19 @@ def _temporary(uri: str, fill: Callable[[int], None]) -> Iterator[Path]:
     `fill` gets its descriptor, and writes it.
     """
     folder = Path(uri).parent
-    _make_directory(folder)
-    beside = folder.parent
-    apart = beside.stat().st_dev == folder.stat().st_dev and os.access(beside, os.W_OK)
-    path = (beside if apart else folder) / f".{folder.name}.{uuid.uuid4().hex}.tmp"
-    try:
-        with path.open("xb") as file:
-            with suppress(OSError):  # a file system without locks: then nobody else removes the file either
-                fcntl.flock(file, fcntl.LOCK_EX)
-            fill(file.fileno())
-            os.fsync(file.fileno())
-            yield path
-    finally:
-        path.unlink(missing_ok=True)
+    with _directory(folder):
+        beside = folder.parent
+        apart = beside.stat().st_dev == folder.stat().st_dev and os.access(beside, os.W_OK)
+        path = (beside if apart else folder) / f".{folder.name}.{uuid.uuid4().hex}.tmp"
+        try:
+            with path.open("xb") as file:
+                with suppress(OSError):  # a file system without locks: then nobody else removes the file either
+                    fcntl.flock(file, fcntl.LOCK_EX)
+                fill(file.fileno())
+                os.fsync(file.fileno())
+                yield path
+        finally:
+            path.unlink(missing_ok=True)
 
 
 def _remove_unless_locked(path: Path) -> None:
@@ -308,6 +308,20 @@ def _remove_unless_locked(path: Path) -> None:
         except OSError:
             return  # a file system without locks: nobody can tell whether somebody still writes
         path.unlink()
+
+
+@contextmanager
+def _directory(folder: Path) -> Iterator[None]:
+    """It is there for the block, durably; where no room is left for what comes into it, no empty one stays."""
+    missing = [one for one in (folder, *folder.parents) if not one.is_dir()]
+    try:
+        _make_directory(folder)
+        yield
+    except OSError:
+        for one in missing:
+            with suppress(OSError):  # not empty, or not there
+                one.rmdir()
+        raise
 
 
 def _make_directory(folder: Path) -> None:

@@ -6,7 +6,7 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rescale.errors import RequestError, StoreError
+from rescale.errors import NO_ROOM, RequestError, StoreError
 
 NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 """What a file system says that has no hard links."""
@@ -14,7 +14,6 @@ NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 _CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _MISPLACED = (errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP, errno.EXDEV)
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def is_absent(error: OSError | ValueError) -> bool:
@@ -40,6 +39,8 @@ def _advice(error: OSError) -> str:
         return "give the user that runs this access to it, or name another place"
     if error.errno in _MISPLACED:
         return "name another place"
-    if error.errno in _FULL:
-        return "make room there, then run the same command again"
+    if error.errno in NO_ROOM:
+        return (
+            "make room there, or have the quota raised, then run the same command again: it goes on with what is there"
+        )
     return "see that the directory is there and its file system is mounted, then run the same command again"

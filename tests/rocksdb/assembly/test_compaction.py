@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rescale.errors import SnapshotError
+from rescale.errors import SnapshotError, StoreError
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.assembly.assembly import assemble, is_clean
 from rescale.rocksdb.assembly.compaction import StoredDatabase, compacted_database
@@ -32,6 +32,7 @@ from support.assembled import (
     ranges,
 )
 from support.databases import read_file
+from support.disks import share_of_a_disk
 from support.flinks_rocksdb import FlinksRocksdb
 from support.rocksdb_writer import listed
 from support.slow import slow
@@ -145,3 +146,27 @@ def test_damage_that_shows_when_it_is_rewritten(libraries: dict[str, FlinksRocks
         pass
     assert "block checksum mismatch" in (caught.value.found or "")
     assert caught.value.path == str(table)
+
+
+@pytest.mark.slow
+def test_a_quota_that_is_reached_when_it_is_rewritten(libraries: dict[str, FlinksRocksdb], tmp_path: Path) -> None:
+    part = Part(tmp_path / "part", KeyGroupRange(0, 127), ("state",), {"state": {}})
+    rng = random.Random(0)
+    steps = [("put", "state", bytes([i // 16]) + bytes([i % 16]) * 4, rng.randbytes(1000)) for i in range(2048)]
+    with libraries["1.20"].opened(tmp_path / "db", part.states) as database:
+        database.write([*steps, ("checkpoint", part.path)])
+    with share_of_a_disk(tmp_path / "disk") as share:
+
+        def made() -> set[str]:
+            with compacted_database([stored(part)], KeyGroupRange(30, 70), 128, share.path, "place") as database:
+                return set(database.written)
+
+        share.limit(share.used() + 400_000)
+        with pytest.raises(StoreError, match="the disk is full on which RocksDB rewrites a database") as caught:
+            made()
+        assert "Disk quota exceeded" in (caught.value.found or "")
+        assert caught.value.path == str(share.path)
+        assert "SPARK_LOCAL_DIRS" in (caught.value.advice or "")
+        assert not list(share.path.iterdir())
+        share.limit(None)
+        assert made()

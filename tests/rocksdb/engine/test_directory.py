@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -136,12 +137,13 @@ def test_a_scratch_directory_that_is_not_there(stored: Stored, tmp_path: Path) -
         rows_of(stored, list(stored.files), tmp_path / "none")
 
 
-def test_the_disk_fails(stored: Stored, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_the_disk_fails(number: int, stored: Stored, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any) -> None:
-        raise OSError(28, os.strerror(28))
+        raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(directory, "_fetch", full)
-    with pytest.raises(StoreError, match="No space left") as caught:
+    with pytest.raises(StoreError, match=os.strerror(number)) as caught:
         rows_of(stored, [replace(file, data=read_file(file)) for file in stored.files], scratch)
     assert "SPARK_LOCAL_DIRS" in (caught.value.advice or "")
     assert list(scratch.iterdir()) == []

@@ -11,7 +11,6 @@ On any other master executors do the work, and what is configured of them (`spar
 from __future__ import annotations
 
 import atexit
-import errno
 import os
 import re
 import shutil
@@ -27,13 +26,11 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 
-from rescale.errors import RequestError, StoreError
+from rescale.errors import NO_ROOM, RequestError, StoreError
 from rescale.execution.spark.event_log import event_log_kept
 from rescale.execution.spark.executors import Executors, executors_for
 from rescale.execution.spark.waiting import executors_awaited
 from rescale.storage.scratch import ScratchKind, scratch_directories, scratch_folder
-
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 _LONGEST_OF_SOCKETS = 107 - len("/.01234567-0123-0123-0123-0123456789ab.sock")
 """Bytes in the name of a directory of Unix domain sockets."""
@@ -127,7 +124,7 @@ def _own_scratch() -> list[str]:
             Path(place).mkdir(parents=True, exist_ok=True)
             made[place] = made.get(place) or str(ending.enter_context(scratch_folder(Path(place), ScratchKind.SPARK)))
         except OSError as error:
-            kind = StoreError if error.errno in _FULL else RequestError
+            kind = StoreError if error.errno in NO_ROOM else RequestError
             raise kind(
                 f"Spark has no scratch directory: {error.strerror}",
                 path=place,

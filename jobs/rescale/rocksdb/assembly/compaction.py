@@ -12,13 +12,14 @@ deleted file is used again.)
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rescale.errors import IntegrityError, StoreError
+from rescale.errors import NO_ROOM, IntegrityError, StoreError
 from rescale.flink.advice import CANONICAL_RESULT
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.assembly.assembled_database import AssembledDatabase, SourceDatabase
@@ -50,7 +51,7 @@ _FORCE_OPTIMIZED = 3
 """`BottommostLevelCompaction`: files of the last level too, but not those that were just written."""
 
 _IDENTITY = "IDENTITY"
-_FULL = "No space left"
+_FULL = tuple(map(os.strerror, NO_ROOM))
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ def _compact(directory: DatabaseDirectory, manifest: Manifest, wanted: KeyRange)
                     rocksdb.call("compact_range_cf_opt", address, handle, options, begin, len(begin), end, len(end))
                     rocksdb.checked("wait_for_compact", address, waiting)  # the call before tells no error
         except RocksdbError as error:
-            if _FULL in str(error):
+            if any(words in str(error) for words in _FULL):
                 raise StoreError(
                     "the disk is full on which RocksDB rewrites a database",
                     path=str(directory.path.parent),

@@ -7,7 +7,6 @@ task reads one database after the other, or several that are small together, so 
 
 from __future__ import annotations
 
-import errno
 import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rescale.errors import SnapshotError, StoreError
+from rescale.errors import NO_ROOM, SnapshotError, StoreError
 from rescale.rocksdb.stored_files import StoredFile, needed_files
 from rescale.storage.locations import is_s3
 from rescale.storage.scratch import ScratchKind, scratch_folder
@@ -78,7 +77,7 @@ def _translated(scratch: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        path, full = error.filename or str(scratch), error.errno == errno.ENOSPC
+        path, full = error.filename or str(scratch), error.errno in NO_ROOM
         raise StoreError(f"the file system says: {error.strerror}", path=path, advice=ROOM if full else None) from None
 
 
