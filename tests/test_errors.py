@@ -13,6 +13,7 @@ import pytest
 from rescale.errors import (
     IntegrityError,
     InternalError,
+    LockedError,
     RequestError,
     RescaleError,
     SnapshotError,
@@ -20,7 +21,16 @@ from rescale.errors import (
     UnsupportedError,
 )
 
-KINDS = [RequestError, SnapshotError, UnsupportedError, IntegrityError, StoreError, InternalError, RescaleError]
+KINDS = [
+    RequestError,
+    LockedError,
+    SnapshotError,
+    UnsupportedError,
+    IntegrityError,
+    StoreError,
+    InternalError,
+    RescaleError,
+]
 DETAILS = {
     "path": "s3://b/k/_metadata",
     "offset": 0,
@@ -46,8 +56,8 @@ def test_an_error_crosses_process_borders(kind: type[RescaleError], details: dic
 
 
 def test_each_kind_has_its_exit_code() -> None:
-    assert [kind.exit_code for kind in KINDS] == [2, 3, 3, 4, 1, 5, 1]
-    assert [kind.final for kind in KINDS] == [True, True, True, True, False, True, True]
+    assert [kind.exit_code for kind in KINDS] == [2, 2, 3, 3, 4, 1, 5, 1]
+    assert [kind.final for kind in KINDS] == [True, True, True, True, True, False, True, True]
 
 
 def test_an_error_of_a_kind_that_is_not_known_is_still_one() -> None:

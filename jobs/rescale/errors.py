@@ -119,6 +119,10 @@ class RequestError(RescaleError):
     exit_code = 2
 
 
+class LockedError(RequestError):
+    """What is there may be neither removed nor replaced yet, by whomever; leftovers may as well stay."""
+
+
 class SnapshotError(RescaleError):
     """The input is damaged, or is not what it claims to be, or has changed since it was planned."""
 
@@ -189,5 +193,5 @@ def _shortened(text: str, longest: int = _LONGEST_DETAIL) -> str:
 
 _BY_NAME: dict[str, type[RescaleError]] = {
     kind.__name__: kind
-    for kind in (RequestError, SnapshotError, UnsupportedError, IntegrityError, StoreError, InternalError)
+    for kind in (RequestError, LockedError, SnapshotError, UnsupportedError, IntegrityError, StoreError, InternalError)
 }

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from io import BytesIO
 
 import pytest
+from botocore.response import StreamingBody
 from botocore.stub import Stubber
 
-from rescale.errors import RequestError, RescaleError, SnapshotError, StoreError, UnsupportedError
+from rescale.errors import LockedError, RequestError, RescaleError, SnapshotError, StoreError, UnsupportedError
 from rescale.storage.contract import Pin
 from rescale.storage.s3 import S3Store
 from rescale.storage.s3_client import own_client
@@ -123,6 +126,65 @@ def test_a_store_that_refuses_conditions_is_not_supported(store: S3Store, code: 
         error = _error_of(lambda: store.put_if_absent(_URI, b"x"))
     assert type(error) is UnsupportedError
     assert "--accept-unconditional-publish" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "message"),
+    [
+        ("AccessDenied", 403, "Access Denied because object protected by object lock."),
+        ("InvalidRequest", 400, "Object is WORM protected and cannot be overwritten"),
+        ("AccessDenied", 403, "forbidden by object lock"),
+        ("RetentionPolicyNotMet", 403, "Object is subject to the bucket's retention policy until 2027-01-01"),
+    ],
+)
+def test_what_is_locked_stays_for_as_long_as_the_store_says(
+    store: S3Store, code: str, status: int, message: str
+) -> None:
+    until = datetime(2027, 1, 1, 12, tzinfo=timezone(timedelta(hours=1)))
+    head = {"ContentLength": 2, "ETag": '"a"', "ObjectLockRetainUntilDate": until, "ObjectLockLegalHoldStatus": "ON"}
+    with Stubber(store._client) as stub:
+        stub.add_client_error("delete_object", code, message, status)
+        stub.add_response("head_object", head)
+        error = _error_of(lambda: store.delete([_URI]))
+        assert type(error) is LockedError
+        assert error.path == _URI
+        assert message in str(error)
+        assert "locked until 2027-01-01 11:00:00 UTC and under a legal hold" in str(error)
+        assert type(RescaleError.from_json(error.to_json())) is LockedError
+        stub.add_client_error("put_object", code, message, status)
+        stub.add_client_error("get_object", "NoSuchKey", "", 404)
+        stub.add_client_error("head_object", "403", "Forbidden", 403)  # who may not ask
+        stub.add_client_error("get_object", "AccessDenied", "", 403)
+        assert "locked until" not in str(_error_of(lambda: store.put(_URI, b"x")))
+        stub.assert_no_pending_responses()
+
+
+def test_what_is_locked_is_not_put_again_where_it_is_the_same(store: S3Store) -> None:
+    with Stubber(store._client) as stub:
+        for put in (store.put, store.put_if_absent):
+            stub.add_client_error("put_object", "AccessDenied", "protected by object lock", 403)
+            body = StreamingBody(BytesIO(b"x"), 1)
+            stub.add_response("get_object", {"ContentLength": 1, "ETag": '"a"', "Body": body})
+            assert put(_URI, b"x") is not False
+        stub.assert_no_pending_responses()
+
+
+def test_a_checksum_is_sent_once_one_was_asked_for(store: S3Store) -> None:
+    asks = "Content-MD5 OR x-amz-checksum- HTTP header is required for Put Part requests with Object Lock parameters"
+    with Stubber(store._client) as stub:
+        bare = {"Bucket": "locked", "Key": "key", "Body": b"x"}
+        checked = {**bare, "ContentMD5": "ndTkYSaMgDT1yFZOFVxnpg=="}
+        stub.add_client_error("put_object", "InvalidRequest", asks, 400, expected_params=bare)
+        for _ in range(2):
+            stub.add_response("put_object", {}, checked)
+            store.put("s3://locked/key", b"x")
+        part = {**checked, "UploadId": "token", "PartNumber": 1}
+        stub.add_response("upload_part", {"ETag": '"a"'}, part)
+        assert store.put_part("s3://locked/key", "token", 1, 0, b"x") == '"a"'
+        stub.add_client_error("put_object", "InvalidRequest", asks, 400, expected_params=checked)
+        error = _error_of(lambda: store.put("s3://locked/key", b"x"))
+        assert "AWS_REQUEST_CHECKSUM_CALCULATION=when_supported" in (error.advice or "")
+        stub.assert_no_pending_responses()
 
 
 @pytest.mark.parametrize("code", ["RequestTimeout", "ExpiredToken"])

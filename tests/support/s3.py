@@ -84,12 +84,16 @@ def s3_server() -> Iterator[S3Server]:
 
 
 @contextmanager
-def strict_s3_server(folder: Path) -> Iterator[S3Server]:
-    """The same of versitygw, with its objects in an empty folder."""
+def strict_s3_server(folder: Path, versions: Path | None = None) -> Iterator[S3Server]:
+    """The same of versitygw, with its objects in an empty folder; older versions of them are kept where that says."""
     need("versitygw", "it is another S3 server (go install github.com/versity/versitygw/cmd/versitygw@v1.8.0)")
     port = free_port()
     server = S3Server(f"http://127.0.0.1:{port}")
     settings = server.environment
+    kept = []
+    if versions is not None:
+        versions.mkdir()
+        kept = ["--versioning-dir", str(versions)]
     process = subprocess.Popen(
         [
             "versitygw",
@@ -99,6 +103,7 @@ def strict_s3_server(folder: Path) -> Iterator[S3Server]:
             "--port",
             f"127.0.0.1:{port}",
             "posix",
+            *kept,
             str(folder),
         ],
         env={

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.exceptions import ClientError
 
-from rescale.errors import RescaleError, SnapshotError, StoreError, UnsupportedError
+from rescale.errors import LockedError, RescaleError, SnapshotError, StoreError, UnsupportedError
 from rescale.storage.checksums import Checksum
 from rescale.storage.contract import CopyRefused, Entry, PartLimits, Pin, Span
 from rescale.storage.locations import contains, parent, split_s3
@@ -26,12 +26,15 @@ from rescale.storage.s3_client import ATTEMPTS, own_client
 from rescale.storage.s3_errors import (
     code_of,
     is_absent,
+    is_locked,
+    lock_of,
     refuses_conditions,
     refuses_copies,
     sentence,
     status_of,
     translated,
 )
+from rescale.storage.s3_puts import ObjectPuts
 from rescale.storage.s3_reads import ObjectReads
 from rescale.storage.s3_requests import REQUESTS
 from rescale.storage.side_by_side import side_by_side
@@ -62,6 +65,7 @@ class S3Store:
     def __init__(self, client: S3Client | None = None) -> None:
         self._client = client or own_client()
         self._get_object = self._client.get_object if client else ObjectReads(self._client).get_object
+        self._puts = ObjectPuts(self._client)
         self._copies_refused: str | None = None
 
     def stat(self, uri: str) -> Pin | None:
@@ -100,16 +104,15 @@ class S3Store:
 
     def put(self, uri: str, data: bytes) -> None:
         bucket, key = split_s3(uri)
-        with translated(uri):
-            self._client.put_object(Bucket=bucket, Key=key, Body=data)
+        with self._told_of_locks(uri), translated(uri):
+            try:
+                self._puts.put_object(bucket, key, data)
+            except ClientError as error:
+                if not (is_locked(error) and self._holds(uri, data)):
+                    raise
 
     def put_if_absent(self, uri: str, data: bytes) -> bool:
-        if self._put_conditionally(uri, data):
-            return True
-        try:
-            return self.read_all(uri, len(data))[0] == data
-        except SnapshotError:
-            return False  # larger, or taken away again
+        return self._put_conditionally(uri, data) or self._holds(uri, data)
 
     def honours_conditions(self, uri: str, data: bytes) -> bool:
         return not self._put_conditionally(uri, data)
@@ -126,7 +129,11 @@ class S3Store:
         return sorted(entries, key=lambda entry: entry.uri)
 
     def delete(self, uris: Iterable[str]) -> None:
-        side_by_side(self._delete, uris)
+        locked = [error for error in side_by_side(self._delete, uris) if error is not None]
+        for first in locked[:1]:
+            with self._told_of_locks(first.path or ""):
+                first.found = f"{first.found} ({len(locked)} such objects)"
+                raise first
 
     def begin_parts(self, uri: str, staging: str) -> str:  # noqa: ARG002
         bucket, key = split_s3(uri)
@@ -136,8 +143,7 @@ class S3Store:
     def put_part(self, uri: str, token: str, number: int, offset: int, data: bytes | bytearray) -> str:  # noqa: ARG002
         bucket, key = split_s3(uri)
         with translated(uri):
-            answer = self._client.upload_part(Bucket=bucket, Key=key, UploadId=token, PartNumber=number, Body=data)  # type: ignore[arg-type] # boto3 takes bytearrays too
-        return answer["ETag"]
+            return self._puts.upload_part(bucket, key, data, UploadId=token, PartNumber=number)
 
     def copy(self, uri: str, source: Span) -> None:
         bucket, key = split_s3(uri)
@@ -174,7 +180,7 @@ class S3Store:
                 self._client.complete_multipart_upload(
                     Bucket=bucket, Key=key, UploadId=token, MultipartUpload={"Parts": parts}
                 )
-        except StoreError:
+        except (StoreError, LockedError):
             there = self.stat(uri)  # a lost answer: the upload is gone because it became the object
             if there is None or there.size != size:
                 raise
@@ -225,14 +231,38 @@ class S3Store:
                     self._client.get_object(Bucket=bucket, Key=key, Range="bytes=0-0")["Body"].close()
                 raise
 
-    def _delete(self, uri: str) -> None:
+    def _delete(self, uri: str) -> LockedError | None:
+        """The error, where it must not be deleted yet."""
         bucket, key = split_s3(uri)
-        with translated(uri):
-            try:
-                self._client.delete_object(Bucket=bucket, Key=key)
-            except ClientError as error:
-                if not is_absent(error):
-                    raise
+        try:
+            with translated(uri):
+                try:
+                    self._client.delete_object(Bucket=bucket, Key=key)
+                except ClientError as error:
+                    if not is_absent(error):
+                        raise
+        except LockedError as error:
+            return error
+        return None
+
+    @contextmanager
+    def _told_of_locks(self, uri: str) -> Iterator[None]:
+        """An object that is locked comes with what S3 says of that, as far as we may ask."""
+        try:
+            yield
+        except LockedError as error:
+            head = None
+            with suppress(RescaleError):
+                head = self._head(uri)
+            if head is not None and (lock := lock_of(head)) is not None:
+                error.found = f"{error.found}, {lock}"
+            raise
+
+    def _holds(self, uri: str, data: bytes) -> bool:
+        try:
+            return self.read_all(uri, len(data))[0] == data
+        except SnapshotError:
+            return False  # larger, or taken away again
 
     def _read(
         self, uri: str, pin: Pin | None, start: int = 0, length: int | None = None, limit: int | None = None
@@ -327,10 +357,10 @@ class S3Store:
         for attempt in range(_CONFLICT_ATTEMPTS):
             with translated(uri):
                 try:
-                    self._client.put_object(Bucket=bucket, Key=key, Body=data, IfNoneMatch="*")
+                    self._puts.put_object(bucket, key, data, IfNoneMatch="*")
                     return True
                 except ClientError as error:
-                    if status_of(error) == 412:
+                    if status_of(error) == 412 or is_locked(error):
                         return False
                     if refuses_conditions(error):
                         raise _no_conditions(uri, error) from None

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC
+from typing import TYPE_CHECKING
 
 from botocore.exceptions import (
     BotoCoreError,
@@ -22,7 +24,10 @@ from botocore.exceptions import (
     PartialCredentialsError,
 )
 
-from rescale.errors import RequestError, RescaleError, StoreError
+from rescale.errors import LockedError, RequestError, RescaleError, StoreError
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3.type_defs import HeadObjectOutputTypeDef
 
 _EXPIRED = ("ExpiredToken", "InvalidToken", "TokenRefreshRequired")
 _WRONG_CLOCK = ("RequestTimeTooSkewed", "RequestExpired")
@@ -30,6 +35,7 @@ _ELSEWHERE = ("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocat
 _NO_CONDITIONS = ("InvalidArgument", "InvalidRequest", "NotImplemented", "BadRequest", "400")
 _TRANSIENT = (HTTPClientError, ConnectionError, IncompleteReadError, FlexibleChecksumError, CredentialRetrievalError)
 _CHECKSUM = re.compile(r"Content-MD5|x-amz-checksum-", re.IGNORECASE)
+_LOCK = re.compile(r"object.?lock|\bWORM\b|retention ?policy|legal hold", re.IGNORECASE)
 _USER_INFO = re.compile(r"(\w+://)?[^\s\"]*@")
 _BAD_HEADER = "Invalid header value"
 """What `http.client` says, with the value behind it."""
@@ -78,7 +84,7 @@ def is_absent(error: ClientError) -> bool:
 
 def refuses_conditions(error: ClientError) -> bool:
     """Whether the answer to a conditional put says that the store does not know the condition."""
-    if _wants_checksum(error):
+    if wants_checksum(error):
         return False
     return status_of(error) == 501 or (status_of(error) == 400 and code_of(error) in _NO_CONDITIONS)
 
@@ -91,9 +97,24 @@ def refuses_copies(error: ClientError) -> bool:
     return status_of(error) in (403, 405, 501) or (status_of(error) == 400 and code_of(error) not in _EXPIRED)
 
 
-def _wants_checksum(error: ClientError) -> bool:
+def wants_checksum(error: ClientError) -> bool:
     """As S3 does of every object that will be locked."""
     return status_of(error) == 400 and _CHECKSUM.search(error.response["Error"].get("Message", "")) is not None
+
+
+def is_locked(error: ClientError) -> bool:
+    """Whether the answer says that an object must be neither deleted nor replaced yet, in the words of some stores."""
+    if status_of(error) not in (400, 403) or wants_checksum(error):
+        return False
+    return _LOCK.search(f"{code_of(error)} {error.response['Error'].get('Message', '')}") is not None
+
+
+def lock_of(head: HeadObjectOutputTypeDef) -> str | None:
+    """How long an object is locked, as far as the answer to a HEAD says."""
+    until, held = head.get("ObjectLockRetainUntilDate"), head.get("ObjectLockLegalHoldStatus") == "ON"
+    words = [f"locked until {until.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"] if until is not None else []
+    words += ["under a legal hold, which somebody has to end"] if held else []
+    return " and ".join(words) or None
 
 
 def _of_answer(error: ClientError, uri: str) -> RescaleError:
@@ -107,9 +128,17 @@ def _of_answer(error: ClientError, uri: str) -> RescaleError:
         return RequestError(
             f"the bucket lies in another region: {message}", path=uri, advice="set AWS_REGION to the bucket's region"
         )
-    if _wants_checksum(error):
+    if wants_checksum(error):
         advice = "set AWS_REQUEST_CHECKSUM_CALCULATION=when_supported, then run the same command again"
         return RequestError(f"the bucket takes no object without a checksum: {message}", path=uri, advice=advice)
+    if is_locked(error):
+        return LockedError(
+            f"S3 neither deletes nor replaces an object that is locked: {message}",
+            path=uri,
+            found=code,
+            advice="it stays, and does no harm: nothing is a checkpoint without its _metadata. When its lock has ended "
+            "run the same command again; until then name another target",
+        )
     if code in _WRONG_CLOCK:
         advice = "set the clock of this machine, then run the same command again"
         return RequestError(f"S3 denies access: {message}", path=uri, found=code, advice=advice)

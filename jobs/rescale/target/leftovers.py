@@ -6,6 +6,9 @@ temporary files. Once all files of state are there nobody needs them; a twin tha
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from rescale.errors import LockedError
 from rescale.planning.asked.request import beside
 from rescale.storage.store import open_store
 from rescale.target.places import Places
@@ -16,4 +19,5 @@ def clear_leftovers(places: Places) -> None:
     store, staging = open_store(places.target), places.staging
     for place in (places.target, staging, beside(places.target)):
         store.abort_parts(place)
-    store.delete([entry.uri for entry in store.list(staging)])
+    with suppress(LockedError):  # they are in nobody's way
+        store.delete([entry.uri for entry in store.list(staging)])

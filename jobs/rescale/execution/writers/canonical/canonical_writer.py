@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from rescale.errors import IntegrityError, SnapshotError, StoreError
+from rescale.errors import IntegrityError, LockedError, SnapshotError, StoreError
 from rescale.execution.progress import Progress
 from rescale.execution.tasks import Tasks
 from rescale.execution.writers.canonical.block_framing import by_key_group, framed, framed_lengths
@@ -159,7 +160,8 @@ class CanonicalWriter:
         store = open_store(self.plan.target)
         names = tuple(name(self._uri(stream)) for stream in streams)
         staged = [entry.uri for entry in store.list(places_of(self.plan).staging)]
-        store.delete([uri for uri in staged if name(uri).startswith(names)])
+        with suppress(LockedError):  # they are in nobody's way
+            store.delete([uri for uri in staged if name(uri).startswith(names)])
 
     def _handle(self, stream: StreamToWrite, written: Sequence[WrittenParts]) -> WrittenHandle:
         """`written` is nothing if an earlier try has written the stream."""

@@ -1,0 +1,49 @@
+"""PutObject and UploadPart, with a checksum where the bucket asks for one, as S3 does for all that it will lock.
+
+It is Content-MD5, which every store knows, and costs nothing where nobody has asked: the first answer that does is
+heeded from then on.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from botocore.exceptions import ClientError
+
+from rescale.storage.s3_errors import wants_checksum
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+T = TypeVar("T")
+
+
+class ObjectPuts:
+    """Errors are boto3's."""
+
+    def __init__(self, client: S3Client) -> None:
+        self._client = client
+        self._asked_for: set[str] = set()
+
+    def put_object(self, bucket: str, key: str, data: bytes, **more: Any) -> None:
+        self._put(lambda **checksum: self._client.put_object(Key=key, **checksum, **more), bucket, data)
+
+    def upload_part(self, bucket: str, key: str, data: bytes | bytearray, **more: Any) -> str:
+        """Its ETag."""
+        answer = self._put(lambda **checksum: self._client.upload_part(Key=key, **checksum, **more), bucket, data)
+        return answer["ETag"]
+
+    def _put(self, put: Callable[..., T], bucket: str, data: bytes | bytearray) -> T:
+        wanted: dict[str, Any] = {"Bucket": bucket, "Body": data}
+        if bucket not in self._asked_for:
+            try:
+                return put(**wanted)
+            except ClientError as error:
+                if not wants_checksum(error):
+                    raise
+                self._asked_for.add(bucket)
+        md5 = hashlib.md5(data, usedforsecurity=False).digest()
+        return put(**wanted, ContentMD5=base64.b64encode(md5).decode())
