@@ -24,11 +24,13 @@ from tabulate import tabulate
 from big_databases import write_databases
 from big_savepoint import write_savepoint
 from processes import Cost, cost, megabytes_in, peak_memory
-from rescale.execution.sources.database_records import database_of_snapshot
 from rescale.execution.spark.spark_tasks import spark_tasks
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.planning.asked.request import Format, make_request
 from rescale.planning.prepare import prepare
+from rescale.rocksdb.engine.directory import fetched_database
+from rescale.rocksdb.engine.open_database import opened_database
+from rescale.snapshot.databases.listed_files import listed_files
 from rescale.snapshot.opening import open_snapshot
 from rescale.target.claim import claim
 
@@ -75,7 +77,12 @@ def scan(source: Path) -> None:
     for database in snapshot.operators[0].databases:
         assert database.parsed is not None
         named = [(file.name, file.extent) for file in database.files]
-        with database_of_snapshot(snapshot.contents, named, database.parsed) as opened:
+        states = [state.name for state in database.parsed.states]
+        files = listed_files(snapshot.contents, named)
+        with (
+            fetched_database(files, Path(tempfile.gettempdir())) as directory,
+            opened_database(directory, states) as opened,
+        ):
             for state in database.parsed.states:
                 with opened.rows(state.name, b"", b"\xff") as rows:
                     walk(rows.address, np.empty(1, np.int64))

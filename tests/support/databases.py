@@ -21,8 +21,8 @@ from rescale.flink.metadata.handles import (
 )
 from rescale.flink.metadata.reader import read_metadata
 from rescale.rocksdb.engine.directory import fetched_database
-from rescale.rocksdb.engine.open_database import opened_database
-from rescale.rocksdb.engine.scan import RowReader
+from rescale.rocksdb.engine.guarded_database import guarded_database
+from rescale.rocksdb.engine.scan import StateRows
 from rescale.rocksdb.stored_files import StoredFile
 from support.canonical import prefix, read_group
 from support.snapshots import FIXTURES, content, open_snapshot
@@ -114,11 +114,10 @@ def read_rows(
     files: Sequence[StoredFile], states: Sequence[str], key_groups: KeyGroupRange, max_parallelism: int, scratch: Path
 ) -> Rows:
     """All rows of a database, read as a task reads them; every batch is looked at before the next one comes."""
-    reader = RowReader(max_parallelism)
     rows: Rows = {}
-    with fetched_database(files, scratch) as directory, opened_database(directory, states) as database:
+    with fetched_database(files, scratch) as directory, guarded_database(directory, states) as database:
         for i, state in enumerate(states):
-            for records in reader.read(database, state, i, key_groups):
+            for records in database.read(StateRows(max_parallelism, state, i, key_groups)):
                 rows |= _checked_rows(records, state, i, max_parallelism)
     return rows
 

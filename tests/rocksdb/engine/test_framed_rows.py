@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from rescale.errors import SnapshotError
+from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.engine import framed_rows
 from rescale.rocksdb.engine.directory import fetched_database
-from rescale.rocksdb.engine.framed_rows import KeyGroupReader
-from rescale.rocksdb.engine.open_database import opened_database
+from rescale.rocksdb.engine.framed_rows import KeyGroupRows
+from rescale.rocksdb.engine.guarded_database import guarded_database
 from support.canonical import read_group
 from support.databases import Rows, Stored, databases, read_rows, with_canonical
 from support.rocksdb_writer import written
@@ -18,12 +19,11 @@ from support.rocksdb_writer import written
 
 def rows_of_key_groups(database: Stored, scratch: Path) -> Rows:
     """All rows, by way of whole key groups; what is said of the records must be true of the bytes."""
-    reader = KeyGroupReader(database.max_parallelism)
     ids = {state: i for i, state in enumerate(database.states)}
     groups: dict[int, bytes] = {}
     described: Rows = {}
-    with fetched_database(database.files, scratch) as directory, opened_database(directory, ids) as opened:
-        for window in reader.read(opened, ids, database.key_groups):
+    with fetched_database(database.files, scratch) as directory, guarded_database(directory, ids) as opened:
+        for window in opened.read(KeyGroupRows(database.max_parallelism, ids, database.key_groups)):
             data = window.records.data.tobytes()
             assert b"".join(bytes(piece) for _, piece in window.pieces) == data
             for key_group, piece in window.pieces:
@@ -42,6 +42,7 @@ def rows_of_key_groups(database: Stored, scratch: Path) -> Rows:
     return rows
 
 
+@pytest.mark.usefixtures("new_children")
 @pytest.mark.parametrize("name", with_canonical())
 @pytest.mark.parametrize("small", [False, True], ids=["usual buffers", "small buffers"])
 def test_key_groups_hold_all_rows(name: str, small: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,8 +63,8 @@ def test_a_key_without_a_key_group_is_named(tmp_path: Path) -> None:
     ids = {"one": 0, "two": 1}
     with (
         fetched_database(files, tmp_path) as directory,
-        opened_database(directory, ids) as database,
+        guarded_database(directory, ids) as database,
         pytest.raises(SnapshotError) as caught,
     ):
-        list(KeyGroupReader(1000).read(database, ids, framed_rows.KeyGroupRange(0, 999)))
+        list(database.read(KeyGroupRows(1000, ids, KeyGroupRange(0, 999))))
     assert caught.value.state == "two"

@@ -136,6 +136,7 @@ def small_buffers(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], None]
     return use
 
 
+@pytest.mark.usefixtures("new_children")
 @pytest.mark.parametrize(("size", "rows"), [(1 << 20, 1), (1 << 20, 7), (64, 1000), (11, 3)])
 def test_batches_of_any_size(size: int, rows: int, small_buffers: Callable[[int, int], None], tmp_path: Path) -> None:
     """Rows that fill the buffer to the last byte, and some that are larger than it."""
@@ -147,6 +148,7 @@ def test_batches_of_any_size(size: int, rows: int, small_buffers: Callable[[int,
         assert read_rows(files, ["state"], ALL, 128, tmp_path) == of_model(writer)
 
 
+@pytest.mark.usefixtures("new_children")
 def test_a_row_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(scan, "LARGEST_RECORD", records.BUFFER_SIZE + 100)
     with written(tmp_path / "db", ["state"]) as writer:

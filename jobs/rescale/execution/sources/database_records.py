@@ -10,8 +10,8 @@ from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.rocksdb.engine.directory import fetched_database
-from rescale.rocksdb.engine.open_database import OpenDatabase, opened_database
-from rescale.rocksdb.engine.scan import RowReader
+from rescale.rocksdb.engine.guarded_database import GuardedDatabase, guarded_database
+from rescale.rocksdb.engine.scan import StateRows
 from rescale.snapshot.databases.listed_files import listed_files
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.snapshot_files import SnapshotFiles
@@ -21,22 +21,26 @@ from rescale.storage.scratch import scratch_directory
 class DatabaseRecords:
     """Reads all rows that a directory speaks for, state after state in the order of its header.
 
-    `files` are those of the snapshot; `named` says where each file of the directory lies in them.
+    `files` are those of the snapshot; `named` says where each file of the directory lies in them. Batches have `times`
+    the usual size.
     """
 
     def __init__(
         self,
-        reader: RowReader,
+        max_parallelism: int,
         files: SnapshotFiles,
         named: Sequence[tuple[str, Extent]],
         header: KeyedHeader,
         key_groups: tuple[int, int],
+        *,
+        times: int,
     ) -> None:
-        self._reader = reader
+        self._max_parallelism = max_parallelism
         self._files = files
         self._named = named
         self._header = header
         self._key_groups = KeyGroupRange(*key_groups)
+        self._times = times
 
     def __iter__(self) -> Iterator[Records]:
         for records in self.in_ranges([self._key_groups]):
@@ -48,10 +52,11 @@ class DatabaseRecords:
             for key_groups in ranges:
                 yield self._rows(database, key_groups.intersection(self._key_groups))
 
-    def _rows(self, database: OpenDatabase, key_groups: KeyGroupRange) -> Iterator[Records]:
+    def _rows(self, database: GuardedDatabase, key_groups: KeyGroupRange) -> Iterator[Records]:
         if len(key_groups):
             for state_id, state in enumerate(self._header.states):
-                yield from self._reader.read(database, state.name, state_id, key_groups)
+                reading = StateRows(self._max_parallelism, state.name, state_id, key_groups, self._times)
+                yield from database.read(reading)
 
     def check_all_read(self, accounted: int) -> None:
         """RocksDB does: it says where it ends for another reason than that there is no more."""
@@ -60,11 +65,11 @@ class DatabaseRecords:
 @contextmanager
 def database_of_snapshot(
     files: SnapshotFiles, named: Sequence[tuple[str, Extent]], header: KeyedHeader
-) -> Iterator[OpenDatabase]:
+) -> Iterator[GuardedDatabase]:
     """The database whose files, by name, lie at these extents of `files`; open until the block ends."""
     states = [state.name for state in header.states]
     with (
         fetched_database(listed_files(files, named), Path(scratch_directory())) as directory,
-        opened_database(directory, states) as database,
+        guarded_database(directory, states) as database,
     ):
         yield database

@@ -25,7 +25,6 @@ from rescale.flink.keyed.header import KeyedHeader, is_compressed, understood
 from rescale.flink.keyed.heap.heap_reader import HeapReader
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.timers.timer_reader import TimerReader
-from rescale.rocksdb.engine.scan import RowReader
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Changelog, ChangeSet, Database, KeyedHolder, KeyedStream
 from rescale.snapshot.snapshot_files import SnapshotFiles
@@ -156,7 +155,6 @@ class SourceReader:
         self._files = files
         self._times = times
         self._groups: tuple[tuple[int, int | None], RecordReader] | None = None
-        self._rows: tuple[int, RowReader] | None = None
         self._timers: tuple[tuple[int, KeyedHeader], TimerReader] | None = None
         self._heap: tuple[tuple[int, KeyedHeader, bool], HeapReader] | None = None
 
@@ -168,9 +166,7 @@ class SourceReader:
             case GroupPlace(compressed, groups):
                 return GroupRecords(self._group_reader(source), self._files, groups, compressed=compressed)
             case DatabasePlace(files, key_groups):
-                return DatabaseRecords(
-                    self._row_reader(source), self._files, files, understood(source.header), key_groups
-                )
+                return self._rows(source, files, key_groups)
             case TimerPlace(groups):
                 return BlockRecords(self._timer_reader(source), self._files, groups)
             case HeapPlace(groups, whole_entries):
@@ -189,10 +185,7 @@ class SourceReader:
         names = [state.name for state in header.states]
         ids = np.array([names.index(state.name) for state in understood(part.header).states], np.int64)
         if isinstance(part.place, DatabasePlace):
-            reader = self._row_reader(part)
-            place = part.place
-            rows = DatabaseRecords(reader, self._files, place.files, understood(part.header), place.key_groups)
-            found = rows.in_ranges(windows)
+            found = self._rows(part, part.place.files, part.place.key_groups).in_ranges(windows)
         else:
             found = (self._in_window(part, own) for own in windows)
         for batches in found:
@@ -217,10 +210,11 @@ class SourceReader:
             self._groups = made_for, RecordReader(*made_for, times=self._times)
         return self._groups[1]
 
-    def _row_reader(self, source: RecordSource) -> RowReader:
-        if self._rows is None or self._rows[0] != source.max_parallelism:
-            self._rows = source.max_parallelism, RowReader(source.max_parallelism, times=self._times)
-        return self._rows[1]
+    def _rows(
+        self, source: RecordSource, files: Sequence[tuple[str, Extent]], key_groups: tuple[int, int]
+    ) -> DatabaseRecords:
+        header = understood(source.header)
+        return DatabaseRecords(source.max_parallelism, self._files, files, header, key_groups, times=self._times)
 
     def _timer_reader(self, source: RecordSource) -> TimerReader:
         made_for = (source.max_parallelism, understood(source.header))

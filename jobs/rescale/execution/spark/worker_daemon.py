@@ -1,4 +1,4 @@
-"""The daemon that forks Spark's Python workers: PySpark's own, but for four things.
+"""The daemon that forks Spark's Python workers: PySpark's own, but for three things.
 
 PySpark's collects garbage after every task. In all that is loaded that takes 20 ms, a fifth of a task that compares
 256 MB; so what there is when a task begins counts as permanent.
@@ -8,8 +8,6 @@ At the end of a session the JVM closes the sockets of idle workers and then ends
 a traceback for that; this one is quiet.
 
 The first task of a job says it when its worker has to compile loops: they take longer than all else then.
-
-A task that is tried again looks more closely at what RocksDB shall open: that may have ended the worker of the first.
 """
 
 from __future__ import annotations
@@ -21,7 +19,6 @@ from pyspark import TaskContext, daemon
 
 from rescale.execution.progress import say_compiling
 from rescale.flink.compiling import tell_once
-from rescale.rocksdb.engine.table_check import look_closely_if
 
 _worker = daemon.worker
 
@@ -41,13 +38,7 @@ def _say_compiling() -> None:
         say_compiling()
 
 
-def _is_tried_again() -> bool:
-    task = TaskContext.get()
-    return task is None or task.attemptNumber() > 0
-
-
 if __name__ == "__main__":
     tell_once(_say_compiling)
-    look_closely_if(_is_tried_again)
     daemon.worker = worker
     daemon.manager()

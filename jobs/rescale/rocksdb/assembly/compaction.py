@@ -25,10 +25,13 @@ from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.assembly.assembled_database import AssembledDatabase, SourceDatabase
 from rescale.rocksdb.assembly.assembly import assemble, is_clean
 from rescale.rocksdb.database_layout import LEVELS, MANIFEST_NAME, NUMBERS_LEFT, newest_creation
+from rescale.rocksdb.engine.child import ChildEnded, Conversation, talk
 from rescale.rocksdb.engine.directory import ROOM, DatabaseDirectory, fetched_database
+from rescale.rocksdb.engine.guarded_database import error_of_ended
 from rescale.rocksdb.engine.library import RocksdbError, library
 from rescale.rocksdb.engine.open_database import error_of_message
 from rescale.rocksdb.engine.opened_directory import TABLES, open_directory
+from rescale.rocksdb.engine.shared_arrays import SharedArrays
 from rescale.rocksdb.engine.table_check import check_tables
 from rescale.rocksdb.key_range import KeyRange, key_range
 from rescale.rocksdb.manifest.edit_writer import varint
@@ -93,7 +96,7 @@ def compacted_database(
             needed.append(StoredFile(_IDENTITY, name, len(identity), data=identity))
             directory = stack.enter_context(fetched_database(needed, scratch))
             wanted = key_range(key_groups, max_parallelism)
-            _compact(directory, assembled.manifest, wanted)
+            _compact_apart(directory, assembled.manifest, wanted)
             stored = _result(directory, stored, wanted, name)
         yield stored
 
@@ -114,9 +117,25 @@ def _stored(
     return StoredDatabase(database, files, frozenset(written))
 
 
+def _compact_apart(directory: DatabaseDirectory, manifest: Manifest, wanted: KeyRange) -> None:
+    """In a process of its own, which the files may end."""
+    check_tables(directory)
+    size = sum(file.length for file in directory.files)
+    try:
+        with talk(_compaction, directory, manifest, wanted, size=size):
+            pass
+    except ChildEnded as error:
+        states = [family.name for family in manifest.column_families if family.id]
+        raise error_of_ended(error, directory, states) from None
+
+
+def _compaction(_: SharedArrays, directory: DatabaseDirectory, manifest: Manifest, wanted: KeyRange) -> Conversation:
+    _compact(directory, manifest, wanted)
+    yield
+
+
 def _compact(directory: DatabaseDirectory, manifest: Manifest, wanted: KeyRange) -> None:
     """Rewrites the directory, in all column families where a file reaches out."""
-    check_tables(directory)
     rocksdb = library()
     states = [family.name for family in manifest.column_families]
     with ExitStack() as stack:

@@ -6,7 +6,7 @@ states of a key group together. So the states are read side by side, each from w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from rescale.flink.keyed.blocks.record_marks import END_OF_GROUP
 from rescale.flink.keyed.blocks.records import Records
 from rescale.rocksdb.engine.open_database import OpenDatabase, RowIterator
 from rescale.rocksdb.engine.scan import buffer_for_row
+from rescale.rocksdb.engine.shared_arrays import SharedArrays
 
 _BUFFER_SIZE = 8 * 1024 * 1024
 _RECORDS_AT_ONCE = 1 << 16
@@ -33,38 +34,61 @@ class FramedRows(NamedTuple):
     records: Records
 
 
-class KeyGroupReader:
-    """Reads databases as canonical key groups; its buffers are used again for the next one."""
+class KeyGroupRows(NamedTuple):
+    """All rows in these key groups, of the states that have `ids`, in the order of the ids, in canonical framing.
 
-    def __init__(self, max_parallelism: int) -> None:
-        self._prefix = prefix_size(max_parallelism)
-        self._data = np.empty(_BUFFER_SIZE, np.uint8)
-        self._columns = [np.empty(_RECORDS_AT_ONCE, np.int64) for _ in range(5)]
-        self._found = np.zeros(2, np.int64)
+    Lists come out joined, what was deleted does not.
+    """
 
-    def read(self, database: OpenDatabase, ids: Mapping[str, int], key_groups: KeyGroupRange) -> Iterator[FramedRows]:
-        """All rows in these key groups, of the states that have `ids`, in the order of the ids.
+    max_parallelism: int
+    ids: Mapping[str, int]
+    key_groups: KeyGroupRange
 
-        Lists come out joined, what was deleted does not. `SnapshotError` where RocksDB meets damage: what came before
-        is then not all.
-        """
+    @property
+    def states(self) -> Collection[str]:
+        return self.ids
+
+    def read(self, database: OpenDatabase, arrays: SharedArrays) -> Iterator[FramedRows]:
+        """`SnapshotError` where RocksDB meets damage: what came before is then not all."""
         from rescale.rocksdb.engine.row_loop import key_group_of_row
 
-        begin = key_groups.first.to_bytes(self._prefix, "big")
-        end = (key_groups.last + 1).to_bytes(self._prefix, "big")
-        states = sorted(ids, key=lambda state: ids[state])
+        prefix = prefix_size(self.max_parallelism)
+        begin = self.key_groups.first.to_bytes(prefix, "big")
+        end = (self.key_groups.last + 1).to_bytes(prefix, "big")
+        states = sorted(self.ids, key=lambda state: self.ids[state])
         with ExitStack() as stack:
             rows = [stack.enter_context(database.rows(state, begin, end)) for state in states]
-            upcoming = [key_group_of_row(one.address, self._prefix, self._found) for one in rows]
-            yield from self._windows(database, [ids[state] for state in states], states, rows, upcoming)
+            windows = _SideBySide(database, arrays, prefix, states, [self.ids[state] for state in states], rows)
+            upcoming = [key_group_of_row(one.address, prefix, windows.found) for one in rows]
+            yield from windows.read(upcoming)
             for one in rows:
                 one.check()
 
-    def _windows(
-        self, database: OpenDatabase, ids: list[int], states: list[str], rows: list[RowIterator], upcoming: list[int]
-    ) -> Iterator[FramedRows]:
+
+class _SideBySide:
+    """The states, each where it stopped; what is read of them goes into the same arrays again and again."""
+
+    def __init__(
+        self,
+        database: OpenDatabase,
+        arrays: SharedArrays,
+        prefix: int,
+        states: list[str],
+        ids: list[int],
+        rows: list[RowIterator],
+    ) -> None:
+        self._database, self._arrays, self._prefix = database, arrays, prefix
+        self._states, self._ids, self._rows = states, ids, rows
+        self._data = arrays.data("data", _BUFFER_SIZE)
+        self._columns = [arrays.longs(f"column {i}", _RECORDS_AT_ONCE) for i in range(5)]
+        self.found = np.zeros(2, np.int64)
+        """For the loops."""
+
+    def read(self, upcoming: list[int]) -> Iterator[FramedRows]:
+        """`upcoming` has the key group of the row that comes next in each of the states."""
         from rescale.rocksdb.engine.row_loop import NO_ROW, SHORT_KEY, frame_rows
 
+        ids, states, rows = self._ids, self._states, self._rows
         starts, limits, ends, in_state, in_group = self._columns
         pieces: list[tuple[int, int, int]] = []
         at = count = 0
@@ -72,7 +96,7 @@ class KeyGroupReader:
             key_group = min(group for group in upcoming if group != NO_ROW)
             if key_group == SHORT_KEY:
                 state = states[upcoming.index(SHORT_KEY)]
-                raise SnapshotError("a row without a key group", path=database.uri, state=state)
+                raise SnapshotError("a row without a key group", path=self._database.uri, state=state)
             present = [number for number, group in enumerate(upcoming) if group == key_group]
             for number, following in zip(present, [*present[1:], None], strict=True):
                 first_id = ids[number] if number == present[0] else -1
@@ -84,7 +108,7 @@ class KeyGroupReader:
                         first_id,
                         mark,
                         self._data[at:],
-                        self._found,
+                        self.found,
                         starts[count:],
                         limits[count:],
                         ends[count:],
@@ -98,7 +122,7 @@ class KeyGroupReader:
                         yield self._window(pieces, at, count)
                         pieces, at, count = [], 0, 0
                     elif needs:
-                        self._data = buffer_for_row(needs, database, states[number])
+                        self._data = buffer_for_row(needs, self._arrays, self._database, states[number])
         if count:
             yield self._window(pieces, at, count)
 

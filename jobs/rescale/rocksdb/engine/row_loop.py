@@ -149,3 +149,16 @@ def frame_rows(
             data[at], data[at + 1] = mark >> 8 & 0xFF, mark & 0xFF
             at += ID_SIZE
     return count, at, np.int64(0), upcoming
+
+
+def load() -> None:
+    """Has machine code for all of this, so that nobody who is forked from this process has to make it."""
+    data, longs = types.Array(types.uint8, 1, "C"), types.Array(types.int64, 1, "C")
+    number = types.int64
+    loops: list[tuple[Any, tuple[Any, ...]]] = [
+        (copy_rows, (number, number, data, *[longs] * 5)),
+        (key_group_of_row, (number, number, longs)),
+        (frame_rows, (number, number, number, number, data, *[longs] * 4, number)),
+    ]
+    for loop, signature in loops:
+        loop.compile(signature)

@@ -6,9 +6,8 @@ the job, and is alive in another handle; only sometimes does a tombstone hide it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import numpy as np
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
 
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import CANONICAL
@@ -17,44 +16,54 @@ from rescale.flink.key_groups import KeyGroupRange, prefix_size
 from rescale.flink.keyed.blocks.record_marks import LARGEST_RECORD
 from rescale.flink.keyed.blocks.records import BUFFER_SIZE, RECORDS_AT_ONCE, Records
 from rescale.rocksdb.engine.open_database import OpenDatabase
+from rescale.rocksdb.engine.shared_arrays import SharedArrays
 
 
-class RowReader:
-    """Reads rows in batches of `times` the usual size. Reuse its buffers for many states and databases."""
+class StateRows(NamedTuple):
+    """All rows of `state` in these key groups, in the order of their keys; the records have the id `state_id`.
 
-    def __init__(self, max_parallelism: int, *, times: int = 1) -> None:
-        self._prefix = prefix_size(max_parallelism)
-        self._buffer = np.empty(times * BUFFER_SIZE, np.uint8)
-        self._length = np.empty(1, np.int64)
-        self._columns = [np.empty(times * RECORDS_AT_ONCE, np.int64) for _ in range(4)]
-        self._states = np.empty(times * RECORDS_AT_ONCE, np.int64)
+    Lists come out joined, what was deleted does not. Batches have `times` the usual size.
+    """
 
-    def read(self, database: OpenDatabase, state: str, state_id: int, key_groups: KeyGroupRange) -> Iterator[Records]:
-        """All rows of `state` in these key groups, in the order of their keys; the records have the id `state_id`.
+    max_parallelism: int
+    state: str
+    state_id: int
+    key_groups: KeyGroupRange
+    times: int = 1
 
-        Lists come out joined, what was deleted does not. `SnapshotError` where RocksDB meets damage: what came before
-        is then not all. A batch is overwritten by the next one.
+    @property
+    def states(self) -> Collection[str]:
+        return (self.state,)
+
+    def read(self, database: OpenDatabase, arrays: SharedArrays) -> Iterator[Records]:
+        """`SnapshotError` where RocksDB meets damage: what came before is then not all.
+
+        A batch is overwritten by the next one.
         """
         from rescale.rocksdb.engine.row_loop import copy_rows
 
-        self._states[:] = state_id
-        begin = key_groups.first.to_bytes(self._prefix, "big")
-        end = (key_groups.last + 1).to_bytes(self._prefix, "big")
-        with database.rows(state, begin, end) as rows:
+        prefix, number = prefix_size(self.max_parallelism), self.times * RECORDS_AT_ONCE
+        data = arrays.data("data", self.times * BUFFER_SIZE)
+        length, *columns = (arrays.longs(f"column {i}", number) for i in range(5))
+        states = arrays.longs("column 5", number)
+        states[:] = self.state_id
+        begin = self.key_groups.first.to_bytes(prefix, "big")
+        end = (self.key_groups.last + 1).to_bytes(prefix, "big")
+        with database.rows(self.state, begin, end) as rows:
             count, needs = 1, 0
             while count or needs:
-                count, needs = copy_rows(rows.address, self._prefix, self._buffer, self._length, *self._columns)
+                count, needs = copy_rows(rows.address, prefix, data, length, *columns)
                 if needs < 0:
-                    raise SnapshotError("a row without a key group", path=database.uri, state=state)
+                    raise SnapshotError("a row without a key group", path=database.uri, state=self.state)
                 if count:
-                    starts, limits, ends, groups = (column[:count] for column in self._columns)
-                    yield Records(self._buffer[: ends[-1]], starts, limits, ends, self._states[:count], groups)
+                    starts, limits, ends, groups = (column[:count] for column in columns)
+                    yield Records(data[: ends[-1]], starts, limits, ends, states[:count], groups)
                 elif needs:
-                    self._buffer = buffer_for_row(needs, database, state)
+                    data = buffer_for_row(needs, arrays, database, self.state)
             rows.check()
 
 
-def buffer_for_row(size: int, database: OpenDatabase, state: str) -> Bytes:
+def buffer_for_row(size: int, arrays: SharedArrays, database: OpenDatabase, state: str) -> Bytes:
     """A buffer that a row fits in; `UnsupportedError` if that is too large."""
     if size > LARGEST_RECORD:
         raise UnsupportedError(
@@ -65,4 +74,4 @@ def buffer_for_row(size: int, database: OpenDatabase, state: str) -> Bytes:
             found=f"{size} bytes",
             advice=CANONICAL,
         )
-    return np.empty(size, np.uint8)
+    return arrays.data("data", size)

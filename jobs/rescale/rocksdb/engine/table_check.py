@@ -1,16 +1,14 @@
-"""What RocksDB would not survive, looked for before it opens a directory.
+"""What RocksDB would not survive, looked for before it opens a directory, or when it has not survived it.
 
-It checks every block's checksum, and says what is damaged. But it believes what has the right one: for a block that is
-larger than its file it asks for as much memory, and an exception that nobody catches ends the process; and it reads
-beyond the end of a list of parts that is none. Footers have no checksum, so they are always looked at. The rest has:
-only who forges a file makes it so, and to read all indexes costs a good part of what reading the rows does. So a task
-of Spark's, whose process is not the only one, does that when it is tried again; everybody else at once.
+Footers have no checksum, so they are always looked at first. All else that tells of blocks has: only who forges a file
+makes it so that RocksDB's process ends, and only then it is looked for.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 
 from rescale.errors import UnsupportedError
@@ -18,30 +16,28 @@ from rescale.rocksdb.engine.directory import DatabaseDirectory
 from rescale.rocksdb.sst.footer import FOOTER_SIZE, check_blocks_of_footer, check_handle
 from rescale.rocksdb.sst.table import SstTable
 from rescale.rocksdb.sst.table_blocks import WrongChecksum
-
-_closely: list[Callable[[], bool]] = []
-
-
-def look_closely_if(asked: Callable[[], bool]) -> None:
-    """From now on this process looks at indexes only where the answer is yes."""
-    _closely[:] = [asked]
+from rescale.rocksdb.stored_files import StoredFile
 
 
 def check_tables(directory: DatabaseDirectory) -> None:
-    """`SnapshotError` for a damaged or forged SST file that RocksDB would not survive."""
-    closely = all(asked() for asked in _closely)
+    """`SnapshotError` for an SST file with a footer that RocksDB would not survive."""
+    for file, read in _tables(directory):
+        footer = read(max(0, file.length - FOOTER_SIZE), FOOTER_SIZE)
+        check_blocks_of_footer(footer, file.length, file.uri, file.start)
+
+
+def check_all_blocks(directory: DatabaseDirectory) -> None:
+    """`SnapshotError` for an SST file with an index, or another table of blocks, that RocksDB would not survive."""
+    for file, read in _tables(directory):
+        _check_blocks(read, file.length, file.uri)
+
+
+def _tables(directory: DatabaseDirectory) -> Iterator[tuple[StoredFile, Callable[[int, int], bytes]]]:
+    """With what reads each; those that are gone are RocksDB's to tell."""
     for file in directory.files:
-        if not file.name.endswith(".sst"):
-            continue
-        try:
-            with (directory.path / file.name).open("rb") as opened:
-                read = partial(read_at, opened.fileno())
-                footer = read(max(0, file.length - FOOTER_SIZE), FOOTER_SIZE)
-                check_blocks_of_footer(footer, file.length, file.uri, file.start)
-                if closely:
-                    _check_blocks(read, file.length, file.uri)
-        except FileNotFoundError:
-            continue  # RocksDB says so
+        if file.name.endswith(".sst"):
+            with suppress(FileNotFoundError), (directory.path / file.name).open("rb") as opened:
+                yield file, partial(read_at, opened.fileno())
 
 
 def read_at(descriptor: int, start: int, size: int) -> bytes:

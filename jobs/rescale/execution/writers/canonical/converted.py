@@ -7,7 +7,7 @@ is fetched by the task of each, as Flink would do it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -31,7 +31,7 @@ from rescale.planning.values.piece_bytes import piece_chunks
 from rescale.planning.values.pieces import extent_of
 from rescale.planning.values.plan import Plan
 from rescale.planning.values.rekeying import RekeyedDatabase, Rekeying
-from rescale.rocksdb.engine.framed_rows import KeyGroupReader
+from rescale.rocksdb.engine.framed_rows import KeyGroupRows
 from rescale.storage.locations import name
 from rescale.target.places import places_of
 from rescale.target.written_handles import WrittenHandle
@@ -101,10 +101,6 @@ class _Conversion:
     operator: OperatorPlan
     rekeying: Rekeying
     stream: RekeyedStream
-    reader: KeyGroupReader = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.reader = KeyGroupReader(self.operator.max_parallelism)
 
     def write(self, sink: Sink) -> tuple[int, ...]:
         """Writes the header and all key groups; returns the lengths of these, -1 for those without rows."""
@@ -135,6 +131,6 @@ class _Conversion:
         ids = {state.name: int(new_ids[state_id]) for state_id, state in enumerate(header.states)}
         named = [(file, extent_of(piece)) for file, piece in database.files]
         with database_of_snapshot(self.plan.contents, named, header) as opened:
-            for window in self.reader.read(opened, ids, key_groups):
+            for window in opened.read(KeyGroupRows(self.operator.max_parallelism, ids, key_groups)):
                 planned.key_groups.of(window.records)  # every key must hash to the key group that it lies in
                 yield from window.pieces

@@ -1,0 +1,213 @@
+"""Processes of their own for what RocksDB reads: damaged files may end one of them, and nobody else.
+
+A child is forked when none is idle, and serves one conversation after the other for as long as its parent lives. So a
+database costs a few messages, and no fork. In a conversation a generator of the child is sent requests, and what it
+yields are the answers. Arrays of answers lie in memory that both see, and are overwritten by the next one.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+import select
+import signal
+import threading
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
+from typing import Any, NoReturn
+
+from rescale.errors import RescaleError, unexpected
+from rescale.flink.keyed.blocks.record_marks import LARGEST_RECORD
+from rescale.rocksdb.engine.library import library
+from rescale.rocksdb.engine.shared_arrays import SharedArrays
+
+Conversation = Generator[Any, Any, None]
+
+_MEMORY_BYTES = 6 * LARGEST_RECORD
+"""Beside what a child has from the beginning; RocksDB holds the largest row a few times over, packed and in parts."""
+
+_SECONDS, _SLOWEST_PER_SECOND = 600, 1_000_000
+"""For any answer: the first, and what a disk brings at least."""
+
+_FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
+_FROM_WITHIN = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
+
+_idle: list[Child] = []
+_forking = threading.Lock()
+os.register_at_fork(after_in_child=_idle.clear)  # they are the parent's
+
+
+class ChildEnded(Exception):  # noqa: N818
+    """Instead of an answer; never leaves this package."""
+
+    def __init__(self, how: str, *, killed: bool) -> None:
+        super().__init__(how)
+        self.killed = killed
+        """From outside, or because it took too long."""
+
+
+class Talk:
+    """With a child; `size` are the bytes of the files that it is about."""
+
+    def __init__(self, child: Child, size: int) -> None:
+        self._child = child
+        self._seconds = _SECONDS + size // _SLOWEST_PER_SECOND
+        self._is_over = False
+
+    def ask(self, request: Any) -> Any:
+        """What the generator yields next. Raises the error that it ended with, `ChildEnded` if the child did."""
+        self._is_over = True
+        answer, error = self._child.exchange(request, self._seconds)
+        if error is not None:
+            raise error
+        self._is_over = False
+        return answer
+
+    def end(self) -> None:
+        """Has the generator closed, unless it is over, or was left in the middle of an answer."""
+        if not self._is_over:
+            self.ask(None)
+
+
+@contextmanager
+def talk(start: Callable[..., Conversation], *arguments: Any, size: int) -> Iterator[Talk]:
+    """With the generator that `start(arrays, *arguments)` is in a child, until the block ends.
+
+    Its first answer is not told; requests and answers can be pickled, and no request is None.
+    """
+    child = _a_child()
+    try:
+        talking = Talk(child, size)
+        talking.ask((start, arguments))
+        try:
+            yield talking
+        finally:
+            talking.end()
+    finally:
+        child.let_go()
+
+
+def _a_child() -> Child:
+    with suppress(IndexError):
+        return _idle.pop()
+    return Child()
+
+
+class Child:
+    """Forked from this process, with what this one has loaded."""
+
+    def __init__(self) -> None:
+        from numba.core.compiler_lock import global_compiler_lock
+
+        from rescale.rocksdb.engine import row_loop
+
+        with _forking:
+            library()
+            row_loop.load()
+            self._arrays = SharedArrays()
+            self._connection, theirs = Pipe()
+            with global_compiler_lock:  # which the child would find locked for ever, if another thread had it
+                self.pid = os.fork()
+            if self.pid == 0:
+                _serve(theirs, self._arrays)
+            theirs.close()
+        self._has_ended = False
+        self._owes_an_answer = False
+
+    def exchange(self, request: Any, seconds: float) -> tuple[Any, RescaleError | None]:
+        self._owes_an_answer = True
+        try:
+            self._connection.send_bytes(self._arrays.packed(request))
+            if not self._connection.poll(seconds):
+                os.kill(self.pid, signal.SIGKILL)
+                self._wait()
+                raise ChildEnded(f"no answer in {seconds} s", killed=True)
+            answer: tuple[Any, RescaleError | None] = self._arrays.unpacked(self._connection.recv_bytes())
+        except (EOFError, OSError):
+            raise self._wait() from None
+        self._owes_an_answer = False
+        return answer
+
+    def let_go(self) -> None:
+        """For others to talk with, unless it is gone, was left in the middle of an answer, or has grown large."""
+        if self._owes_an_answer or self._arrays.is_large:
+            self.close()
+        else:
+            _idle.append(self)
+
+    def close(self) -> None:
+        """Ends it, be it in the middle of something."""
+        if not self._has_ended:
+            os.kill(self.pid, signal.SIGKILL)
+            self._wait()
+        self._connection.close()
+        self._arrays.close()
+
+    def _wait(self) -> ChildEnded:
+        _, status = os.waitpid(self.pid, 0)
+        self._has_ended = True
+        code = os.waitstatus_to_exitcode(status)
+        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        return ChildEnded(how, killed=-code in _FROM_OUTSIDE)
+
+
+def _serve(connection: Connection, arrays: SharedArrays) -> NoReturn:
+    """All that a child does."""
+    code = 1
+    try:
+        gc.disable()  # what the parent has is the parent's, its connections too
+        for number in (signal.SIGTERM, signal.SIGHUP, *_FROM_WITHIN):
+            signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # that of a terminal is for the parent to answer
+        _close_all_but({0, 1, 2, connection.fileno(), arrays.descriptor})
+        _limit()
+        threading.Thread(target=_end_with_the_parent, args=(connection.fileno(),), daemon=True).start()
+        with suppress(EOFError, OSError):
+            while True:
+                _converse(connection, arrays)
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _converse(connection: Connection, arrays: SharedArrays) -> None:
+    start, arguments = arrays.unpacked(connection.recv_bytes())
+    try:
+        conversation: Conversation = start(arrays, *arguments)
+        request = None
+        while True:
+            answer = conversation.send(request)
+            connection.send_bytes(arrays.packed((answer, None)))
+            request = arrays.unpacked(connection.recv_bytes())
+            if request is None:
+                conversation.close()
+                connection.send_bytes(arrays.packed((None, None)))
+                return
+    except Exception as error:
+        connection.send_bytes(arrays.packed((None, unexpected(error))))
+
+
+def _close_all_but(kept: set[int]) -> None:
+    """Among them are those of other children, who would not see that their parent is gone."""
+    for path in list(Path("/dev/fd").iterdir()):
+        if int(path.name) not in kept:
+            with suppress(OSError):
+                os.close(int(path.name))
+
+
+def _limit() -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    with suppress(OSError, ValueError):  # where there is no /proc, or less is allowed already
+        has = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (has + _MEMORY_BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
+
+
+def _end_with_the_parent(descriptor: int) -> None:
+    """Ends this process when the other side of its connection is closed, whatever RocksDB is at."""
+    waiting = select.poll()
+    waiting.register(descriptor, 0)  # of a hang-up one is told, asked or not
+    waiting.poll()
+    os._exit(0)

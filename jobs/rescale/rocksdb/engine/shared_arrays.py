@@ -1,0 +1,130 @@
+"""Arrays in memory that a process and a child of its see alike, so that what lies in them need not be sent.
+
+A message tells where they are: whoever packs one finds the places of its arrays in the memory, and whoever unpacks it
+has views of the same bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import mmap
+import os
+import pickle
+import tempfile
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rescale.flink.arrays import Bytes, Longs
+
+_KEPT_BYTES = 64 * 1024 * 1024
+"""Of memory that is worth keeping for the next reader."""
+
+
+class _Segment(NamedTuple):
+    """Bytes of the file from `begin` on, where they lie in this process."""
+
+    begin: int
+    content: Bytes
+
+    @property
+    def address(self) -> int:
+        return int(self.content.ctypes.data)
+
+
+class SharedArrays:
+    """Made before the fork, and used on both sides: arrays are made on one of them, each in place of the last one that
+    had its `name`."""
+
+    def __init__(self) -> None:
+        self._file = os.memfd_create("rescale") if hasattr(os, "memfd_create") else _unnamed_file()
+        self._size = 0
+        self._named: dict[str, _Segment] = {}
+        self._seen: dict[int, _Segment] = {}
+
+    @property
+    def descriptor(self) -> int:
+        """Of the file that is the memory."""
+        return self._file
+
+    @property
+    def is_large(self) -> bool:
+        """Whether a row that was larger than usual took more than is worth keeping."""
+        return os.fstat(self._file).st_size > _KEPT_BYTES
+
+    def data(self, name: str, size: int) -> Bytes:
+        """`OSError` if there is no such memory."""
+        segment = self._named.get(name)
+        if segment is None or len(segment.content) < size:
+            if segment is not None:
+                size = max(size, 2 * len(segment.content))  # so that all of them together are not much more than one
+            room = -(-size // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
+            os.ftruncate(self._file, self._size + room)
+            segment = self._named[name] = self._segment(self._size, room)
+            self._size += room
+        return segment.content[:size]
+
+    def longs(self, name: str, number: int) -> Longs:
+        return self.data(name, 8 * number).view(np.int64)
+
+    def packed(self, message: Any) -> bytes:
+        packed = io.BytesIO()
+        _Pickler(self, packed).dump(message)
+        return packed.getvalue()
+
+    def unpacked(self, message: bytes) -> Any:
+        """Arrays in it are those of the memory, until they are overwritten."""
+        return _Unpickler(self, io.BytesIO(message)).load()
+
+    def close(self) -> None:
+        """Arrays that are in use stay what they are."""
+        self._named.clear()
+        self._seen.clear()
+        os.close(self._file)
+
+    def place_of(self, array: np.ndarray[Any, Any]) -> tuple[int, int, int] | None:
+        """Segment, its size, and offset in it; None for what lies elsewhere."""
+        address = array.ctypes.data
+        for segment in self._named.values():
+            if segment.address <= address < segment.address + len(segment.content):
+                return segment.begin, len(segment.content), address - segment.address
+        return None
+
+    def at(self, begin: int, size: int, offset: int, length: int) -> Bytes:
+        if begin not in self._seen:
+            self._seen[begin] = self._segment(begin, size)
+        return self._seen[begin].content[offset : offset + length]
+
+    def _segment(self, begin: int, size: int) -> _Segment:
+        return _Segment(begin, np.frombuffer(mmap.mmap(self._file, size, offset=begin), np.uint8))
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, arrays: SharedArrays, packed: io.BytesIO) -> None:
+        super().__init__(packed, protocol=pickle.HIGHEST_PROTOCOL)
+        self._arrays = arrays
+
+    def persistent_id(self, value: Any) -> Any:
+        if not isinstance(value, np.ndarray | memoryview) or not value.nbytes:
+            return None
+        array = np.asarray(value)
+        place = self._arrays.place_of(array)
+        if place is None:
+            return None
+        return *place, array.nbytes, None if isinstance(value, memoryview) else array.dtype.str
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, arrays: SharedArrays, packed: io.BytesIO) -> None:
+        super().__init__(packed)
+        self._arrays = arrays
+
+    def persistent_load(self, pid: Any) -> Any:
+        *place, kind = pid
+        content = self._arrays.at(*place)
+        return content.data if kind is None else content.view(kind)
+
+
+def _unnamed_file() -> int:
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())

@@ -1,0 +1,66 @@
+"""What ends RocksDB's process ends in a sentence, wherever it is read, and nothing is published."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rescale.errors import SnapshotError
+from rescale.execution.steps import reshuffle_keyed_state
+from rescale.rocksdb.sst.table_blocks import BlockHandle
+from rescale.target.claim import claim
+from support.edited import edit_files, relocated
+from support.forged import with_index
+from support.pipeline import plan_rescale, shared_spark
+from support.snapshots import directory
+
+_CRASHES = """
+import os, signal
+from rescale.rocksdb.engine import library
+
+def crash(*arguments):
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+call = library.Library.call
+library.Library.call = lambda self, name, *rest: crash() if name == "iter_seek" else call(self, name, *rest)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", [{"format": "canonical"}, {"max_parallelism": ["40"]}], ids=["in order", "sorted"])
+def test_a_forged_file_in_a_task_of_sparks(shape: dict[str, object], tmp_path: Path) -> None:
+    """The one that RocksDB does not survive; Spark's worker does."""
+    source = relocated("2-rocksdb-native", tmp_path / "source")
+    (path, *_) = edit_files(source, "000020.sst", lambda data: with_index(data, BlockHandle(0, (1 << 63) - 1)))
+    plan = plan_rescale(str(source), str(tmp_path / "target"), **shape)  # type: ignore[arg-type]
+    claim(plan)
+    with pytest.raises(SnapshotError, match="outside its file") as caught:
+        reshuffle_keyed_state(plan, shared_spark())
+    assert (caught.value.path, caught.value.operator) == (str(path), "clicks-per-user")
+    assert not list(tmp_path.glob("target/*"))
+
+
+@pytest.mark.slow
+def test_a_crash_that_nothing_tells_of_on_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(_CRASHES)
+    target = tmp_path / "target"
+    source = directory("2-rocksdb-native")
+    words = ["run", source, "--target", str(target), "--max-parallelism", "40", "--parallelism", "3"]
+    run = subprocess.run(
+        [sys.executable, "-m", "rescale.cli.main", *words],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == SnapshotError.exit_code, run.stderr
+    assert "RocksDB does not survive reading a file of the database" in run.stderr
+    assert "SIGSEGV" in run.stderr
+    assert ".sst" in run.stderr
+    assert f"path: {source}" in run.stderr
+    assert "Traceback" not in run.stderr
+    assert not (target / "_metadata").exists()

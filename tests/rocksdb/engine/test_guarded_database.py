@@ -1,0 +1,197 @@
+"""RocksDB's process may end at any point: whoever asked says so, and goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from rescale.errors import SnapshotError, StoreError
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.rocksdb.assembly import compaction
+from rescale.rocksdb.assembly.assembled_database import SourceDatabase
+from rescale.rocksdb.assembly.compaction import StoredDatabase, compacted_database
+from rescale.rocksdb.consistency import checked_manifest
+from rescale.rocksdb.engine import child, guarded_database, open_database
+from support.databases import Rows, Stored, databases, read_file, read_rows
+from support.rocksdb_writer import written
+
+NAME = "1.20-rocksdb-changing"
+
+
+def rows_of(stored: Stored, scratch: Path) -> Rows:
+    return read_rows(stored.files, stored.states, stored.key_groups, stored.max_parallelism, scratch)
+
+
+def tables(stored: Stored) -> set[str]:
+    return {file.name for file in stored.files if file.name.endswith(".sst")}
+
+
+def ends(number: signal.Signals) -> Callable[..., None]:
+    def end(*_: object) -> None:
+        os.kill(os.getpid(), number)
+
+    return end
+
+
+@pytest.mark.usefixtures("new_children")
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS])
+@pytest.mark.parametrize(
+    ("module", "function"), [(guarded_database, "opened_database"), (open_database, "RowIterator")]
+)
+def test_a_crash_of_rocksdb_is_a_sentence(
+    number: signal.Signals, module: object, function: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    stored = databases(NAME)[0]
+    with monkeypatch.context() as broken:
+        broken.setattr(module, function, ends(number))
+        with pytest.raises(SnapshotError, match="RocksDB does not survive") as caught:
+            rows_of(stored, tmp_path)
+    found = caught.value.found or ""
+    assert number.name in found
+    named = {name for name in tables(stored) if name in found}
+    assert caught.value.path == next(file.uri for file in stored.files if file.name == "CURRENT")
+    if function == "opened_database":
+        assert (named, caught.value.state) == (tables(stored), None)
+    else:
+        manifest = checked_manifest(stored.files, read_file, stored.states)
+        (family,) = (one for one in manifest.column_families if one.name == stored.states[0])
+        assert (named, caught.value.state) == ({file.name for file in family.files}, stored.states[0])
+    assert not list(tmp_path.iterdir())
+    assert rows_of(stored, tmp_path), "the next process was forked when nothing was broken"
+
+
+@pytest.mark.usefixtures("new_children")
+def test_a_crash_while_rocksdb_rewrites_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stored = databases(NAME)[0]
+    manifest = checked_manifest(stored.files, read_file, stored.states)
+    source = StoredDatabase(SourceDatabase("", manifest, stored.key_groups), {file.name: file for file in stored.files})
+    monkeypatch.setattr(compaction, "_compact", ends(signal.SIGSEGV))
+    with (
+        pytest.raises(SnapshotError, match="RocksDB does not survive") as caught,
+        compacted_database([source], KeyGroupRange(5, 9), 128, tmp_path, "place"),
+    ):
+        pass
+    assert "SIGSEGV" in (caught.value.found or "")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("new_children")
+def test_a_killed_process_is_worth_another_try(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(guarded_database, "opened_database", ends(signal.SIGKILL))
+    with pytest.raises(StoreError, match="was ended") as caught:
+        rows_of(databases(NAME)[0], tmp_path)
+    assert caught.value.found == "SIGKILL"
+
+
+def test_rocksdb_may_not_take_for_ever(
+    new_children: list[child.Child], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(child, "_SECONDS", 1)
+    monkeypatch.setattr(guarded_database, "opened_database", lambda *_: time.sleep(100))
+    with pytest.raises(StoreError, match="was ended") as caught:
+        rows_of(databases(NAME)[0], tmp_path)
+    assert caught.value.found == "no answer in 1 s"
+    assert not new_children
+
+
+@pytest.mark.usefixtures("new_children")
+def test_memory_is_limited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(child, "_MEMORY_BYTES", 1 << 28)
+    monkeypatch.setattr(guarded_database, "opened_database", lambda *_: bytearray(1 << 29))
+    with pytest.raises(StoreError, match="no more to give") as caught:
+        rows_of(databases(NAME)[0], tmp_path)
+    assert "MemoryError" in (caught.value.found or "")
+
+
+def test_one_child_serves_many_databases_and_threads_have_their_own(
+    new_children: list[child.Child], tmp_path: Path
+) -> None:
+    stored = databases(NAME)[0]
+    expected = rows_of(stored, tmp_path)
+    (first,) = new_children
+    assert rows_of(stored, tmp_path) == expected
+    assert new_children == [first]
+    with ThreadPoolExecutor(4) as pool:
+        assert all(rows == expected for rows in pool.map(lambda _: rows_of(stored, tmp_path), range(12)))
+    assert 1 <= len(new_children) <= 4
+
+
+class Stopped(Exception):  # noqa: N818
+    """From outside, at any place."""
+
+
+def test_who_stops_in_the_middle_of_an_answer_gets_no_answer_of_it_later(
+    new_children: list[child.Child], tmp_path: Path
+) -> None:
+    stored = databases(NAME)[0]
+
+    def stop(*_: object) -> None:
+        raise Stopped
+
+    expected = rows_of(stored, tmp_path)
+    before = psutil.Process(new_children[0].pid)
+    before.suspend()
+    handler = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(Stopped):
+            rows_of(stored, tmp_path)
+    finally:
+        signal.signal(signal.SIGALRM, handler)
+    assert not before.is_running()
+    assert not new_children
+    assert rows_of(stored, tmp_path) == expected
+
+
+def test_a_child_that_a_large_row_has_made_large_is_let_go(new_children: list[child.Child], tmp_path: Path) -> None:
+    with written(tmp_path / "db", ["state"]) as writer:
+        for i, size in enumerate((5_000_000, 70_000_000, 9)):
+            writer.put("state", bytes([i]) + b"key", i.to_bytes(1, "big") * size)
+        files = writer.checkpoint(tmp_path / "checkpoint")
+    rows = read_rows(files, ["state"], KeyGroupRange(0, 127), 128, tmp_path)
+    sizes = [(len(value), value[:1], value[-1:]) for value in rows.values()]
+    assert sizes == [(5_000_000, b"\0", b"\0"), (70_000_000, b"\1", b"\1"), (9, b"\2", b"\2")]
+    assert not new_children
+
+
+def test_children_end_with_their_parent(tmp_path: Path) -> None:
+    """Killed, and while RocksDB is at something that has no end."""
+    program = (
+        "import os, sys, time; from pathlib import Path; from support.databases import databases, read_rows;"
+        "from rescale.rocksdb.engine import guarded_database;"
+        "guarded_database.opened_database = lambda *_: (print(os.getpid(), flush=True), time.sleep(100));"
+        "d = databases('2-rocksdb-native')[0];"
+        "read_rows(d.files, d.states, d.key_groups, d.max_parallelism, Path(sys.argv[1]))"
+    )
+    places = ":".join(str(Path(__file__).parents[levels] / folder) for levels, folder in ((2, "."), (3, "jobs")))
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": places},
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        forked = psutil.Process(int(process.stdout.readline()))
+        assert forked.ppid() == process.pid
+        process.kill()
+    with suppress(psutil.NoSuchProcess):
+        forked.wait(20)
+
+
+def test_an_error_of_ours_comes_as_it_is_and_costs_no_process(new_children: list[child.Child], tmp_path: Path) -> None:
+    stored = databases(NAME)[0]
+    rows_of(stored, tmp_path)
+    (before,) = new_children
+    with pytest.raises(SnapshotError) as caught:
+        read_rows(stored.files, ["unknown"], stored.key_groups, stored.max_parallelism, tmp_path)
+    assert caught.value.path
+    assert new_children == [before]
