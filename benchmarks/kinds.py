@@ -23,7 +23,7 @@ from tabulate import tabulate
 
 from big_databases import write_databases
 from big_savepoint import write_savepoint
-from processes import Cost, cost, megabytes_in, peak_memory
+from processes import Cost, cost, cpu_seconds, megabytes_in, peak_memory
 from rescale.execution.spark.spark_tasks import spark_tasks
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.planning.asked.request import Format, make_request
@@ -107,6 +107,7 @@ def measure(source: Path) -> tuple[dict[str, Cost], dict[str, float]]:
     """What each step cost, and what it cannot cost less than; and the peaks of memory, in MB."""
     home = source.parent
     costs: dict[str, Cost] = {}
+    cpu_seconds()  # from now on: the session's processes must be among those that are counted
     with spark_tasks("benchmark", f"local[{PROCESSES}]") as tasks:
         for turn in range(2):
             costs["plain copy"] = cost(partial(shutil.copytree, source, home / "copy"))

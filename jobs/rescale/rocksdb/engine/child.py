@@ -12,9 +12,10 @@ import os
 import resource
 import select
 import signal
+import sys
 import threading
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any, NoReturn
@@ -100,16 +101,11 @@ class Child:
     """Forked from this process, with what this one has loaded."""
 
     def __init__(self) -> None:
-        from numba.core.compiler_lock import global_compiler_lock
-
-        from rescale.rocksdb.engine import row_loop
-
         with _forking:
             library()
-            row_loop.load()
             self._arrays = SharedArrays()
             self._connection, theirs = Pipe()
-            with global_compiler_lock:  # which the child would find locked for ever, if another thread had it
+            with _nobody_compiling():
                 self.pid = os.fork()
             if self.pid == 0:
                 _serve(theirs, self._arrays)
@@ -152,6 +148,15 @@ class Child:
         code = os.waitstatus_to_exitcode(status)
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         return ChildEnded(how, killed=-code in _FROM_OUTSIDE)
+
+
+def _nobody_compiling() -> AbstractContextManager[Any]:
+    """In the block; else a child would find numba locked for ever by a thread that it does not have."""
+    if "numba" not in sys.modules:
+        return nullcontext()
+    from numba.core.compiler_lock import global_compiler_lock
+
+    return global_compiler_lock
 
 
 def _serve(connection: Connection, arrays: SharedArrays) -> NoReturn:

@@ -18,6 +18,7 @@ from rescale.flink.advice import ANOTHER
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.engine.child import ChildEnded, Talk, talk
 from rescale.rocksdb.engine.directory import DatabaseDirectory
+from rescale.rocksdb.engine.library import library
 from rescale.rocksdb.engine.open_database import OpenDatabase, opened_database
 from rescale.rocksdb.engine.shared_arrays import SharedArrays
 from rescale.rocksdb.engine.table_check import check_all_blocks
@@ -70,6 +71,10 @@ def guarded_database(directory: DatabaseDirectory, states: Collection[str]) -> I
 
     Raises what `opened_database` raises, and what `GuardedDatabase.read` does for a process that has ended.
     """
+    from rescale.rocksdb.engine import row_loop  # compiled, and only tasks have numba
+
+    library()
+    row_loop.load()
     states = tuple(states)
     size = sum(file.length for file in directory.files)
     try:

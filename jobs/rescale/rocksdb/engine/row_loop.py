@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import types
+from numba import config, types
 
 from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.compiled import Long, compiled
@@ -152,7 +152,10 @@ def frame_rows(
 
 
 def load() -> None:
-    """Has machine code for all of this, so that nobody who is forked from this process has to make it."""
+    """Has machine code for all of this, so that nobody who is forked from this process has to make it.
+
+    `library` must have been called before.
+    """
     data, longs = types.Array(types.uint8, 1, "C"), types.Array(types.int64, 1, "C")
     number = types.int64
     loops: list[tuple[Any, tuple[Any, ...]]] = [
@@ -160,5 +163,6 @@ def load() -> None:
         (key_group_of_row, (number, number, longs)),
         (frame_rows, (number, number, number, number, data, *[longs] * 4, number)),
     ]
-    for loop, signature in loops:
-        loop.compile(signature)
+    if not config.DISABLE_JIT:  # type: ignore[attr-defined]
+        for loop, signature in loops:
+            loop.compile(signature)
