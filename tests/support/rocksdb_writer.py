@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +35,11 @@ class Writer:
     """An open database and its model: value by state and key."""
 
     def __init__(self, path: Path, states: Sequence[str], options: str, library: ctypes.CDLL | None = None) -> None:
-        self._library = library or load_library()
+        self._library = library or _own_library()
         for name in _POINTERS:
             getattr(self._library, f"rocksdb_{name}").restype = _P
         self.model: dict[str, dict[bytes, bytes]] = {state: {} for state in states}
-        made, chosen = _P(self._call("options_create")), _P(self._call("options_create"))
+        self._options = made, chosen = _P(self._call("options_create")), _P(self._call("options_create"))
         self._checked("get_options_from_string", made, (OPTIONS + options).encode(), chosen)
         if library is not None:
             self._call("options_set_merge_operator", chosen, _P(self._call("mergeoperator_create", *_merge_operator())))
@@ -132,6 +133,10 @@ class Writer:
         for family in self._families.values():
             self._call("column_family_handle_destroy", family)
         self._call("close", self._database)
+        self._call("writeoptions_destroy", self._write_options)
+        self._call("flushoptions_destroy", self._flush_options)
+        for options in self._options:
+            self._call("options_destroy", options)
 
     def _write(self, function: str, state: str, *arguments: Any) -> None:
         self._checked(function, self._database, self._write_options, self._families[state], *arguments)
@@ -144,6 +149,12 @@ class Writer:
         result = self._call(function, *arguments, ctypes.byref(error))
         assert error.value is None, error.value
         return result
+
+
+@cache
+def _own_library() -> ctypes.CDLL:
+    """Another copy than that of the reader, in a place of its own; each that is loaded stays for ever."""
+    return load_library()
 
 
 _Full = ctypes.CFUNCTYPE(
