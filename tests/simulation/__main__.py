@@ -10,11 +10,10 @@ import argparse
 import os
 import sys
 import time
-from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 
-from simulation.history import play
-from simulation.installed import installed
+from simulation.playing import Tally, chunks, play_all, side_by_side
 from simulation.script import has_native_state
 from support.records import PAGE, append_record, page_with, table
 
@@ -23,6 +22,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m simulation", description=__doc__)
     parser.add_argument("--seeds", type=int, default=1000, metavar="N", help="how many histories are played")
     parser.add_argument("--first", type=int, default=0, metavar="S", help="the seed of the first one")
+    parser.add_argument("--workers", type=int, default=1, metavar="W", help="how many processes play them")
     parser.add_argument("--bugs", action="store_true", help="plant bugs, and say which check finds each in N histories")
     parser.add_argument("--native", action="store_true", help="of these, only histories of native state")
     parser.add_argument("--record", action="store_true", help="leave a record of this run in tests/record")
@@ -38,57 +38,60 @@ def main() -> int:
     seeds: Sequence[int] = range(arguments.first, arguments.first + arguments.seeds)
     if arguments.native:
         seeds = [*filter(has_native_state, seeds)]
-    code, sort, counts = _hunt(seeds) if arguments.bugs else _play(seeds, verbose=arguments.verbose)
+    code, sort, counts = (
+        _hunt(seeds, arguments.workers)
+        if arguments.bugs
+        else _play(seeds, arguments.workers, verbose=arguments.verbose)
+    )
     if arguments.record:
         append_record(sort, " ".join(["python -m simulation", *sys.argv[1:]]), counts)
     return code
 
 
-def _play(seeds: Sequence[int], *, verbose: bool) -> tuple[int, str, dict[str, int]]:
+def _play(seeds: Sequence[int], workers: int, *, verbose: bool) -> tuple[int, str, dict[str, int]]:
     """Exit code, and what is recorded."""
-    begun = time.process_time()
-    ways: Counter[str] = Counter()
-    injected: Counter[str] = Counter()
-    broken = []
-    with installed():
-        for seed in seeds:
-            verdict = play(seed)
-            ways[verdict.how] += 1
-            injected += verdict.injected
-            if verdict.broken is not None:
-                broken.append(seed)
-            if verdict.broken is not None or verbose:
-                print(f"seed {seed}: {verdict.broken or verdict.how}", *verdict.log, sep="\n    ", flush=True)
-    print(f"{len(seeds)} histories in {time.process_time() - begun:.1f} s of CPU time")
-    for title, counts in (("how they ended", ways), ("what went wrong on the way", injected)):
+    begun, begun_at = _processor_seconds(), time.monotonic()
+    total = Tally()
+    for tally in side_by_side(partial(play_all, verbose=verbose), chunks(seeds), workers):
+        total.add(tally)
+        print(*tally.told, sep="\n", end="\n" if tally.told else "", flush=True)
+    used, passed = _processor_seconds() - begun, time.monotonic() - begun_at
+    print(
+        f"{len(seeds)} histories in {used:.1f} s of CPU time, {len(seeds) / used:.1f} a second; it took {passed:.0f} s"
+    )
+    for title, counts in (("how they ended", total.ways), ("what went wrong on the way", total.injected)):
         print(f"{title}:", *(f"{count:>9} {what}" for what, count in counts.most_common()), sep="\n")
-    if broken:
-        print(f"{len(broken)} broke a promise; again: python -m simulation --seeds 1 --first {broken[0]}")
+    if total.broken:
+        print(f"{len(total.broken)} broke a promise; again: python -m simulation --seeds 1 --first {total.broken[0]}")
     ended = {
-        how: sum(count for what, count in ways.items() if what.startswith(how)) for how in ("published", "refused")
+        how: sum(count for what, count in total.ways.items() if what.startswith(how))
+        for how in ("published", "refused")
     }
     counts = {"histories": len(seeds), "of native state": sum(map(has_native_state, seeds)), **ended}
-    counts |= {"that broke a promise": len(broken), "faults injected": sum(injected.values())}
-    return 1 if broken else 0, "histories", counts
+    counts |= {"that broke a promise": len(total.broken), "faults injected": sum(total.injected.values())}
+    return 1 if total.broken else 0, "histories", counts
 
 
-def _hunt(seeds: Sequence[int]) -> tuple[int, str, dict[str, int]]:
+def _processor_seconds() -> float:
+    """Of this process and of those of its workers that have ended."""
+    return sum(os.times()[:4])
+
+
+def _hunt(seeds: Sequence[int], workers: int) -> tuple[int, str, dict[str, int]]:
     """A line for every bug; exit code, and what is recorded."""
-    from simulation.bugs.table import BUGS, INSTEAD, hunt
+    from simulation.bugs.table import BUGS, INSTEAD, hunt_by_name
 
     missed = []
-    with installed():
-        for bug in BUGS:
-            if bug.name in INSTEAD:
-                print(f"{bug.name}\n    no history: {INSTEAD[bug.name]}", flush=True)
-                continue
-            found = hunt(bug, seeds)
-            if found is None:
-                missed.append(bug.name)
-                print(f"{bug.name}\n    NOT FOUND in {len(seeds)} histories", flush=True)
-                continue
+    names = [bug.name for bug in BUGS]
+    for name, found in zip(names, side_by_side(partial(hunt_by_name, seeds), names, workers), strict=True):
+        if name in INSTEAD:
+            print(f"{name}\n    no history: {INSTEAD[name]}", flush=True)
+        elif found is None:
+            missed.append(name)
+            print(f"{name}\n    NOT FOUND in {len(seeds)} histories", flush=True)
+        else:
             said = found.broken.replace("\n", " ")[:160]
-            print(f"{bug.name}\n    seed {found.seed}, history {found.played}: {said}", flush=True)
+            print(f"{name}\n    seed {found.seed}, history {found.played}: {said}", flush=True)
     print(f"{len(BUGS)} bugs planted; {len(INSTEAD)} stand behind other checks; not found: {missed or 0}")
     found_by = len(BUGS) - len(INSTEAD) - len(missed)
     counts = {"planted": len(BUGS), "found by histories": found_by, "found by other checks": len(INSTEAD)}

@@ -20,6 +20,7 @@ from rescale.planning.values.proof import Proof
 from rescale.target.removal import discard
 from simulation.bucket import Bucket, Stored
 from simulation.damage import Damage
+from simulation.endless import EndlessError, limited
 from simulation.installed import Sizes, at_work
 from simulation.model import assert_certified, assert_right, kinds_of, shapes_of
 from simulation.owner import Owner
@@ -59,11 +60,12 @@ def play(seed: int) -> Verdict:
     history = _History(seed)
     how, broken = "broken", None
     try:
-        how = history.play()
-    except (BrokenPromiseError, WrongError) as error:
+        with limited():
+            how = history.play()
+    except (BrokenPromiseError, WrongError, EndlessError) as error:
         broken = str(error)
     finally:
-        history.supervisor.end_others(kill=True)
+        history.end_processes()
     history.count_processes()
     return Verdict(seed, how, history.injected, broken, history.log)
 
@@ -104,6 +106,10 @@ class _History:
             how = self._set_right(ending, order)
             self._judge()
         return how
+
+    def end_processes(self) -> None:
+        for process in self._processes:
+            process.kill()
 
     def count_processes(self) -> None:
         self.injected["process killed"] += sum(isinstance(one.error, Crash) for one in self._processes)

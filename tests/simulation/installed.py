@@ -19,6 +19,7 @@ from rescale.storage.contract import PartLimits
 from rescale.storage.s3 import S3Store
 from simulation.bucket import SMALLEST_PART
 from simulation.native_databases import scratch
+from simulation.remembered import remembered
 from simulation.toxics import Client
 
 R = TypeVar("R")
@@ -55,7 +56,7 @@ def installed() -> Iterator[None]:
     with ExitStack() as ending:
         folder = ending.enter_context(tempfile.TemporaryDirectory(dir=scratch()))
         ending.enter_context(patch.dict(os.environ, {"SPARK_LOCAL_DIRS": folder}))
-        for one in patches:
+        for one in (*patches, remembered()):
             ending.enter_context(one)
         yield
 

@@ -1,18 +1,20 @@
 """Processes that take turns: one runs while the others stand still, and who is next is drawn from the seed.
 
-Each is a thread, which gives up its turn only where it makes a request, so that a history is the same whenever it is
-played again. One that is lost stands still where it was, and may go on later, when its successor is at work: a zombie.
+Each is a greenlet, which gives up its turn only where it makes a request, so that a history is the same whenever it is
+played again: all are in one thread, which costs little and can be interrupted. One that is lost stands still where it
+was, and may go on later, when its successor is at work: a zombie.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
-_FOREVER = 1 << 60
+from greenlet import getcurrent, greenlet
 
-_this = threading.local()
+from simulation.endless import EndlessError
+
+_FOREVER = 1 << 60
 
 
 class Crash(BaseException):
@@ -41,31 +43,25 @@ class Process:
         self._lost_at = lost_at
         self._allowed = 0
         self._killed = False
-        self._its_turn, self._our_turn = threading.Lock(), threading.Lock()
-        self._its_turn.acquire()
-        self._our_turn.acquire()
-        self._thread: threading.Thread | None = None
+        self._stack = _Stack(self)
 
     def go_on(self, requests: int = _FOREVER) -> None:
         """Lets it make so many requests at most, or until it is over or lost."""
         if self.is_over:
             return
         self._allowed = requests
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, daemon=True)
-            self._thread.start()
-        else:
-            self._its_turn.release()
-        self._our_turn.acquire()
+        self._stack.parent = getcurrent()
+        self._stack.switch()
 
     def kill(self) -> None:
+        """Where it stands, if it has not come to its end."""
         self._killed = True
-        if self._thread is None:
+        if not self.requests and not self.is_over:
             self.is_over, self.error = True, Crash()
         self.go_on()
 
     def before_request(self) -> None:
-        """In its own thread."""
+        """In its own turn."""
         self._die_if_killed()
         self.requests += 1
         if self.requests == self._lost_at:
@@ -89,20 +85,28 @@ class Process:
             raise Crash
 
     def _stand_still(self) -> None:
-        self._our_turn.release()
-        self._its_turn.acquire()
+        self._stack.parent.switch()
 
-    def _run(self) -> None:
-        _this.process = self
+    def run(self) -> None:
+        """To its end; whoever let it go on is told of no error but that there is no end."""
         try:
             self.result = self._body()
+        except EndlessError:
+            raise
         except BaseException as error:
             self.error = error
         finally:
             self.is_over = True
-            self._our_turn.release()
+
+
+class _Stack(greenlet):
+    """Of a process."""
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process.run)
+        self.process = process
 
 
 def this_process() -> Process | None:
-    """The one whose thread this is."""
-    return getattr(_this, "process", None)
+    """The one whose turn it is."""
+    return getattr(getcurrent(), "process", None)

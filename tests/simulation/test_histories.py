@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from rescale.planning.values.plan import Plan
+from rescale.target.publication import is_published
 from simulation.history import Verdict, play
 from simulation.installed import installed
 from support.slow import slow
@@ -46,6 +48,21 @@ def test_a_promise_that_was_broken_once_is_kept(seed: int) -> None:
 def test_a_seed_is_one_history() -> None:
     for seed in (3, 16, 30, 300):
         assert play(seed) == play(seed)
+
+
+@pytest.mark.parametrize("requests", [False, True])
+def test_a_history_that_never_ends_is_noticed(monkeypatch: pytest.MonkeyPatch, requests: bool) -> None:
+    def without_end(plan: Plan) -> None:
+        while True:
+            if requests:
+                is_published(plan)
+
+    monkeypatch.setattr("simulation.run.publish", without_end)
+    monkeypatch.setattr("simulation.endless.SECONDS", 0.3)
+    verdict = play(3)
+    assert verdict.broken is not None
+    assert verdict.broken.startswith("it goes on for more than 0.3 s: ")
+    assert "without_end in " in verdict.broken
 
 
 def told(verdict: Verdict) -> str:

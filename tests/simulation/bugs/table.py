@@ -8,6 +8,7 @@ from typing import NamedTuple
 from simulation.bugs import in_databases, in_dealing, in_moving, in_storage, in_target, in_validation
 from simulation.bugs.planting import Bug
 from simulation.history import play
+from simulation.remembered import forget
 from simulation.script import has_native_state
 
 INSTEAD = {
@@ -133,8 +134,17 @@ def hunt(bug: Bug, seeds: Iterable[int]) -> Found | None:
     known = [SEEDS[bug.name]] if bug.name in SEEDS else []
     tried = filter(has_native_state, seeds) if bug.native else seeds
     with bug.plant():
-        for played, seed in enumerate((*known, *tried), 1):
-            broken = play(seed).broken
-            if broken is not None:
-                return Found(seed, played, broken)
+        forget()
+        try:
+            for played, seed in enumerate((*known, *tried), 1):
+                broken = play(seed).broken
+                if broken is not None:
+                    return Found(seed, played, broken)
+        finally:
+            forget()
     return None
+
+
+def hunt_by_name(seeds: Iterable[int], name: str) -> Found | None:
+    """As `hunt` does; nothing of a bug that no history shows."""
+    return None if name in INSTEAD else hunt(next(bug for bug in BUGS if bug.name == name), seeds)

@@ -1,0 +1,68 @@
+"""Many histories, or bugs, in workers that are forked once and stay: each is warm after its first ones."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from simulation.history import Verdict, play
+from simulation.installed import installed
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+CHUNK = 25
+"""Histories that a worker plays before it says what came of them."""
+
+
+@dataclass
+class Tally:
+    """Of histories; `told` are those that are to be told at length."""
+
+    ways: Counter[str] = field(default_factory=Counter)
+    injected: Counter[str] = field(default_factory=Counter)
+    broken: list[int] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+
+    def add(self, other: Tally) -> None:
+        self.ways += other.ways
+        self.injected += other.injected
+        self.broken += other.broken
+
+
+def side_by_side(work: Callable[[T], R], items: Sequence[T], workers: int) -> Iterator[R]:
+    """`work(item)` for each, in a block of `installed`, in their order; one worker is this process itself."""
+    with installed():
+        gc.freeze()  # what is imported stays: it need not be looked at again by whoever looks for cycles
+        if workers == 1:
+            yield from map(work, items)
+            return
+        with ProcessPoolExecutor(workers, multiprocessing.get_context("fork")) as pool:
+            yield from pool.map(work, items)
+
+
+def chunks(seeds: Sequence[int]) -> list[Sequence[int]]:
+    return [seeds[at : at + CHUNK] for at in range(0, len(seeds), CHUNK)]
+
+
+def play_all(seeds: Sequence[int], *, verbose: bool = False) -> Tally:
+    """In a block of `installed`; what broke a promise is told, or everything."""
+    tally = Tally()
+    for seed in seeds:
+        verdict = play(seed)
+        tally.ways[verdict.how] += 1
+        tally.injected += verdict.injected
+        if verdict.broken is not None:
+            tally.broken.append(seed)
+        if verdict.broken is not None or verbose:
+            tally.told.append(_told(verdict))
+    return tally
+
+
+def _told(verdict: Verdict) -> str:
+    return "\n    ".join([f"seed {verdict.seed}: {verdict.broken or verdict.how}", *verdict.log])
