@@ -10,18 +10,21 @@ import argparse
 import os
 import random
 import sys
-import time
+import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis.configuration import set_hypothesis_home_dir
 
 from mutation.accepted import reason
 from mutation.mutants import Mutant, mutants
 from mutation.table import ROOT, tests_of
 from mutation.trial import Outcome, Trial
 from support.records import append_record
+
+COUNTED = ("mutants", "found by tests", "accepted with a reason", "survived")
 
 
 def main() -> int:
@@ -31,54 +34,62 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="which N")
     parser.add_argument("--function", metavar="NAME", help="those of one function alone, `Class.method`")
     parser.add_argument(
-        "--histories", type=int, default=40, metavar="N", help="play N histories of each that tests miss"
+        "--histories", type=int, default=20, metavar="N", help="play N histories of each that tests miss"
     )
     parser.add_argument("--verbose", action="store_true", help="tell of those that are found, too")
     parser.add_argument("--record", action="store_true", help="leave a record of this run in tests/record")
     arguments = parser.parse_args()
-    counts: Counter[str] = Counter(mutants=0, **{"found by tests": 0, "accepted with a reason": 0, "survived": 0})
-    for file in _files(arguments.paths):
-        made = [one for one in mutants(file) if arguments.function in (None, one.function)]
-        if arguments.sample is not None and arguments.sample < len(made):
-            made = random.Random(f"{arguments.seed} {file.name}").sample(made, arguments.sample)
-        accepted = [one for one in made if reason(one)]
-        tried = [one for one in made if not reason(one)]
-        begun = time.perf_counter()
-        outcomes = _try(file, tried, arguments.histories, verbose=arguments.verbose) if tried else []
-        survived = sum(not outcome.found_by for outcome in outcomes)
-        counts += Counter(mutants=len(made), **{"found by tests": len(tried) - survived})
-        counts += Counter({"accepted with a reason": len(accepted), "survived": survived})
-        told = f"{len(made)} mutants, {len(tried) - survived} found, {len(accepted)} accepted, {survived} survived"
-        print(f"{file.relative_to(ROOT)}: {told}, {time.perf_counter() - begun:.0f} s", flush=True)
+    total: Counter[str] = Counter()
+    for tests, files in _by_tests(arguments.paths).items():
+        made = [one for file in files for one in _drawn(file, arguments.function, arguments.sample, arguments.seed)]
+        outcomes = _try(tests, [one for one in made if not reason(one)], arguments.histories, verbose=arguments.verbose)
+        for file in files:
+            counts = _counts([one for one in made if one.path == file], outcomes)
+            total += counts
+            print(f"{file.relative_to(ROOT)}: {', '.join(f'{counts[what]} {what}' for what in COUNTED)}", flush=True)
     if arguments.record:
         command = " ".join(["python -m mutation", *sys.argv[1:]])
-        append_record("mutation", command, {what: counts[what] for what in _COUNTS})
-    return 1 if counts["survived"] else 0
+        append_record("mutation", command, {what: total[what] for what in COUNTED})
+    return 1 if total["survived"] else 0
 
 
-_COUNTS = ("mutants", "found by tests", "accepted with a reason", "survived")
-
-
-def _files(paths: Sequence[Path]) -> Iterator[Path]:
+def _by_tests(paths: Sequence[Path]) -> dict[tuple[str, ...], list[Path]]:
+    """The files that are tried by the same tests, which are collected once for all of them."""
+    found: dict[tuple[str, ...], list[Path]] = {}
     for path in paths:
-        yield from (one.resolve() for one in (sorted(path.rglob("*.py")) if path.is_dir() else [path]))
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            found.setdefault(tests_of(file.resolve()), []).append(file.resolve())
+    return found
 
 
-def _try(file: Path, tried: Sequence[Mutant], histories: int, *, verbose: bool) -> Sequence[Outcome]:
-    """In a process of its own, so that one file's tests leave nothing behind for another's."""
+def _drawn(file: Path, function: str | None, most: int | None, seed: int) -> list[Mutant]:
+    made = [one for one in mutants(file) if function in (None, one.function)]
+    return made if most is None or most >= len(made) else random.Random(f"{seed} {file.name}").sample(made, most)
 
+
+def _counts(made: Sequence[Mutant], outcomes: Sequence[Outcome]) -> Counter[str]:
+    own = [outcome for outcome in outcomes if outcome.mutant in made]
+    survived = sum(not outcome.found_by for outcome in own)
+    return Counter(dict(zip(COUNTED, (len(made), len(own) - survived, len(made) - len(own), survived), strict=True)))
+
+
+def _try(tests: Sequence[str], tried: Sequence[Mutant], histories: int, *, verbose: bool) -> Sequence[Outcome]:
     def say(outcome: Outcome) -> None:
         if outcome.found_by and not verbose:
             return
         how = f"found by {outcome.found_by}" if outcome.found_by else f"SURVIVED {outcome.tried} tests"
         print(f"{outcome.mutant.place}\n    {outcome.mutant.change}\n    {how}", flush=True)
 
+    if not tried:
+        return []
     trial = Trial(tried, histories, say)
-    words = ["-qq", "--no-header", "-p", "no:cacheprovider", *tests_of(file)]
     os.chdir(ROOT)
-    code = pytest.main(words, [trial])
-    if code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) or len(trial.outcomes) != len(tried):
-        sys.exit(f"{file.name}: the tests do not run without any mutant: {code!r}")
+    with tempfile.TemporaryDirectory() as folder:
+        set_hypothesis_home_dir(folder)  # examples that find mutants are none for the code as it is
+        words = ["-qq", "--no-header", "-p", "no:cacheprovider", f"--basetemp={folder}/tests", *tests]
+        code = pytest.main(words, [trial])
+    if code != pytest.ExitCode.OK or len(trial.outcomes) != len(tried):
+        sys.exit(f"the tests do not run without any mutant: {code!r}")
     return trial.outcomes
 
 

@@ -7,33 +7,28 @@ that come by its lines, quick ones first, until one fails.
 from __future__ import annotations
 
 import functools
-import gc
-import json
-import os
-import signal
 import sys
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import CodeType, FrameType, FunctionType
+from types import FrameType
 from typing import Any, NamedTuple
 
 import pytest
 from _pytest.runner import runtestprotocol
 
+from mutation.forks import in_a_fork
 from mutation.mutants import Mutant
+from mutation.planter import Planter
 from simulation.bugs.table import SEEDS
 from simulation.history import play
 from simulation.installed import installed
 
-_INSTALLED = (sys.prefix, sys.base_prefix, "<")
-
 
 class Outcome(NamedTuple):
-    """`found_by` is a test; without one the mutant survived, `tried` tests, which is none if no test comes by."""
+    """`found_by` is a test; without one the mutant survived, `tried` tests: none if no test comes by."""
 
     mutant: Mutant
     found_by: str
@@ -75,8 +70,13 @@ class Trial:
             checks.remove(check)
             with aloud():
                 print(f"{check.name} breaks a promise without any mutant, and is left out", flush=True)
+        failed = in_a_fork(lambda: _first_that_fails(checks, session), _long(checks, self._most_seconds))
+        if failed:
+            session.shouldfail = f"in a fork {failed} fails without any mutant"
+            raise session.Failed(session.shouldfail)
+        planter = Planter({str(mutant.path) for mutant in self._mutants})
         for mutant in self._mutants:
-            outcome = self._try(mutant, [check for check in checks if _comes_by(check, mutant)], session)
+            outcome = self._try(mutant, planter, [check for check in checks if _comes_by(check, mutant)], session)
             self.outcomes.append(outcome)
             with aloud():
                 self._say(outcome)
@@ -98,28 +98,30 @@ class Trial:
                 wrong.append(check)
         return wrong
 
-    def _try(self, mutant: Mutant, checks: list[Check], session: pytest.Session) -> Outcome:
-        if not checks:
+    def _try(self, mutant: Mutant, planter: Planter, checks: list[Check], session: pytest.Session) -> Outcome:
+        places = planter.places(mutant) if checks else []
+        if not places:
             return Outcome(mutant, "", 0)
-        files: dict[str, float] = defaultdict(float)
-        for check in checks:
-            files[_file(check)] += check.seconds
-        checks.sort(key=lambda check: (-check.finds, files[_file(check)], _file(check), check.seconds))
-        limit = max(self._most_seconds, 10 * sum(check.seconds for check in checks))
-        found = _in_a_fork(lambda: _first_that_fails(mutant, checks, session), limit)
+        checks.sort(key=lambda check: (-check.finds, check.seconds))
+
+        def work() -> str:
+            planter.plant(places)
+            return _first_that_fails(checks, session)
+
+        found = in_a_fork(work, _long(checks, self._most_seconds))
         for check in checks:
             check.finds += check.name == found
         return Outcome(mutant, found, len(checks))
+
+
+def _long(checks: Sequence[Check], least: float) -> float:
+    return max(least, 10 * sum(check.seconds for check in checks))
 
 
 def _with_the_next(checks: Sequence[Check], session: pytest.Session) -> Iterator[tuple[Check, Any]]:
     """What is set up for the whole session outlives the last one."""
     for check, after in zip(checks, [*checks[1:], None], strict=True):
         yield check, (after and after.item) or session
-
-
-def _file(check: Check) -> str:
-    return check.name.partition("::")[0]
 
 
 def _comes_by(check: Check, mutant: Mutant) -> bool:
@@ -136,48 +138,8 @@ def _run_history(seed: int, _: Any) -> str:
         return play(seed).broken or ""
 
 
-def _first_that_fails(mutant: Mutant, checks: Sequence[Check], session: pytest.Session) -> str:
-    plant(mutant)
+def _first_that_fails(checks: Sequence[Check], session: pytest.Session) -> str:
     return next((check.name for check, after in _with_the_next(checks, session) if check.run(after)), "")
-
-
-def plant(mutant: Mutant) -> None:
-    """In this process the function is the mutant, wherever it is known, and what was kept of results is forgotten."""
-    places = dict(_codes(mutant.code))
-    found = False
-    for one in gc.get_objects():
-        if isinstance(one, FunctionType) and one.__code__.co_filename == str(mutant.path):
-            code = places.get((one.__code__.co_qualname, one.__code__.co_firstlineno))
-            if code is not None and one.__code__.co_qualname == mutant.function:
-                one.__code__ = code
-                found = True
-        elif isinstance(one, functools._lru_cache_wrapper) and _is_own(one.__wrapped__):
-            one.cache_clear()
-    if not found:
-        raise LookupError(f"{mutant.place} is not imported")
-    for one in gc.get_objects():
-        if type(one).__name__ == "CPUDispatcher" and one.py_func.__code__ in places.values():
-            _compile_again(one)
-
-
-def _is_own(function: Any) -> bool:
-    """Neither Python's nor of a package that is installed."""
-    return isinstance(function, FunctionType) and not function.__code__.co_filename.startswith(_INSTALLED)
-
-
-def _compile_again(loop: Any) -> None:
-    """Of numba; what it compiles now is not kept in files."""
-    from numba.core.caching import NullCache
-
-    loop._cache = NullCache()
-    loop.recompile()
-
-
-def _codes(code: CodeType) -> Iterator[tuple[tuple[str, int], CodeType]]:
-    for one in code.co_consts:
-        if isinstance(one, CodeType):
-            yield (one.co_qualname, one.co_firstlineno), one
-            yield from _codes(one)
 
 
 @contextmanager
@@ -202,34 +164,3 @@ def _traced(files: Iterable[str]) -> Iterator[set[tuple[str, int]]]:
     finally:
         sys.settrace(before)
         threading.settrace(None)
-
-
-def _in_a_fork(work: Callable[[], str], seconds: float) -> str:
-    """What it returns, or how its process ended."""
-    end, beginning = os.pipe()
-    child = os.fork()
-    if child == 0:
-        _silently(work, beginning)
-    os.close(beginning)
-    overdue = threading.Timer(seconds, os.killpg, (child, signal.SIGKILL))
-    os.setpgid(child, child)
-    overdue.start()
-    with os.fdopen(end, "rb") as pipe:
-        said = pipe.read()
-    _, status = os.waitpid(child, 0)
-    overdue.cancel()
-    return json.loads(said) if said else f"its end: {os.waitstatus_to_exitcode(status)}"
-
-
-def _silently(work: Callable[[], str], beginning: int) -> None:
-    code = 1
-    try:
-        os.setpgid(0, 0)
-        nowhere = os.open(os.devnull, os.O_RDWR)
-        for descriptor in (0, 1, 2):
-            os.dup2(nowhere, descriptor)
-        said = json.dumps(work()).encode()
-        os.write(beginning, said)
-        code = 0
-    finally:
-        os._exit(code)
