@@ -53,6 +53,14 @@ def test_broadcast_copies_go_round() -> None:
     assert [named(shares, "b") for shares in redistribute(old, 5)] == [[(i, 0)] for i in (0, 2, 0, 2, 0)]
 
 
+def test_only_copies_that_are_there_go_round() -> None:
+    """A subtask may list a state of which it has no copy, and so may all."""
+    old = [[StateLayout("b", BROADCAST, count)] for count in (0, 1, 1)]
+    assert [named(shares, "b") for shares in redistribute(old, 4)] == [[(i, 0)] for i in (1, 2, 1, 2)]
+    nothing = [[StateLayout("b", BROADCAST, 0)], []]
+    assert [named(shares, "b") for shares in redistribute(nothing, 3)] == [[], [], []]
+
+
 @pytest.mark.parametrize(
     ("states", "order"),
     [

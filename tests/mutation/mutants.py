@@ -150,7 +150,7 @@ def _expressions(parent: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, as
             continue
         for place, node in enumerate(value) if isinstance(value, list) else [(None, value)]:
             if isinstance(node, ast.expr | ast.comprehension | ast.keyword):
-                if isinstance(node, ast.expr):
+                if isinstance(node, ast.expr) and not _words_an_error(node):
                     yield parent, field, place, node
                 yield from _expressions(node)
 

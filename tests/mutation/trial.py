@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import pytest
 from _pytest.runner import runtestprotocol
 
-from mutation.forks import in_a_fork
+from mutation.forks import Limit, in_a_fork
 from mutation.mutants import Mutant
 from mutation.planter import Planter
 from simulation.bugs.table import SEEDS
@@ -43,6 +43,7 @@ class Check:
     run: Callable[[Any], str]
     item: pytest.Item | None = None
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
     lines: set[tuple[str, int]] = field(default_factory=set)
     finds: int = 0
 
@@ -50,14 +51,14 @@ class Check:
 class Trial:
     """A plugin of pytest: what it collects are the checks, and `mutants` are tried in place of running them.
 
-    `say` is given each outcome. A mutant may take `most_seconds`, or ten times what its checks take.
+    `say` is given each outcome. A mutant may take `patience` in seconds of CPU time, and thrice what its checks take.
     """
 
     def __init__(
-        self, mutants: Sequence[Mutant], histories: int, say: Callable[[Outcome], None], most_seconds: float = 30.0
+        self, mutants: Sequence[Mutant], histories: int, say: Callable[[Outcome], None], patience: float = 3.0
     ) -> None:
         self.outcomes: list[Outcome] = []
-        self._mutants, self._histories, self._say, self._most_seconds = mutants, histories, say, most_seconds
+        self._mutants, self._histories, self._say, self._patience = mutants, histories, say, patience
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         if session.testsfailed:
@@ -70,7 +71,7 @@ class Trial:
             checks.remove(check)
             with aloud():
                 print(f"{check.name} breaks a promise without any mutant, and is left out", flush=True)
-        failed = in_a_fork(lambda: _first_that_fails(checks, session), _long(checks, self._most_seconds))
+        failed = in_a_fork(lambda: _first_that_fails(checks, session), _long(checks, self._patience))
         if failed:
             session.shouldfail = f"in a fork {failed} fails without any mutant"
             raise session.Failed(session.shouldfail)
@@ -87,10 +88,10 @@ class Trial:
         wrong = []
         files = {str(mutant.path) for mutant in self._mutants}
         for check, after in _with_the_next(checks, session):
-            begun = time.perf_counter()
+            begun, begun_cpu = time.perf_counter(), time.process_time()
             with _traced(files) as check.lines:
                 said = check.run(after)
-            check.seconds = time.perf_counter() - begun
+            check.seconds, check.cpu_seconds = time.perf_counter() - begun, time.process_time() - begun_cpu
             if said and check.item:
                 session.shouldfail = f"{check.name} fails without any mutant:\n{said}"
                 raise session.Failed(session.shouldfail)
@@ -102,20 +103,20 @@ class Trial:
         places = planter.places(mutant) if checks else []
         if not places:
             return Outcome(mutant, "", 0)
-        checks.sort(key=lambda check: (-check.finds, check.seconds))
+        checks.sort(key=lambda check: (-check.finds, check.cpu_seconds))
 
         def work() -> str:
             planter.plant(places)
             return _first_that_fails(checks, session)
 
-        found = in_a_fork(work, _long(checks, self._most_seconds))
+        found = in_a_fork(work, _long(checks, self._patience))
         for check in checks:
             check.finds += check.name == found
         return Outcome(mutant, found, len(checks))
 
 
-def _long(checks: Sequence[Check], least: float) -> float:
-    return max(least, 10 * sum(check.seconds for check in checks))
+def _long(checks: Sequence[Check], least: float) -> Limit:
+    return Limit(least + 3 * sum(one.cpu_seconds for one in checks), 10 * (least + sum(one.seconds for one in checks)))
 
 
 def _with_the_next(checks: Sequence[Check], session: pytest.Session) -> Iterator[tuple[Check, Any]]:

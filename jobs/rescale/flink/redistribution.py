@@ -48,10 +48,6 @@ class StateShare:
     mode: DistributionMode
     runs: tuple[ElementRun, ...]
 
-    @property
-    def elements(self) -> int:
-        return sum(run.count for run in self.runs)
-
 
 def redistribute(old: Sequence[Sequence[StateLayout]], parallelism: int) -> list[list[StateShare]]:
     """The shares of `parallelism` new subtasks, from the layouts of the old ones (empty: no handle).

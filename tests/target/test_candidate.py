@@ -1,0 +1,100 @@
+"""The candidate keeps all that is not moved, calls itself what it is, and has every stream that the plan wants."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rescale.errors import IntegrityError
+from rescale.execution.loop import Loop
+from rescale.flink.metadata.checkpoint_metadata import Metadata, Subtask
+from rescale.flink.metadata.properties import SnapshotType, snapshot_type
+from rescale.flink.metadata.reader import read_metadata
+from rescale.planning.values.plan import Plan
+from rescale.target.candidate import build_candidate, put_candidate
+from rescale.target.documents import read_document
+from rescale.target.states import STEPS
+from rescale.target.written_handles import WrittenHandles, read_handles
+from support import snapshots
+from support.pipeline import move, plan_rescale
+
+
+def metadata(directory: str) -> Metadata:
+    return read_metadata((Path(directory) / "_metadata").read_bytes(), "")
+
+
+def candidate_of(plan: Plan) -> Metadata:
+    move(plan, Loop())
+    return read_metadata(read_document(put_candidate(plan, metadata(plan.source)).uri), "")
+
+
+@pytest.mark.parametrize(
+    ("name", "is_called"),
+    [
+        ("1.15.4-full-checkpoint", SnapshotType.UNKNOWN),
+        ("2-canonical-hashmap", SnapshotType.CANONICAL_SAVEPOINT),
+        ("2-heap-checkpoint", SnapshotType.NATIVE_SAVEPOINT),
+        ("2-raw", SnapshotType.CANONICAL_SAVEPOINT),
+    ],
+)
+def test_it_has_the_version_of_its_source_and_calls_itself_what_it_is(
+    name: str, is_called: SnapshotType, tmp_path: Path
+) -> None:
+    plan = plan_rescale(snapshots.directory(name), str(tmp_path / "target"), ["4"])
+    source, made = metadata(plan.source), candidate_of(plan)
+    assert (made.version, made.checkpoint_id, made.masters) == (source.version, source.checkpoint_id, source.masters)
+    assert snapshot_type(made.properties) is is_called
+    assert bool(made.properties) == bool(source.properties)
+
+
+SORTS = ("managed_operator", "raw_operator", "managed_keyed", "raw_keyed")
+
+
+def what_it_has(subtask: Subtask) -> set[str]:
+    """The sorts of state; nothing for one that has finished, which has no state at all."""
+    return {name for name in SORTS if getattr(subtask.state, name, None) is not None}
+
+
+def test_state_of_every_sort_is_there_and_in_its_place(tmp_path: Path) -> None:
+    plan = plan_rescale(snapshots.directory("2-raw"), str(tmp_path / "target"), ["3"])
+    source, made = metadata(plan.source), candidate_of(plan)
+    had, has = ([set.union(set(), *map(what_it_has, one.subtasks)) for one in m.operators] for m in (source, made))
+    assert had == has
+    assert set.union(*has) == {*SORTS}
+    assert [len(one.subtasks) for one in made.operators] == [one.parallelism for one in made.operators]
+
+
+@pytest.mark.parametrize("name", ["2-finished", "2-partially-finished"])
+def test_what_has_finished_stays_so(name: str, tmp_path: Path) -> None:
+    plan = plan_rescale(snapshots.directory(name), str(tmp_path / "target"), max_parallelism=["64"])
+    source, made = metadata(plan.source), candidate_of(plan)
+    for before, after in zip(source.operators, made.operators, strict=True):
+        assert after.max_parallelism == 64
+        assert (before.fully_finished, before.name, before.uid) == (after.fully_finished, after.name, after.uid)
+        had, has = ({one.index: (one.finished, what_it_has(one)) for one in o.subtasks} for o in (before, after))
+        assert has == {**dict.fromkeys(has, (False, set())), **had}, "a subtask that is not listed has no state"
+    assert any(one.fully_finished or any(s.finished for s in one.subtasks) for one in made.operators)
+
+
+def test_an_operator_that_has_finished_gets_the_new_shape(tmp_path: Path) -> None:
+    plan = plan_rescale(snapshots.directory("2-finished"), str(tmp_path / "target"), ["3"])
+    finished = [one for one in candidate_of(plan).operators if one.fully_finished]
+    assert [(one.parallelism, one.subtasks) for one in finished] == [(3, ())]
+
+
+def test_a_stream_too_few_or_too_many_is_named(tmp_path: Path) -> None:
+    plan = plan_rescale(snapshots.directory("2-raw"), str(tmp_path / "target"), ["3"])
+    move(plan, Loop())
+    written = [handles for step in STEPS if (handles := read_handles(plan, step)) is not None]
+    source = metadata(plan.source)
+    assert build_candidate(source, plan, written)
+    first, *others = written[0].handles
+    fewer: WrittenHandles = replace(written[0], handles=tuple(others))
+    more = replace(written[0], handles=(first, *others, first._replace(subtask=17)))
+    for handles, subtask in ((fewer, first.subtask), (more, 17)):
+        with pytest.raises(IntegrityError, match="not those of the planned streams") as caught:
+            build_candidate(source, plan, [handles, *written[1:]])
+        assert caught.value.operator == first.operator_id
+        assert f"subtask {subtask}" in str(caught.value.found)

@@ -1,0 +1,101 @@
+"""Every file that a certificate names is looked at again, and the first that is another one now is told."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rescale.errors import IntegrityError, StoreError
+from rescale.storage.store import open_store
+from rescale.target.certified_files import CertifiedFile, certified_files, check_files
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> dict[str, str]:
+    """The files of a result, by name, and one that it refers to."""
+    found = {
+        "b": tmp_path / "target" / "b",
+        "a": tmp_path / "target" / "a",
+        "elsewhere": tmp_path / "source" / "shared",
+    }
+    for path in found.values():
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"state")
+    return {name: str(path) for name, path in found.items()}
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> str:
+    return str(tmp_path / "target")
+
+
+@pytest.fixture
+def files(places: dict[str, str], target: str) -> tuple[CertifiedFile, ...]:
+    pins = ((uri, open_store(uri).stat(uri)) for uri in places.values())
+    return certified_files(target, [(uri, pin) for uri, pin in pins if pin is not None])
+
+
+def test_they_are_in_order_and_go_by_their_names_but_those_elsewhere(
+    files: tuple[CertifiedFile, ...], places: dict[str, str], target: str
+) -> None:
+    assert [(file.name, file.is_elsewhere) for file in files] == [
+        (places["elsewhere"], True),
+        ("a", False),
+        ("b", False),
+    ]
+    assert [file.uri(target) for file in files] == [places["elsewhere"], places["a"], places["b"]]
+    assert [file.size for file in files] == [5, 5, 5]
+    check_files(target, files, published=False)
+    check_files(target, files, published=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "published", "what", "advice"),
+    [
+        ("a", False, "nothing was published", "run the same command again"),
+        ("a", True, "of the published result", "rescale validate"),
+        ("elsewhere", False, "of the source that the result refers to", "put it back"),
+        ("elsewhere", True, "of the source that the result refers to", "put it back"),
+    ],
+)
+def test_one_that_is_gone_is_told_with_the_way_round(
+    files: tuple[CertifiedFile, ...],
+    places: dict[str, str],
+    target: str,
+    name: str,
+    published: bool,
+    what: str,
+    advice: str,
+) -> None:
+    Path(places[name]).unlink()
+    with pytest.raises(IntegrityError) as caught:
+        check_files(target, files, published=published)
+    assert what in caught.value.what
+    assert advice in str(caught.value.advice)
+    assert (caught.value.path, caught.value.found) == (places[name], "no file")
+
+
+def test_of_several_the_first_is_told_and_their_number(
+    files: tuple[CertifiedFile, ...], places: dict[str, str], target: str
+) -> None:
+    for name in ("a", "b"):
+        Path(places[name]).write_bytes(b"cut")
+    with pytest.raises(IntegrityError) as caught:
+        check_files(target, files, published=False)
+    assert caught.value.path == places["a"]
+    assert "3 bytes" in str(caught.value.found)
+    assert "(2 such files)" in str(caught.value.found)
+
+
+def test_one_elsewhere_that_changes_while_it_is_compared_has_no_certificate(
+    places: dict[str, str], target: str
+) -> None:
+    uri = places["elsewhere"]
+    pin = open_store(uri).stat(uri)
+    assert pin is not None
+    os.utime(uri, ns=(0, 1))
+    with pytest.raises(StoreError, match="changed while it was compared") as caught:
+        certified_files(target, [(uri, pin)])
+    assert caught.value.path == uri

@@ -1,0 +1,102 @@
+"""A moving step goes on with what an earlier try wrote, if that is whole and its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rescale.errors import IntegrityError, RequestError
+from rescale.execution.loop import Loop
+from rescale.planning.values.plan import Plan
+from rescale.storage.store import open_store
+from rescale.target.candidate import put_candidate
+from rescale.target.certificate import certificate_for, write_certificate
+from rescale.target.claim import claim
+from rescale.target.places import places_of
+from rescale.target.removal import discard
+from rescale.target.states import KEYED, OPERATOR, State, state_of
+from rescale.target.written_handles import WrittenHandles, begin_moving, read_handles, write_handles
+from support import snapshots
+from support.pipeline import execute_without_spark, move, plan_rescale
+from target.test_candidate import metadata
+
+
+@pytest.fixture
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
+    """One whose result has files, however small."""
+    monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
+    return plan_rescale(snapshots.directory("2-raw"), str(tmp_path / "target"), ["3"])
+
+
+def sizes(plan: Plan) -> dict[str, int]:
+    return {Path(entry.uri).name: entry.size for entry in open_store(plan.target).list(plan.target)}
+
+
+def handles_of(plan: Plan, step: str) -> WrittenHandles:
+    found = read_handles(plan, step)
+    assert found is not None
+    return found
+
+
+def test_they_name_every_file_with_its_size(plan: Plan) -> None:
+    move(plan, Loop())
+    assert {**handles_of(plan, KEYED).files, **handles_of(plan, OPERATOR).files} == sizes(plan)
+
+
+def test_what_is_whole_is_taken_over_and_what_is_not_is_written_again(plan: Plan) -> None:
+    claim(plan)
+    assert begin_moving(plan, KEYED, {}) is None
+    move(plan, Loop())
+    there = sizes(plan)
+    written = handles_of(plan, KEYED)
+    assert begin_moving(plan, KEYED, there) == written
+    file, size = min(written.files.items())
+    assert begin_moving(plan, KEYED, {**there, file: size - 1}) is None
+    assert begin_moving(plan, KEYED, {name: size for name, size in there.items() if name != file}) is None
+
+
+def test_nothing_is_written_anew_where_nobody_knows_what_was_published(plan: Plan) -> None:
+    execute_without_spark(plan)
+    place = places_of(plan).written_handles(KEYED)
+    open_store(place).delete([place])
+    with pytest.raises(IntegrityError, match="published, and not whole") as caught:
+        begin_moving(plan, KEYED, sizes(plan))
+    assert caught.value.path == place
+
+
+def test_another_plans_are_not_taken(plan: Plan) -> None:
+    move(plan, Loop())
+    write_handles(plan, replace(handles_of(plan, KEYED), plan="0" * 64))
+    with pytest.raises(IntegrityError, match="another plan") as caught:
+        begin_moving(plan, KEYED, sizes(plan))
+    assert caught.value.path == places_of(plan).written_handles(KEYED)
+
+
+@pytest.mark.parametrize("damage", [b"", b"\xff", b"[]", b"{}", b'{"step": "keyed", "plan": "1", "handles": 3}'])
+def test_damaged_ones_are_told_with_their_place(plan: Plan, damage: bytes) -> None:
+    move(plan, Loop())
+    place = places_of(plan).written_handles(KEYED)
+    open_store(place).put(place, damage)
+    with pytest.raises(IntegrityError, match="cannot be read") as caught:
+        read_handles(plan, KEYED)
+    assert caught.value.path == place
+
+
+def test_a_step_that_goes_on_after_discard_leaves_no_word(plan: Plan) -> None:
+    """Nobody would take it for what is there: neither handles, nor a candidate, nor a certificate."""
+    execute_without_spark(plan)
+    handles, certificate = handles_of(plan, KEYED), certificate_for(plan)
+    store = open_store(plan.target)
+    store.delete(entry.uri for entry in store.list(plan.target))
+    discard(plan.target)
+    assert state_of(plan.target, plan.digest) is State.FREE
+    for late in (
+        lambda: write_handles(plan, handles),
+        lambda: put_candidate(plan, metadata(plan.source)),
+        lambda: write_certificate(plan, certificate),
+    ):
+        with pytest.raises(RequestError, match="the target is not claimed"):
+            late()
+    assert store.list(f"{plan.target}.rescale") == []
