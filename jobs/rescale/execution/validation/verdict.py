@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rescale.execution.validation.coverage import goes_by_record
 from rescale.flink.start import start_of
 from rescale.planning.values.plan import Plan
 from rescale.planning.values.proof import Proof
@@ -37,8 +38,13 @@ _OF_REFERENCES = (
 )
 
 _OF_FILES = (
-    "no row was read of the RocksDB directories that were compared by their files: that these files can be read, and "
-    "hold what Flink wrote, is taken from the source as it is (rescale validate --proof records reads every row)"
+    "no row was read of the RocksDB directories that were compared by their files: that these files can be read, hold "
+    "what Flink wrote, and begin and end with the keys that their MANIFESTs tell, by which a job finds a row and files "
+    "are dealt to subtasks, is taken from the source as it is (rescale validate --proof records reads every row)"
+)
+_OF_UNCHANGED = (
+    "no row was read of the RocksDB directories that stay as they are with their subtasks, as is so to any depth: that "
+    "these files can be read, and are as their MANIFESTs tell, is taken from the source as it is"
 )
 _OF_FILES_NOT_READ = (
     "files that the result refers to were not read: they are the source's own by their place, size, and ETag or "
@@ -113,7 +119,13 @@ def certificate_of(
     claims += [_CLAIM_OF_SOURCES] if any(change.becomes_source for change in surgery.kafka) else []
     claims += [_CLAIM_OF_DROPPED_STATES] if surgery.dropped_states else []
     local = any(pin.mtime_ns is not None for _, pin in source.files)
-    limits = [(_OF_FILES, bool(directories)), (_OF_FILES_NOT_READ, any(one.files_referred_to for one in directories))]
+    unchanged = [
+        bool(old.databases) and not goes_by_record(old, new)
+        for old, new in zip(source.operators, result.operators, strict=True)
+    ]
+    made_anew = any(proof.directories and not stays for proof, stays in zip(proofs, unchanged, strict=True))
+    limits = [(_OF_FILES, made_anew), (_OF_UNCHANGED, any(unchanged))]
+    limits.append((_OF_FILES_NOT_READ, any(one.files_referred_to for one in directories)))
     limits.append((_OF_CHECKSUMS, by_sums))
     limits += [(_OF_RULES, rekeyed), (_OF_LOCAL_FILES, local), (_UNBOUND, not bound)]
     limits.append((_OF_REFERENCES, any(not contains(result.directory, uri) for uri, _ in result.files[1:])))
