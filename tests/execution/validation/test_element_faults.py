@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from rescale.flink.metadata.handles import DistributionMode, OperatorHandle
+from rescale.flink.metadata.handles import DistributionMode, OperatorHandle, RelativeFileStream
 from rescale.flink.slot import Slot
 from rescale.snapshot.model import ElementStream
 from support.finished import CANONICAL, COMPRESSED, ELEMENTS, RAW, SOURCE, ResultOf, assert_found
@@ -92,6 +92,27 @@ def test_a_broadcast_map_in_the_place_of_another_is_found(result_of: ResultOf) -
     result.write_elements(place, {**elements, "rates": elements["no-rates"]})
     error = assert_found(result)
     assert error.state == "rates"
+
+
+@pytest.mark.parametrize("mode", DistributionMode)
+def test_an_element_more_that_lies_apart_is_found(mode: DistributionMode, result_of: ResultOf) -> None:
+    """Before the right one: of a broadcast state Flink reads the first, whatever comes behind it."""
+    result = result_of(CANONICAL)
+    at = spot(result, Slot.OPERATOR, mode)
+    assert isinstance(at.place.stream, ElementStream)
+    begin, more = len(at.place.stream.header), b"another one"
+    data = at.place.path.read_bytes()
+
+    def changed(handle: object) -> OperatorHandle:
+        assert isinstance(handle, OperatorHandle)
+        states = [replace(one, offsets=tuple(offset + len(more) for offset in one.offsets)) for one in handle.states]
+        states = [replace(one, offsets=(begin, *one.offsets)) if one.name == at.state else one for one in states]
+        stream = RelativeFileStream(at.place.path.name, len(data) + len(more))
+        return replace(handle, states=tuple(states), stream=stream)
+
+    result.edit_handle(at.place, changed)
+    at.place.path.write_bytes(data[:begin] + more + data[begin:])
+    assert_found(result)
 
 
 @pytest.mark.parametrize("name", [CANONICAL, COMPRESSED, SOURCE])

@@ -60,7 +60,7 @@ def _distinct_keys(tallies: Iterable[RecordTally]) -> int:
     counted: dict[tuple[bool, bool, bool], int] = defaultdict(int)
     for tally in tallies:
         counted[tally.in_result, tally.of_timers, tally.doubled] += tally.keys
-    return min(MOST_KEYS_COUNTED, max(counted.values(), default=0))
+    return min(MOST_KEYS_COUNTED, max(counted.values()))
 
 
 def _compare_doubled(operator: Operator, keyed: Mapping[str, StateDigest], raw: Mapping[str, StateDigest]) -> None:

@@ -37,4 +37,7 @@ def _check_services(old: Operator, theirs: Sequence[KeyedHeader], stream: KeyedS
         raise IntegrityError(
             f"the timers of subtask {stream.subtask} do not go with the source's: {error.what}", operator=old.label
         ) from None
-    check_equal(f"timer services of subtask {stream.subtask}", merged, stream.parsed, old.label)
+    what = f"timer services of subtask {stream.subtask}"
+    check_equal(what, merged, stream.parsed, old.label)
+    known = {state.name for header in theirs for state in header.states}
+    check_equal(what, sorted(known), sorted(stream.state_names), old.label)

@@ -1,0 +1,411 @@
+"""Which key groups, directories and elements stand against each other, on operators that nobody ran."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rescale.errors import IntegrityError
+from rescale.execution.validation.coverage import (
+    broadcast_states,
+    check_elements,
+    check_rekeyed,
+    goes_by_record,
+    pair_database_files,
+    pair_key_groups,
+)
+from rescale.flink.key_groups import KeyGroupRange, key_group_range
+from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
+from rescale.flink.keyed.heap.heap import empty_group
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.flink.operator_state import OperatorStateHeader
+from rescale.flink.slot import Slot
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import Database, DatabaseFile, ElementStream, KeyedStream, Operator
+from support.snapshot_bytes import keyed_header, keyed_state
+from support.synthetic import element_stream, keyed_stream, operator
+
+MAXIMUM = 8
+
+
+def header_of(*names: str) -> KeyedHeader:
+    return read_keyed_header(keyed_header(*map(keyed_state, names)), "")
+
+
+A, AB, BA = header_of("a"), header_of("a", "b"), header_of("b", "a")
+
+
+def stream(
+    subtask: int,
+    parallelism: int,
+    *,
+    header: KeyedHeader = A,
+    framing: Framing = Framing.CANONICAL,
+    maximum: int = MAXIMUM,
+    size: int = 100,
+    without: tuple[int, ...] = (),
+) -> KeyedStream:
+    own = key_group_range(maximum, parallelism, subtask)
+    groups = {g: size for g in range(own.first, own.last + 1) if g not in without}
+    return keyed_stream(subtask, groups, framing, header, first=own.first, last=own.last)
+
+
+def keyed(parallelism: int, maximum: int = MAXIMUM, **how: Any) -> Operator:
+    streams = tuple(stream(i, parallelism, maximum=maximum, **how) for i in range(parallelism))
+    return operator("op", parallelism, maximum, keyed=streams)
+
+
+def with_stream(before: Operator, number: int, **fields: Any) -> Operator:
+    streams = (replace(one, **fields) if i == number else one for i, one in enumerate(before.keyed))
+    return replace(before, keyed=tuple(streams))
+
+
+def raw(parallelism: int, maximum: int = MAXIMUM, services: tuple[Any, ...] | None = None) -> tuple[KeyedStream, ...]:
+    streams = (stream(i, parallelism, framing=Framing.RAW, maximum=maximum) for i in range(parallelism))
+    return tuple(replace(one, header=b"", parsed=None, services=services) for one in streams)
+
+
+def directory(
+    subtask: int, key_groups: KeyGroupRange, names: tuple[str, ...] = ("1.sst",), header: bytes = b"h"
+) -> Database:
+    files = tuple(DatabaseFile(name, Extent(subtask + 1, i * 10, 10)) for i, name in enumerate(names))
+    return Database(subtask, key_groups, Extent(subtask + 1, 1000, len(header)), header, None, files)
+
+
+def in_directories(parallelism: int, maximum: int = MAXIMUM, names: tuple[str, ...] = ("1.sst",)) -> Operator:
+    databases = (directory(i, key_group_range(maximum, parallelism, i), names) for i in range(parallelism))
+    return operator("op", parallelism, maximum, databases=tuple(databases))
+
+
+# Which way an operator goes.
+
+OWN = replace(keyed(2), raw_keyed=raw(2))
+TIMERS = replace(keyed(2), raw_keyed=raw(2, services=("a service",)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "by_record"),
+    [
+        (keyed(2), keyed(3), False),
+        (keyed(2), keyed(2, 16), True),
+        (keyed(2), keyed(2, framing=Framing.HEAP), True),
+        (keyed(2), in_directories(2), True),
+        (replace(keyed(2), left_out=frozenset("a")), keyed(2), True),
+        (TIMERS, keyed(2), True),
+        (TIMERS, TIMERS, False),
+        (OWN, OWN, False),
+        (in_directories(2), in_directories(2), False),
+        (in_directories(2), in_directories(3), True),
+        (in_directories(2), in_directories(2, names=("2.sst",)), True),
+        (in_directories(2, names=("1.sst", "2.sst")), in_directories(2, names=("2.sst", "1.sst")), False),
+        (keyed(2, framing=Framing.HEAP), keyed(3, framing=Framing.HEAP), False),
+        (keyed(2, framing=Framing.HEAP), keyed(3, framing=Framing.HEAP, header=AB), True),
+        (keyed(2), keyed(3, header=AB), False),
+    ],
+)  # fmt: skip
+def test_what_goes_by_record(old: Operator, new: Operator, by_record: bool) -> None:
+    assert goes_by_record(old, new) is by_record
+
+
+def test_a_heap_stream_without_entries_gives_nothing_that_could_be_other_states() -> None:
+    """Its header may be another one."""
+    empty = len(empty_group(0, A))
+    streams = (stream(0, 2, framing=Framing.HEAP, header=AB), stream(1, 2, framing=Framing.HEAP, size=empty))
+    old = operator("op", 2, MAXIMUM, keyed=streams)
+    assert not goes_by_record(old, keyed(1, framing=Framing.HEAP, header=AB))
+    filled = replace(old, keyed=(streams[0], stream(1, 2, framing=Framing.HEAP, size=empty + 1)))
+    assert goes_by_record(filled, keyed(1, framing=Framing.HEAP, header=AB))
+
+
+# Key groups.
+
+
+def test_every_key_group_has_its_two_places() -> None:
+    pairs = pair_key_groups(keyed(2), keyed(3), Slot.KEYED)
+    assert [pair.key_group for pair in pairs] == list(range(MAXIMUM))
+    assert [pair.source and pair.source.file for pair in pairs] == [1] * 4 + [2] * 4
+    assert [pair.result.file for pair in pairs] == [1] * 3 + [2] * 3 + [3] * 2
+    assert all(pair.table is None and not pair.compressed and not pair.filler for pair in pairs)
+
+
+def test_the_slot_says_whose() -> None:
+    old = replace(keyed(2), raw_keyed=raw(2))
+    new = replace(keyed(3), raw_keyed=raw(3))
+    assert len(pair_key_groups(old, new, Slot.RAW_KEYED)) == MAXIMUM
+    for one, other in ((replace(old, raw_keyed=()), new), (old, replace(new, raw_keyed=()))):
+        assert len(pair_key_groups(one, other, Slot.KEYED)) == MAXIMUM
+        with pytest.raises(IntegrityError):
+            pair_key_groups(one, other, Slot.RAW_KEYED)
+
+
+def test_ids_are_translated_where_headers_differ() -> None:
+    old = operator("op", 2, MAXIMUM, keyed=(stream(0, 2, header=AB), stream(1, 2, header=BA)))
+    tables = [pair.table for pair in pair_key_groups(old, keyed(1, header=AB), Slot.KEYED)]
+    assert tables == [None] * 4 + [(1, 0)] * 4
+
+
+def test_what_is_packed_is_said() -> None:
+    packed = replace(A, compressed=True)
+    pairs = pair_key_groups(keyed(2, header=packed), keyed(3, header=packed), Slot.KEYED)
+    assert all(pair.compressed for pair in pairs)
+
+
+NO_KEY_GROUP = "is not in the result"
+
+GROUP_FAULTS: dict[str, tuple[Callable[[Operator], Operator], str]] = {
+    "the first one lost": (lambda op: with_stream(op, 0, groups=(None, *op.keyed[0].groups[1:])), NO_KEY_GROUP),
+    "the last one lost": (lambda op: with_stream(op, 2, groups=(*op.keyed[2].groups[:-1], None)), NO_KEY_GROUP),
+    "a stream lost": (lambda op: replace(op, keyed=op.keyed[:2]), NO_KEY_GROUP),
+    "all streams lost": (lambda op: replace(op, keyed=()), NO_KEY_GROUP),
+    "a stream doubled": (lambda op: replace(op, keyed=(*op.keyed, op.keyed[0])), "is there twice"),
+    "a stream of another subtask": (lambda op: with_stream(op, 0, subtask=1), "key groups of subtask 1"),
+    "one key group later": (lambda op: with_stream(op, 0, first_key_group=1), "key groups of subtask 0"),
+    "a key group too many": (lambda op: with_stream(op, 2, groups=op.keyed[2].groups * 2), "key groups of subtask 2"),
+    "another parallelism": (lambda op: replace(op, entry=replace(op.entry, parallelism=4)), "key groups of subtask"),
+    "another header": (lambda op: with_stream(op, 1, header=AB_BYTES, parsed=AB), "header of subtask 1"),
+}
+AB_BYTES = stream(0, 2, header=AB).header
+
+
+@pytest.mark.parametrize("fault", GROUP_FAULTS)
+def test_a_fault_in_where_key_groups_are_is_found(fault: str) -> None:
+    change, said = GROUP_FAULTS[fault]
+    with pytest.raises(IntegrityError, match=said) as caught:
+        pair_key_groups(keyed(2), change(keyed(3)), Slot.KEYED)
+    assert caught.value.operator == "op"
+
+
+def test_how_many_are_lost_is_said() -> None:
+    with pytest.raises(IntegrityError, match="key group 3 is not in the result") as caught:
+        pair_key_groups(keyed(2), operator("op", 3, MAXIMUM, keyed=keyed(3).keyed[:1]), Slot.KEYED)
+    assert (caught.value.expected, caught.value.found) == ("8 key groups with state", "5 missing")
+
+
+@pytest.mark.parametrize("framing", [Framing.CANONICAL, Framing.RAW])
+def test_what_the_source_does_not_have_is_found(framing: Framing) -> None:
+    """Only the heap has blocks of key groups without state."""
+    old = operator("op", 1, MAXIMUM, keyed=(stream(0, 1, framing=framing, without=(5,)),))
+    with pytest.raises(IntegrityError, match="key group 5 is not in the source"):
+        pair_key_groups(old, keyed(3, framing=framing), Slot.KEYED)
+
+
+def test_in_the_heap_it_is_a_block_without_entries() -> None:
+    heap = Framing.HEAP
+    old = operator("op", 1, MAXIMUM, keyed=(stream(0, 1, framing=heap, without=(5,)),))
+    pairs = pair_key_groups(old, keyed(3, framing=heap), Slot.KEYED)
+    assert [(pair.key_group, pair.filler) for pair in pairs if pair.source is None] == [(5, empty_group(5, A))]
+    unknown = tuple(replace(one, parsed=None) for one in keyed(3, framing=heap).keyed)
+    with pytest.raises(IntegrityError, match="key group 5 is not in the source"):
+        pair_key_groups(old, replace(keyed(3), keyed=unknown), Slot.KEYED)
+
+
+def test_blocks_without_entries_of_another_header_are_made_anew() -> None:
+    """And those of the same header are the source's own."""
+    heap, empty = Framing.HEAP, len(empty_group(0, A))
+    streams = stream(0, 2, framing=heap, header=AB), stream(1, 2, framing=heap, size=empty)
+    pairs = pair_key_groups(operator("op", 2, MAXIMUM, keyed=streams), keyed(1, framing=heap, header=AB), Slot.KEYED)
+    assert [pair.filler for pair in pairs] == [b""] * 4 + [empty_group(g, AB) for g in range(4, 8)]
+    assert [pair.source is None for pair in pairs] == [False] * 4 + [True] * 4
+    same = pair_key_groups(keyed(2, framing=heap, size=empty), keyed(1, framing=heap, size=empty), Slot.KEYED)
+    assert [pair.source is None for pair in same] == [False] * 8
+
+
+# Where records moved one by one.
+
+REKEYED_FAULTS: dict[str, tuple[Callable[[Operator], Operator], str]] = {
+    "a stream lost": (lambda op: replace(op, keyed=op.keyed[:2]), "subtasks with keyed state"),
+    "a stream doubled": (lambda op: replace(op, keyed=(*op.keyed, op.keyed[2])), "subtasks with keyed state"),
+    "no stream": (lambda op: replace(op, keyed=()), "subtasks with keyed state"),
+    "streams exchanged": (lambda op: replace(op, keyed=op.keyed[::-1]), "subtasks with keyed state"),
+    "key groups of another": (lambda op: with_stream(op, 1, first_key_group=0), "key groups of subtask 1"),
+    "fewer key groups": (lambda op: with_stream(op, 1, groups=op.keyed[1].groups[1:]), "key groups of subtask 1"),
+    "the heap's framing": (lambda op: with_stream(op, 1, framing=Framing.HEAP), "framing of subtask 1"),
+    "raw keyed state": (lambda op: replace(op, raw_keyed=raw(3, 16)), "subtasks with raw keyed state"),
+    "another header": (lambda op: with_stream(op, 1, header=AB_BYTES, parsed=AB), "header of subtask 1"),
+}
+
+
+@pytest.mark.parametrize("fault", REKEYED_FAULTS)
+def test_a_fault_where_records_moved_is_found(fault: str) -> None:
+    check_rekeyed(keyed(2), keyed(3, 16))
+    change, said = REKEYED_FAULTS[fault]
+    with pytest.raises(IntegrityError, match=said):
+        check_rekeyed(keyed(2), change(keyed(3, 16)))
+
+
+def test_raw_keyed_state_of_the_source_cannot_have_moved() -> None:
+    with pytest.raises(IntegrityError, match="subtasks with raw keyed state"):
+        check_rekeyed(replace(keyed(2), raw_keyed=raw(2)), keyed(3, 16))
+    check_rekeyed(replace(keyed(2), raw_keyed=raw(2)), keyed(3))
+
+
+def test_where_there_was_nothing_there_is_nothing() -> None:
+    empty = operator("op", 2, MAXIMUM)
+    check_rekeyed(empty, operator("op", 3, 16))
+    with pytest.raises(IntegrityError, match="subtasks with keyed state"):
+        check_rekeyed(empty, keyed(3, 16))
+
+
+def test_the_heap_stays_the_heap() -> None:
+    check_rekeyed(keyed(2, framing=Framing.HEAP), keyed(3, 16, framing=Framing.HEAP))
+    check_rekeyed(keyed(2, framing=Framing.HEAP), keyed(3, 16))
+    with pytest.raises(IntegrityError, match="framing of subtask 0"):
+        check_rekeyed(keyed(2), keyed(3, 16, framing=Framing.HEAP))
+
+
+def test_only_subtasks_whose_key_groups_had_a_directory_have_one() -> None:
+    """At the same maximum; at another one every subtask has."""
+    some = replace(in_directories(2), databases=in_directories(2).databases[:1])
+    check_rekeyed(some, replace(in_directories(4), databases=in_directories(4).databases[:2]))
+    for those in (slice(0, 1), slice(0, 3), slice(1, 3)):
+        with pytest.raises(IntegrityError, match="subtasks with keyed state"):
+            check_rekeyed(some, replace(in_directories(4), databases=in_directories(4).databases[those]))
+    check_rekeyed(some, in_directories(4, 16))
+    with pytest.raises(IntegrityError, match="subtasks with keyed state"):
+        check_rekeyed(some, replace(in_directories(4, 16), databases=in_directories(4, 16).databases[:2]))
+    two = in_directories(4).databases[:2]
+    moved = replace(in_directories(4), databases=tuple(replace(one, key_groups=KeyGroupRange(0, 1)) for one in two))
+    with pytest.raises(IntegrityError, match="key groups of subtask 1"):
+        check_rekeyed(some, moved)
+
+
+def test_a_directory_has_the_states_of_those_that_gave_it_key_groups() -> None:
+    def of(parallelism: int, *headers: KeyedHeader) -> Operator:
+        made = in_directories(parallelism)
+        databases = (
+            replace(database, header=stream(0, 1, header=header).header, parsed=header)
+            for database, header in zip(made.databases, headers, strict=True)
+        )
+        return replace(made, databases=tuple(databases))
+
+    check_rekeyed(of(2, A, AB), of(4, A, A, AB, AB))
+    with pytest.raises(IntegrityError, match="header of subtask 2"):
+        check_rekeyed(of(2, A, AB), of(4, A, A, A, AB))
+
+
+def test_every_stream_knows_all_states_and_a_directory_those_of_its_givers() -> None:
+    two = operator("op", 2, MAXIMUM, keyed=(stream(0, 2, header=A), stream(1, 2, header=AB)))
+    check_rekeyed(two, keyed(4, 16, header=AB))
+    with pytest.raises(IntegrityError, match="header of subtask 0"):
+        check_rekeyed(two, with_stream(keyed(4, 16, header=AB), 0, header=stream(0, 1).header, parsed=A))
+
+
+def test_at_the_same_maximum_every_subtask_has_a_stream_unless_directories_stay_some() -> None:
+    some = replace(in_directories(2), databases=in_directories(2).databases[:1])
+    as_streams = tuple(replace(stream(i, 4), header=b"h", parsed=None) for i in range(4))
+    check_rekeyed(some, operator("op", 4, MAXIMUM, keyed=as_streams))
+    with pytest.raises(IntegrityError, match="subtasks with keyed state"):
+        check_rekeyed(some, operator("op", 4, MAXIMUM, keyed=as_streams[:2]))
+    one = operator("op", 2, MAXIMUM, keyed=(replace(stream(0, 2), header=b"h", parsed=None),))
+    check_rekeyed(one, in_directories(4))
+    with pytest.raises(IntegrityError, match="subtasks with keyed state"):
+        check_rekeyed(one, replace(in_directories(4), databases=in_directories(4).databases[:2]))
+
+
+# Directories that stay as they are.
+
+
+def test_every_file_of_a_directory_is_paired_by_its_name() -> None:
+    names = ("1.sst", "2.sst", "CURRENT")
+    pairs = pair_database_files(in_directories(2, names=names), in_directories(2, names=names[::-1]))
+    assert [(pair.subtask, pair.name) for pair in pairs] == [
+        (subtask, name) for subtask in (0, 1) for name in (f"the states of subtask {subtask}", *names)
+    ]
+    assert pairs[0].source == pairs[0].result == Extent(1, 1000, 1)
+    assert (pairs[1].source.start, pairs[1].result.start) == (0, 20)
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        in_directories(3),
+        in_directories(2, names=("2.sst",)),
+        in_directories(2, names=("1.sst", "2.sst")),
+        in_directories(2, 16),
+        replace(in_directories(2), databases=in_directories(2).databases[:1]),
+        replace(in_directories(2), databases=in_directories(2).databases[::-1]),
+    ],
+)
+def test_other_directories_are_found(new: Operator) -> None:
+    with pytest.raises(IntegrityError, match="RocksDB directories: result and source differ"):
+        pair_database_files(in_directories(2), new)
+
+
+# Operator state.
+
+SPLIT, UNION, BROADCAST = DistributionMode.SPLIT_DISTRIBUTE, DistributionMode.UNION, DistributionMode.BROADCAST
+
+
+def with_elements(parallelism: int, *streams: ElementStream, raw: bool = False) -> Operator:
+    return operator("op", parallelism, **{"raw_elements" if raw else "elements": streams})
+
+
+def dealt(parallelism: int, mode: DistributionMode = SPLIT, name: str = "a") -> list[ElementStream]:
+    return [element_stream(i, {name: (mode, 1)}) for i in range(parallelism)]
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_states_modes_and_subtasks_of_elements_are_compared(raw: bool) -> None:
+    slot = Slot.RAW_OPERATOR if raw else Slot.OPERATOR
+    old = with_elements(2, *dealt(2), raw=raw)
+    check_elements(old, with_elements(3, *dealt(3), raw=raw), slot)
+    check_elements(old, with_elements(2, *dealt(2), raw=raw), slot)
+    for new, said in (
+        (with_elements(3, *dealt(3, UNION), raw=raw), "states"),
+        (with_elements(3, *dealt(3, SPLIT, "b"), raw=raw), "states"),
+        (with_elements(3, raw=raw), "states"),
+        (with_elements(3, *dealt(2), raw=raw), "subtasks with"),
+        (with_elements(3, *dealt(3)[1:], raw=raw), "subtasks with"),
+        (with_elements(3, *dealt(3), *dealt(1), raw=raw), "subtasks with"),
+        (with_elements(2, *dealt(1), raw=raw), "subtasks with"),
+    ):
+        with pytest.raises(IntegrityError, match=f"{slot} {said}|{said} {slot} state") as caught:
+            check_elements(old, new, slot)
+        assert caught.value.operator == "op"
+
+
+def test_at_the_same_parallelism_those_have_elements_that_had_some() -> None:
+    old = with_elements(3, *dealt(3)[1:])
+    check_elements(old, with_elements(3, *dealt(3)[1:]), Slot.OPERATOR)
+    with pytest.raises(IntegrityError, match="subtasks with"):
+        check_elements(old, with_elements(3, *dealt(3)), Slot.OPERATOR)
+    check_elements(old, with_elements(2, *dealt(2)), Slot.OPERATOR)
+
+
+def test_where_there_were_no_elements_there_are_none() -> None:
+    check_elements(with_elements(2), with_elements(3), Slot.OPERATOR)
+    empty = element_stream(0, {})
+    with pytest.raises(IntegrityError, match="subtasks with"):
+        check_elements(with_elements(2), with_elements(3, empty), Slot.OPERATOR)
+
+
+def lists(*names: str) -> OperatorStateHeader:
+    return OperatorStateHeader(6, False, header_of(*names).states, ())
+
+
+def headed(parallelism: int, *headers: OperatorStateHeader) -> Operator:
+    streams = (element_stream(i, {"a": (SPLIT, 1)}, header) for i, header in enumerate(headers))
+    return with_elements(parallelism, *streams)
+
+
+def test_at_the_same_parallelism_a_header_is_its_own_subtasks() -> None:
+    """Else it is what comes of all of them."""
+    old = headed(2, lists("a"), lists("a", "b"))
+    check_elements(old, headed(2, lists("a"), lists("a", "b")), Slot.OPERATOR)
+    with pytest.raises(IntegrityError, match="operator-state header of subtask 0"):
+        check_elements(old, headed(2, lists("a", "b"), lists("a", "b")), Slot.OPERATOR)
+    with pytest.raises(IntegrityError, match="operator-state header of subtask 1"):
+        check_elements(old, headed(2, lists("a"), lists("a")), Slot.OPERATOR)
+    check_elements(old, headed(3, *[lists("a", "b")] * 3), Slot.OPERATOR)
+    with pytest.raises(IntegrityError, match="operator-state header of subtask 2"):
+        check_elements(old, headed(3, lists("a", "b"), lists("a", "b"), lists("a")), Slot.OPERATOR)
+
+
+def test_copies_of_broadcast_states_are_those_with_elements() -> None:
+    states = {"a": (BROADCAST, 1), "b": (BROADCAST, 0), "c": (SPLIT, 1), "d": (UNION, 1)}
+    streams = [element_stream(0, states), element_stream(3, {"a": (BROADCAST, 1)})]
+    assert list(broadcast_states(streams)) == [("a", 0), ("a", 3)]
