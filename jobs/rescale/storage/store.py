@@ -42,4 +42,4 @@ def _s3() -> Store:
 
 
 # Two processes on one connection read each other's answers.
-os.register_at_fork(after_in_child=lambda: _s3.cache_clear())
+os.register_at_fork(after_in_child=_s3.cache_clear)
