@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from rescale.errors import RequestError
@@ -28,6 +30,21 @@ def test_it_is_said_how_many_directories_go_by_what(
     plan = plan_rescale(directory(name), str(tmp_path / "target"), **shape)
     assert how_proven(plan, Proof.RECORDS) is None
     told = how_proven(plan, Proof.FILES)
+    assert told is not None
+    assert said in told
+
+
+@pytest.mark.parametrize(("inline", "said"), [(False, "by checksums that the store computed"), (True, "every record")])
+def test_within_one_s3_key_groups_that_are_copied_go_by_checksums_unless_they_lie_in_metadata(
+    inline: bool, said: str, tmp_path: Path
+) -> None:
+    """A running job's savepoint may turn out that small, and was taken then: that is no reason to end its run."""
+    plan = plan_rescale(directory("2-canonical-rocksdb"), str(tmp_path / "target"), ["3"])
+    operators = tuple(
+        replace(operator, streams=tuple(msgspec.structs.replace(one, inline=inline) for one in operator.streams))
+        for operator in plan.operators
+    )
+    told = how_proven(replace(plan, source="s3://state/a", target="s3://state/b", operators=operators), Proof.FILES)
     assert told is not None
     assert said in told
 

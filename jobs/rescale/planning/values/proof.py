@@ -38,15 +38,19 @@ def how_proven(plan: Plan, proof: Proof) -> str | None:
     """What a proof by files will be of, for who asked for it; None for one of all records.
 
     `RequestError` where nothing can be proven by files, whatever these look like. Which files are taken as they are
-    is another matter: where RocksDB must rewrite some in every directory, the proof is only deeper than asked for.
+    is another matter: where RocksDB must rewrite some in every directory, or where all that is copied is so little that
+    it lies in `_metadata`, the proof is only deeper than asked for.
     """
     if proof is Proof.RECORDS:
         return None
     whole = sum(len(operator.databases) for operator in plan.operators)
     rewritten = sum(len(operator.compacted) for operator in plan.operators)
-    copied = is_s3(plan.target) and is_s3(plan.source) and any(map(_has_copies, plan.operators))
-    refuse_files_in_vain(possible=whole + rewritten > 0 or copied)
-    if copied and not whole + rewritten:
+    in_s3 = is_s3(plan.target) and is_s3(plan.source)
+    copied = [stream for operator in plan.operators for stream in _copied(operator)] if in_s3 else []
+    refuse_files_in_vain(possible=whole + rewritten > 0 or bool(copied))
+    if not whole + rewritten:
+        if all(stream.inline for stream in copied):
+            return "proof: what is copied is so little that it lies in `_metadata`, so every record is compared"
         return (
             "proof: what is copied is compared by checksums that the store computed itself, and read where it has none"
         )
@@ -56,5 +60,5 @@ def how_proven(plan: Plan, proof: Proof) -> str | None:
     return f"proof: {whole} RocksDB directories are compared by their files, and none of their rows is read{more}"
 
 
-def _has_copies(operator: OperatorPlan) -> bool:
-    return any(isinstance(stream, CopiedKeyGroups) and not stream.inline for stream in operator.streams)
+def _copied(operator: OperatorPlan) -> list[CopiedKeyGroups]:
+    return [stream for stream in operator.streams if isinstance(stream, CopiedKeyGroups)]
