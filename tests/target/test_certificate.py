@@ -18,6 +18,7 @@ from rescale.target.certificate import (
     CertifiedOperator,
     CertifiedRecords,
     CertifiedState,
+    certificate_beside,
     read_certificate,
 )
 from rescale.target.certified_files import CertifiedFile
@@ -105,6 +106,15 @@ def test_a_verdict_that_is_none_is_not_accepted_with_its_digest_either(target: P
     put(target, json.dumps(replace(CERTIFICATE, verdict="complexe").document()).encode())
     with pytest.raises(IntegrityError):
         read_certificate(str(target))
+
+
+def test_a_result_that_was_moved_away_from_it_has_none(target: Path) -> None:
+    assert certificate_beside(str(target)) is None
+    put(target, json.dumps(CERTIFICATE.document()).encode())
+    assert certificate_beside(str(target)) == CERTIFICATE
+    put(target, b"{}")
+    with pytest.raises(IntegrityError):
+        certificate_beside(str(target))
 
 
 @given(st.data())

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from rescale.errors import RequestError
+from rescale.errors import RequestError, UnsupportedError
 from rescale.execution.loop import Loop
+from rescale.planning.values.plan import Plan
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
 from rescale.target.claim import claim, planned_names
+from rescale.target.places import places_of
 from rescale.target.removal import discard
+from rescale.target.states import State, claim_on, state_of
 from support import snapshots
 from support.pipeline import execute_without_spark, move, plan_rescale
 
@@ -48,3 +52,115 @@ def test_discard_removes_what_rocksdb_wrote(tmp_path: Path, monkeypatch: pytest.
     move(plan, Loop())
     assert discard(plan.target).left == ()
     assert not open_store(plan.target).list(plan.target)
+
+
+FINISHED = snapshots.directory("2-finished")
+
+
+@pytest.fixture
+def plans(tmp_path: Path) -> Callable[[str], Plan]:
+    """Plans for one target."""
+    return lambda parallelism: plan_rescale(FINISHED, str(tmp_path / "target"), [parallelism])
+
+
+def test_who_is_turned_away_is_told_whose_it_is_and_since_when(plans: Callable[[str], Plan]) -> None:
+    claim(plans("3"), by={"dag": "nightly", "run": "r1"})
+    with pytest.raises(RequestError, match="claimed by another plan") as caught:
+        claim(plans("2"))
+    assert f"plan {plans('3').digest[:8]}, dag nightly, run r1, 20" in str(caught.value.found)
+    assert "UTC" in str(caught.value.found)
+    assert plans("2").digest[:8] in str(caught.value.expected)
+    assert "rescale discard" in str(caught.value.advice)
+
+
+def test_a_run_that_says_nothing_of_itself_claims_too(plans: Callable[[str], Plan]) -> None:
+    claim(plans("3"))
+    found = claim_on(plans("3").target)
+    assert found is not None
+    assert (found.plan, found.by, found.at) == (plans("3").digest, {}, None)
+    assert str(found) == f"plan {plans('3').digest[:8]}"
+
+
+def test_it_is_the_first_run_of_the_plan_that_the_claim_names(plans: Callable[[str], Plan]) -> None:
+    for accept_unconditional in (False, True):
+        claim(plans("3"), by={"run": "first"}, accept_unconditional=accept_unconditional)
+        claim(plans("3"), by={"run": "second"}, accept_unconditional=accept_unconditional)
+        found = claim_on(plans("3").target)
+        assert found is not None
+        assert found.by == {"run": "first"}
+        discard(plans("3").target)
+
+
+def test_a_store_that_ignores_conditions_has_no_claim(
+    plans: Callable[[str], Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plans("3")
+    monkeypatch.setattr(open_store(plan.target), "honours_conditions", lambda *_: False)
+    with pytest.raises(UnsupportedError, match="ignores the condition"):
+        claim(plan)
+    assert state_of(plan.target, plan.digest) is State.FREE
+    claim(plan, accept_unconditional=True)
+    assert state_of(plan.target, plan.digest) is State.CLAIMED
+
+
+def test_where_that_is_accepted_no_conditional_request_is_made(
+    plans: Callable[[str], Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store may not even know them."""
+
+    def unknown(*_: object) -> bool:
+        raise AssertionError("a conditional request")
+
+    plan = plans("3")
+    monkeypatch.setattr(open_store(plan.target), "put_if_absent", unknown)
+    claim(plan, accept_unconditional=True)
+    assert state_of(plan.target, plan.digest) is State.CLAIMED
+
+
+def test_of_two_who_claim_at_once_one_is_turned_away(
+    plans: Callable[[str], Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = plans("3"), plans("2")
+    store = open_store(first.target)
+    put_if_absent = store.put_if_absent
+
+    def overtaken(uri: str, data: bytes) -> bool:
+        monkeypatch.setattr(store, "put_if_absent", put_if_absent)
+        claim(first)
+        return put_if_absent(uri, data)
+
+    monkeypatch.setattr(store, "put_if_absent", overtaken)
+    with pytest.raises(RequestError, match="claimed by another plan"):
+        claim(second)
+    assert state_of(first.target, first.digest) is State.CLAIMED
+
+
+def test_a_target_that_is_no_free_directory_is_refused(plans: Callable[[str], Plan]) -> None:
+    plan = plans("3")
+    target = Path(plan.target)
+    target.write_bytes(b"")
+    with pytest.raises(RequestError, match="the target is a file"):
+        claim(plan)
+    target.unlink()
+    target.mkdir()
+    (target / "notes.txt").write_bytes(b"mine")
+    with pytest.raises(RequestError, match="the target is occupied") as caught:
+        claim(plan)
+    assert "notes.txt" in str(caught.value.found)
+    assert "rescale discard" in str(caught.value.advice)
+    (target / "_metadata").write_bytes(b"somebody's")
+    with pytest.raises(RequestError, match="the target is occupied") as caught:
+        claim(plan)
+    assert (caught.value.advice, "(2)" in str(caught.value.found)) == ("name another target", True)
+    assert sorted(path.name for path in target.parent.iterdir()) == ["target"], "nothing is written"
+
+
+@pytest.mark.parametrize("claimed", [b"", b"\xff", b"[]", b"{}", b'{"plan": "1", "by": 7}', b"[" * 100_000])
+def test_a_claim_that_is_none_of_ours_is_shown(plans: Callable[[str], Plan], claimed: bytes) -> None:
+    plan = plans("3")
+    place = places_of(plan).claim
+    open_store(place).put(place, claimed)
+    with pytest.raises(RequestError, match="not one of ours") as caught:
+        claim(plan)
+    assert caught.value.path == place
+    assert len(str(caught.value.found)) <= 500

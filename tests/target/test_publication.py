@@ -6,7 +6,7 @@ import json
 import os
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
@@ -18,15 +18,17 @@ from rescale.errors import IntegrityError, RequestError, SnapshotError, StoreErr
 from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_coverage
 from rescale.planning.values.plan import Plan
+from rescale.planning.values.proof import Proof
 from rescale.storage.locations import join, name, parent
 from rescale.storage.store import Entry, open_store
+from rescale.target.certificate import certificate_for, write_certificate
 from rescale.target.certified_files import certified_files
 from rescale.target.claim import claim, planned_names
 from rescale.target.documents import load_plan
 from rescale.target.places import discarding_place, places_of
 from rescale.target.publication import is_published, publish, was_published
 from rescale.target.removal import discard
-from rescale.target.states import State, state_of
+from rescale.target.states import State, refuse_what_has_gone, state_of
 from support import snapshots
 from support.pipeline import execute_without_spark, move, plan_rescale
 from support.s3 import S3Server
@@ -391,3 +393,76 @@ def test_a_damaged_certificate_is_an_answer_too(plan: Plan, capsys: pytest.Captu
         assert main(["run", SOURCE, "--target", plan.target, "--parallelism", "3", "--output", "json"]) == 4
         error = json.loads(capsys.readouterr().out)
         assert (error["error"], error["path"]) == ("IntegrityError", place)
+
+
+def test_without_conditional_requests_it_is_put_once(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To a store that may not know them."""
+
+    def never(*_: object) -> bool:
+        raise AssertionError("a conditional request, or one that would write over a published result")
+
+    validated(plan)
+    store = open_store(plan.target)
+    monkeypatch.setattr(store, "put_if_absent", never)
+    assert not publish(plan, accept_unconditional=True).already
+    assert is_published(plan)
+    put = store.put
+    monkeypatch.setattr(store, "put", lambda uri, data: never() if uri.endswith("_metadata") else put(uri, data))
+    again = publish(plan, accept_unconditional=True)
+    assert (again.already, again.target, again.proof) == (True, plan.target, Proof.RECORDS)
+
+
+def test_another_plans_certificate_is_none(plan: Plan) -> None:
+    validated(plan)
+    write_certificate(plan, replace(certificate_for(plan), plan="0" * 64))
+    with pytest.raises(IntegrityError, match="another plan's; nothing was published") as caught:
+        publish(plan)
+    assert caught.value.path == places_of(plan).certificate
+    assert not is_published(plan)
+
+
+def test_another_candidate_than_the_certified_one_is_not_published(plan: Plan) -> None:
+    validated(plan)
+    open_store(plan.target).put(places_of(plan).candidate, b"another")
+    with pytest.raises(IntegrityError, match="not the one that was validated") as caught:
+        publish(plan)
+    assert caught.value.path == places_of(plan).candidate
+    assert open_store(plan.target).stat(places_of(plan).metadata) is None
+
+
+def test_what_is_published_and_what_was_is_known(plan: Plan) -> None:
+    assert not is_published(plan)
+    validated(plan)
+    assert (is_published(plan), was_published(plan)) == (False, False)
+    publish(plan)
+    assert (is_published(plan), was_published(plan)) == (True, True)
+    delete(places_of(plan).candidate)
+    assert not is_published(plan), "nothing says that it is this plan's"
+
+
+def test_a_listing_that_is_behind_is_not_an_empty_target(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    execute_without_spark(plan)
+    delete(places_of(plan).metadata)
+    store = open_store(plan.target)
+    listed = store.list
+
+    def behind(_: str) -> list[Entry]:
+        monkeypatch.setattr(store, "list", listed)
+        return []
+
+    monkeypatch.setattr(store, "list", behind)
+    assert state_of(plan.target, plan.digest) is State.GONE
+
+
+def test_what_was_published_is_said_to_have_gone(plan: Plan) -> None:
+    refuse_what_has_gone(plan.target)
+    validated(plan)
+    refuse_what_has_gone(plan.target)
+    publish(plan)
+    refuse_what_has_gone(plan.target)
+    delete(places_of(plan).metadata)
+    with pytest.raises(RequestError, match="may still use its files"):
+        refuse_what_has_gone(plan.target)
+    open_store(plan.target).delete(files(plan))
+    with pytest.raises(RequestError, match="all of it is gone"):
+        refuse_what_has_gone(plan.target)

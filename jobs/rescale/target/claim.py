@@ -68,8 +68,8 @@ class PlannedNames:
     whole: frozenset[str]
     beginnings: tuple[str, ...]
 
-    def __contains__(self, file: object) -> bool:
-        return file in self.whole or (isinstance(file, str) and file.startswith(self.beginnings))
+    def __contains__(self, file: str) -> bool:
+        return file in self.whole or file.startswith(self.beginnings)
 
 
 def planned_names(plan: Plan) -> PlannedNames:

@@ -56,7 +56,7 @@ def discard(target: str) -> Discarded:
     if digest is not None:
         _say_that_it_goes_on(Places(target, digest), going_on)
         _give_way(state_of(target, digest), target)
-    places = Places(target, digest or "")
+    places = Places(target, "")
     clear_leftovers(places)
     plans = [uri for uri in documents if name(uri).startswith("plan-")]
     last = ([places.published], [places.claim], [*plans, places.publishing], [going_on])

@@ -143,7 +143,7 @@ _WANTS = {
 
 def state_of(target: str, digest: str | None) -> State:
     """The state of a target for the plan with this digest."""
-    places, store = Places(target, digest or ""), open_store(target)
+    places, store = Places(target, ""), open_store(target)
 
     def is_there(place: str) -> bool:
         return store.stat(place) is not None

@@ -83,7 +83,7 @@ def write_handles(plan: Plan, handles: WrittenHandles) -> None:
     """The end of a moving step."""
     permit(plan, Move.MOVE)
     uri = places_of(plan).written_handles(handles.step)
-    open_store(uri).put(uri, msgspec.json.encode(handles, order="deterministic"))
+    open_store(uri).put(uri, msgspec.json.encode(handles))
 
 
 def read_handles(plan: Plan, step: str) -> WrittenHandles | None:

@@ -1,0 +1,175 @@
+"""`discard` removes what is ours and unpublished, in and beside a target, and says what it left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from rescale.errors import RequestError, StoreError
+from rescale.execution.loop import Loop
+from rescale.execution.steps import validate_coverage
+from rescale.planning.values.plan import Plan
+from rescale.storage.store import open_store
+from rescale.target.claim import claim
+from rescale.target.documents import store_plan, store_plan_page, store_report, store_report_data
+from rescale.target.places import discarding_place, places_of
+from rescale.target.removal import discard
+from rescale.target.states import State, state_of
+from support import snapshots
+from support.pipeline import move, plan_rescale
+
+SOURCE = snapshots.directory("2-finished")
+
+
+@pytest.fixture
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
+    """One whose result has files, however small."""
+    monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
+    return plan_rescale(SOURCE, str(tmp_path / "target"), ["3"])
+
+
+def lying(plan: Plan) -> list[str]:
+    return [entry.uri for entry in open_store(plan.target).list(str(Path(plan.target).parent))]
+
+
+def test_all_of_a_run_goes_and_what_is_not_ours_stays_and_is_named(plan: Plan) -> None:
+    move(plan, Loop())
+    validate_coverage(plan, Loop())
+    store_plan_page(plan, "a plan")
+    store_report(plan, b"a page")
+    store_report_data(plan, b"{}")
+    ours = lying(plan)
+    others = [f"{plan.target}/notes.txt", f"{plan.target}.rescale/notes.txt", f"{plan.target}.rescale/a.txt"]
+    for uri in others:
+        open_store(uri).put(uri, b"mine")
+    done = discard(plan.target)
+    assert lying(plan) == sorted(others)
+    assert (sorted(done.removed), done.left) == (ours, tuple(sorted(others)))
+
+
+def test_plans_that_nobody_carried_out_go(plan: Plan) -> None:
+    for one in (plan, plan_rescale(SOURCE, plan.target, ["2"])):
+        store_plan(one)
+        store_plan_page(one, "a plan")
+    open_store(plan.target).put(f"{plan.target}/notes.txt", b"mine")
+    done = discard(plan.target)
+    assert (len(done.removed), done.left) == (4, (f"{plan.target}/notes.txt",))
+    assert lying(plan) == [f"{plan.target}/notes.txt"]
+
+
+def test_nothing_is_removed_where_nothing_is_ours(plan: Plan) -> None:
+    open_store(plan.target).put(f"{plan.target}/notes.txt", b"mine")
+    with pytest.raises(RequestError, match="nothing of ours lies here") as caught:
+        discard(plan.target)
+    assert (caught.value.path, "1 files" in str(caught.value.found)) == (plan.target, True)
+    assert lying(plan) == [f"{plan.target}/notes.txt"]
+
+
+def test_an_empty_place_is_discarded_already(plan: Plan) -> None:
+    assert (discard(plan.target).removed, discard(plan.target).left) == ((), ())
+
+
+def test_somebodys_checkpoint_is_not_called_ours(plan: Plan) -> None:
+    open_store(plan.target).put(places_of(plan).metadata, b"somebody's")
+    with pytest.raises(RequestError, match="a snapshot that is not ours"):
+        discard(plan.target)
+    assert lying(plan) == [places_of(plan).metadata], "no note of ours stays either"
+
+
+def test_what_comes_under_another_plans_name_stays(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it is discarded: only what this plan's tasks write late goes."""
+    move(plan, Loop())
+    other = f"{plan.target}/{'0' * 32}-keyed-0-{'0' * 8}"
+    store = open_store(plan.target)
+    delete = store.delete
+
+    def written_meanwhile(uris: Iterable[str]) -> None:
+        delete(uris)
+        store.put(other, b"whose?")
+
+    monkeypatch.setattr(store, "delete", written_meanwhile)
+    discard(plan.target)
+    assert lying(plan) == [other]
+
+
+def test_only_what_is_there_is_deleted(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who may delete nothing but what is ours is not asked to."""
+    claim(plan)
+    store = open_store(plan.target)
+    delete = store.delete
+    asked: list[str] = []
+
+    def noted(uris: Iterable[str]) -> None:
+        uris = list(uris)
+        asked.extend(uri for uri in uris if store.stat(uri) is None)
+        delete(uris)
+
+    monkeypatch.setattr(store, "delete", noted)
+    discard(plan.target)
+    assert asked == []
+
+
+def test_the_claim_goes_after_all_that_it_speaks_for(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a discard that is killed anywhere can be repeated, and no run begins over what it left."""
+    move(plan, Loop())
+    validate_coverage(plan, Loop())
+    store = open_store(plan.target)
+    delete, order = store.delete, []
+
+    def noted(uris: Iterable[str]) -> None:
+        uris = list(uris)
+        order.extend(Path(uri).name for uri in uris)
+        delete(uris)
+
+    monkeypatch.setattr(store, "delete", noted)
+    discard(plan.target)
+    assert order[0] == "certificate.json"
+    assert order[-3:] == ["claim", f"plan-{plan.digest}.json", "discarding"]
+    assert len(order) == len(set(order))
+
+
+def test_where_the_disk_is_full_pages_make_room_for_the_note(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    move(plan, Loop())
+    store_report(plan, b"a page")
+    store_plan_page(plan, "a plan")
+    store = open_store(plan.target)
+    put = store.put
+
+    def full(uri: str, data: bytes) -> None:
+        if any(store.stat(page) is not None for page in (places_of(plan).report, places_of(plan).plan_page)):
+            raise StoreError("no space left on device", path=uri)
+        put(uri, data)
+
+    monkeypatch.setattr(store, "put", full)
+    discard(plan.target)
+    assert lying(plan) == []
+
+
+def test_a_full_disk_that_stays_full_ends_it_before_anything_of_the_run_goes(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    move(plan, Loop())
+    before = lying(plan)
+
+    def full(uri: str, _: bytes) -> None:
+        raise StoreError("no space left on device", path=uri)
+
+    monkeypatch.setattr(open_store(plan.target), "put", full)
+    with pytest.raises(StoreError, match="no space left"):
+        discard(plan.target)
+    assert lying(plan) == before
+
+
+def test_a_discard_that_is_refused_leaves_no_note(plan: Plan) -> None:
+    """Else no run could publish there."""
+    move(plan, Loop())
+    validate_coverage(plan, Loop())
+    note, mark = discarding_place(plan.target), places_of(plan).publishing
+    for place in (note, mark):
+        open_store(place).put(place, b"")
+    with pytest.raises(RequestError, match="about to be published"):
+        discard(plan.target)
+    assert open_store(note).stat(note) is None
+    assert state_of(plan.target, plan.digest) is State.PUBLISHING
