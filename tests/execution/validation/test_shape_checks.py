@@ -335,6 +335,15 @@ def test_other_directories_are_found(new: Operator) -> None:
         pair_database_files(in_directories(2), new)
 
 
+def test_directories_are_of_the_parallelism_that_is_stored() -> None:
+    """At that one Flink gives them to its subtasks without a look at their key groups."""
+    old = in_directories(2)
+    new = replace(old, entry=replace(old.entry, parallelism=3))
+    assert not goes_by_record(old, new)
+    with pytest.raises(IntegrityError, match="key groups of subtask 0"):
+        pair_database_files(old, new)
+
+
 # Operator state.
 
 SPLIT, UNION, BROADCAST = DistributionMode.SPLIT_DISTRIBUTE, DistributionMode.UNION, DistributionMode.BROADCAST

@@ -230,6 +230,10 @@ def _directories(operator: Operator) -> list[tuple[object, ...]]:
 def pair_database_files(old: Operator, new: Operator) -> list[FilePair]:
     """Every file of the operator's databases, and the streams that describe their states."""
     check_equal("RocksDB directories", _directories(old), _directories(new), old.label)
+    entry = new.entry
+    for database in new.databases:
+        own = key_group_range(entry.max_parallelism, entry.parallelism, database.subtask)
+        check_equal(f"key groups of subtask {database.subtask}", own, database.key_groups, old.label)
     return [
         FilePair(ours.subtask, name, source, result)
         for theirs, ours in zip(old.databases, new.databases, strict=True)
