@@ -16,12 +16,13 @@ from typing import Any
 
 from botocore.exceptions import ClientError, IncompleteReadError
 
+from simulation.clock import Clock
+
 BUCKET = "sim"
 SMALLEST_PART = 200
 """Bytes; Amazon's S3 wants 5 MiB."""
 
 _PAGE = 7
-_NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -60,15 +61,18 @@ class Body:
 class Bucket:
     """The requests that `S3Store` makes, by boto3's names for them; errors are boto3's, too."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        """Its own host's clock."""
         self.objects: dict[str, Stored] = {}
         self.uploads: dict[str, Upload] = {}
+        self._clock = clock
+        self._modified: dict[str, datetime] = {}
         self.by = ""
         """Who makes the request, for those who look at open uploads."""
         self._begun = 0
 
     def put(self, key: str, data: bytes) -> None:
-        self.objects[key] = Stored(data, _etag(data))
+        self._keep(key, Stored(data, _etag(data)))
 
     def below(self, directory: str) -> dict[str, bytes]:
         """The objects in a directory, by what their keys say after it."""
@@ -77,7 +81,7 @@ class Bucket:
 
     def head_object(self, *, Key: str, **_: Any) -> dict[str, Any]:
         found = self._found("HeadObject", Key)
-        return {"ContentLength": len(found.data), "ETag": found.etag, "LastModified": _NOW}
+        return {"ContentLength": len(found.data), "ETag": found.etag, "LastModified": self._modified[Key]}
 
     def get_object(
         self,
@@ -180,7 +184,7 @@ class Bucket:
             raise refused("CompleteMultipartUpload", 400, "EntityTooSmall")
         digests = b"".join(bytes.fromhex(part.etag.strip('"')) for part in parts)
         etag = f'"{hashlib.md5(digests).hexdigest()}-{len(parts)}"'
-        self.objects[Key] = Stored(b"".join(part.data for part in parts), etag)
+        self._keep(Key, Stored(b"".join(part.data for part in parts), etag))
         del self.uploads[UploadId]
         return {"ETag": etag}
 
@@ -192,6 +196,9 @@ class Bucket:
         self._upload("AbortMultipartUpload", UploadId)
         del self.uploads[UploadId]
         return {}
+
+    def _keep(self, key: str, stored: Stored) -> None:
+        self.objects[key], self._modified[key] = stored, self._clock.now(UTC)
 
     def _found(self, operation: str, key: str) -> Stored:
         if key not in self.objects:

@@ -44,6 +44,7 @@ class Damage:
             "source rots": self._rot,
             "source changes": self._change,
             "source is deleted": self._delete,
+            "source vanishes": self._vanish,
             "result rots": self._rot,
             "result is cut or gone": self._cut_or_delete,
             "result is replaced": self._replace,
@@ -74,6 +75,13 @@ class Damage:
         if self.random.random() < 0.5:
             return self._delete(key)
         self.bucket.put(key, self.bucket.objects[key].data[:-1])
+        return True
+
+    def _vanish(self, key: str) -> bool:
+        """All of it, as where a newer savepoint takes its place."""
+        directory = key.rpartition("/")[0]
+        for one in [one for one in self.bucket.objects if one.startswith(f"{directory}/")]:
+            del self.bucket.objects[one]
         return True
 
     def _delete(self, key: str) -> bool:

@@ -27,7 +27,7 @@ def limited() -> Iterator[None]:
         while frame is not None:
             where.append(f"{frame.f_code.co_name} in {frame.f_globals.get('__name__')}, line {frame.f_lineno}")
             frame = frame.f_back
-        raise EndlessError(f"it goes on for more than {SECONDS:g} s: {'; '.join(where[:12])}")
+        raise EndlessError(f"it goes on for more than {SECONDS:g} s: {'; '.join(where[:30])}")
 
     before = signal.signal(signal.SIGPROF, end)
     signal.setitimer(signal.ITIMER_PROF, SECONDS, _AGAIN)

@@ -19,14 +19,15 @@ from rescale.planning.asked.request import Files
 from rescale.planning.values.proof import Proof
 from rescale.target.removal import discard
 from simulation.bucket import Bucket, Stored
+from simulation.clock import Clock
 from simulation.damage import Damage
 from simulation.endless import EndlessError, limited
-from simulation.installed import Sizes, at_work
+from simulation.installed import Sizes, at_work, install_release
 from simulation.model import assert_certified, assert_right, kinds_of, shapes_of
 from simulation.owner import Owner
 from simulation.processes import Crash, Process
 from simulation.rows import WrongError
-from simulation.run import SOURCE, TARGET, Steps
+from simulation.run import SOURCE, TARGET, Steps, Wish
 from simulation.script import Script, draw_script, kind_due, shapes_due
 from simulation.supervisor import Ending, Supervisor
 from simulation.toxics import Client, Toxic, Toxics
@@ -36,6 +37,7 @@ PUBLISHED, REFUSED = "published", "refused"
 _OWNED = 0.08
 """How many of the results a job is started from that owns them."""
 
+_DISCARD = "user's discard"
 _LONGEST_PROCESS = 80
 """Requests, within which a process that is to be killed is."""
 
@@ -80,7 +82,9 @@ class _History:
         self._random = random = Random(self.seed)
         self._script: Script = draw_script(random, self.seed)
         self.log.append(str(self._script))
-        self._bucket = Bucket()
+        weather = self._script.weather
+        self._clock = weather.clock if weather is not None else Clock()
+        self._bucket = Bucket(self._clock)
         for name, data in self._script.source.objects.items():
             self._bucket.put(f"source/{name}", data)
         self._toxics = Toxics(Random(random.random()), self._script.rates, self.injected, self.log)
@@ -88,6 +92,7 @@ class _History:
         self._processes: list[Process] = []
         self._source = self._source_objects()
         self._done: set[str] = set()
+        self._has_discarded = False
         self._owner = self._drawn_owner()
         self.supervisor = Supervisor(random, self._process, self.log, self._before, self._script.longest_turn)
 
@@ -97,14 +102,20 @@ class _History:
         sizes = Sizes(
             script.part_size, script.chunk_size, script.inline_limit, script.table_bytes, script.foreign_share
         )
-        with at_work(client, order, sizes):
-            ending = self.supervisor.run(Steps(script.wish, order, script.cores))
+        with at_work(client, order, sizes, self._clock):
+            ending = self.supervisor.run(self._steps(script.wish, order))
             self._judge_run(ending)
-            self.supervisor.end_others(kill=script.kills_others)
+            if not self._comes_late():
+                self.supervisor.end_others(kill=script.kills_others)
             self._judge()
-            self._toxics.rates = {}
+            if self._toxics.deletes_are_denied and ending.error is not None:
+                self._discard_in_vain()
+            self._toxics.end()
             how = self._set_right(ending, order)
             self._judge()
+            if self._comes_late():
+                self.supervisor.end_others(kill=False)
+                self._judge()
         return how
 
     def end_processes(self) -> None:
@@ -138,7 +149,7 @@ class _History:
         source_is_damaged = any(kind.startswith("source") for kind in self._done)
         for target, after in ((TARGET, how), (TARGET, "after discard"), (f"{TARGET}-2", "to another target")):
             wish = replace(self._script.wish, target=target)
-            process = self._go(f"user, {after}", Steps(wish, order, self._script.cores).all)
+            process = self._go(f"user, {after}", self._steps(wish, order).all)
             if process.error is None:
                 self._must(self._was_published(target), "a run says that it published, and did not")
                 if target == TARGET and not was_published:
@@ -160,7 +171,7 @@ class _History:
             if after == how:
                 self._must(self._may_need_discard(), f"what could be mended was refused: {_told(error)}")
                 self._discard()
-            elif "document rots" not in self._done and not self._may_have_been_published():
+            elif not self._done & {"document rots", "release"} and not self._may_have_been_published():
                 raise BrokenPromiseError(f"without any fault a run after discard is refused: {_told(error)}")
         raise BrokenPromiseError(f"without any fault a run to another target is refused: {_told(error)}")
 
@@ -178,24 +189,33 @@ class _History:
         return bool({"publishing", "published"} & self._bucket.below("target.rescale").keys())
 
     def _discard(self) -> None:
+        self._has_discarded = True
         crash_at = self._random.randint(1, 30) if self._random.random() < 0.5 else 0
-        process = self._go("user's discard", lambda: discard(TARGET), crash_at)
+        process = self._go(_DISCARD, lambda: discard(TARGET), crash_at)
         if isinstance(process.error, Crash):
-            process = self._go("user's discard again", lambda: discard(TARGET))
+            process = self._go(f"{_DISCARD} again", lambda: discard(TARGET))
         if process.error is None:
             self._look_for_open_uploads("after discard", but_strangers=False)
             left = [*self._bucket.below("target"), *self._bucket.below("target.rescale")]
-            if not self._done & {"document rots", "rival", "discard"}:
+            if not self._done & {"document rots", "rival", "discard", "release"}:
                 self._must(not left, f"discard leaves {left}")
-        elif not self._done & {"document rots", "rival"} and not self._may_have_been_published():
+        elif not self._done & {"document rots", "rival", "release"} and not self._may_have_been_published():
             raise BrokenPromiseError(f"discard ends with {_told(process.error)}")
+
+    def _discard_in_vain(self) -> None:
+        """Where nothing may be deleted nobody is told that it was."""
+        self._has_discarded = True
+        self._happened("discard in vain")
+        process = self._go(f"{_DISCARD} in vain", lambda: discard(TARGET))
+        self._must(process.error is not None or not self._bucket.below("target.rescale"), "discard deletes nothing")
 
     def _judge(self) -> None:
         """What must hold at any time."""
         for process in self._processes:
             if isinstance(process.error, Exception):
                 error = unexpected(process.error)
-                if error.final and self._is_strict():
+                came_late = process.is_lost and self._has_discarded
+                if error.final and self._is_strict() and not (came_late or process.name.startswith(_DISCARD)):
                     raise BrokenPromiseError(f"what passes ended {process.name} for good: {_told(error)}")
                 if isinstance(error, InternalError):
                     raise BrokenPromiseError(f"{process.name} ends with a fault of ours: {error.traceback}")
@@ -203,7 +223,11 @@ class _History:
         if self._owner is not None and (missed := self._owner.missed()) is not None:
             raise BrokenPromiseError(missed)
         plans = {name.split("-")[3] for name in self._bucket.below("target") if name != "_metadata"}
-        self._must(len(plans) <= 1 or "discard" in self._done, f"files of several plans lie together: {plans}")
+        late = self._has_discarded and self._comes_late()
+        self._must(
+            len(plans) <= 1 or late or bool(self._done & {"discard", "release"}),
+            f"files of several plans lie together: {plans}",
+        )
         for target in (TARGET, f"{TARGET}-2"):
             if self._is_published(target):
                 folder = target.rpartition("/")[2]
@@ -216,22 +240,41 @@ class _History:
         return {key: one for key, one in self._bucket.objects.items() if key.startswith("source/")}
 
     def _assert_right(self, folder: str) -> None:
-        """Against each version of the source, and each wish that there was."""
+        """For each wish that there was, or none can be what was published."""
+        said = []
+        for wish in (self._script.wish, *([self._script.other_wish] if "rival" in self._done else [])):
+            try:
+                self._assert_right_for(wish, folder)
+            except BrokenPromiseError as error:
+                said.append(str(error))
+            else:
+                return
+        raise BrokenPromiseError("; as another wish has it: ".join(said))
+
+    def _assert_right_for(self, wish: Wish, folder: str) -> None:
+        """Against each version of the source."""
         result = self._bucket.below(folder)
         elsewhere = {f"{SOURCE}/{name}": data for name, data in self._bucket.below("source").items()}
-        wishes = [self._script.wish, *([self._script.other_wish] if "rival" in self._done else [])]
         said = []
         for version in reversed(self._damage.versions):
             try:
-                assert_right(version, result, elsewhere, strangers=bool(self._done & {"rival", "discard"}))
+                assert_right(
+                    version,
+                    result,
+                    elsewhere,
+                    strangers=bool(self._done & {"rival", "discard", "release"}),
+                    renames=wish.renames,
+                    drops=wish.drops,
+                )
             except WrongError as error:
                 said.append(str(error))
             except Exception as error:  # a damaged source, which the model cannot read
                 said.append(f"{type(error).__name__} {error} {traceback.format_exc(limit=-1)}")
             else:
                 shapes, kinds = shapes_of(result), kinds_of(result)
-                dues = [(shapes_due(shapes_of(version), wish), kind_due(kinds_of(version), wish)) for wish in wishes]
-                self._must((shapes, kinds) in dues, f"published with other shapes: {shapes}, {sorted(kinds)}")
+                before, lay = shapes_of(version, wish.renames, wish.drops), kinds_of(version, wish.drops)
+                due = (shapes_due(before, wish), kind_due(lay, wish))
+                self._must((shapes, kinds) == due, f"published with other shapes: {shapes}, {sorted(kinds)}")
                 return
         raise BrokenPromiseError(f"published, and wrong: {'; or '.join(said)}")
 
@@ -250,9 +293,14 @@ class _History:
                 self._happened(kind)
                 if kind.startswith("source"):
                     self._source = self._source_objects()
+        if script.weather is not None:
+            self._toxics.deletes_are_denied |= script.weather.no_deletes == stage
+            if script.weather.release == stage:
+                install_release()
+                self._happened("release")
         steps = {
-            "twin": Steps(script.wish, self._random, script.cores).all,
-            "rival": Steps(script.other_wish, self._random, script.cores).all,
+            "twin": self._steps(script.wish, self._random).all,
+            "rival": self._steps(script.other_wish, self._random).all,
             "discard": lambda: discard(TARGET),
         }
         for who, when in script.beside.items():
@@ -293,6 +341,12 @@ class _History:
         process = Process(f"{name} {number}", body, crash_at=crash_at, after=random.random() < 0.5, lost_at=lost_at)
         self._processes.append(process)
         return process
+
+    def _steps(self, wish: Wish, order: Random) -> Steps:
+        return Steps(wish, order, self._script.cores, tells_who=self._script.weather is not None)
+
+    def _comes_late(self) -> bool:
+        return self._script.weather is not None and self._script.weather.late
 
     def _go(self, name: str, body: Callable[[], object], crash_at: int = 0) -> Process:
         """A process of the user's, from end to end."""

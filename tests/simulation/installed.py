@@ -15,9 +15,12 @@ from typing import Any, NamedTuple, TypeVar
 from unittest.mock import patch
 
 from rescale.execution.progress import Progress
+from rescale.planning import planner
+from rescale.planning.values import plan
 from rescale.storage.contract import PartLimits
 from rescale.storage.s3 import S3Store
 from simulation.bucket import SMALLEST_PART
+from simulation.clock import Clock
 from simulation.native_databases import scratch
 from simulation.remembered import remembered
 from simulation.toxics import Client
@@ -62,8 +65,8 @@ def installed() -> Iterator[None]:
 
 
 @contextmanager
-def at_work(client: Client, order: Random, sizes: Sizes) -> Iterator[None]:
-    """A history is played in the block."""
+def at_work(client: Client, order: Random, sizes: Sizes, clock: Clock) -> Iterator[None]:
+    """A history is played in the block. `clock` is what a machine says of the time."""
     store = S3Store(client)  # type: ignore[arg-type] # it has all that is asked of boto3's
     store.part_limits = PartLimits(smallest=SMALLEST_PART, most=10_000)
     _Now.store, _Now.order = store, order
@@ -73,8 +76,17 @@ def at_work(client: Client, order: Random, sizes: Sizes) -> Iterator[None]:
         patch("rescale.planning.streams.inline.INLINE_LIMIT", sizes.inline),
         patch("rescale.planning.streams.database_streams.FOREIGN_SHARE", sizes.foreign_share),
         patch("rescale.execution.writers.rocksdb.rows_writer.TABLE_BYTES", sizes.table),
+        patch("rescale.target.claim.datetime", clock),
+        patch.object(plan, "FORMAT", plan.FORMAT),
+        patch.object(planner, "FORMAT", planner.FORMAT),
     ):
         yield
+
+
+def install_release() -> None:
+    """Another one, whose plans are others; until the history is over."""
+    plan.FORMAT += 1
+    planner.FORMAT += 1
 
 
 class OneByOne(Executor):

@@ -10,9 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
+
+import mmh3
 
 from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, SubtaskState
 from rescale.flink.metadata.handles import (
@@ -57,6 +60,14 @@ class Contents:
         self._objects = objects
         self._elsewhere = elsewhere
         self.metadata: Metadata = read_metadata(objects["_metadata"], "_metadata")
+
+    def operate(self, renames: Sequence[str], drops: Sequence[str]) -> None:
+        """Other ids for operators, and none for those that are left out."""
+        new = {_id_of_uid(one): _id_of_uid(other) for one, other in (words.split("=") for words in renames)}
+        dropped = {_id_of_uid(uid) for uid in drops}
+        stay = (one for one in self.metadata.operators if one.operator_id not in dropped)
+        operators = tuple(replace(one, operator_id=new.get(one.operator_id, one.operator_id)) for one in stay)
+        self.metadata = replace(self.metadata, operators=operators)
 
     def keyed(self, operator: OperatorState, field: str) -> list[Keyed]:
         return [self._keyed(i, handle) for i, handle in self._handles(operator, field)]
@@ -136,13 +147,16 @@ def assert_right(
     elsewhere: Mapping[str, bytes] = MappingProxyType({}),
     *,
     strangers: bool = False,
+    renames: Sequence[str] = (),
+    drops: Sequence[str] = (),
 ) -> None:
     """`WrongError` says what is lost, doubled, changed, or where Flink will not look for it.
 
     The result may refer to files `elsewhere`, which are there by their URIs. `strangers`: files of another run may lie
-    beside it, too.
+    beside it, too. `renames` (`OLD=NEW`) and `drops` are what was asked for of operators, by their uids.
     """
     old, new = Contents(source), Contents(result, elsewhere)
+    old.operate(renames, drops)
     names = new.names() | {"_metadata"}
     same("files", names, names & set(result) if strangers else set(result))
     ours, theirs = old.metadata, new.metadata
@@ -173,14 +187,20 @@ def assert_certified(certificate: bytes, metadata: bytes) -> None:
     same("certified metadata", hashlib.sha256(metadata).hexdigest(), document["candidate_sha256"])
 
 
-def kinds_of(objects: Mapping[str, bytes]) -> set[Kind]:
-    """How keyed state lies."""
-    return Contents(objects).kinds()
+def kinds_of(objects: Mapping[str, bytes], drops: Sequence[str] = ()) -> set[Kind]:
+    """How keyed state lies, in operators that are not left out."""
+    contents = Contents(objects)
+    contents.operate((), drops)
+    return contents.kinds()
 
 
-def shapes_of(objects: Mapping[str, bytes]) -> dict[str, tuple[int, int]]:
-    """Parallelism and max parallelism of each operator."""
-    operators = Contents(objects).metadata.operators
+def shapes_of(
+    objects: Mapping[str, bytes], renames: Sequence[str] = (), drops: Sequence[str] = ()
+) -> dict[str, tuple[int, int]]:
+    """Parallelism and max parallelism of each operator, after it was renamed or left out."""
+    contents = Contents(objects)
+    contents.operate(renames, drops)
+    operators = contents.metadata.operators
     return {one.operator_id: (one.parallelism, one.max_parallelism) for one in operators}
 
 
@@ -272,6 +292,11 @@ def _streams(handle: Any) -> list[Stream]:
     if isinstance(handle, IncrementalHandle):
         return [handle.meta, *(file.stream for file in (*handle.shared, *handle.private))]
     return [handle.stream]
+
+
+def _id_of_uid(uid: str) -> str:
+    """`StreamGraphHasherV2`: murmur3_128 of it, without a seed."""
+    return mmh3.hash_bytes(uid.encode()).hex()
 
 
 def _finished(operator: OperatorState) -> list[int]:

@@ -74,7 +74,7 @@ def _native(random: Random, name: str, kind: Kind) -> Source:
         OperatorState(operator_id_of_uid("stateless"), "", "", parallelism, max_parallelism, None, ()),
     )
     objects["_metadata"] = write_metadata(Metadata(4, 7, (), operators, savepoint_properties(canonical=False)))
-    return Source(name, objects, *shapes_to_draw(max_parallelism), kind)
+    return Source(name, objects, *shapes_to_draw(max_parallelism), kind, ("keyed", "elements", "stateless"))
 
 
 def _databases(

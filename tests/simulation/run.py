@@ -17,6 +17,7 @@ from rescale.target.documents import load_plan
 from rescale.target.places import places_of
 from rescale.target.publication import is_published, publish
 from simulation.bucket import BUCKET
+from simulation.processes import this_process
 
 SOURCE, TARGET = f"s3://{BUCKET}/source", f"s3://{BUCKET}/target"
 
@@ -31,12 +32,16 @@ class Wish:
     format: Format = Format.KEEP
     files: Files = Files.COPY
     proof: Proof = Proof.RECORDS
+    renames: tuple[str, ...] = ()
+    drops: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         shape = f"parallelism {self.parallelism or 'kept'}, max {self.max_parallelism or 'kept'}"
         usual = (Format.KEEP, Files.COPY, Proof.RECORDS)
         kind = (self.format, self.files, self.proof)
-        return shape if kind == usual else f"{shape}, format {self.format}, files {self.files}, proof {self.proof}"
+        told = shape if kind == usual else f"{shape}, format {self.format}, files {self.files}, proof {self.proof}"
+        surgery = [*(f"rename {one}" for one in self.renames), *(f"drop {one}" for one in self.drops)]
+        return ", ".join([told, *surgery])
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,8 @@ class Steps:
     wish: Wish
     order: Random
     cores: Random
+    tells_who: bool = False
+    """Whether the claim says by whom it is, and when."""
 
     STAGES = (("plan",), ("reshuffle", "redistribute"), ("validate",), ("publish",))
 
@@ -63,11 +70,19 @@ class Steps:
         wish = self.wish
         shape = [[number] if number else [] for number in (wish.parallelism, wish.max_parallelism)]
         request = make_request(
-            SOURCE, wish.target, shape[0], max_parallelism=shape[1], format=wish.format, files=wish.files
+            SOURCE,
+            wish.target,
+            shape[0],
+            max_parallelism=shape[1],
+            format=wish.format,
+            files=wish.files,
+            renames=wish.renames,
+            drops=wish.drops,
         )
         plan = prepare(request).plan
         if not is_published(plan):
-            claim(plan)
+            process = this_process()
+            claim(plan, by={"run": process.name} if self.tells_who and process is not None else None)
         return places_of(plan).plan
 
     def all(self) -> None:

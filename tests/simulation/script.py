@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from rescale.planning.asked.request import Files, Format
@@ -12,6 +12,7 @@ from simulation.rows import Kind
 from simulation.run import Wish
 from simulation.sources import Source, draw_source, written
 from simulation.toxics import PASSING, Toxic
+from simulation.weather import Weather, draw_weather
 
 _NATIVE, _INTO_ROCKSDB = 0.05, 0.01
 """How many histories are of native state, or of canonical state that becomes RocksDB's: these take longer."""
@@ -46,11 +47,14 @@ class Script:
     cores: Random
     table_bytes: int
     foreign_share: float
+    weather: Weather | None
 
     @property
     def is_strict(self) -> bool:
         """Whether all that happens passes, or is done by processes of this very plan: nothing may end it for good."""
-        return Toxic.FLIPPED not in self.rates and not self.damage and set(self.beside) <= {"twin"}
+        misread = self.rates.keys() & {Toxic.FLIPPED, Toxic.SHORT}
+        ruled = self.weather is not None and (self.weather.no_deletes or self.weather.release)
+        return not (misread or ruled or self.damage) and set(self.beside) <= {"twin"}
 
     def __str__(self) -> str:
         rates = ", ".join(f"{toxic} {rate:.1%}" for toxic, rate in self.rates.items())
@@ -59,6 +63,7 @@ class Script:
             f"crashes {self.crashes:.0%}, losses {self.losses:.0%}; "
             f"beside it: {dict(self.beside) or 'nobody'}; damage: {dict(self.damage) or 'none'}; "
             f"parts of {self.part_size}, chunks of {self.chunk_size}, inline up to {self.inline_limit}"
+            f"{f'; {self.weather}' if self.weather is not None else ''}"
         )
 
 
@@ -110,6 +115,12 @@ def draw_script(random: Random, seed: int) -> Script:
         damage[kinds.choice(("source changes", "source is deleted"))] = "publish"
     if kinds.random() < _MISREAD:
         rates[Toxic.MISREAD] = kinds.choice((0.05, 0.3))
+    weather = draw_weather(seed, STAGES)
+    if weather is not None:
+        rates |= weather.rates
+        wishes = [with_surgery(Random(f"surgery {seed} {i}"), source, wish) for i, wish in enumerate(wishes)]
+        if weather.vanishes is not None:
+            damage["source vanishes"] = weather.vanishes
     return Script(
         source,
         *wishes,
@@ -127,6 +138,7 @@ def draw_script(random: Random, seed: int) -> Script:
         cores=Random(random.randint(1, 4)),
         table_bytes=kinds.choice((400, 1 << 26)),
         foreign_share=kinds.choice((0.05, 10)),
+        weather=weather,
     )
 
 
@@ -140,13 +152,25 @@ def draw_wish(random: Random, source: Source) -> Wish:
             return wish
 
 
+def with_surgery(random: Random, source: Source, wish: Wish) -> Wish:
+    """Sometimes an operator has another uid in the result, or is left out."""
+    if not source.uids or random.random() < 0.7:
+        return wish
+    renamed, dropped = random.sample(source.uids, 2)
+    renames = (f"{renamed}={renamed} again",) if random.random() < 0.7 else ()
+    return replace(wish, renames=renames, drops=(dropped,) if random.random() < 0.5 else ())
+
+
 def kind_due(kinds: set[Kind], wish: Wish) -> set[Kind]:
     """How keyed state lies, where it lay in these kinds."""
     return {Kind(wish.format)} if kinds and wish.format is not Format.KEEP else kinds
 
 
 def shapes_due(shapes: Mapping[str, tuple[int, int]], wish: Wish) -> dict[str, tuple[int, int]]:
-    """Parallelism and max parallelism of each operator, once it has `shapes`; one with a maximum of 1 stays so."""
+    """Parallelism and max parallelism of each operator, once it has `shapes`; one with a maximum of 1 stays so.
+
+    What is left out or renamed was before.
+    """
     return {
         operator_id: (p, m) if m == 1 else (int(wish.parallelism or p), int(wish.max_parallelism or m))
         for operator_id, (p, m) in shapes.items()

@@ -50,6 +50,8 @@ class Source:
     parallelisms: Sequence[str]
     max_parallelisms: Sequence[str]
     kind: Kind = Kind.CANONICAL
+    uids: Sequence[str] = ()
+    """Of operators, where no name of theirs is kept with them."""
 
     @cached_property
     def shapes(self) -> dict[str, tuple[int, int]]:
@@ -88,7 +90,8 @@ def written(number: int) -> Source:
         _keyed(random, objects, "single", 1, 1),
     )
     objects["_metadata"] = write_metadata(Metadata(4, 7, (), operators, savepoint_properties(canonical=True)))
-    return Source(f"written {number}", objects, *shapes_to_draw(max_parallelism))
+    uids = ("keyed", "elements", "stateless", "single")
+    return Source(f"written {number}", objects, *shapes_to_draw(max_parallelism), uids=uids)
 
 
 def shapes_to_draw(max_parallelism: int) -> tuple[Sequence[str], Sequence[str]]:

@@ -18,6 +18,10 @@ from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
 from simulation.bucket import BUCKET, Body, Bucket, refused
 from simulation.processes import this_process
 
+_LONGEST_STORM = 60
+"""Requests, each of which botocore has repeated for a quarter of a minute."""
+
+_SLOW_WRITES = ("complete_multipart_upload", "copy_object", "upload_part_copy")
 _WRITES = (
     "put_object",
     "delete_object",
@@ -39,6 +43,11 @@ class Toxic(StrEnum):
     BROKEN_BODY = "body breaks off"
     MISSED_NAME = "listing misses a name"
     FLIPPED = "bit flipped on the way"
+    STORM = "all requests fail for a while"
+    ERROR_IN_ANSWER = "error in an answer that began well"
+    """S3 begins to answer while it still joins or copies; boto3 takes what it finds there for an error 500."""
+
+    SHORT = "body ends early, and nothing says so"
     MISREAD = "bit flipped on the way to publish"
     """All that publish reads is a document of our own, and right where it lies: so this passes."""
 
@@ -55,6 +64,24 @@ class Toxics:
     rates: Mapping[Toxic, float]
     injected: Counter[str]
     log: list[str]
+    deletes_are_denied: bool = False
+    _storm: int = 0
+
+    def end(self) -> None:
+        self.rates, self.deletes_are_denied, self._storm = {}, False, 0
+
+    def storms(self, what: str) -> bool:
+        if not self._storm and Toxic.STORM in self.rates and self.happens(Toxic.STORM, what):
+            self._storm = self.random.randint(2, _LONGEST_STORM)
+        self._storm = max(0, self._storm - 1)
+        return self._storm > 0
+
+    def denies(self, what: str) -> bool:
+        """As a policy does, or a lock on objects."""
+        if self.deletes_are_denied:
+            self.injected["delete refused"] += 1
+            self.log.append(f"delete refused: {what}")
+        return self.deletes_are_denied
 
     def happens(self, toxic: Toxic, what: str) -> bool:
         if self.random.random() >= self.rates.get(toxic, 0):
@@ -96,8 +123,17 @@ class Client:
 
     def _answered(self, request: str, arguments: dict[str, Any], where: str) -> Any:
         toxics = self.toxics
+        if request == "delete_object" and toxics.denies(where):
+            raise refused(request, 403, "AccessDenied")
         if not toxics.rates:
             return self._carried_out(request, arguments)
+        if toxics.storms(where):
+            raise refused(request, 503, "SlowDown")
+        breaks = request in _SLOW_WRITES and Toxic.ERROR_IN_ANSWER in toxics.rates
+        if breaks and toxics.happens(Toxic.ERROR_IN_ANSWER, where):
+            if toxics.random.random() < 0.5:
+                self._carried_out(request, arguments)
+            raise refused(request, 500, "InternalError")
         if toxics.happens(Toxic.ERROR, where):
             raise refused(request, 503, "SlowDown") if toxics.random.random() < 0.5 else _connection_lost()
         is_write = request in _WRITES
@@ -122,6 +158,9 @@ class Client:
         data, random = answer["Body"].data, self.toxics.random
         if self.toxics.happens(Toxic.BROKEN_BODY, where):
             return {**answer, "Body": Body(data, breaks=True)}
+        if data and Toxic.SHORT in self.toxics.rates and self.toxics.happens(Toxic.SHORT, where):
+            data = data[: random.randrange(len(data))]
+            return {**answer, "Body": Body(data), "ContentLength": len(data)}
         if data and self.toxics.happens(Toxic.FLIPPED, where):
             return {**answer, "Body": Body(flipped(data, random))}
         if data and where.startswith("publish ") and self.toxics.happens(Toxic.MISREAD, where):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from simulation.bugs import in_databases, in_dealing, in_moving, in_storage, in_target, in_validation
+from simulation.bugs import in_databases, in_dealing, in_moving, in_storage, in_target, in_validation, in_weather
 from simulation.bugs.planting import Bug
 from simulation.history import play
 from simulation.remembered import forget
@@ -116,7 +116,15 @@ SEEDS = {
 }
 """Seeds that are tried first, because they showed a bug before."""
 
-BUGS = (*in_storage.BUGS, *in_target.BUGS, *in_dealing.BUGS, *in_moving.BUGS, *in_validation.BUGS, *in_databases.BUGS)
+BUGS = (
+    *in_storage.BUGS,
+    *in_target.BUGS,
+    *in_dealing.BUGS,
+    *in_moving.BUGS,
+    *in_validation.BUGS,
+    *in_databases.BUGS,
+    *in_weather.BUGS,
+)
 
 FOUND_BY_HISTORIES = [bug for bug in BUGS if bug.name not in INSTEAD]
 

@@ -1,0 +1,52 @@
+"""Bugs that show in what holds for a while, or in what else is asked for: refusals, short bodies, clocks, surgery."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from rescale.planning import planner, prepare
+from rescale.planning.asked.asked_surgery import asked_surgery
+from rescale.snapshot.surgery import Surgery
+from rescale.storage.locations import split_s3
+from rescale.storage.s3 import S3Store
+from simulation.bugs.planting import Bug, Plant, after, method
+
+_seconds = count(1)
+
+
+def _delete_in_silence(self: S3Store, uri: str) -> None:
+    bucket, key = split_s3(uri)
+    with suppress(ClientError):
+        self._client.delete_object(Bucket=bucket, Key=key)
+
+
+def _whatever_comes(
+    self: S3Store, uri: str, pin: Any, start: int = 0, length: int | None = None, limit: int | None = None
+) -> Any:
+    if length is None:
+        return _read(self, uri, pin, start, length, limit)
+    answer = self._get(uri, pin, start, length)
+    data = answer["Body"].read()
+    return data + bytes(length - len(data)), pin
+
+
+_read = S3Store._read
+
+
+def _operated(change: Callable[[Surgery], Surgery]) -> Plant:
+    return method(prepare, "asked_surgery", after(asked_surgery, change))
+
+
+BUGS = [
+    Bug("delete: a refusal is taken for success", method(S3Store, "_delete", _delete_in_silence)),
+    Bug("a body that ends early is filled up", method(S3Store, "_read", _whatever_comes)),
+    Bug("plan: another one every second", method(planner, "_created", lambda _: next(_seconds)), native=True),
+    Bug("surgery: new uids are forgotten", _operated(lambda asked: replace(asked, renamed=()))),
+    Bug("surgery: who is left out stays", _operated(lambda asked: replace(asked, dropped=()))),
+]

@@ -1,0 +1,60 @@
+"""What holds for a while in some histories: a store that is busy or lies, a clock that jumps, a policy, a new release.
+
+All of it is drawn from a seed of its own, so that histories without it are what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+
+from simulation.clock import Clock
+from simulation.toxics import Toxic
+
+_SHARE = 0.3
+"""Of all histories."""
+
+
+@dataclass(frozen=True)
+class Weather:
+    """`no_deletes` and `release` say from which stage on nothing may be deleted, or another release is installed.
+
+    `late`: who was taken for dead goes on when everything is over.
+    """
+
+    rates: Mapping[Toxic, float]
+    no_deletes: str | None
+    release: str | None
+    vanishes: str | None
+    late: bool
+    clock: Clock
+
+    def __str__(self) -> str:
+        said = {"no deletes from": self.no_deletes, "another release from": self.release, "late": self.late or None}
+        return ", ".join(f"{what} {value}" for what, value in said.items() if value is not None)
+
+
+def draw_weather(seed: int, stages: tuple[str, ...]) -> Weather | None:
+    random = Random(f"weather {seed}")
+    if random.random() >= _SHARE:
+        return None
+    rates: dict[Toxic, float] = {}
+    if random.random() < 0.4:
+        rates[Toxic.STORM] = random.choice((0.002, 0.01))
+    if random.random() < 0.4:
+        rates[Toxic.ERROR_IN_ANSWER] = random.choice((0.03, 0.2))
+    if random.random() < 0.15:
+        rates[Toxic.SHORT] = random.choice((0.003, 0.02))
+
+    def sometimes(share: float) -> str | None:
+        return random.choice(stages) if random.random() < share else None
+
+    return Weather(
+        rates,
+        no_deletes=sometimes(0.2),
+        release=sometimes(0.1),
+        vanishes=sometimes(0.05),
+        late=random.random() < 0.5,
+        clock=Clock(random),
+    )
