@@ -147,6 +147,13 @@ def test_names_are_data_and_never_markup(name: str) -> None:
 
 
 @pytest.mark.slow
+def test_a_curve_says_what_its_axes_are() -> None:
+    drawn = page("a plan")
+    curves = sum(attributes.get("class") == "drawing curve" for attributes in drawn.of("svg"))
+    assert curves > 0
+    assert [drawn.texts["text"].count(name) for name in ("worst ÷ mean", "parallelism")] == [curves, curves]
+
+
 def test_it_stays_small() -> None:
     """50 operators with 32,768 key groups each, at 96 subtasks and at 2,000; 500 operators with as many warnings."""
     small = plan_report((64, 256), (96, 256), 2)

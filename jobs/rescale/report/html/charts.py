@@ -9,7 +9,7 @@ from htpy import Element, Node, div, li, span, table, tbody, td, th, thead, tr, 
 from rescale.report.figures import BarCharts, Bars, Curve, Point, Sparks, StackedBar, StackedBars
 from rescale.report.html.svg import circle, drawing, g, line, part, path, points, rect, said, stretched, text
 
-_BAR_HEIGHT, _CURVE_HEIGHT, _FOOT, _MARGIN = 120, 150, 22, 0.06
+_BAR_HEIGHT, _CURVE_HEIGHT, _HEAD, _FOOT, _MARGIN = 120, 150, 14, 22, 0.06
 _STACK_HEIGHT, _SPARK_HEIGHT = 16, 18
 
 
@@ -55,31 +55,35 @@ def _area(chart: Bars) -> Element:
 
 
 def curve(figure: Curve, words: str) -> Element:
-    """Lines for the numbers of y, the curve, a dot for each point that means something."""
+    """Lines for the numbers of y, the curve, a dot for each point that means something, what the axes are."""
 
     def x(at: float) -> str:
         return part(_MARGIN + at * (1 - 1.5 * _MARGIN))
 
     def y(at: float) -> str:
-        return f"{12 + (_CURVE_HEIGHT - 18) * (1 - at):.1f}"
+        return f"{_HEAD + 12 + (_CURVE_HEIGHT - 18) * (1 - at):.1f}"
 
     def dot(point: Point) -> Node:
         kind = "asked" if point.asked else "even" if point.even else None
         radius = "6" if point.asked else "3.5" if point.even else "1.5"
         return circle(cx=x(point.x), cy=y(point.y), r=radius, class_=kind)[said(point.words)]
 
+    bottom = _HEAD + _CURVE_HEIGHT + 16
     ordered = sorted(figure.points, key=lambda point: point.asked)
     segments = zip(figure.points, figure.points[1:], strict=False)
     return drawing(
         words,
-        _CURVE_HEIGHT + _FOOT,
+        _HEAD + _CURVE_HEIGHT + 2 * _FOOT,
+        g(class_="axes")[
+            text(x=0, y=_FOOT // 2)[figure.y_label], text(x="50%", y=bottom + _FOOT, class_="of-x")[figure.x_label]
+        ],
         g(class_="grid")[
             (line(x1=x(0), x2=x(1), y1=y(tick.at), y2=y(tick.at)) for tick in figure.y_ticks),
             (text(x=0, y=y(tick.at), dy=4)[tick.label] for tick in figure.y_ticks),
         ],
         g(class_="line")[(line(x1=x(a.x), y1=y(a.y), x2=x(b.x), y2=y(b.y)) for a, b in segments)],
         g(class_="dots")[map(dot, ordered)],
-        g(class_="ticks")[(text(x=x(tick.at), y=_CURVE_HEIGHT + 16)[tick.label] for tick in figure.x_ticks)],
+        g(class_="ticks")[(text(x=x(tick.at), y=bottom)[tick.label] for tick in figure.x_ticks)],
         kind="curve",
     )
 
