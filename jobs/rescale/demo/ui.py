@@ -9,12 +9,13 @@ import json
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 from rescale.demo.airflow_home import CONNECTION_ID, DAG_ID, USER, AirflowHome, airflow
-from rescale.demo.processes import Process, failure, interrupted_once, running, wait_until
+from rescale.demo.processes import Process, ask_to_end, failure, interrupted_once, running, wait_until
 from rescale.demo.s3_server import SOURCE, TARGETS, s3_server, upload_savepoint
 from rescale.storage.locations import join
 
@@ -34,11 +35,20 @@ def demo_ui(say: Callable[[str], None]) -> None:
             say("Starting its api-server, scheduler, dag-processor and triggerer …")
             with components(home) as processes:
                 say(_words(home, server.endpoint))
-                while True:
-                    for name, process in processes.items():
-                        if process.poll() is not None:
-                            raise failure(f"Airflow's {name} ended", _log(home, name))
-                    time.sleep(1)
+                try:
+                    _watch(home, processes)
+                except KeyboardInterrupt:
+                    say("Ending everything that was started …")
+                    raise
+
+
+def _watch(home: AirflowHome, processes: Mapping[str, Process]) -> NoReturn:
+    """`RescaleError` when one of them ends."""
+    while True:
+        for name, process in processes.items():
+            if process.poll() is not None:
+                raise failure(f"Airflow's {name} ended", _log(home, name))
+        time.sleep(1)
 
 
 @contextmanager
@@ -55,6 +65,7 @@ def components(home: AirflowHome) -> Iterator[dict[str, Process]]:
             name: stack.enter_context(running(command, home.environment, _log(home, name)))
             for name, command in commands.items()
         }
+        stack.callback(ask_to_end, processes.values())
         for name, ready in (
             ("api-server", lambda: bool(_health(home))),
             ("scheduler", lambda: _is_healthy(home, "scheduler")),
