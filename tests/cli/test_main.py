@@ -182,6 +182,18 @@ def test_every_error_has_its_code_and_is_json_if_asked_for(
     assert document["what"]
 
 
+@pytest.mark.parametrize("content", ["", "topic,partition,offset\n", "[]"])
+@pytest.mark.parametrize("command", [["plan", SOURCE, "--target", "/t"], ["validate", SOURCE, "/t"]])
+def test_a_file_of_offsets_without_any_is_refused(
+    capsys: Captured, tmp_path: Path, command: list[str], content: str
+) -> None:
+    """Nobody names a file so that nothing happens: what should have filled it has failed."""
+    file = tmp_path / "offsets"
+    file.write_text(content)
+    code, error = answer(capsys, *command, "--kafka-offsets", str(file))
+    assert (code, error["what"], error["path"]) == (2, "the file of Kafka offsets names no partition", str(file))
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -5,17 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from textwrap import fill
-from typing import Any, NoReturn
 
 from rescale.cli.completion import complete_operators
 from rescale.errors import RequestError
 from rescale.flink.release_line import RELEASE_LINES, ReleaseLine
 from rescale.insight.cluster import AMAZON, VARIABLE, Cluster, cluster_of_environment
-from rescale.names import did_you_mean
 from rescale.planning.asked.kafka_words import KafkaWords, parse_offsets, parse_sources, parse_topics
 from rescale.planning.asked.request import (
     Files,
@@ -32,52 +28,6 @@ from rescale.planning.values.proof import Proof
 from rescale.storage.locations import normalise
 
 _MASTER = re.compile(r"local(\[(\d+|\*)(, *\d+)?\])?|local-cluster\[.*\]|yarn|(spark|k8s)://.+")
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser whose errors are `RequestError`s, so that they can be answered in JSON too; nothing is abbreviated.
-
-    What is misspelt is asked about.
-    """
-
-    def __init__(self, **arguments: Any) -> None:
-        super().__init__(allow_abbrev=False, **arguments)
-        self._words: list[str] = []
-        self._question: str | None = None
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse does it, but words that are left over are an error of the command that they belong to."""
-        self._words = list(sys.argv[1:] if args is None else args)
-        found, unknown = super().parse_known_args(self._words, namespace)
-        if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
-        return found, unknown
-
-    def error(self, message: str) -> NoReturn:
-        questions = [self._question, *map(self._about_option, self._words)]
-        question = next(filter(None, questions), None)
-        raise RequestError(message, advice=" ".join(filter(None, [question, f"see {self.prog} --help"])))
-
-    def _about_option(self, word: str) -> str | None:
-        option = word.partition("=")[0]
-        misspelt = option.startswith("--") and option not in ("--", *self._option_string_actions)
-        question = did_you_mean(option, self._option_string_actions) if misspelt else None
-        return f"{option}: {question}" if question else None
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        try:
-            super()._check_value(action, value)
-        except argparse.ArgumentError:
-            self._question = did_you_mean(str(value), map(str, action.choices or ()))
-            raise
-
-
-class Formatter(argparse.HelpFormatter):
-    """Fills paragraphs, but not those that are indented: nobody could copy a command that was."""
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:  # noqa: ARG002
-        parts = text.rstrip().split("\n\n")
-        return "\n\n".join(part if part.startswith(" ") else fill(part, width) for part in parts) + "\n"
 
 
 def add_source(parser: argparse.ArgumentParser) -> None:
@@ -308,7 +258,7 @@ def request_of(arguments: argparse.Namespace) -> Request:
         Files(arguments.files),
         arguments.rename,
         arguments.drop,
-        read_text(arguments.kafka_offsets, "Kafka offsets") if arguments.kafka_offsets else "",
+        _read_offsets(arguments.kafka_offsets) if arguments.kafka_offsets else "",
         arguments.kafka_topic,
         arguments.kafka_source,
         arguments.drop_state,
@@ -325,7 +275,7 @@ def surgery_words(arguments: argparse.Namespace) -> list[str]:
     words = [*renames, *(word for drop in arguments.drop for word in ("--drop", drop))]
     words += [word for state in arguments.drop_state for word in ("--drop-state", state)]
     if arguments.kafka_offsets:
-        parse_offsets(read_text(arguments.kafka_offsets, "Kafka offsets"))
+        _read_offsets(arguments.kafka_offsets)
         words += ["--kafka-offsets", str(Path(arguments.kafka_offsets).absolute())]
     words += [word for topic in arguments.kafka_topic for word in ("--kafka-topic", topic)]
     return [*words, *(word for source in arguments.kafka_source for word in ("--kafka-source", source))]
@@ -343,6 +293,20 @@ def line_of(arguments: argparse.Namespace) -> ReleaseLine | None:
 def read_uids(path: str) -> tuple[tuple[str, str], ...]:
     """(operator id, name) of every line of a text file, as `parse_uids` reads them."""
     return parse_uids(read_text(path, "list of uids").splitlines())
+
+
+def _read_offsets(path: str) -> str:
+    """A file of Kafka offsets that was named; `RequestError` if it makes no sense, or names no partition."""
+    text = read_text(path, "Kafka offsets")
+    if not parse_offsets(text):
+        raise RequestError(
+            "the file of Kafka offsets names no partition",
+            path=path,
+            expected="a row of topic, partition and offset for each partition that shall be read from elsewhere",
+            advice="leave --kafka-offsets out if all shall stay as it is; rescale inspect SOURCE --kafka-offsets csv "
+            "prints what is there",
+        )
+    return text
 
 
 def read_text(path: str, what: str) -> str:

@@ -13,9 +13,9 @@ from io import TextIOWrapper
 from itertools import pairwise
 
 from rescale.cli import demo, diff, discard, inspect, match, plan, report, run, validate, virtual_keys
-from rescale.cli.arguments import Formatter, Parser
 from rescale.cli.completion import complete
 from rescale.cli.output import Output
+from rescale.cli.parser import Formatter, Parser
 from rescale.errors import RequestError, unexpected
 
 _THE_WAY = """\
