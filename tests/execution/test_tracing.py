@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -15,7 +16,12 @@ from pathlib import Path
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from rescale.execution import tracing
+from rescale.execution.meter import METER
 from rescale.planning.values.plan import Plan
 from rescale.process import Step
 from rescale.target.claim import claim
@@ -121,3 +127,19 @@ def test_without_a_collector_nothing_of_opentelemetry_is_imported() -> None:
     named = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
     done = subprocess.run([sys.executable, "-c", words], env=named, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_clock_that_is_put_makes_no_span_longer_or_shorter(hours: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    clock = time.time_ns
+    monkeypatch.setattr(tracing, "_provider", lambda: provider)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    with tracing.traced("step"):
+        for place in ("time.time_ns", "opentelemetry.sdk.trace.time_ns"):
+            monkeypatch.setattr(place, lambda: clock() + hours * 3600 * 10**9)
+        METER.ended("stage", 1, 0.0)
+    stage, step = ((span.start_time or 0, span.end_time or 0) for span in exporter.get_finished_spans())
+    assert step[0] <= stage[0] <= stage[1] <= step[1]
+    assert step[1] - step[0] < 60 * 10**9

@@ -49,7 +49,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of a step that worked through bytes; `began` is when, in seconds since 1970."""
+    """A part of a step that worked through bytes; `began` is when, in seconds of the monotonic clock."""
 
     name: str
     bytes: int
@@ -88,7 +88,7 @@ class Meter:
     def ended(self, stage: str, done: int, seconds: float) -> None:
         """A stage that worked through so many bytes is over, now."""
         with self._lock:
-            self._stages.append(Stage(stage, done, seconds, time.time() - seconds))
+            self._stages.append(Stage(stage, done, seconds, time.monotonic() - seconds))
 
     def stages_after(self, number: int) -> list[Stage]:
         """Those that ended after so many others."""

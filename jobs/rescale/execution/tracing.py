@@ -2,13 +2,15 @@
 
 There are none unless `OTEL_EXPORTER_OTLP_ENDPOINT`, or the same for traces alone, names a collector, and the SDK is
 installed (the extra `tracing`); else nothing of it is imported. A step's span hangs on that of who started it, which
-`TRACEPARENT` names (W3C Trace Context). A collector that does not answer costs seconds at the end, and no run.
+`TRACEPARENT` names (W3C Trace Context). A collector that does not answer costs seconds at the end, and no run. When
+something was is counted from one instant on by the monotonic clock: the one on the wall may be set back meanwhile.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -50,7 +52,14 @@ def traced(step: str) -> Iterator[None]:
     carrier = {name: os.environ.get(name.upper(), "") for name in ("traceparent", "tracestate")}
     parent = None if inner else TraceContextTextMapPropagator().extract(carrier)
     tracer, before = provider.get_tracer("rescale"), METER.read().stages
-    with tracer.start_as_current_span(step, parent, record_exception=False, set_status_on_exception=False) as span:
+    with tracer.start_as_current_span(
+        step,
+        parent,
+        start_time=_instant(time.monotonic()),
+        record_exception=False,
+        set_status_on_exception=False,
+        end_on_exit=False,
+    ) as span:
         try:
             yield
         except Exception as error:
@@ -61,15 +70,27 @@ def traced(step: str) -> Iterator[None]:
             _told.stages = METER.read().stages
             for stage in stages:
                 _tell(tracer, stage)
+            span.end(_instant(time.monotonic()))
     if not inner:
         provider.force_flush(_FLUSH_MILLISECONDS)
 
 
 def _tell(tracer: Tracer, stage: Stage) -> None:
     """A stage that is over."""
-    began = int(stage.began * _NANOSECONDS)
-    span = tracer.start_span(stage.name, start_time=began, attributes={"rescale.bytes": stage.bytes})
-    span.end(began + int(stage.seconds * _NANOSECONDS))
+    began, ended = _instant(stage.began), _instant(stage.began + stage.seconds)
+    tracer.start_span(stage.name, start_time=began, attributes={"rescale.bytes": stage.bytes}).end(ended)
+
+
+def _instant(monotonic: float) -> int:
+    """In nanoseconds since 1970."""
+    wall, then = _first_instant()
+    return wall + int((monotonic - then) * _NANOSECONDS)
+
+
+@cache
+def _first_instant() -> tuple[int, float]:
+    """By the clock on the wall, in nanoseconds, and by the monotonic one."""
+    return time.time_ns(), time.monotonic()
 
 
 @cache

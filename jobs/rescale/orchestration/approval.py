@@ -71,8 +71,8 @@ class PlanApproval(ApprovalOperator):
         if not params["require_approval"] or planned["published"]:
             reason = "it was carried out already" if planned["published"] else "the form does not ask for it"
             skip_task(f"nobody has to approve the plan: {reason}")
-        until = datetime.now(UTC) + self._patience(params["approval_minutes"])
-        self._ask(context, until, self.waiting, remind=bool(self.expiring))
+        left = self._patience(params["approval_minutes"])
+        self._ask(context, datetime.now(UTC) + left, left, self.waiting, remind=bool(self.expiring))
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         answer = HITLOperator.execute_complete(self, context, event)
@@ -80,11 +80,11 @@ class PlanApproval(ApprovalOperator):
         until, user = datetime.fromisoformat(asked["until"]), answer["responded_by_user"]
         if event.get("timedout") and asked["remind"]:
             log.warning("nobody has answered yet: the plan counts as rejected at %s", _shown(until))
-            self._ask(context, until, self.expiring, remind=False)
+            self._ask(context, until, _before_the_end(), self.expiring, remind=False)
         approved = answer["chosen_options"] == [self.APPROVE]
         if approved and settings().approval.four_eyes and _is(user, _triggered_by(context)):
             log.warning("who triggered the run may not approve its plan: it is asked again")
-            self._ask(context, until, [], remind=asked["remind"])
+            self._ask(context, until, until - datetime.now(UTC), [], remind=asked["remind"])
         if user is None:
             words = "nobody answered in time, so the plan is rejected"
         else:
@@ -94,11 +94,13 @@ class PlanApproval(ApprovalOperator):
         tasks = self.get_direct_relatives(upstream=False)
         self.skip(context["ti"], [task for task in tasks if (task.task_id == self.on_reject) == approved])
 
-    def _ask(self, context: Context, until: datetime, told: Sequence[BaseNotifier], *, remind: bool) -> None:
+    def _ask(
+        self, context: Context, until: datetime, left: timedelta, told: Sequence[BaseNotifier], *, remind: bool
+    ) -> None:
         """Tells notifiers and parks the task, by an exception of Airflow's, until there is an answer, or it is time to
-        remind, or too late."""
+        remind, or too late: how long that is, is known without this worker's clock wherever that can be."""
         planned = context["ti"].xcom_pull(task_ids=self.plan)
-        left, before = until - datetime.now(UTC), timedelta(minutes=settings().approval.remind_minutes)
+        before = _before_the_end()
         remind = remind and left > before
         self.response_timeout = max(left - before if remind else left, _SHORTEST)
         self.subject = f"{planned['source']} → {planned['target']}: {planned['asked']}"
@@ -150,6 +152,11 @@ def _triggered_by(context: Context) -> str | None:
 
 def _is(user: Any, name: str | None) -> bool:
     return user is not None and name in (user["id"], user["name"])
+
+
+def _before_the_end() -> timedelta:
+    """When somebody is reminded."""
+    return timedelta(minutes=settings().approval.remind_minutes)
 
 
 def _shown(instant: datetime) -> str:

@@ -136,6 +136,20 @@ def test_the_driver_s_lines_arrive_at_their_levels(caplog: pytest.LogCaptureFixt
     assert 90 <= asked["since_seconds"] <= 95
 
 
+def test_the_driver_s_lines_arrive_from_a_node_whose_clock_is_ahead(caplog: pytest.LogCaptureFixture) -> None:
+    api = Mock()
+    api.read_namespaced_pod_log.return_value = io.BytesIO(b"validate: 45 KB to read")
+    step = StepPod(
+        task_id="validate", step=Step.VALIDATE, planned={}, template="/driver.yaml", answer=lambda _, document: document
+    )
+    step.client = api
+    caplog.set_level(logging.INFO)
+    ahead = datetime.now(UTC) + timedelta(hours=1)
+    step._write_logs(V1Pod(metadata=V1ObjectMeta(name="driver-1", namespace="here")), since_time=ahead)
+    assert [one.message for one in caplog.records] == ["validate: 45 KB to read"]
+    assert api.read_namespaced_pod_log.call_args.kwargs["since_seconds"] == 1, "Kubernetes refuses less"
+
+
 def test_what_the_form_says_of_a_step_arrives_in_its_pod(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from rescale.orchestration import savepoint_tasks
     from rescale.orchestration.steps import step_task

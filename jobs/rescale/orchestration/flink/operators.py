@@ -5,7 +5,6 @@ They act in a worker, for as long as a few requests take. What has no answer yet
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, NoReturn
@@ -55,8 +54,7 @@ class _Waiting(BaseOperator):
 
     def _defer(self, question: Question, then: str) -> NoReturn:
         self.log.info("waiting for %s", question.waits_for)
-        deadline = time.time() + self.patience.total_seconds()
-        trigger = Answered(msgspec.to_builtins(question), deadline, _PERIOD_SECONDS)
+        trigger = Answered(msgspec.to_builtins(question), self.patience.total_seconds(), _PERIOD_SECONDS)
         self.defer(trigger=trigger, method_name=then)
 
     def _told(self, answer: Answer) -> Answer:

@@ -18,20 +18,21 @@ _PATIENCE = 5
 
 
 class Answered(BaseTrigger):
-    """Asks `question` after every `period` seconds until `deadline`, in seconds since 1970.
+    """Asks `question` after every `period` seconds, for `patience` seconds.
 
+    These begin here, and anew in the next triggerer if this one ends: its clock need not be that of who asks.
     The one event is `{"answer": …}` or `{"error": …}`, an error of ours as a document.
     """
 
-    def __init__(self, question: dict[str, Any], deadline: float, period: float) -> None:
+    def __init__(self, question: dict[str, Any], patience: float, period: float) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.question = question
-        self.deadline = deadline
+        self.patience = patience
         self.period = period
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         name = f"{type(self).__module__}.{type(self).__qualname__}"
-        return name, {"question": self.question, "deadline": self.deadline, "period": self.period}
+        return name, {"question": self.question, "patience": self.patience, "period": self.period}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         try:
@@ -42,7 +43,7 @@ class Answered(BaseTrigger):
 
     async def _answer(self) -> dict[str, Any]:
         question: Question = msgspec.convert(self.question, Question)
-        unheard = 0
+        begun, unheard = time.monotonic(), 0
         while True:
             await asyncio.sleep(self.period)
             try:
@@ -56,7 +57,7 @@ class Answered(BaseTrigger):
                 answer = None
             if answer is not None:
                 return answer
-            if time.time() > self.deadline:
+            if time.monotonic() - begun > self.patience:
                 raise RescaleError(
                     f"waited in vain for {question.waits_for}", advice="look at Flink's logs, then clear the task"
                 )

@@ -115,11 +115,12 @@ class StepPod(KubernetesPodOperator):
     ) -> None:
         """Says the lines of the driver since then at the level of each; the provider's own says all at INFO.
 
+        The node's clock may be ahead of ours: Kubernetes takes no time that is still to come.
         What the triggerer fetches while the pod runs has the level that a line begins with.
         """
         if isinstance(since_time, str):
             since_time = datetime.fromisoformat(since_time)
-        seconds = None if since_time is None else math.ceil((datetime.now(UTC) - since_time).total_seconds())
+        seconds = None if since_time is None else max(1, math.ceil((datetime.now(UTC) - since_time).total_seconds()))
         lines = self.client.read_namespaced_pod_log(
             name=pod.metadata.name,
             namespace=pod.metadata.namespace,

@@ -1,0 +1,66 @@
+"""Clocks that are put while something runs: whole processes see one that a file shifts, by a small library of C.
+
+The monotonic clock goes on, as it does when somebody sets the other one. Files that are written have the times that the
+shifted one shows.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from support.faults import WRITES, Faults
+from support.needs import need
+
+_FILE = "SHIFTED_CLOCK"
+_SOURCE = Path(__file__).with_name("shifted_clock.c")
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The seconds in `file` are added whenever somebody asks for the time."""
+
+    file: Path
+
+    def put(self, hours: int) -> None:
+        """So much ahead of the real one, or behind it."""
+        with self.file.open("r+b") as file:
+            file.write((hours * 3600).to_bytes(8, "little", signed=True))
+
+    def environment(self) -> dict[str, str]:
+        """What a process needs in its environment to have this clock."""
+        return {"LD_PRELOAD": str(self.file.with_suffix(".so")), _FILE: str(self.file)}
+
+    @classmethod
+    def of_this_process(cls) -> Clock:
+        return cls(Path(os.environ[_FILE]))
+
+
+def new_clock(folder: Path) -> Clock:
+    """One that is right; what it takes is put into a folder."""
+    need("cc", "a clock is put (Debian: gcc)")
+    clock = Clock(folder / "clock")
+    clock.file.write_bytes(bytes(8))
+    library = clock.file.with_suffix(".so")
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", str(library), str(_SOURCE)], check=True)
+    return clock
+
+
+@dataclass(frozen=True)
+class ClockIsPut(Faults):
+    """The clock of this process, by so many hours when the call is due; that is all."""
+
+    hours: int = 0
+
+    def around(self, verb: str, subject: str, call: Callable[[], Any]) -> Any:
+        if verb in WRITES and self._is_due(f"{verb} {subject}"):
+            Clock.of_this_process().put(self.hours)
+        answer = call()
+        if verb in ("put", "put_if_absent", "copy", "complete_parts") and Path(subject).is_file():
+            os.utime(subject, ns=(time.time_ns(), time.time_ns()))
+        return answer
