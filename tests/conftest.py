@@ -14,7 +14,9 @@ from xdist.scheduler import LoadScopeScheduling
 
 from rescale.storage import store as stores
 from rescale.storage.s3 import S3Store
+from support.policed_wire import policed
 from support.s3 import S3Server, s3_server, strict_s3_server
+from support.untouched import Untouched, untouched
 
 # Hundreds of processes import the same packages, Airflow's above all: what one of them has compiled the next ones find,
 # also where the environment asks for nothing to be left.
@@ -88,17 +90,42 @@ def s3() -> Iterator[S3Server]:
 
 
 @pytest.fixture(scope="session")
+def sources() -> Iterator[Untouched | None]:
+    """The committed snapshots, where the system tells who touches files."""
+    if sys.platform != "linux":
+        yield None
+        return
+    with untouched(Path(__file__).parent / "fixtures") as watched:
+        yield watched
+
+
+@pytest.fixture(autouse=True)
+def touches_nothing_but_targets(s3: S3Server, sources: Untouched | None) -> Iterator[None]:
+    """What a test runs writes nothing to S3 but where a plan, or the test itself, says (`support.bucket_policy`).
+
+    And no process opens a file of a committed snapshot for writing, or does more to it.
+    """
+    yield
+    refused, touched = s3.take_refused(), sources.take_touched() if sources else []
+    assert not refused, f"more is asked for than a target: {refused}"
+    assert not touched, f"a source is touched: {touched}"
+
+
+@pytest.fixture(scope="session")
 def strict_s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """Another one, of another make, which nothing uses by itself (`uses_strict_s3`)."""
-    with strict_s3_server(tmp_path_factory.mktemp("strict-s3")) as server:
-        yield server
+    told = tmp_path_factory.mktemp("strict-policy") / "refused"
+    with strict_s3_server(tmp_path_factory.mktemp("strict-s3")) as server, policed(server, told) as kept:
+        yield kept
 
 
 @pytest.fixture
-def uses_strict_s3(strict_s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
+def uses_strict_s3(strict_s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
     """This process uses it as long as the test runs."""
     for name, value in strict_s3.environment.items():
         monkeypatch.setenv(name, value)
     store = S3Store()
     monkeypatch.setattr(stores, "_s3", lambda: store)
-    return strict_s3
+    yield strict_s3
+    refused = strict_s3.take_refused()
+    assert not refused, f"more is asked for than a target: {refused}"

@@ -10,11 +10,9 @@ from typing import Any
 import pytest
 
 from oracle.distribution import LINES
-from rescale.storage.locations import join
-from rescale.storage.store import open_store
 from support.airflow_server import AirflowServer
 from support.needs import need
-from support.s3 import S3Server
+from support.s3 import S3Server, put_files
 from support.session_cluster import SessionCluster, session_cluster
 from support.snapshots import directory
 from support.whole_airflow import airflow_server
@@ -60,8 +58,7 @@ def uploaded(bucket: str) -> Callable[[str], str]:
 
     def upload(name: str) -> str:
         source = f"{bucket}/{name}"
-        for file in Path(directory(name)).iterdir():
-            open_store(source).put(join(source, file.name), file.read_bytes())
+        put_files(Path(directory(name)), source)
         return source
 
     return upload

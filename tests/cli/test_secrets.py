@@ -17,7 +17,7 @@ from rescale.cli.main import main
 from rescale.errors import StoreError
 from rescale.execution.spark import session
 from rescale.storage.store import open_store
-from support.s3 import S3Server, free_port
+from support.s3 import S3Server, free_port, put_files
 from support.snapshots import directory
 from support.watching import Watch
 
@@ -33,8 +33,7 @@ def test_a_run_leaves_no_secret_anywhere(keys: dict[str, str], s3: S3Server, tmp
     s3.create_bucket(bucket := f"secrets-{uuid.uuid4().hex[:12]}")
     home, store = f"s3://{bucket}", open_store(f"s3://{bucket}")
     by_password = s3.endpoint.replace("://", f"://me:{keys['AWS_SECRET_ACCESS_KEY']}@")
-    for path in Path(directory("2-finished")).iterdir():
-        store.put(f"{home}/source/{path.name}", path.read_bytes())
+    put_files(Path(directory("2-finished")), f"{home}/source")
     words = ["run", f"{home}/source", "--target", f"{home}/target", "--parallelism", "3", "--output", "json"]
     with Watch() as watch:
         told = {**keys, "AWS_ENDPOINT_URL": by_password, "TMPDIR": str(tmp_path)}

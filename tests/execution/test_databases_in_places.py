@@ -25,7 +25,7 @@ from rescale.target.publication import publish
 from support.edited import edit, relocated, repointed, with_streams
 from support.pipeline import execute_without_spark, move, plan_rescale
 from support.rekeyed import contents
-from support.s3 import S3Server
+from support.s3 import S3Server, put_files, somebodys_store
 from support.slow import slow
 
 INCREMENTAL, CHANGING, MERGED = "1.20-rocksdb-incremental", "2-rocksdb-changing", "2-file-merging"
@@ -47,9 +47,7 @@ def uploaded(folder: Path, name: str, home: str, scheme: str = "s3") -> str:
     """A fixture in S3, whose handles point to where it lies there; returns its directory."""
     directory = relocated(name, folder)
     edit(directory, lambda metadata: repointed(metadata, partial(absolute, folder, home, scheme=scheme)))
-    for path in folder.rglob("*"):
-        if path.is_file():
-            open_store(home).put(path.as_posix().replace(str(folder), home), path.read_bytes())
+    put_files(folder, home)
     return str(directory).replace(str(folder), home)
 
 
@@ -97,7 +95,7 @@ def test_files_in_s3_that_are_referred_to_are_proven_by_their_versions(bucket: s
     for proof in Proof:
         assert validate_published(source, target, [], [], Loop(), proof)["proof"] == proof
     referred = next(uri for uri, _ in open_snapshot(target, [f"s3://{bucket}"]).files if not contains(target, uri))
-    open_store(referred).put(referred, b"x" * len(open_store(referred).read_all(referred, 1 << 30)[0]))
+    somebodys_store(referred).put(referred, b"x" * len(open_store(referred).read_all(referred, 1 << 30)[0]))
     for proof in Proof:
         with pytest.raises(IntegrityError, match="that the result refers to is gone, or is not the one") as caught:
             validate_published(source, target, [], [], Loop(), proof)
@@ -130,7 +128,7 @@ def test_relative_handles_into_the_directory_of_the_job(
         source = source.replace(str(tmp_path), home)
         for path in folder.rglob("*"):
             if path.is_file():
-                open_store(home).put(path.as_posix().replace(str(tmp_path), home), path.read_bytes())
+                somebodys_store(home).put(path.as_posix().replace(str(tmp_path), home), path.read_bytes())
     assert_taken(source, str(relocated(CHANGING, tmp_path / "like")), join(home, "results"))
 
 
@@ -139,7 +137,7 @@ def test_files_elsewhere_are_read_where_that_is_allowed(bucket: str, tmp_path: P
     """State that a job took over from another one, in CLAIM mode."""
     home, elsewhere = f"s3://{bucket}/flink/job", f"s3://{bucket}/flink/older-job/shared"
     source = uploaded(tmp_path / "uploaded", INCREMENTAL, home, "s3a")
-    store, metadata = open_store(source), tmp_path / "edited"
+    store, metadata = somebodys_store(source), tmp_path / "edited"
     metadata.mkdir()
     (metadata / "_metadata").write_bytes(store.read_all(f"{source}/_metadata", 1 << 30)[0])
 
@@ -181,7 +179,7 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(
     databases = [database for operator in open_snapshot(source).operators for database in operator.databases]
     file = next(file for file in databases[0].files if file.name.endswith(".sst"))
     uri, pin = open_snapshot(source).files[file.extent.file]
-    store = open_store(uri)
+    store, somebody = open_store(uri), somebodys_store(uri)
     content, _ = store.read_all(uri, 1 << 30)
     read, calls = store.read, [0]
 
@@ -191,7 +189,7 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(
         def reads(*words: Any) -> bytes:
             calls[0] += words[0] == uri
             if words[0] == uri and calls[0] == at:
-                store.put(uri, b"x" * pin.size) if what == "changed" else store.delete([uri])
+                somebody.put(uri, b"x" * pin.size) if what == "changed" else somebody.delete([uri])
             return read(*words)
 
         return reads
@@ -206,7 +204,7 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(
             break
         assert (error.exit_code, error.path) == (3, uri), error
         assert open_store(home).stat(places_of(plan).metadata) is None
-        store.put(uri, content)
+        somebody.put(uri, content)
     assert at > 1
 
 

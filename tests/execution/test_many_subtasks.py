@@ -23,13 +23,11 @@ from rescale.report.pages.inspection import inspection, inspection_text
 from rescale.report.pages.planned import plan_summary, plan_text
 from rescale.snapshot.model import KeyedStream
 from rescale.snapshot.opening import open_snapshot
-from rescale.storage.locations import join
 from rescale.storage.s3_requests import REQUESTS
-from rescale.storage.store import open_store
 from rescale.target.removal import discard
 from support.growing import lines_for_each_pair
 from support.pipeline import execute_without_spark, move
-from support.s3 import S3Server
+from support.s3 import S3Server, put_files
 from support.snapshot_bytes import LONG, VOID_NAMESPACE, parsed
 from support.synthetic import database, operator, own_stream, snapshot
 
@@ -84,8 +82,7 @@ def test_a_run_from_the_first_look_to_the_last(folders: Callable[[], Path], monk
 def test_three_requests_for_a_file_are_enough_to_look_and_plan(s3: S3Server, tmp_path: Path) -> None:
     s3.create_bucket(bucket := f"many-{uuid.uuid4().hex[:12]}")
     source, number = f"s3://{bucket}/source", 60
-    for path in Path(written(tmp_path, number)).iterdir():
-        open_store(source).put(join(source, path.name), path.read_bytes())
+    put_files(Path(written(tmp_path, number)), source)
     request = make_request(source, f"s3://{bucket}/target", ["40"])
     for look in (lambda: inspection(open_snapshot(source)), lambda: prepare(request)):
         before = REQUESTS.by_kind

@@ -101,6 +101,7 @@ def test_requests_are_counted_by_kind_and_tries(s3: S3Server, monkeypatch: pytes
         monkeypatch.setenv(name, value)
     bucket = f"counted-{uuid.uuid4().hex[:8]}"
     s3.create_bucket(bucket)
+    s3.declare(f"s3://{bucket}")
     store, before = S3Store(own_client()), METER.read()
     uri = f"s3://{bucket}/file"
     store.put(uri, b"content")

@@ -22,7 +22,7 @@ from support import snapshots
 from support.faults import WRITES, Faults, FaultyStore
 from support.pipeline import execute, execute_without_spark, move, plan_rescale, shared_spark
 from support.results import files_of, remove, take_back
-from support.s3 import S3Server
+from support.s3 import S3Server, put_files, somebodys_store
 from support.slow import slow
 
 MIB = 1024 * 1024
@@ -58,8 +58,7 @@ def source(home: str, large: Path) -> str:
 
 
 def copied(snapshot: Path, uri: str) -> str:
-    for path in snapshot.iterdir():
-        open_store(uri).put(join(uri, path.name), path.read_bytes())
+    put_files(snapshot, uri)
     return uri
 
 
@@ -164,7 +163,7 @@ def test_a_source_that_changes_after_planning_stops_the_run(
 ) -> None:
     plan = plan_rescale(source, join(home, "target"), ["2"])
     store, changed = open_store(source), plan.files[2].uri
-    change(store, changed)
+    change(somebodys_store(source), changed)
     if change is overwritten and Path(changed).exists():
         before = plan.files[2].pin.mtime_ns
         assert before is not None
@@ -183,7 +182,7 @@ def test_a_source_that_changes_after_moving_is_not_certified(
 ) -> None:
     plan = plan_rescale(source, join(home, "target"), ["2"])
     move(plan, Loop())
-    change(open_store(source), plan.files[file].uri)
+    change(somebodys_store(source), plan.files[file].uri)
     with pytest.raises(SnapshotError) as caught:
         validate_coverage(plan, Loop())
     assert caught.value.path == plan.files[file].uri

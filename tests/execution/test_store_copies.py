@@ -25,7 +25,7 @@ from support import snapshots
 from support.faults import Faults, FaultyStore, Kind
 from support.pipeline import execute_without_spark, move, plan_rescale
 from support.results import remove
-from support.s3 import S3Server
+from support.s3 import S3Server, put_files, somebodys_store
 from support.slow import slow
 
 MIB = 1024 * 1024
@@ -53,8 +53,7 @@ def source(home: str, large: Path) -> str:
 
 
 def copied(snapshot: Path, uri: str) -> str:
-    for path in snapshot.iterdir():
-        open_store(uri).put(join(uri, path.name), path.read_bytes())
+    put_files(snapshot, uri)
     return uri
 
 
@@ -111,7 +110,7 @@ def test_files_of_databases_are_copied_as_a_whole(home: str, monkeypatch: pytest
 def test_a_source_that_changes_is_not_copied(home: str, source: str) -> None:
     """A store that does not look at the condition copies the other version, which validation does not take."""
     plan = plan_rescale(source, join(home, "target"), ["3"])
-    store, changed = open_store(source), plan.files[1].uri
+    store, changed = somebodys_store(source), plan.files[1].uri
     data = store.read_all(changed, 1 << 30)[0]
     store.put(changed, data[:-9] + bytes(9))
     claim(plan)

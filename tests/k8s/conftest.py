@@ -12,11 +12,9 @@ from k8s.savepoints import JOB
 from oracle.distribution import LINES
 from oracle.harness import Flink
 from rescale.storage import store as stores
-from rescale.storage.locations import join
-from rescale.storage.store import open_store
 from support.cluster import Namespace, namespace, need_cluster
 from support.needs import need
-from support.s3 import S3Server
+from support.s3 import S3Server, put_files
 
 
 @pytest.fixture(scope="package")
@@ -55,6 +53,5 @@ def savepoint(cluster_s3: S3Server, flink_for_clusters: Flink, tmp_path_factory:
     bucket = f"rescale-{uuid.uuid4().hex[:12]}"
     cluster_s3.create_bucket(bucket)
     source = f"s3://{bucket}/savepoint"
-    for file in made.iterdir():
-        open_store(source).put(join(source, file.name), file.read_bytes())
+    put_files(made, source)
     return source

@@ -11,12 +11,10 @@ import pytest
 from oracle.distribution import LINES
 from oracle.harness import Flink, Job
 from oracle.test_copies import INCREMENTAL
-from rescale.storage.locations import join
-from rescale.storage.store import open_store
 from support.edited import edit, repointed
 from support.needs import need
 from support.pipeline import execute, plan_rescale, rescale_snapshot
-from support.s3 import S3Server
+from support.s3 import S3Server, put_files, somebodys_store
 
 pytestmark = pytest.mark.slow
 
@@ -38,8 +36,7 @@ def test_flink_restores_straight_from_s3(
     bucket = f"flink-{uuid.uuid4().hex[:12]}"
     s3.create_bucket(bucket)
     source, target = f"s3://{bucket}/savepoint", f"s3://{bucket}/rescaled"
-    for file in savepoint.iterdir():
-        open_store(source).put(join(source, file.name), file.read_bytes())
+    put_files(savepoint, source)
     rescale_snapshot(source, target, parallelism=["3"], max_parallelism=[str(maximum)])
     restored = job.with_(parallelism=3, max_parallelism=maximum)
     verdict = flink_with_s3.restore(target, job, restored, per_subtask=True)
@@ -63,11 +60,9 @@ def test_flink_restores_a_copy_of_rocksdb_directories_from_s3(
             metadata, lambda path: path.removeprefix("file:").replace(str(tmp_path), f"s3a://{bucket}/flink")
         ),
     )
-    store = open_store(home)
-    for file in tmp_path.rglob("*"):
-        if file.is_file():
-            store.put(file.as_posix().replace(str(tmp_path), home), file.read_bytes())
+    put_files(tmp_path, home)
     rescale_snapshot(str(checkpoint).replace(str(tmp_path), home), target)
+    store = somebodys_store(home)
     store.delete([entry.uri for entry in store.list(home)])
     verdict = flink_with_s3.restore(target, job, job.with_(parallelism=2), again="checkpoint")
     assert verdict.ok, verdict
@@ -84,8 +79,7 @@ def test_flink_opens_rocksdb_directories_in_another_shape_from_s3(
     bucket = f"flink-{uuid.uuid4().hex[:12]}"
     s3.create_bucket(bucket)
     source, target = f"s3://{bucket}/savepoint", f"s3://{bucket}/rescaled"
-    for file in savepoint.iterdir():
-        open_store(source).put(join(source, file.name), file.read_bytes())
+    put_files(savepoint, source)
     plan = plan_rescale(source, target, ["3"], files=files)
     execute(plan)
     assert plan.refers is (files == "refer")

@@ -10,8 +10,7 @@ import pytest
 from rescale.errors import RequestError
 from rescale.snapshot.discovery import find_metadata
 from rescale.storage.locations import join
-from rescale.storage.store import open_store
-from support.s3 import S3Server
+from support.s3 import S3Server, somebodys_store
 
 
 @pytest.fixture(params=["local", "s3"])
@@ -26,7 +25,7 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 def put(home: str, *files: str) -> None:
     for file in files:
-        open_store(home).put(join(home, file), b"x")
+        somebodys_store(home).put(join(home, file), b"x")
 
 
 def test_a_snapshot_is_itself_whether_its_directory_or_its_metadata_is_named(home: str) -> None:

@@ -13,9 +13,8 @@ from rescale.flink.metadata.reader import read_metadata
 from rescale.flink.metadata.writer import write_metadata
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.s3_requests import REQUESTS
-from rescale.storage.store import open_store
 from support import snapshots
-from support.s3 import S3Server
+from support.s3 import S3Server, put_files
 
 HEAP = "2-heap-native"
 
@@ -56,8 +55,7 @@ def test_a_file_takes_one_request(s3: S3Server, tmp_path: Path) -> None:
     """For its header: that all are there, and in which versions, a listing tells."""
     write_savepoint(tmp_path / "source", 100_000, value_size=100, parallelism=40)
     s3.create_bucket("opening")
-    for path in (tmp_path / "source").iterdir():
-        open_store("s3://opening").put(f"s3://opening/source/{path.name}", path.read_bytes())
+    put_files(tmp_path / "source", "s3://opening/source")
     before = REQUESTS.by_kind
     snapshot = open_snapshot("s3://opening/source")
     sent = REQUESTS.by_kind - before

@@ -25,6 +25,7 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     server: S3Server = request.getfixturevalue(request.param)
     bucket = f"store-{uuid.uuid4().hex[:12]}"
     server.create_bucket(bucket)
+    server.declare(f"s3://{bucket}")
     return f"s3://{bucket}/home"
 
 
@@ -244,13 +245,14 @@ def test_delete_takes_files_and_empty_directories(store: Store, home: str) -> No
 
 
 def test_a_missing_bucket_is_the_users_to_set_right(s3: S3Server) -> None:
-    assert s3
+    s3.declare("s3://no-such-bucket")
     with pytest.raises(RequestError, match="no such bucket"):
         open_store("s3://nowhere/x").put("s3://no-such-bucket/x", b"")
 
 
 def test_a_bucket_may_be_the_directory(s3: S3Server) -> None:
     s3.create_bucket(bucket := f"root-{uuid.uuid4().hex[:12]}")
+    s3.declare(f"s3://{bucket}")
     home = f"s3://{bucket}"
     store = open_store(home)
     store.put(f"{home}/a/b", b"")
@@ -276,6 +278,7 @@ def test_a_forked_process_has_connections_of_its_own(s3: S3Server) -> None:
 
 def test_what_marks_a_directory_is_not_listed(s3: S3Server) -> None:
     s3.create_bucket(bucket := f"marks-{uuid.uuid4().hex[:12]}")
+    s3.declare(f"s3://{bucket}")
     store = open_store(f"s3://{bucket}")
     store.put(f"s3://{bucket}/home/", b"")
     assert store.list(f"s3://{bucket}/home") == []

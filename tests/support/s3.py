@@ -1,6 +1,8 @@
 """S3 servers for a test run, each in a process, on a free port of this machine: moto's, and versitygw, which is strict.
 
-Versity's looks at all conditions, those of copies too, and computes checksums of objects itself.
+Versity's looks at all conditions, those of copies too, and computes checksums of objects itself. Before moto's stands
+a policy that allows a run to write where a plan says, and nothing else (`bucket_policy`; before versity's, `policed`
+puts it): who prepares or spoils what a run finds does it as somebody else.
 """
 
 from __future__ import annotations
@@ -16,10 +18,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import boto3
+from botocore.config import Config
 
+from rescale.storage.locations import is_s3, join
+from rescale.storage.s3 import S3Store
+from rescale.storage.store import Store, open_store
+from support.bucket_policy import PLACES, SOMEBODY_ELSE
 from support.needs import need
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
 
 
 @dataclass(frozen=True)
@@ -27,6 +39,8 @@ class S3Server:
     """Where the server listens, and what a process must have in its environment to use it."""
 
     endpoint: str
+    told: Path | None = None
+    """What the policy before it refused, a request a line."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -48,15 +62,53 @@ class S3Server:
             "s3.endpoint.region": self.environment["AWS_DEFAULT_REGION"],
         }
 
-    def create_bucket(self, bucket: str) -> None:
-        client = boto3.client(
+    def client(self) -> S3Client:
+        """Somebody else's, who may do all."""
+        client: S3Client = boto3.client(
             "s3",
             endpoint_url=self.endpoint,
-            aws_access_key_id="test",
-            aws_secret_access_key="not-a-secret",
-            region_name="us-east-1",
+            aws_access_key_id=self.environment["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=self.environment["AWS_SECRET_ACCESS_KEY"],
+            region_name=self.environment["AWS_DEFAULT_REGION"],
+            config=Config(
+                user_agent_extra=SOMEBODY_ELSE,
+                request_checksum_calculation="when_required",
+                response_checksum_validation="when_required",
+            ),
         )
-        client.create_bucket(Bucket=bucket)
+        return client
+
+    def create_bucket(self, bucket: str) -> None:
+        self.client().create_bucket(Bucket=bucket)
+
+    def declare(self, uri: str) -> None:
+        """A place that a run, or what is tried alone, may write to though no plan names it."""
+        request = urllib.request.Request(f"{self.endpoint}{PLACES}", uri.encode(), method="PUT")
+        urllib.request.urlopen(request, timeout=30).close()
+
+    def take_refused(self) -> list[str]:
+        """What the policy refused since it was last asked."""
+        if self.told is None or not self.told.exists():
+            return []
+        lines = self.told.read_text().splitlines()
+        self.told.unlink()
+        return lines
+
+
+def somebodys_store(uri: str) -> Store:
+    """For a place in the file system or in the S3 that this process uses, as somebody else has it."""
+    if not is_s3(uri):
+        return open_store(uri)
+    return S3Store(S3Server(os.environ["AWS_ENDPOINT_URL"]).client())
+
+
+def put_files(folder: Path, uri: str) -> None:
+    """All files below a folder, as somebody else."""
+    store = somebodys_store(uri)
+    for path in folder.rglob("*"):
+        if path.is_file():
+            name = join(uri, path.relative_to(folder).as_posix())
+            store.put(name, path.read_bytes())
 
 
 def free_port() -> int:
@@ -69,18 +121,20 @@ def free_port() -> int:
 def s3_server() -> Iterator[S3Server]:
     """A running server; it ends with the block."""
     port = free_port()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    server = S3Server(f"http://127.0.0.1:{port}")
-    try:
-        _wait_until_it_answers(server.endpoint)
-        yield server
-    finally:
-        process.terminate()
-        process.wait(20)
+    with TemporaryDirectory() as folder:
+        server = S3Server(f"http://127.0.0.1:{port}", Path(folder, "refused"))
+        process = subprocess.Popen(
+            [sys.executable, "-m", "support.policed_moto", str(port), str(server.told)],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            _wait_until_it_answers(server.endpoint)
+            yield server
+        finally:
+            process.terminate()
+            process.wait(20)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -27,11 +28,12 @@ _ERROR = "<?xml version='1.0' encoding='UTF-8'?><Error><Code>{}</Code><Message>{
 
 @dataclass(frozen=True)
 class Asked:
-    """A request, as far as anybody decides by it; `path` is with its query."""
+    """A request, as far as anybody decides by it; `path` is with its query, `body` reads what is sent."""
 
     method: str
     path: str
     headers: Any
+    body: Callable[[], bytes]
 
 
 @dataclass(frozen=True)
@@ -109,19 +111,20 @@ class _Handler(BaseHTTPRequestHandler):
         raise NotImplementedError
 
     def _hand_on(self) -> None:
-        deed = self.decide(Asked(self.command, self.path, self.headers))
+        body = cache(lambda: self.rfile.read(int(self.headers["Content-Length"] or 0)))
+        deed = self.decide(Asked(self.command, self.path, self.headers, body))
         time.sleep(deed.pause)
         if deed.reset and not deed.carried_out:
             self._reset()
             return
-        body = self.rfile.read(int(self.headers["Content-Length"] or 0))
+        body()  # else the next request on this connection would begin with it
         if not deed.carried_out and deed.instead:
             self._refuse(*deed.instead, deed.message)
             return
         connection = HTTPConnection(*self.upstream, timeout=_SERVER_SECONDS)
         try:
             headers = {name: value for name, value in self.headers.items() if name.lower() not in ("expect",)}
-            connection.request(self.command, self.path, body, headers)
+            connection.request(self.command, self.path, body(), headers)
             answer = connection.getresponse()
             content = answer.read()
         except (OSError, HTTPException):

@@ -1,85 +1,51 @@
 """A run, a discard and a publication need no more than a bucket policy may leave them.
 
-They read the source, write into the target and beside it, and delete only what they have put there themselves.
+They read the source, write into the target and beside it, and delete only what they have put there themselves. All
+tests keep to that (`support.bucket_policy`); here is what it would notice.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from rescale.errors import RequestError
+from rescale.execution.job import run_part
 from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_coverage
+from rescale.storage.contract import CopyRefused, Span
 from rescale.storage.s3 import S3Store
-from rescale.storage.s3_client import own_client
-from rescale.storage.store import open_store
+from rescale.storage.s3_requests import REQUESTS
+from rescale.storage.store import Store, open_store
+from rescale.target.documents import store_plan
 from rescale.target.places import places_of
 from rescale.target.publication import publish
 from rescale.target.removal import discard
 from support import snapshots
 from support.pipeline import move, plan_rescale
-from support.s3 import S3Server
-
-READS = ("GetObject", "HeadObject", "ListObjectsV2", "ListMultipartUploads")
-PUTS = ("PutObject", "CompleteMultipartUpload", "CreateMultipartUpload", "UploadPart", "AbortMultipartUpload")
-PUTS += ("CopyObject", "UploadPartCopy")  # which take the right to read there, too, and no more
+from support.s3 import S3Server, put_files, somebodys_store
+from support.slow import slow
 
 
-@dataclass
-class Policy:
-    """Of a bucket: what `refused` names was asked for, and not done."""
-
-    put: set[str] = field(default_factory=set)
-    refused: list[str] = field(default_factory=list)
-    requests: list[str] = field(default_factory=list)
-
-    def guard(self, store: S3Store) -> S3Store:
-        store._client.meta.events.register("provide-client-params.s3", self._look)
-        return store
-
-    def _look(self, params: dict[str, Any], model: Any, **_: Any) -> None:
-        key = str(params.get("Key", params.get("Prefix", "")))
-        self.requests.append(model.name)
-        if self._allows(model.name, key):
-            self.put |= {key} if model.name in PUTS else set()
-            return
-        self.refused.append(f"{model.name} {key}")
-        answer: Any = {"Error": {"Code": "AccessDenied"}, "ResponseMetadata": {"HTTPStatusCode": 403}}
-        raise ClientError(answer, model.name)
-
-    def _allows(self, request: str, key: str) -> bool:
-        if request in PUTS:
-            return key.startswith(("target/", "target.rescale/"))
-        return request in READS or (request == "DeleteObject" and key in self.put)
-
-
-@pytest.fixture
-def policy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Policy]:
-    """For all that this process asks of S3."""
-    found = Policy()
-    store = found.guard(S3Store(own_client()))
-    monkeypatch.setattr("rescale.storage.store._s3", lambda: store)
-    monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
+@pytest.fixture(params=["s3", slow("uses_strict_s3")])
+def server(request: pytest.FixtureRequest) -> S3Server:
+    found: S3Server = request.getfixturevalue(request.param)
     return found
 
 
 @pytest.fixture
-def home(s3: S3Server) -> str:
+def home(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
     """A bucket with a source in it, and what is somebody else's on all sides of the target."""
-    s3.create_bucket(bucket := f"policy-{uuid.uuid4().hex[:12]}")
-    store = S3Store()
-    for path in Path(snapshots.directory("2-finished")).iterdir():
-        store.put(f"s3://{bucket}/source/{path.name}", path.read_bytes())
+    monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
+    server.create_bucket(bucket := f"policy-{uuid.uuid4().hex[:12]}")
+    home = f"s3://{bucket}"
+    put_files(Path(snapshots.directory("2-finished")), f"{home}/source")
     for name in ("target-2/file", "target.rescale/mine", "target.rescale2/claim", "target2"):
-        store.put(f"s3://{bucket}/{name}", b"somebody else's")
-    return f"s3://{bucket}"
+        somebodys_store(home).put(f"{home}/{name}", b"somebody else's")
+    return home
 
 
 def others(home: str) -> dict[str, bytes]:
@@ -90,32 +56,70 @@ def others(home: str) -> dict[str, bytes]:
     return {uri: store.read_all(uri, 1 << 20)[0] for uri in [*theirs, f"{home}/target.rescale/mine"]}
 
 
-def test_more_is_not_asked_for(home: str, policy: Policy) -> None:
-    before = others(home)
+def test_more_is_not_asked_for(home: str, server: S3Server) -> None:
+    before, sent = others(home), REQUESTS.by_kind
     plan = plan_rescale(f"{home}/source", f"{home}/target", ["3"])
     move(plan, Loop())
     store = open_store(plan.target)
     store.begin_parts(f"{plan.target}/state", "")  # as a killed task leaves it
     discard(plan.target)
     assert store.list(plan.target) == []
-    assert {"DeleteObject", "AbortMultipartUpload"} <= set(policy.requests)
+    assert {"DeleteObject", "AbortMultipartUpload"} <= set(REQUESTS.by_kind - sent)
     move(plan, Loop())
     validate_coverage(plan, Loop())
     publish(plan)
-    assert policy.refused == []
+    assert server.take_refused() == []
     assert store.stat(places_of(plan).metadata) is not None
     assert others(home) == before
 
 
-def test_the_policy_refuses(home: str, policy: Policy) -> None:
-    """Else the other test would show nothing."""
-    store = open_store(home)
-    for forbidden in (
-        lambda: store.put(f"{home}/source/_metadata", b""),
-        lambda: store.delete([f"{home}/source/_metadata"]),
-        lambda: store.delete([f"{home}/target.rescale/mine"]),
-        lambda: store.begin_parts(f"{home}/target-2/file", ""),
-    ):
-        with pytest.raises(RequestError):
-            forbidden()
-    assert len(policy.refused) == 4
+def test_a_step_takes_no_result_away_that_is_not_there(home: str, server: S3Server) -> None:
+    plan = plan_rescale(f"{home}/source", f"{home}/target", ["3"])
+    store_plan(plan)
+    for _ in range(2):
+        run_part("keyed", result := places_of(plan).result("keyed"), dict)
+    assert server.take_refused() == []
+    assert open_store(result).stat(result) is not None
+
+
+def _whole(store: Store, uri: str) -> Span:
+    pin = store.stat(uri)
+    assert pin is not None
+    return Span(uri, 0, pin.size, pin)
+
+
+FORBIDDEN: dict[str, Callable[[Store, str], object]] = {
+    "PUT source/_metadata": lambda store, home: store.put(f"{home}/source/_metadata", b""),
+    "PUT source/new": lambda store, home: store.put_if_absent(f"{home}/source/new", b""),
+    "DELETE source/_metadata": lambda store, home: store.delete([f"{home}/source/_metadata"]),
+    "PUT target.rescale/mine": lambda store, home: store.put(f"{home}/target.rescale/mine", b""),
+    "DELETE target.rescale/mine": lambda store, home: store.delete([f"{home}/target.rescale/mine"]),
+    "PUT target.rescale2/claim": lambda store, home: store.put(f"{home}/target.rescale2/claim", b""),
+    "PUT target2": lambda store, home: store.put(f"{home}/target2", b""),
+    "PUT target-2/copy": lambda store, home: store.copy(
+        f"{home}/target-2/copy", _whole(store, f"{home}/source/_metadata")
+    ),
+    "POST target-2/file?uploads": lambda store, home: store.begin_parts(f"{home}/target-2/file", ""),
+}
+
+
+@pytest.mark.parametrize("what", FORBIDDEN)
+def test_the_policy_notices(what: str, home: str, server: S3Server) -> None:
+    """With a target beside all that; else whatever passes it would show nothing."""
+    store_plan(plan_rescale(f"{home}/source", f"{home}/target", ["3"]))
+    before = others(home)
+    with pytest.raises((RequestError, CopyRefused)):
+        FORBIDDEN[what](S3Store(), home)  # of its own: that copies are refused is remembered
+    method, place = what.split()
+    assert server.take_refused() == [f"{method} {home.removeprefix('s3:/')}/{place}"]
+    assert others(home) == before
+
+
+def test_no_plan_makes_a_place_its_target_that_it_does_not_name(home: str, server: S3Server) -> None:
+    plan = plan_rescale(f"{home}/source", f"{home}/target", ["3"])
+    elsewhere = places_of(plan).plan.replace("/target.rescale/", "/target3.rescale/")
+    store_plan(plan)
+    stored = open_store(home).read_all(places_of(plan).plan, 1 << 24)[0]
+    with pytest.raises(RequestError):
+        open_store(home).put(elsewhere, stored)
+    assert server.take_refused() == [f"PUT {elsewhere.removeprefix('s3:/')}"]

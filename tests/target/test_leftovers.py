@@ -16,12 +16,13 @@ from rescale.planning.values.plan import Plan
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from rescale.target.claim import claim
+from rescale.target.documents import store_plan
 from rescale.target.places import places_of
 from rescale.target.publication import publish
 from rescale.target.removal import discard
 from support import snapshots
 from support.pipeline import move, plan_rescale
-from support.s3 import S3Server
+from support.s3 import S3Server, somebodys_store
 
 SOURCE = snapshots.directory("2-finished")
 
@@ -47,10 +48,11 @@ def test_no_upload_stays_open(end: End, s3: S3Server) -> None:
     s3.create_bucket(bucket)
     plan = plan_rescale(SOURCE, f"s3://{bucket}/target", ["3"])
     store = open_store(plan.target)
+    store_plan(plan)
     for _ in range(2):  # the answer to the first was lost
         store.begin_parts(join(plan.target, "state"), "")
     store.begin_parts(join(places_of(plan).staging, "small"), "")
-    store.begin_parts(f"s3://{bucket}/target-2/state", "")
+    somebodys_store(plan.target).begin_parts(f"s3://{bucket}/target-2/state", "")
     end(plan)
     uploads = boto3.client("s3", endpoint_url=s3.endpoint).list_multipart_uploads(Bucket=bucket)["Uploads"]
     assert [upload["Key"] for upload in uploads] == ["target-2/state"], "that is somebody else's"

@@ -22,7 +22,7 @@ from support.wire import CARRIED_OUT, Asked, Deed, wire_to
 @pytest.fixture
 def bucket(s3: S3Server) -> str:
     s3.create_bucket(name := f"versioned-{uuid.uuid4().hex[:12]}")
-    boto3.client("s3").put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
+    s3.client().put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
     return name
 
 

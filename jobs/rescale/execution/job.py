@@ -101,7 +101,9 @@ def run_part(step: str, result_uri: str, body: Callable[[], dict[str, Any]]) -> 
 
     It leaves a result document of its own, and its error is raised again.
     """
-    open_store(result_uri).delete([result_uri])
+    store = open_store(result_uri)
+    if store.stat(result_uri) is not None:
+        store.delete([result_uri])
     document, failure = _outcome(step, body)
     _put(result_uri, document)
     if failure is not None:

@@ -78,7 +78,7 @@ def _say_that_it_goes_on(places: Places, note: str) -> None:
         store.put(note, _NOTE)
     except StoreError:
         clear_leftovers(places)
-        store.delete([places.report, places.report_data, places.plan_page])
+        _delete_if_there([places.report, places.report_data, places.plan_page], places.target)
         store.put(note, _NOTE)
 
 

@@ -30,7 +30,7 @@ from support.faults import Faults, FaultyStore
 from support.java_values import HASHABLE_LEAVES, long_code
 from support.pipeline import execute, execute_without_spark, plan_rescale
 from support.rekeyed import assert_rekeyed
-from support.s3 import S3Server
+from support.s3 import S3Server, put_files
 from support.slow import slow
 from support.snapshot_bytes import LONG, VOID_NAMESPACE, keyed_header
 
@@ -87,8 +87,7 @@ def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Faults:
 
 
 def copied(snapshot: str, uri: str) -> str:
-    for path in Path(snapshot).iterdir():
-        open_store(uri).put(join(uri, path.name), path.read_bytes())
+    put_files(Path(snapshot), uri)
     return uri
 
 

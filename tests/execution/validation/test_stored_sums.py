@@ -18,12 +18,12 @@ from rescale.planning.values.plan import Plan
 from rescale.planning.values.proof import Proof
 from rescale.storage import store as stores
 from rescale.storage.locations import join
-from rescale.storage.store import Store, open_store
+from rescale.storage.store import open_store
 from rescale.target.publication import publish
 from support import snapshots
 from support.faults import Faults, FaultyStore
 from support.pipeline import move, plan_rescale
-from support.s3 import S3Server
+from support.s3 import S3Server, put_files, somebodys_store
 from support.slow import slow
 
 
@@ -38,7 +38,7 @@ def home(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 @pytest.fixture
 def has_crcs(home: str) -> bool:
     """moto's server has none of those that it says it has: then nothing is known of files that are cut otherwise."""
-    store = open_store(home)
+    store = somebodys_store(home)
     store.put(join(home, "probe"), b"x")
     pin = store.stat(join(home, "probe"))
     assert pin is not None
@@ -48,8 +48,7 @@ def has_crcs(home: str) -> bool:
 
 
 def copied(snapshot: Path, uri: str) -> str:
-    for path in snapshot.iterdir():
-        open_store(uri).put(join(uri, path.name), path.read_bytes())
+    put_files(snapshot, uri)
     return uri
 
 
@@ -144,7 +143,7 @@ def test_files_of_databases(home: str, bytes_read: Callable[[Callable[[], Any]],
 
 
 def test_a_store_is_asked_for_the_pinned_version(home: str) -> None:
-    store: Store = open_store(home)
+    store = somebodys_store(home)
     uri = join(home, "file")
     store.put(uri, b"before")
     pin = store.stat(uri)

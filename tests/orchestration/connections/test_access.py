@@ -68,6 +68,7 @@ def test_keys_arrive_and_are_in_no_environment(s3: S3Server, monkeypatch: pytest
 
 def test_a_process_that_serves_many_reaches_the_store_as_it_is(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     s3.create_bucket("served-to-many")
+    s3.declare("s3://served-to-many")
     connect(monkeypatch, login="somebody", password="planted", extra=of_server(s3))
     before, uri = dict(os.environ), "s3://served-to-many/file"
     store = s3_store_of("state")

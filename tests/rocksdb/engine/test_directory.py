@@ -18,7 +18,7 @@ from rescale.rocksdb.stored_files import StoredFile
 from rescale.storage.contract import Pin
 from rescale.storage.store import open_store
 from support.databases import Stored, databases, read_file, read_rows
-from support.s3 import S3Server
+from support.s3 import S3Server, somebodys_store
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_segments_and_bytes_of_handles(stored: Stored, scratch: Path, tmp_path: 
 def test_objects(stored: Stored, scratch: Path, s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(directory, "_CHUNK_BYTES", 1000)
     s3.create_bucket("databases")
-    store = open_store("s3://databases")
+    store = somebodys_store("s3://databases")
     files = []
     for file in stored.files:
         uri = f"s3://databases/{file.name}"

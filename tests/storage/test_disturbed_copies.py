@@ -1,0 +1,106 @@
+"""What befalls a copy that the store makes, on its way: it is made once more, or said to be worth another try.
+
+S3 begins to answer a copy before it is done, so that an error may come with status 200.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from rescale.errors import StoreError
+from rescale.storage.contract import Span
+from rescale.storage.s3 import S3Store
+from support.s3 import S3Server, somebodys_store
+from support.slow import slow
+from support.wire import CARRIED_OUT, Asked, Deed, wire_to
+
+CONTENT = bytes(range(256)) * 40
+DEEDS = {
+    "an error in 200, not copied": Deed(carried_out=False, instead=(200, "InternalError")),
+    "an error in 200, copied": Deed(instead=(200, "InternalError")),
+    "slow down in 200": Deed(carried_out=False, instead=(200, "SlowDown")),
+    "500, not copied": Deed(carried_out=False, instead=(500, "InternalError")),
+    "500, copied": Deed(instead=(500, "InternalError")),
+    "503": Deed(carried_out=False, instead=(503, "SlowDown")),
+    "reset, not copied": Deed(carried_out=False, reset=True),
+    "reset, copied": Deed(reset=True),
+    "an answer that breaks off": Deed(cut=True),
+}
+
+
+@dataclass
+class Disturbed:
+    """A store behind a wire on which `deed` becomes of the first `times` requests for a copy."""
+
+    store: S3Store
+    home: str
+    deed: Deed = CARRIED_OUT
+    times: int = 0
+
+    def decide(self, asked: Asked) -> Deed:
+        if "x-amz-copy-source" not in asked.headers or not self.times:
+            return CARRIED_OUT
+        self.times -= 1
+        return self.deed
+
+    @property
+    def source(self) -> Span:
+        uri = f"{self.home}/source"
+        return Span(uri, 0, len(CONTENT), self.store.stat(uri))
+
+
+@pytest.fixture
+def disturbed(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disturbed]:
+    s3.create_bucket(bucket := f"disturbed-{uuid.uuid4().hex[:12]}")
+    home = f"s3://{bucket}"
+    s3.declare(f"{home}/target")
+    somebodys_store(home).put(f"{home}/source", CONTENT)
+    with wire_to(s3) as wire:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", wire.endpoint)
+        monkeypatch.setattr("time.sleep", lambda _: None)
+        found = Disturbed(S3Store(), home)
+        wire.decide = found.decide
+        yield found
+
+
+def whole(disturbed: Disturbed, uri: str) -> None:
+    disturbed.store.copy(uri, disturbed.source)
+
+
+def in_a_part(disturbed: Disturbed, uri: str) -> None:
+    store = disturbed.store
+    token = store.begin_parts(uri, "")
+    receipt = store.copy_part(uri, token, 1, 0, disturbed.source)
+    store.complete_parts(uri, token, [receipt], len(CONTENT))
+
+
+FEW = ("an error in 200, not copied", "an error in 200, copied", "reset, copied")
+EACH = pytest.mark.parametrize("deed", [*FEW, *(slow(deed) for deed in DEEDS if deed not in FEW)])
+COPIES = pytest.mark.parametrize("copy", [whole, in_a_part])
+Copy = Callable[[Disturbed, str], None]
+
+
+@COPIES
+@EACH
+def test_it_is_made_once_more(deed: str, copy: Copy, disturbed: Disturbed) -> None:
+    disturbed.deed, disturbed.times = DEEDS[deed], 1
+    copy(disturbed, uri := f"{disturbed.home}/target/file")
+    assert disturbed.times == 0
+    assert disturbed.store.read_all(uri, 1 << 20)[0] == CONTENT
+
+
+@COPIES
+@EACH
+def test_if_that_does_not_end_another_try_may_help(deed: str, copy: Copy, disturbed: Disturbed) -> None:
+    """It is not taken for a store that makes no copies."""
+    disturbed.deed, disturbed.times = DEEDS[deed], 100
+    uri = f"{disturbed.home}/target/file"
+    with pytest.raises(StoreError):
+        copy(disturbed, uri)
+    disturbed.times = 0
+    copy(disturbed, uri)
+    assert disturbed.store.read_all(uri, 1 << 20)[0] == CONTENT

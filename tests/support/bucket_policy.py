@@ -1,0 +1,148 @@
+"""What a careful owner lets a run of ours do to a bucket, kept while tests run: more is refused, and told.
+
+A plan, put at the place that it names itself, makes its target and what lies beside that a place to write to, and its
+source one to read only. There, and nowhere else, a run may put objects, but not over what somebody else has put; and it
+deletes only what was put by a run. A test may name further places, where all is allowed. Reading is everybody's, and
+somebody else (who says so in his user agent, or is no client of Python's, as Flink) may do all.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+from threading import Lock
+from typing import Any
+from urllib.parse import parse_qs, unquote
+
+SOMEBODY_ELSE = "somebody-else"
+"""In the user agent of who prepares or spoils what a run finds."""
+
+PLACES = "/-/places"
+"""Who puts the URI of a place there declares it."""
+
+_OURS = "Boto3/"
+_DENIED = b"<Error><Code>AccessDenied</Code><Message>the policy of the tests</Message></Error>"
+_PLAN = re.compile(r"(.+)\.rescale/plan-[0-9a-f]{64}\.json")
+
+
+@dataclass(frozen=True)
+class S3Request:
+    """As far as a policy looks at it; `path` is unquoted and without the query, `body` reads what is sent."""
+
+    method: str
+    path: str
+    query: str
+    agent: str
+    body: Callable[[], bytes]
+    is_conditional: bool = False
+
+    @property
+    def place(self) -> str:
+        """Bucket and key."""
+        return self.path.strip("/")
+
+    @property
+    def parameters(self) -> dict[str, list[str]]:
+        return parse_qs(self.query, keep_blank_values=True)
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}{'?' if self.query else ''}{self.query}"
+
+
+@dataclass
+class BucketPolicy:
+    """Of all buckets of a server; `told` is a file that each refused request is a line of. Safe to use from threads."""
+
+    told: Path
+    _declared: set[str] = field(default_factory=set)
+    _writable: set[str] = field(default_factory=set)
+    _read_only: set[str] = field(default_factory=set)
+    _put_by_us: dict[str, bool] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def declare(self, uri: str) -> None:
+        """A place where all is allowed, though no plan names it."""
+        with self._lock:
+            self._declared.add(uri.removeprefix("s3://"))
+
+    def allows(self, request: S3Request) -> bool:
+        """Whether it may be carried out; what changes something is taken to be, then."""
+        if request.method in ("GET", "HEAD") or not request.place:  # without a bucket it is for another service
+            return True
+        with self._lock:
+            ours = _OURS in request.agent and SOMEBODY_ELSE not in request.agent
+            if ours and not self._is_allowed_to_us(request):
+                with self.told.open("a") as told:
+                    told.write(f"{request}\n")
+                return False
+            if request.method in ("PUT", "POST") and "/" in request.place:
+                if request.is_conditional:
+                    self._put_by_us.setdefault(request.place, ours)
+                else:
+                    self._put_by_us[request.place] = ours
+        return True
+
+    def _is_allowed_to_us(self, request: S3Request) -> bool:
+        if _lies_in(request.place, self._declared):
+            return True
+        if request.method == "PUT" and (named := _PLAN.fullmatch(request.place)) is not None:
+            self._read_plan(request.body(), target=named[1])
+        if not _lies_in(request.place, self._writable) or _lies_in(request.place, self._read_only):
+            return False
+        aborts = "uploadId" in request.parameters
+        if request.method == "DELETE" and not aborts:
+            return self._put_by_us.get(request.place, False)
+        return request.is_conditional or self._put_by_us.get(request.place, True)
+
+    def _read_plan(self, body: bytes, target: str) -> None:
+        plan = json.loads(body)
+        if plan["target"] == f"s3://{target}":
+            self._writable |= {target, f"{target}.rescale"}
+            self._read_only.add(plan["source"].removeprefix("s3://"))
+
+
+def _lies_in(place: str, places: Iterable[str]) -> bool:
+    return any(place.startswith(f"{one}/") for one in places)
+
+
+@dataclass
+class PolicedApplication:
+    """A WSGI application of S3 behind a policy."""
+
+    application: Any
+    policy: BucketPolicy
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        request = S3Request(
+            environ["REQUEST_METHOD"],
+            unquote(environ["RAW_URI"].partition("?")[0]),
+            environ["QUERY_STRING"],
+            environ.get("HTTP_USER_AGENT", ""),
+            lambda: _body(environ),
+            "HTTP_IF_NONE_MATCH" in environ,
+        )
+        if request.path == PLACES:
+            self.policy.declare(request.body().decode())
+            start_response("204 No Content", [])
+            return []
+        if self.policy.allows(request):
+            answer: Iterable[bytes] = self.application(environ, start_response)
+            return answer
+        request.body()  # else the next request on this connection would begin with it
+        start_response("403 Forbidden", [("Content-Type", "application/xml"), ("Content-Length", str(len(_DENIED)))])
+        return [_DENIED]
+
+
+def _body(environ: dict[str, Any]) -> bytes:
+    """All of it, which the application reads again."""
+    stream = environ["wsgi.input"]
+    if not isinstance(stream, BytesIO):
+        stream = environ["wsgi.input"] = BytesIO(stream.read(int(environ.get("CONTENT_LENGTH") or 0)))
+    stream.seek(0)
+    data = stream.read()
+    stream.seek(0)
+    return data

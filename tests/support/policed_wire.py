@@ -1,0 +1,32 @@
+"""A policy before a server that has none of its own: who uses the wire keeps to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import unquote
+
+from support.bucket_policy import PLACES, BucketPolicy, S3Request
+from support.s3 import S3Server
+from support.wire import CARRIED_OUT, Asked, Deed, wire_to
+
+
+@contextmanager
+def policed(server: S3Server, told: Path) -> Iterator[S3Server]:
+    """The server, as whoever keeps to a policy reaches it; `told` is a file of what is refused."""
+    policy = BucketPolicy(told)
+
+    def decide(asked: Asked) -> Deed:
+        path, _, query = asked.path.partition("?")
+        if path == PLACES:
+            policy.declare(asked.body().decode())
+            return Deed(carried_out=False, instead=(200, "Declared"))
+        agent = asked.headers["User-Agent"] or ""
+        conditional = "If-None-Match" in asked.headers
+        request = S3Request(asked.method, unquote(path), query, agent, asked.body, conditional)
+        return CARRIED_OUT if policy.allows(request) else Deed(carried_out=False, instead=(403, "AccessDenied"))
+
+    with wire_to(server) as wire:
+        wire.decide = decide
+        yield S3Server(wire.endpoint, told)

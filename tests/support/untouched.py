@@ -1,0 +1,77 @@
+"""Files that nobody may touch while tests run: Linux tells of each that any process opens for writing.
+
+Also of one that is put there, taken away, renamed or given other attributes. A look is a read of what is queued: so
+every test can be followed by one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_MODIFY, _ATTRIB, _CLOSE_WRITE, _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 2, 4, 8, 0x40, 0x80, 0x100, 0x200
+_DEEDS = {
+    _MODIFY: "written to",
+    _ATTRIB: "given other attributes",
+    _CLOSE_WRITE: "opened for writing",
+    _MOVED_FROM: "renamed",
+    _MOVED_TO: "put there",
+    _CREATE: "made",
+    _DELETE: "deleted",
+}
+"""As linux/inotify.h has them."""
+
+_OVERFLOWN = 0x4000
+_EVENT = struct.Struct("iIII")
+_BUFFER = 1 << 16
+
+
+class Untouched:
+    """Files in some folders: those that lie there now, and those that come."""
+
+    def __init__(self, inotify: int, folders: dict[int, Path]) -> None:
+        self._inotify, self._folders = inotify, folders
+
+    @property
+    def folders(self) -> list[Path]:
+        return list(self._folders.values())
+
+    def take_touched(self) -> list[str]:
+        """What was done since this was last asked, each once; in the order in which it began."""
+        deeds: dict[str, None] = {}
+        while data := self._events():
+            at = 0
+            while at < len(data):
+                watch, mask, _, length = _EVENT.unpack_from(data, at)
+                name = data[at + _EVENT.size : at + _EVENT.size + length].rstrip(b"\0").decode()
+                at += _EVENT.size + length
+                assert not mask & _OVERFLOWN, "more was done than the system could tell"
+                deeds |= {f"{self._folders[watch] / name} was {_DEEDS[bit]}": None for bit in _DEEDS if mask & bit}
+        return list(deeds)
+
+    def _events(self) -> bytes:
+        try:
+            return os.read(self._inotify, _BUFFER)
+        except BlockingIOError:
+            return b""
+
+
+@contextmanager
+def untouched(*roots: Path) -> Iterator[Untouched]:
+    """With all folders below these. Linux only."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    inotify = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        folders = {}
+        for folder in (found for root in roots for found in (root, *root.rglob("*")) if found.is_dir()):
+            watch = libc.inotify_add_watch(inotify, os.fsencode(folder), sum(_DEEDS))
+            if watch < 0:
+                raise OSError(ctypes.get_errno(), "inotify_add_watch", str(folder))
+            folders[watch] = folder
+        yield Untouched(inotify, folders)
+    finally:
+        os.close(inotify)
