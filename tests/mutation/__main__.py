@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis.configuration import set_hypothesis_home_dir
+from hypothesis import Phase, settings
 
 from mutation.accepted import reason
 from mutation.mutants import Mutant, mutants
@@ -73,6 +73,15 @@ def _counts(made: Sequence[Mutant], outcomes: Sequence[Outcome]) -> Counter[str]
     return Counter(dict(zip(COUNTED, (len(made), len(own) - survived, len(made) - len(own), survived), strict=True)))
 
 
+class SameExamples:
+    """A plugin of pytest: Hypothesis has the same each time, and makes none smaller that finds a mutant."""
+
+    def pytest_collection(self) -> None:
+        phases = [Phase.explicit, Phase.generate]
+        settings.register_profile("mutation", settings.default, derandomize=True, phases=phases)
+        settings.load_profile("mutation")
+
+
 def _try(tests: Sequence[str], tried: Sequence[Mutant], histories: int, *, verbose: bool) -> Sequence[Outcome]:
     def say(outcome: Outcome) -> None:
         if outcome.found_by and not verbose:
@@ -85,9 +94,8 @@ def _try(tests: Sequence[str], tried: Sequence[Mutant], histories: int, *, verbo
     trial = Trial(tried, histories, say)
     os.chdir(ROOT)
     with tempfile.TemporaryDirectory() as folder:
-        set_hypothesis_home_dir(folder)  # examples that find mutants are none for the code as it is
         words = ["-qq", "--no-header", "-p", "no:cacheprovider", f"--basetemp={folder}/tests", *tests]
-        code = pytest.main(words, [trial])
+        code = pytest.main(words, [trial, SameExamples()])
     if code != pytest.ExitCode.OK or len(trial.outcomes) != len(tried):
         sys.exit(f"the tests do not run without any mutant: {code!r}")
     return trial.outcomes

@@ -4,32 +4,23 @@ from __future__ import annotations
 
 import gc
 import json
-import math
 import os
 import resource
 import signal
 import threading
 from collections.abc import Callable
-from typing import NamedTuple
 
 _MOST_MEMORY = 4 << 30
 
 
-class Limit(NamedTuple):
-    """Of CPU time, which what never ends uses up, and of time, for what only waits: both in seconds."""
-
-    cpu: float
-    wall: float
-
-
-def in_a_fork(work: Callable[[], str], limit: Limit) -> str:
+def in_a_fork(work: Callable[[], str], seconds: float) -> str:
     """What it returns, or how its process ended."""
     end, beginning = os.pipe()
     child = os.fork()
     if child == 0:
-        _silently(work, beginning, limit)
+        _silently(work, beginning)
     os.close(beginning)
-    overdue = threading.Timer(limit.wall, os.killpg, (child, signal.SIGKILL))
+    overdue = threading.Timer(seconds, os.killpg, (child, signal.SIGKILL))
     os.setpgid(child, child)
     overdue.start()
     with os.fdopen(end, "rb") as pipe:
@@ -40,14 +31,12 @@ def in_a_fork(work: Callable[[], str], limit: Limit) -> str:
     return json.loads(said) if said else f"its end: {os.waitstatus_to_exitcode(status)}"
 
 
-def _silently(work: Callable[[], str], beginning: int, limit: Limit) -> None:
+def _silently(work: Callable[[], str], beginning: int) -> None:
     code = 1
     try:
         gc.disable()  # it would touch, and so copy, all that this process shares with its parent
         os.setpgid(0, 0)
         resource.setrlimit(resource.RLIMIT_DATA, (_MOST_MEMORY, _MOST_MEMORY))
-        cpu = math.ceil(limit.cpu)
-        resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
         nowhere = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(nowhere, descriptor)

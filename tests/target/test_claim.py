@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from rescale.errors import RequestError, UnsupportedError
+from rescale.errors import RequestError, StoreError, UnsupportedError
 from rescale.execution.loop import Loop
 from rescale.planning.values.plan import Plan
 from rescale.storage.locations import name
-from rescale.storage.store import open_store
+from rescale.storage.store import Pin, open_store
 from rescale.target.claim import claim, planned_names
 from rescale.target.places import places_of
 from rescale.target.removal import discard
-from rescale.target.states import State, claim_on, state_of
+from rescale.target.states import Claim, Move, State, claim_on, claimed_by, permit, state_of
 from support import snapshots
 from support.pipeline import execute_without_spark, move, plan_rescale
 
@@ -164,3 +165,48 @@ def test_a_claim_that_is_none_of_ours_is_shown(plans: Callable[[str], Plan], cla
         claim(plan)
     assert caught.value.path == place
     assert len(str(caught.value.found)) <= 500
+
+
+def test_a_claim_that_reads_otherwise_once_is_no_reason_to_end_for_good(
+    plans: Callable[[str], Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plans("3")
+    claim(plan)
+    store, place = open_store(plan.target), places_of(plan).claim
+    read_all = store.read_all
+
+    def misread(uri: str, *rest: int) -> tuple[bytes, Pin]:
+        data, pin = read_all(uri, *rest)
+        if uri == place:
+            monkeypatch.setattr(store, "read_all", read_all)
+            data = data.replace(plan.digest.encode(), b"0" * 64)
+        return data, pin
+
+    monkeypatch.setattr(store, "read_all", misread)
+    with pytest.raises(StoreError, match="did not read the same twice"):
+        permit(plan, Move.MOVE)
+    assert permit(plan, Move.MOVE) is State.CLAIMED
+
+
+def test_another_plans_claim_is_a_reason_to_end(plans: Callable[[str], Plan]) -> None:
+    claim(plans("3"))
+    with pytest.raises(RequestError, match="claimed by another plan"):
+        permit(plans("2"), Move.MOVE)
+
+
+def test_a_claim_is_looked_for_where_one_is_told_to(plans: Callable[[str], Plan]) -> None:
+    """A store with the rights of somebody else, say."""
+
+    class Elsewhere:
+        def stat(self, uri: str) -> Pin | None:
+            return Pin(1) if uri == "s3://theirs/target.rescale/claim" else None
+
+        def read_all(self, *_: object) -> tuple[bytes, Pin]:
+            return b'{"plan": "ab", "by": {}, "at": "now"}', Pin(1)
+
+    store: Any = Elsewhere()
+    assert claim_on("s3://theirs/target", store) == Claim("ab", {}, "now")
+    assert claim_on("s3://theirs/another", store) is None
+    assert claimed_by(plans("3").target) is None
+    claim(plans("3"))
+    assert claimed_by(plans("3").target) == plans("3").digest

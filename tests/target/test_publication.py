@@ -28,7 +28,7 @@ from rescale.target.documents import load_plan
 from rescale.target.places import discarding_place, places_of
 from rescale.target.publication import is_published, publish, was_published
 from rescale.target.removal import discard
-from rescale.target.states import State, refuse_what_has_gone, state_of
+from rescale.target.states import Claim, State, claim_on, refuse_what_has_gone, state_of
 from support import snapshots
 from support.pipeline import execute_without_spark, move, plan_rescale
 from support.s3 import S3Server
@@ -466,3 +466,28 @@ def test_what_was_published_is_said_to_have_gone(plan: Plan) -> None:
     open_store(plan.target).delete(files(plan))
     with pytest.raises(RequestError, match="all of it is gone"):
         refuse_what_has_gone(plan.target)
+
+
+def test_a_claim_that_is_misread_behind_the_mark_is_still_ones_own(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    validated(plan)
+    document = open_store(plan.target).read_all(places_of(plan).claim, 1 << 20)[0]
+    misread: list[Claim | None] = [Claim("0" * 64, {}, None)]
+    mark = places_of(plan).publishing
+
+    def read(target: str) -> Claim | None:
+        is_behind = open_store(mark).stat(mark) is not None
+        return misread.pop() if misread and is_behind else claim_on(target)
+
+    monkeypatch.setattr("rescale.target.publication.claim_on", read)
+    assert not publish(plan).already
+    assert misread == []
+    assert open_store(plan.target).read_all(places_of(plan).claim, 1 << 20)[0] == document
+
+
+def test_who_finds_that_all_was_discarded_takes_his_mark_away(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else what comes next would look as if it may have been published."""
+    validated(plan)
+    monkeypatch.setattr("rescale.target.publication.check_files", lambda *_, **__: discard(plan.target))
+    with pytest.raises(RequestError, match="discarded while it was to be published"):
+        publish(plan)
+    assert open_store(plan.target).list(f"{plan.target}.rescale") == []

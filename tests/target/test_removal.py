@@ -11,14 +11,14 @@ from rescale.errors import RequestError, StoreError
 from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_coverage
 from rescale.planning.values.plan import Plan
-from rescale.storage.store import open_store
+from rescale.storage.store import Entry, open_store
 from rescale.target.claim import claim
 from rescale.target.documents import store_plan, store_plan_page, store_report, store_report_data
 from rescale.target.places import discarding_place, places_of
 from rescale.target.removal import discard
 from rescale.target.states import State, state_of
 from support import snapshots
-from support.pipeline import move, plan_rescale
+from support.pipeline import execute_without_spark, move, plan_rescale
 
 SOURCE = snapshots.directory("2-finished")
 
@@ -173,3 +173,47 @@ def test_a_discard_that_is_refused_leaves_no_note(plan: Plan) -> None:
         discard(plan.target)
     assert open_store(note).stat(note) is None
     assert state_of(plan.target, plan.digest) is State.PUBLISHING
+
+
+def test_files_that_a_listing_shows_late_are_a_jobs(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result was published, and its `_metadata` is gone: nothing else may go."""
+    execute_without_spark(plan)
+    store = open_store(plan.target)
+    store.delete([places_of(plan).metadata])
+    before, listed = lying(plan), store.list
+    behind = [plan.target, plan.target]
+
+    def late(directory: str) -> list[Entry]:
+        if directory in behind:
+            behind.remove(directory)
+            return []
+        return listed(directory)
+
+    monkeypatch.setattr(store, "list", late)
+    with pytest.raises(RequestError, match="may still use its files"):
+        discard(plan.target)
+    assert behind == []
+    assert [uri for uri in lying(plan) if uri != discarding_place(plan.target)] == before
+
+
+def test_where_all_was_published_and_has_gone_nothing_else_goes(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    execute_without_spark(plan)
+    store = open_store(plan.target)
+    file, *files = [entry.uri for entry in store.list(plan.target)]
+    store.delete([file, *files])
+    delete = store.delete
+
+    def comes_back(uris: Iterable[str]) -> None:
+        delete(uris)
+        store.put(file, b"a job's")
+
+    monkeypatch.setattr(store, "delete", comes_back)
+    discard(plan.target)
+    assert lying(plan) == [file]
+
+
+def test_where_no_file_lies_a_damaged_plan_is_in_nobodys_way(plan: Plan) -> None:
+    claim(plan)
+    open_store(plan.target).put(places_of(plan).plan, b"damaged")
+    discard(plan.target)
+    assert lying(plan) == []

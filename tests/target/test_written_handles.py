@@ -45,6 +45,15 @@ def test_they_name_every_file_with_its_size(plan: Plan) -> None:
     assert {**handles_of(plan, KEYED).files, **handles_of(plan, OPERATOR).files} == sizes(plan)
 
 
+def test_what_lies_in_the_metadata_has_no_file(tmp_path: Path) -> None:
+    plan = plan_rescale(snapshots.directory("2-raw"), str(tmp_path / "target"), ["3"])
+    move(plan, Loop())
+    inline = handles_of(plan, OPERATOR)
+    assert inline.handles
+    assert (inline.files, sizes(plan)) == ({}, handles_of(plan, KEYED).files)
+    assert begin_moving(plan, OPERATOR, {}) == inline
+
+
 def test_what_is_whole_is_taken_over_and_what_is_not_is_written_again(plan: Plan) -> None:
     claim(plan)
     assert begin_moving(plan, KEYED, {}) is None
