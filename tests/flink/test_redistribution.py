@@ -94,6 +94,37 @@ def test_states_come_in_the_order_of_javas_hash_maps(states: int, order: str) ->
     assert met == order.split()
 
 
+@pytest.mark.parametrize(
+    ("states", "every", "order"),
+    [
+        (12, 1, "79190 71271 31676 7919 55433 47514 87109 15838 63352 39595 23757 0"),
+        (13, 1, "79190 71271 7919 31676 55433 47514 87109 15838 95028 63352 39595 23757 0"),
+        (
+            24,
+            1,
+            "71271 31676 158380 142542 118785 55433 126704 102947 95028 150461 39595 23757 79190 7919 47514 174218 "
+            "87109 134623 15838 182137 63352 166299 110866 0",
+        ),
+        (
+            25,
+            1,
+            "71271 31676 158380 118785 55433 142542 126704 102947 95028 150461 39595 23757 190056 79190 7919 47514 "
+            "174218 87109 134623 15838 182137 63352 166299 110866 0",
+        ),
+        (26, 2, "79190 31676 158380 142542 47514 174218 126704 15838 95028 63352 110866 190056 0"),
+        (30, 3, "71271 213813 118785 142542 47514 95028 166299 23757 190056 0"),
+    ],
+)
+def test_the_map_of_a_handle_has_all_states_and_that_of_the_repartitioner_those_of_a_mode(
+    states: int, every: int, order: str
+) -> None:
+    """As two such maps of Java 17 gave it, the first one sized for `states`, of which each `every`-th is split."""
+    layout = [StateLayout(f"state-{i * 7919}", BROADCAST if i % every else SPLIT, 1) for i in range(states)]
+    new = redistribute([layout], len(order.split()))
+    met = [share.name for shares in new for share in shares if share.mode is SPLIT and share.runs]
+    assert [name.removeprefix("state-") for name in met] == order.split()
+
+
 def test_the_same_parallelism_leaves_everything() -> None:
     old = [[StateLayout("s", SPLIT, 5), StateLayout("u", UNION, 1)], []]
     new = redistribute(old, 2)
@@ -102,7 +133,15 @@ def test_the_same_parallelism_leaves_everything() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "code"), [("", 0), ("hello", 99162322), ("orders", -1008770331), ("\U0001f600", 1772899)]
+    ("text", "code"),
+    [
+        ("", 0),
+        ("hello", 99162322),
+        ("orders", -1008770331),
+        ("\U0001f600", 1772899),
+        ("payments", 1382682413),
+        ("polygenelubricants", -2147483648),
+    ],
 )
 def test_string_hash(text: str, code: int) -> None:
     assert java_string_hash(text) == code

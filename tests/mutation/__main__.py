@@ -94,7 +94,15 @@ def _try(tests: Sequence[str], tried: Sequence[Mutant], histories: int, *, verbo
     trial = Trial(tried, histories, say)
     os.chdir(ROOT)
     with tempfile.TemporaryDirectory() as folder:
-        words = ["-qq", "--no-header", "-p", "no:cacheprovider", f"--basetemp={folder}/tests", *tests]
+        words = [
+            "-qq",
+            "--no-header",
+            "--disable-warnings",
+            "-p",
+            "no:cacheprovider",
+            f"--basetemp={folder}/tests",
+            *tests,
+        ]
         code = pytest.main(words, [trial, SameExamples()])
     if code != pytest.ExitCode.OK or len(trial.outcomes) != len(tried):
         sys.exit(f"the tests do not run without any mutant: {code!r}")

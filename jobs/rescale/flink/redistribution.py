@@ -125,25 +125,25 @@ class _EndToEnd:
 
 
 def _flink_order(old: Sequence[Sequence[StateLayout]]) -> list[str]:
-    """State names in the order in which Flink meets them.
+    """State names in the order in which Flink meets them, those of each mode apart.
 
     Two hash maps decide. The reader of `_metadata` puts each handle's states into a map sized for them, and `put`
-    appends inside a bucket; the repartitioner collects them with `computeIfAbsent`, which links at the head.
+    appends inside a bucket; the repartitioner collects those of a mode with `computeIfAbsent`, which links at the head.
     """
-    collected = _JavaHashMapOrder(16)
+    collected = {mode: _JavaHashMapOrder(16) for mode in DistributionMode}
     for layout in old:
         handle = _JavaHashMapOrder(_capacity_for(len(layout)))
-        for state in layout:
-            handle.add(state.name, at_head=False)
+        modes = {state.name: state.mode for state in layout}
+        for name in modes:
+            handle.put(name)
         for name in handle:
-            collected.add(name, at_head=True)
-    return list(collected)
+            collected[modes[name]].compute_if_absent(name)
+    return [name for names in collected.values() for name in names]
 
 
 def _capacity_for(expected: int) -> int:
-    """The table size behind `CollectionUtil.newHashMapWithExpectedSize` (Flink 1.18 and newer)."""
-    wanted = expected + 1 if expected <= 2 else -(-expected * 4 // 3)
-    return 1 << (wanted - 1).bit_length()
+    """The table size behind `CollectionUtil.newHashMapWithExpectedSize` (Flink 1.18 and newer), which never grows."""
+    return 1 << (-(-expected * 4 // 3) - 1).bit_length()
 
 
 class _JavaHashMapOrder:
@@ -153,16 +153,17 @@ class _JavaHashMapOrder:
         self._buckets: list[list[str]] = [[] for _ in range(capacity)]
         self._names: set[str] = set()
 
-    def add(self, name: str, *, at_head: bool) -> None:
+    def put(self, name: str) -> None:
+        """Of names that are put once each, into a table that has room for all."""
+        self._buckets[self._index(name)].append(name)
+
+    def compute_if_absent(self, name: str) -> None:
         if name in self._names:
             return
-        if at_head and len(self._names) > 0.75 * len(self._buckets):
-            self._double()  # computeIfAbsent grows before it links
-        bucket = self._buckets[self._index(name)]
-        bucket.insert(0 if at_head else len(bucket), name)
+        if len(self._names) > 0.75 * len(self._buckets):
+            self._double()  # it grows before it links
+        self._buckets[self._index(name)].insert(0, name)
         self._names.add(name)
-        if not at_head and len(self._names) > 0.75 * len(self._buckets):
-            self._double()  # put grows after it linked
 
     def __iter__(self) -> Iterator[str]:
         return (name for bucket in self._buckets for name in bucket)
