@@ -8,6 +8,8 @@ import pytest
 
 from oracle.harness import Flink, FlinkError, Job, Verdict
 from oracle.key_types import FOLDED_KEYS, HASHED_KEYS, UNKNOWN_KEYS, keyed
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.flink.redistribution import StateLayout, redistribute
 from support.slow import slow
 
 EVERYTHING = Job("everything", 4, {"seed": 3}, exceptions={"lists": 3}, max_parallelism=128)
@@ -141,6 +143,37 @@ def test_flinks_redistribution(flink: Flink) -> None:
         [("A", 1, (0, 1)), ("B", 0, (0, 1))],
         [("A", 1, (2, 3)), ("B", 1, (0, 1))],
     ]
+
+
+def test_many_states_of_several_modes_are_dealt_as_flink_deals_them(flink: Flink) -> None:
+    """Flink meets them in the order of its hash maps, one for each mode; where one ends the next begins."""
+    modes = [DistributionMode.SPLIT_DISTRIBUTE, DistributionMode.BROADCAST, DistributionMode.SPLIT_DISTRIBUTE]
+    old = [
+        [StateLayout(f"state-{i * 7919}", modes[i % 3], 1 + (i + subtask) % 4 * (i % 3 != 1)) for i in range(40)]
+        for subtask in range(2)
+    ]
+    asked = [[{"name": one.name, "mode": one.mode.name, "elements": one.elements} for one in part] for part in old]
+    split = {one.name for part in old for one in part if one.mode is DistributionMode.SPLIT_DISTRIBUTE}
+    flinks = [
+        {
+            (piece["name"], piece["from"], number)
+            for piece in pieces
+            if piece["name"] in split
+            for number in piece["elements"]
+        }
+        for pieces in flink.redistribute(asked, 5)
+    ]
+    ours = [
+        {
+            (share.name, run.source, number)
+            for share in shares
+            if share.name in split
+            for run in share.runs
+            for number in range(run.first, run.first + run.count)
+        }
+        for shares in redistribute(old, 5)
+    ]
+    assert ours == flinks
 
 
 def test_flinks_key_groups(flink: Flink) -> None:
