@@ -125,6 +125,21 @@ def test_the_map_of_a_handle_has_all_states_and_that_of_the_repartitioner_those_
     assert [name.removeprefix("state-") for name in met] == order.split()
 
 
+@pytest.mark.parametrize(
+    ("states", "every", "order"),
+    [
+        (13, 1, "71271 31676 55433 95028 39595 23757 79190 7919 47514 87109 15838 63352 0"),
+        (26, 2, "31676 158380 142542 126704 95028 190056 79190 47514 174218 15838 63352 110866 0"),
+    ],
+)
+def test_the_map_of_the_repartitioner_grows_before_it_finds_a_state_there(states: int, every: int, order: str) -> None:
+    """As such maps of Java 17 gave it, for two subtasks that list the same states."""
+    layout = [StateLayout(f"state-{i * 7919}", BROADCAST if i % every else SPLIT, 1) for i in range(states)]
+    new = redistribute([layout, layout], 2 * len(order.split()))
+    met = [share.name for shares in new for share in shares if share.mode is SPLIT and share.runs]
+    assert [name.removeprefix("state-") for name in dict.fromkeys(met)] == order.split()
+
+
 def test_the_same_parallelism_leaves_everything() -> None:
     old = [[StateLayout("s", SPLIT, 5), StateLayout("u", UNION, 1)], []]
     new = redistribute(old, 2)

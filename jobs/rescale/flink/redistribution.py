@@ -158,10 +158,10 @@ class _JavaHashMapOrder:
         self._buckets[self._index(name)].append(name)
 
     def compute_if_absent(self, name: str) -> None:
+        if len(self._names) > 0.75 * len(self._buckets):
+            self._double()  # before it looks whether the name is there
         if name in self._names:
             return
-        if len(self._names) > 0.75 * len(self._buckets):
-            self._double()  # it grows before it links
         self._buckets[self._index(name)].insert(0, name)
         self._names.add(name)
 
