@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from rescale.errors import IntegrityError, SnapshotError
+from rescale.errors import IntegrityError, SnapshotError, StoreError
 from rescale.execution.sources.byte_digests import MODULUS, digest
 from rescale.execution.validation.compare import Comparer, ElementCheck, FileCheck, GroupCheck
 from rescale.execution.validation.coverage import FilePair, GroupPair
@@ -73,7 +73,10 @@ def test_a_byte_of_a_key_group_that_is_another_is_found(at: int, comparer: MakeC
         comparer(SOURCE, bytes(changed))(check(groups(3, 5)))
     assert (caught.value.operator, caught.value.offset) == ("op", 4 if at < 3 else 7)
     assert str(caught.value.path).endswith("/result")
+    assert str(caught.value.expected).startswith("digest ")
+    assert str(caught.value.found).startswith("digest ")
     assert caught.value.expected != caught.value.found
+    assert "discard the result" in str(caught.value.advice)
 
 
 def test_lengths_that_differ_are_found(comparer: MakeComparer) -> None:
@@ -120,6 +123,9 @@ def test_files_are_compared_as_a_whole(comparer: MakeComparer) -> None:
         ) as caught:
             comparer(SOURCE, RESULT)(FileCheck(3, "op", one))
         assert caught.value.operator == "op"
+        assert str(caught.value.path).endswith("/result")
+        assert "/source, with digest " in str(caught.value.expected)
+        assert str(caught.value.found).startswith("digest ")
 
 
 def elements(in_result: bool, *lengths: int) -> ElementCheck:
@@ -153,3 +159,43 @@ def test_whose_fault_it_is_that_a_file_cannot_be_read(comparer: MakeComparer) ->
         comparer(SOURCE, RESULT[:6])(check(groups(3, 5)))
     with pytest.raises(SnapshotError):
         comparer(SOURCE[:6], RESULT)(check(groups(3, 5)))
+
+
+@pytest.fixture
+def misread_once(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, bool], None]:
+    """The first read of that side has a flipped bit in its first byte, or breaks off."""
+    chunks = SnapshotFiles.chunks
+
+    def plant(side: str, broken: bool) -> None:
+        first = [side]
+
+        def once(files: SnapshotFiles, extent: Extent, *more: int) -> Iterator[bytes]:
+            read = b"".join(chunks(files, extent, *more))
+            if files.uri(extent).endswith(f"/{side}") and first:
+                first.clear()
+                if broken:
+                    raise SnapshotError("a read that broke off", path=files.uri(extent))
+                read = bytes([read[0] ^ 1]) + read[1:]
+            yield read
+
+        monkeypatch.setattr(SnapshotFiles, "chunks", once)
+
+    return plant
+
+
+@pytest.mark.parametrize("side", ["source", "result"])
+@pytest.mark.parametrize("broken", [False, True])
+def test_what_was_misread_once_is_told_of_its_side(
+    side: str, broken: bool, comparer: MakeComparer, misread_once: Callable[[str, bool], None]
+) -> None:
+    checks: list[GroupCheck | FileCheck | ElementCheck] = [
+        check(groups(3, 5)),
+        FileCheck(3, "op", FilePair(0, "1.sst", Extent(1, 2, 8), Extent(1, 4, 8))),
+    ]
+    checks += [elements(side == "result", 3, 5)] if broken else []  # else their sums tell
+    for one in checks:
+        compare = comparer(SOURCE, RESULT)
+        misread_once(side, broken)
+        with pytest.raises(StoreError, match=f"the {side} did not read the same twice") as caught:
+            compare(one)
+        assert caught.value.operator == "op"

@@ -10,7 +10,7 @@ import pytest
 
 from rescale.errors import IntegrityError
 from rescale.execution.sources.record_sources import DatabasePlace
-from rescale.execution.validation.check_units import Checks, list_checks
+from rescale.execution.validation.check_units import Checks, _group_checks, list_checks
 from rescale.execution.validation.compare import ElementCheck, FileCheck, GroupCheck
 from rescale.execution.validation.coverage import FilePair, GroupPair
 from rescale.execution.validation.directories import WholeFiles
@@ -18,12 +18,13 @@ from rescale.execution.validation.record_compare import RecordCheck
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.keyed.timers.heap_timers import TimerService, timer_header
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.slot import Slot
 from rescale.planning.little_work import LITTLE_BYTES, LITTLE_UNITS
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Database, DatabaseFile, KeyedStream, Operator
-from support.snapshot_bytes import keyed_header, keyed_state
+from support.snapshot_bytes import LONG, VOID_NAMESPACE, keyed_header, keyed_state, parsed
 from support.synthetic import GROUP_SIZE, element_stream, keyed_stream, operator, own_stream, snapshot
 
 SPLIT, UNION = DistributionMode.SPLIT_DISTRIBUTE, DistributionMode.UNION
@@ -93,6 +94,79 @@ def test_elements_of_both_sides_and_both_slots() -> None:
     expected = [(Slot.OPERATOR, *side, name, mode, n) for side in sides for name, (mode, n) in states.items()]
     assert found == [*expected, *((Slot.RAW_OPERATOR, *side, "r", SPLIT, 3) for side in sides)]
     assert [weight for weight, _ in checks.units] == [20, 10] * 3 + [30] * 3
+
+
+def test_elements_are_not_listed_before_their_states_are_the_same() -> None:
+    old = operator("op", 1, elements=(element_stream(0, {"a": (SPLIT, 1)}),))
+    new = operator("op", 1, elements=(element_stream(0, {"a": (UNION, 1)}),))
+    with pytest.raises(IntegrityError, match="states"):
+        listed(old, new)
+
+
+PLAIN, TABLE, FILLED = {}, {"table": (1, 0)}, {"source": None}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "together"),
+    [
+        (PLAIN, PLAIN, True),
+        (PLAIN, TABLE, False),
+        (TABLE, PLAIN, False),
+        (TABLE, TABLE, False),
+        (FILLED, PLAIN, False),
+        (PLAIN, FILLED, False),
+        (FILLED, FILLED, False),
+        (PLAIN, {"source": Extent(1, 11, 10)}, False),
+        (PLAIN, {"result": Extent(1, 11, 10)}, False),
+        (PLAIN, {"source": Extent(2, 10, 10)}, False),
+    ],
+)
+def test_what_is_read_together(one: dict[str, Any], other: dict[str, Any], together: bool) -> None:
+    pairs = [
+        GroupPair(number, Extent(1, number * 10, 10), Extent(1, number * 10, 10))._replace(**change)
+        for number, change in enumerate((one, other))
+    ]
+    found = list(_group_checks(0, operator("op"), pairs, Slot.KEYED))
+    assert [check.pairs for check in found] == ([tuple(pairs)] if together else [(pairs[0],), (pairs[1],)])
+
+
+SERVICE = TimerService("timers", parsed(LONG), parsed(VOID_NAMESPACE))
+
+
+def raw_timers(parallelism: int) -> tuple[KeyedStream, ...]:
+    made = streams(parallelism, framing=Framing.RAW)
+    return tuple(replace(one, services=(SERVICE,), parsed=timer_header([SERVICE])) for one in made)
+
+
+def test_raw_timers_go_by_record_where_others_do() -> None:
+    old = operator("op", 2, MAXIMUM, keyed=streams(2), raw_keyed=raw_timers(2))
+    new = operator("op", 3, MAXIMUM, keyed=streams(3), raw_keyed=raw_timers(3))
+    assert len(of_kind(listed(old, new), GroupCheck)) == 8
+    checks = listed(replace(old, left_out=frozenset("never")), new)
+    assert of_kind(checks, GroupCheck) == []
+    found = [(check.in_result, type(check.records.place).__name__) for check in of_kind(checks, RecordCheck)]
+    assert found == [
+        *[(False, "GroupPlace")] * 2,
+        *[(False, "TimerPlace")] * 2,
+        *[(True, "GroupPlace")] * 3,
+        *[(True, "TimerPlace")] * 3,
+    ]
+    assert not any(check.doubled for check in of_kind(checks, RecordCheck))
+
+
+def test_timers_that_are_there_twice_are_listed_twice() -> None:
+    header = timer_header([SERVICE])
+    keyed = tuple(own_stream(i, 2, MAXIMUM, Framing.CANONICAL, header) for i in range(2))
+    old = operator("op", 2, MAXIMUM, keyed=keyed, raw_keyed=raw_timers(2))
+    assert old.doubled_timers
+    new = operator("op", 2, 16, keyed=tuple(own_stream(i, 2, 16, Framing.CANONICAL, header) for i in range(2)))
+    found = of_kind(listed(old, new), RecordCheck)
+    assert [(check.doubled, check.in_result) for check in found] == [
+        *[(False, False)] * 2,
+        *[(False, True)] * 2,
+        *[(True, False)] * 2,
+    ]
+    assert [type(check.records.place).__name__ for check in found if check.doubled] == ["TimerPlace"] * 2
 
 
 def test_elements_that_lie_apart_are_read_apart() -> None:
@@ -198,6 +272,14 @@ def test_of_the_others_the_records_of_their_key_groups(
     assert ranges(checks, in_result=True) == of_result
     assert ranges(checks, in_result=False) == of_source
     assert {check.operator for check in of_kind(checks, RecordCheck)} <= {1}
+
+
+def test_key_groups_of_one_directory_that_follow_each_other_are_read_at_once() -> None:
+    checks = listed(in_directories(1), in_directories(3), of_one=whole(1))
+    assert ranges(checks, in_result=False) == [(0, 2), (6, 7)]
+    checks = listed(in_directories(1), in_directories(5), of_one=whole(1))
+    assert ranges(checks, in_result=True) == [(0, 1), (4, 4), (5, 6), (7, 7)]
+    assert ranges(checks, in_result=False) == [(0, 1), (4, 7)]
 
 
 def test_raw_keyed_state_beside_directories_that_go_by_their_files() -> None:

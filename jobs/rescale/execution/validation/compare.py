@@ -92,7 +92,6 @@ class Comparer:
                     f"key group {pair.key_group} of the result is not the source's",
                     path=self.result.uri(pair.result),
                     offset=pair.result.start,
-                    operator=check.label,
                     expected=f"digest {expected:032x}",
                     found=f"digest {found:032x}",
                     advice="discard the result and run again; if it happens again, report it with both snapshots",
