@@ -12,21 +12,23 @@ import argparse
 import os
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from fuzzing.corpus import keep, kept
+from fuzzing.corpus import keep, kept, worth_keeping
 from fuzzing.limits import MEMORY_BYTES, SECONDS, little_memory, little_time
+from fuzzing.outcomes import ends_otherwise
 from fuzzing.subject import try_out
 from fuzzing.table import NAMES, subject_of
 from support.records import append_record
 
-_MOST_KEPT = 24
-_LARGEST_KEPT = 600
 _LONGEST_INPUT = 16 * 1024
+_TRIED_TWICE = 500
+_PATIENCE = 12
 
 
 def main() -> int:
@@ -36,6 +38,7 @@ def main() -> int:
     parser.add_argument("--work", type=Path, metavar="DIR", help="where inputs are left that led somewhere new")
     parser.add_argument("--again", type=Path, metavar="FILE", help="try this input alone, and tell what it ends in")
     parser.add_argument("--keep", action="store_true", help="keep some of the new inputs beside the tests")
+    parser.add_argument("--twice", action="store_true", help="try some that led somewhere new in machine code, too")
     parser.add_argument("--record", action="store_true", help="leave a record of this run in tests/record")
     arguments = parser.parse_args()
     if arguments.again:
@@ -44,7 +47,7 @@ def main() -> int:
         return 0
     work = arguments.work or Path(tempfile.mkdtemp(prefix="rescale-fuzzing-"))
     names = list(NAMES) if arguments.target == "all" else [arguments.target]
-    outcomes = [_fuzz(name, arguments.seconds, work, keeps=arguments.keep) for name in names]
+    outcomes = [_fuzz(name, arguments.seconds, work, keeps=arguments.keep, twice=arguments.twice) for name in names]
     failed = sum(outcome.failed for outcome in outcomes)
     if arguments.record:
         hours = sum(outcome.cpu_seconds for outcome in outcomes) / 3600
@@ -62,7 +65,7 @@ class Outcome(NamedTuple):
     failed: bool
 
 
-def _fuzz(name: str, seconds: int, work: Path, *, keeps: bool) -> Outcome:
+def _fuzz(name: str, seconds: int, work: Path, *, keeps: bool, twice: bool) -> Outcome:
     """Runs one target, and prints a line of what came of it."""
     subject = subject_of(name)
     seeds, found = work / f"{name}-seeds", work / name
@@ -73,7 +76,7 @@ def _fuzz(name: str, seconds: int, work: Path, *, keeps: bool) -> Outcome:
     begun = _cpu_seconds()
     options = [
         f"-max_total_time={seconds}",
-        f"-timeout={SECONDS}",
+        f"-timeout={_PATIENCE * SECONDS}",  # by the clock; of CPU time the driver allows as much as is said
         f"-max_len={_LONGEST_INPUT}",
         "-print_final_stats=1",
     ]
@@ -98,10 +101,21 @@ def _fuzz(name: str, seconds: int, work: Path, *, keeps: bool) -> Outcome:
         f"{covered[-1] if covered else 0} places covered, {'FAILED: ' + str(log) if code else 'no failure'}",
         flush=True,
     )
+    if twice and not code and not subject.compiled:
+        different = _differences(name, found)
+        outcome = outcome._replace(failed=bool(different), cpu_seconds=_cpu_seconds() - begun)
+        print(f"{name}: in machine code", *different or ["all inputs end alike"], sep="\n  ", flush=True)
     if keeps:
-        small = sorted((data for path in found.iterdir() if len(data := path.read_bytes()) <= _LARGEST_KEPT), key=len)
-        keep(name, [*kept(name), *small[:: -(-len(small) // _MOST_KEPT) or 1]])
+        least = min(len(data) for data in subject.seeds())
+        keep(name, [*kept(name), *worth_keeping((path.read_bytes() for path in found.iterdir()), least)])
     return outcome
+
+
+def _differences(name: str, found: Path) -> list[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        for path in sorted(found.iterdir())[:_TRIED_TWICE]:  # named by their digests
+            shutil.copy(path, folder)
+        return ends_otherwise(name, Path(folder))
 
 
 def _cpu_seconds() -> float:

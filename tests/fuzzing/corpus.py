@@ -9,6 +9,9 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterable
 from pathlib import Path
 
+_MOST_KEPT = 24
+_LARGEST_KEPT = 600
+_MOST_BYTES = 8 * 1024
 _FOLDER = Path(__file__).parent / "corpus"
 
 
@@ -21,3 +24,15 @@ def keep(name: str, inputs: Iterable[bytes]) -> None:
     """These, and no others."""
     lines = sorted({b64encode(data).decode() for data in inputs}, key=lambda line: (len(line), line))
     (_FOLDER / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines))
+
+
+def worth_keeping(inputs: Iterable[bytes], least: int) -> list[bytes]:
+    """Some of all lengths, not many bytes together; `least` are those of a small one that is understood.
+
+    What is much shorter than that is refused before it comes far.
+    """
+    small = sorted((data for data in inputs if len(data) <= max(_LARGEST_KEPT, least * 5 // 4)), key=len)
+    chosen = small[:: -(-len(small) // _MOST_KEPT) or 1]
+    while sum(map(len, chosen)) > _MOST_BYTES and len(chosen) > 1:
+        chosen = chosen[1::2]
+    return chosen

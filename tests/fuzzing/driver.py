@@ -17,7 +17,7 @@ if _COMPILED:  # what numba compiles must be as it was written, so only what nee
         import rescale.rocksdb.sst.table  # noqa: F401
 
 with nullcontext() if _COMPILED else atheris.instrument_imports(include=["rescale"]):
-    from fuzzing.limits import little_memory
+    from fuzzing.limits import little_memory, little_time
     from fuzzing.subject import try_out
     from fuzzing.table import subject_of
 
@@ -27,7 +27,7 @@ with nullcontext() if _COMPILED else atheris.instrument_imports(include=["rescal
 
 
 def one(data: bytes) -> None:
-    with little_memory():
+    with little_memory(), little_time():
         try_out(subject, data)
 
 

@@ -30,15 +30,15 @@ def little_memory() -> Iterator[None]:
 
 @contextmanager
 def little_time(seconds: float = SECONDS) -> Iterator[None]:
-    """In the block, which is left by `TooSlowError` after so long."""
+    """In the block, which is left by `TooSlowError` after so long: of CPU time, for a machine may have more to do."""
 
     def stop(_number: int, _frame: object) -> None:
         raise TooSlowError(f"longer than {seconds} s")
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)

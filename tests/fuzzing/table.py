@@ -12,6 +12,7 @@ NAMES = (
     "headers",
     "key_groups",
     "heap",
+    "changelogs",
     "operator_state",
     "serializers",
     "java_streams",
@@ -22,6 +23,7 @@ NAMES = (
     "options",
     "plans",
     "certificates",
+    "documents",
 )
 
 

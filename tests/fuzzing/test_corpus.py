@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from fuzzing import outcomes
 from fuzzing.corpus import kept
 from fuzzing.limits import little_memory, little_time
+from fuzzing.outcomes import ends_otherwise
 from fuzzing.subject import try_out
 from fuzzing.table import NAMES, subject_of
+from support.records import TESTS
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -24,3 +29,20 @@ def test_inputs_that_are_kept(name: str) -> None:
 def test_a_seed_is_understood(name: str) -> None:
     subject = subject_of(name)
     assert try_out(subject, next(subject.seeds())) is None
+
+
+@pytest.mark.slow
+def test_what_ends_otherwise_in_machine_code_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, data in enumerate(kept("key_groups")[:5]):
+        (tmp_path / str(number)).write_bytes(data)
+    monkeypatch.setenv("PYTHONPATH", f"{TESTS}:{TESTS.parent / 'jobs'}")
+    assert ends_otherwise("key_groups", tmp_path) == []
+    program = outcomes._outcomes
+
+    def other(name: str, folder: Path, disabled: str) -> list[str]:
+        lines = program(name, folder, disabled)
+        return [*lines[:-1], "=4 another end"] if disabled == "0" else lines
+
+    monkeypatch.setattr(outcomes, "_outcomes", other)
+    (told,) = ends_otherwise("key_groups", tmp_path)
+    assert told.endswith("/ =4 another end")

@@ -1,64 +1,83 @@
-"""SST files with right checksums, read by RocksDB's library in a process of their own, which must survive it."""
+"""SST files with right checksums, read by RocksDB's library: what ends its process must end in a sentence."""
 
 from __future__ import annotations
 
-import os
+import shutil
 import tempfile
-import traceback
-from collections.abc import Iterator
+from atexit import register
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 from unittest.mock import patch
 
 from fuzzing.subject import Subject
-from fuzzing.subjects.tables import Sealing, read_table
-from rescale.errors import RescaleError, SnapshotError
+from fuzzing.subjects.tables import Sealing, read_table, unpacked_database
+from rescale.errors import RescaleError, SnapshotError, UnsupportedError
+from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.manifest.manifest import Manifest, read_manifest
 from rescale.rocksdb.manifest.manifest_writer import write_manifest
 from rescale.rocksdb.sst import table
 from rescale.rocksdb.stored_files import StoredFile
-from support.databases import Stored, databases, read_file, read_rows
+from support.databases import databases, read_file, read_rows
 
 _SNAPSHOTS = ("1.20-rocksdb-changing", "2-rocksdb-changing")
-_REFUSED = 3
-"""The exit code of a child that ends in an error of ours."""
+
+
+class _Database(NamedTuple):
+    files: Sequence[StoredFile]
+    states: Sequence[str]
+    key_groups: KeyGroupRange
+
+    @property
+    def tables(self) -> list[StoredFile]:
+        return [file for file in self.files if file.name.endswith(".sst")]
 
 
 @cache
-def _stored() -> tuple[Stored, ...]:
-    return tuple(databases(name)[0] for name in _SNAPSHOTS)
+def _databases() -> tuple[_Database, ...]:
+    """Real ones, and one whose blocks are not compressed, so that what is changed in them stays what it is."""
+    real = [databases(name)[0] for name in _SNAPSHOTS]
+    return (
+        *(_Database(one.files, one.states, one.key_groups) for one in real),
+        _Database(unpacked_database(), ["state"], KeyGroupRange(0, 127)),
+    )
 
 
-def _tables(stored: Stored) -> list[StoredFile]:
-    return [file for file in stored.files if file.name.endswith(".sst")]
+@cache
+def _scratch() -> Path:
+    folder = tempfile.mkdtemp(prefix="rescale-fuzzing-")
+    register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 def _seeds() -> Iterator[bytes]:
     """The database, which of its tables, and that one's bytes."""
-    for number, stored in enumerate(_stored()):
-        for at, file in enumerate(_tables(stored)):
+    for number, database in enumerate(_databases()):
+        for at, file in enumerate(database.tables):
             yield bytes((number, at)) + read_file(file)
 
 
 def _look(data: bytes) -> None:
     head, data = data[:2].ljust(2, b"\0"), data[2:]
-    stored = _stored()[head[0] % len(_SNAPSHOTS)]
-    chosen = _tables(stored)[head[1] % len(_tables(stored))]
+    database = _databases()[head[0] % len(_databases())]
+    chosen = database.tables[head[1] % len(database.tables)]
     sealing = Sealing(data)
     with patch.object(table, "unpacked", sealing.unpacked), suppress(RescaleError):
         read_table(data)
-    code = _read_in_a_child(stored, _with_table(stored, chosen, bytes(sealing.data)))
-    if code == _REFUSED:
-        raise SnapshotError("RocksDB or what looks in front of it refuses the file")
-    assert code == 0, f"the process that read it ended with {code}"
+    files = _with_table(database, chosen, bytes(sealing.data))
+    try:
+        read_rows(files, database.states, database.key_groups, 128, _scratch())
+    except AssertionError:  # rows that are not unique, of a file whose keys have no order
+        raise SnapshotError("rows without an order, as whoever moves them finds") from None
 
 
-def _with_table(stored: Stored, chosen: StoredFile, data: bytes) -> list[StoredFile]:
+def _with_table(database: _Database, chosen: StoredFile, data: bytes) -> list[StoredFile]:
     """The files with another table, whose size the MANIFEST knows."""
     files = []
-    for file in stored.files:
+    for file in database.files:
         if file == chosen:
             files.append(replace(file, data=data, length=len(data), start=0))
         elif file.name.startswith("MANIFEST"):
@@ -77,25 +96,4 @@ def _resized(manifest: Manifest, name: str, size: int) -> Manifest:
     return replace(manifest, column_families=families)
 
 
-def _read_in_a_child(stored: Stored, files: list[StoredFile]) -> int:
-    """Its exit code; the negative number of the signal that ended it."""
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            with tempfile.TemporaryDirectory() as scratch:
-                read_rows(files, stored.states, stored.key_groups, stored.max_parallelism, Path(scratch))
-            code = 0
-        except RescaleError:
-            code = _REFUSED
-        except AssertionError:  # rows that are not unique, of a file whose keys have no order
-            code = _REFUSED
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status)
-
-
-SUBJECT = Subject(_seeds, _look, compiled=True)
+SUBJECT = Subject(_seeds, _look, (SnapshotError, UnsupportedError), compiled=True)

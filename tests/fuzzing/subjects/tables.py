@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
 from unittest.mock import patch
 
 from fuzzing.subject import Subject
@@ -10,7 +14,9 @@ from fuzzing.subjects.manifest import SNAPSHOTS
 from rescale.rocksdb.sst import table
 from rescale.rocksdb.sst.table import SstTable
 from rescale.rocksdb.sst.table_blocks import CHECKSUMS, TRAILER_SIZE, ChecksumType, unpacked
+from rescale.rocksdb.stored_files import StoredFile
 from support.databases import databases, read_file
+from support.rocksdb_writer import MERGE, written
 
 _AS_IT_STANDS, _SEALED = range(2)
 _LARGEST_SEED = 6 * 1024
@@ -24,8 +30,27 @@ def tables() -> Iterator[bytes]:
                 yield read_file(file)
 
 
+@cache
+def unpacked_database() -> tuple[StoredFile, ...]:
+    """One of our own, with blocks that are not compressed, of all sorts of rows, in memory."""
+    with tempfile.TemporaryDirectory() as folder:
+        options = f"{MERGE};compression=kNoCompression;block_based_table_factory={{block_size=256;checksum=kCRC32c}}"
+        with written(Path(folder, "db"), ["state"], options) as writer:
+            for i in range(30):
+                writer.put("state", bytes((i, i)) + b"key", b"value" * i)
+            writer.flush()
+            for i in range(0, 30, 3):
+                writer.add("state", bytes((i, i)) + b"key", b"more")
+                writer.delete("state", bytes((i + 1, i + 1)) + b"key")
+            writer.delete_range("state", b"\5", b"\7")
+            writer.flush()
+            files = writer.checkpoint(Path(folder, "taken"))
+        return tuple(replace(file, data=read_file(file)) for file in files)
+
+
 def _seeds() -> Iterator[bytes]:
-    for data in tables():
+    unpacked_tables = (read_file(file) for file in unpacked_database() if file.name.endswith(".sst"))
+    for data in (*tables(), *unpacked_tables):
         yield bytes((_AS_IT_STANDS,)) + data
         yield bytes((_SEALED,)) + data
 

@@ -1,0 +1,44 @@
+"""What inputs end in, by whoever runs the loops: coverage guides Python's, and users have those in machine code.
+
+`python -m fuzzing.outcomes TARGET FOLDER` prints a line for each file; `ends_otherwise` compares both.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from fuzzing.limits import little_memory, little_time
+from fuzzing.subject import try_out
+from fuzzing.table import subject_of
+
+
+def ends_otherwise(name: str, folder: Path) -> list[str]:
+    """The inputs in a folder that end otherwise in machine code than in Python, with both ends, one per line."""
+    in_python, in_machine_code = (_outcomes(name, folder, disabled) for disabled in ("1", "0"))
+    number = len(list(folder.iterdir()))
+    for what, lines in (("Python", in_python), ("machine code", in_machine_code)):
+        if len(lines) < number:
+            return [f"only {len(lines)} of {number} inputs come to an end in {what}"]
+    return [f"{one} / {other}" for one, other in zip(in_python, in_machine_code, strict=True) if one != other]
+
+
+def _outcomes(name: str, folder: Path, disabled: str) -> list[str]:
+    command = [sys.executable, "-m", "fuzzing.outcomes", name, str(folder)]
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": disabled}
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    return [line for line in done.stdout.splitlines() if line.startswith("=")]
+
+
+def main() -> None:
+    subject = subject_of(sys.argv[1])
+    for path in sorted(Path(sys.argv[2]).iterdir()):
+        with little_memory(), little_time():
+            error = try_out(subject, path.read_bytes())
+        print(f"={path.name} {type(error).__name__} {' '.join(str(error).split())}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

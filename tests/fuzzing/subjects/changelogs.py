@@ -1,0 +1,82 @@
+"""Changes of a changelog: replayed over nothing, and the same whatever the chunks are that they come in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from fuzzing.subject import Subject, joined, parts_of
+from rescale.errors import SnapshotError
+from rescale.flink.encoding.snappy import compressed
+from rescale.flink.keyed.changelog.change_sets import METADATA_GROUP, LoggedChange, read_change_set, read_listed
+from rescale.flink.keyed.changelog.logged_states import read_change_head, read_logged_state
+from rescale.flink.keyed.changelog.overlay import Overlay
+from rescale.flink.keyed.changelog.parsed_changes import ParsedChange
+from rescale.flink.keyed.header import read_keyed_header
+from support.snapshots import content, names, opened
+
+_AS_IT_STANDS, _COMPRESSED, _LISTED = range(3)
+_LARGEST_SEED = 6 * 1024
+_MAX_PARALLELISM = 128
+
+
+def _seeds() -> Iterator[bytes]:
+    """The sort, the size of chunks, where the set begins; the header of all states, and the bytes of the log."""
+    for name in names():
+        for operator in opened(name).operators:
+            for changelog in operator.changelogs:
+                for one in changelog.changes:
+                    data = content(opened(name), one.extent)
+                    kind = _LISTED if one.offset is None else _AS_IT_STANDS
+                    begin = max(one.offset or 0, 0)
+                    if kind == _AS_IT_STANDS and data[:1] == b"\0":
+                        data, begin = b"\0" + data[1 + begin :][:_LARGEST_SEED], 0
+                        yield _seed(_COMPRESSED, 0, changelog.header, data[1:])
+                    if len(data) <= 2 * _LARGEST_SEED and begin < 1 << 16:
+                        yield _seed(kind, begin, changelog.header, data)
+
+
+def _seed(kind: int, begin: int, header: bytes, data: bytes) -> bytes:
+    return joined(bytes((kind, 50)) + begin.to_bytes(2, "big"), header, data)
+
+
+def _look(data: bytes) -> None:
+    head, header, log = parts_of(data, 3)
+    head = head.ljust(4, b"\0")
+    kind, size, begin = head[0] % 3, head[1] + 1, int.from_bytes(head[2:4], "big")
+    if kind == _COMPRESSED:
+        log = b"\1" + b"".join(compressed([log]))
+    changes = list(_changes(kind, [log], begin))
+    assert changes == list(_changes(kind, [log[at : at + size] for at in range(0, len(log), size)], begin))
+    ids: dict[int, int] = {}
+    read = read_keyed_header(header, "header")
+    numbers = {state.name: i for i, state in enumerate(read.states)}
+    found = []
+    for key_group, change in changes:
+        if key_group == METADATA_GROUP:
+            state = read_logged_state(change)
+            ids[state.id] = numbers.get(state.info.name, 0)
+            continue
+        _, logged = read_change_head(change)
+        if logged not in ids:
+            raise SnapshotError("as `LogWindows` has it")
+        found.append(ParsedChange(ids[logged], key_group, change))
+    if not read.states or not all(0 <= change.key_group < _MAX_PARALLELISM for change in found):
+        return
+    for records in Overlay(found, read, _MAX_PARALLELISM).rest():
+        for start, limit, end, group in zip(
+            records.starts.tolist(),
+            records.limits.tolist(),
+            records.ends.tolist(),
+            records.groups.tolist(),
+            strict=True,
+        ):
+            assert 0 < start <= limit <= limit + 4 <= end <= len(records.data)
+            assert int.from_bytes(records.data[limit : limit + 4].tobytes(), "big") == end - limit - 4
+            assert 0 <= group < _MAX_PARALLELISM
+
+
+def _changes(kind: int, chunks: Iterable[bytes], begin: int) -> Iterator[LoggedChange]:
+    return read_listed(chunks) if kind == _LISTED else read_change_set(chunks, begin)
+
+
+SUBJECT = Subject(_seeds, _look)
