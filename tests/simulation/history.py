@@ -8,7 +8,6 @@ discard what damage was done to.
 
 from __future__ import annotations
 
-import traceback
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -18,17 +17,18 @@ from rescale.errors import InternalError, RescaleError, unexpected
 from rescale.planning.asked.request import Files
 from rescale.planning.values.proof import Proof
 from rescale.target.removal import discard
-from simulation.bucket import Bucket, Stored
+from simulation.bucket import BUCKET, Bucket, Stored
 from simulation.clock import Clock
 from simulation.damage import Damage
 from simulation.endless import EndlessError, limited
 from simulation.installed import Sizes, at_work, install_release
-from simulation.model import assert_certified, assert_right, kinds_of, shapes_of
+from simulation.model import assert_certified
 from simulation.owner import Owner
 from simulation.processes import Crash, Process
+from simulation.promises import BrokenPromiseError, assert_published, must, referred_to
 from simulation.rows import WrongError
-from simulation.run import SOURCE, TARGET, Steps, Wish
-from simulation.script import Script, draw_script, kind_due, shapes_due
+from simulation.run import TARGET, Steps, Wish
+from simulation.script import Script, draw_script
 from simulation.supervisor import Ending, Supervisor
 from simulation.toxics import Client, Toxic, Toxics
 
@@ -40,10 +40,6 @@ _OWNED = 0.08
 _DISCARD = "user's discard"
 _LONGEST_PROCESS = 80
 """Requests, within which a process that is to be killed is."""
-
-
-class BrokenPromiseError(AssertionError):
-    """What the history showed that must not be."""
 
 
 @dataclass
@@ -116,6 +112,7 @@ class _History:
             if self._comes_late():
                 self.supervisor.end_others(kill=False)
                 self._judge()
+            self._delete_what_is_referred_to(order)
         return how
 
     def end_processes(self) -> None:
@@ -131,7 +128,7 @@ class _History:
         """The run under faults."""
         error = ending.error
         if error is None:
-            self._must(self._was_published(TARGET), "a run says that it published, and did not")
+            must(self._was_published(TARGET), "a run says that it published, and did not")
             self._look_for_open_uploads("behind a run that published")
         elif error.final and self._is_strict():
             raise BrokenPromiseError(f"what passes ended a run for good, at {ending.step}: {_told(error)}")
@@ -151,7 +148,7 @@ class _History:
             wish = replace(self._script.wish, target=target)
             process = self._go(f"user, {after}", self._steps(wish, order).all)
             if process.error is None:
-                self._must(self._was_published(target), "a run says that it published, and did not")
+                must(self._was_published(target), "a run says that it published, and did not")
                 if target == TARGET and not was_published:
                     self._look_for_open_uploads("behind a run that published", but_strangers=False)
                 return f"{PUBLISHED} {after}"
@@ -164,12 +161,12 @@ class _History:
                 return f"{REFUSED}: another plan published"
             if self._is_published(TARGET):
                 excused = source_is_damaged or bool(self._done & {"document rots", "discard"}) or self._was_misplanned()
-                self._must(excused, f"a published target is refused: {_told(error)}")
+                must(excused, f"a published target is refused: {_told(error)}")
                 return f"{PUBLISHED}, what is beside or behind it was damaged"
             if self._is_strict():
                 raise BrokenPromiseError(f"without any fault the next run is refused: {_told(error)}")
             if after == how:
-                self._must(self._may_need_discard(), f"what could be mended was refused: {_told(error)}")
+                must(self._may_need_discard(), f"what could be mended was refused: {_told(error)}")
                 self._discard()
             elif not self._done & {"document rots", "release"} and not self._may_have_been_published():
                 raise BrokenPromiseError(f"without any fault a run after discard is refused: {_told(error)}")
@@ -198,16 +195,28 @@ class _History:
             self._look_for_open_uploads("after discard", but_strangers=False)
             left = [*self._bucket.below("target"), *self._bucket.below("target.rescale")]
             if not self._done & {"document rots", "rival", "discard", "release"}:
-                self._must(not left, f"discard leaves {left}")
+                must(not left, f"discard leaves {left}")
         elif not self._done & {"document rots", "rival", "release"} and not self._may_have_been_published():
             raise BrokenPromiseError(f"discard ends with {_told(process.error)}")
+
+    def _delete_what_is_referred_to(self, order: Random) -> None:
+        """Whoever owns the source does so after all, and who publishes once more is told."""
+        uris = referred_to(self._bucket.below("target")) if self._is_published(TARGET) else []
+        plans = [key for key in self._bucket.objects if key.startswith("target.rescale/plan-")]
+        if not uris or len(plans) != 1:
+            return
+        del self._bucket.objects[Random(f"owner of {self.seed}").choice(uris).removeprefix(f"s3://{BUCKET}/")]
+        self._happened("source deleted under a result")
+        publish = self._steps(self._script.wish, order).body("publish", f"s3://{BUCKET}/{plans[0]}")
+        process = self._go("user, once more", publish)
+        must(process.error is not None, "a result is told to be whole, and refers to a file that is gone")
 
     def _discard_in_vain(self) -> None:
         """Where nothing may be deleted nobody is told that it was."""
         self._has_discarded = True
         self._happened("discard in vain")
         process = self._go(f"{_DISCARD} in vain", lambda: discard(TARGET))
-        self._must(process.error is not None or not self._bucket.below("target.rescale"), "discard deletes nothing")
+        must(process.error is not None or not self._bucket.below("target.rescale"), "discard deletes nothing")
 
     def _judge(self) -> None:
         """What must hold at any time."""
@@ -219,71 +228,34 @@ class _History:
                     raise BrokenPromiseError(f"what passes ended {process.name} for good: {_told(error)}")
                 if isinstance(error, InternalError):
                     raise BrokenPromiseError(f"{process.name} ends with a fault of ours: {error.traceback}")
-        self._must(self._source_objects() == self._source, "the source was touched")
+        must(self._source_objects() == self._source, "the source was touched")
         if self._owner is not None and (missed := self._owner.missed()) is not None:
             raise BrokenPromiseError(missed)
         plans = {name.split("-")[3] for name in self._bucket.below("target") if name != "_metadata"}
         late = self._has_discarded and self._comes_late()
-        self._must(
+        must(
             len(plans) <= 1 or late or bool(self._done & {"discard", "release"}),
             f"files of several plans lie together: {plans}",
         )
         for target in (TARGET, f"{TARGET}-2"):
             if self._is_published(target):
                 folder = target.rpartition("/")[2]
-                self._assert_right(folder)
+                wishes = [self._script.wish, *([self._script.other_wish] if "rival" in self._done else [])]
+                strangers = bool(self._done & {"rival", "discard", "release"})
+                assert_published(self._bucket, folder, wishes, self._damage.versions, strangers=strangers)
                 if "discard" not in self._done:
                     certificate = self._bucket.objects[f"{folder}.rescale/certificate.json"].data
-                    assert_certified(certificate, self._bucket.objects[f"{folder}/_metadata"].data)
+                    assert_certified(certificate, self._bucket.below(folder))
 
     def _source_objects(self) -> dict[str, Stored]:
         return {key: one for key, one in self._bucket.objects.items() if key.startswith("source/")}
-
-    def _assert_right(self, folder: str) -> None:
-        """For each wish that there was, or none can be what was published."""
-        said = []
-        for wish in (self._script.wish, *([self._script.other_wish] if "rival" in self._done else [])):
-            try:
-                self._assert_right_for(wish, folder)
-            except BrokenPromiseError as error:
-                said.append(str(error))
-            else:
-                return
-        raise BrokenPromiseError("; as another wish has it: ".join(said))
-
-    def _assert_right_for(self, wish: Wish, folder: str) -> None:
-        """Against each version of the source."""
-        result = self._bucket.below(folder)
-        elsewhere = {f"{SOURCE}/{name}": data for name, data in self._bucket.below("source").items()}
-        said = []
-        for version in reversed(self._damage.versions):
-            try:
-                assert_right(
-                    version,
-                    result,
-                    elsewhere,
-                    strangers=bool(self._done & {"rival", "discard", "release"}),
-                    renames=wish.renames,
-                    drops=wish.drops,
-                )
-            except WrongError as error:
-                said.append(str(error))
-            except Exception as error:  # a damaged source, which the model cannot read
-                said.append(f"{type(error).__name__} {error} {traceback.format_exc(limit=-1)}")
-            else:
-                shapes, kinds = shapes_of(result), kinds_of(result)
-                before, lay = shapes_of(version, wish.renames, wish.drops), kinds_of(version, wish.drops)
-                due = (shapes_due(before, wish), kind_due(lay, wish))
-                self._must((shapes, kinds) == due, f"published with other shapes: {shapes}, {sorted(kinds)}")
-                return
-        raise BrokenPromiseError(f"published, and wrong: {'; or '.join(said)}")
 
     def _look_for_open_uploads(self, where: str, *, but_strangers: bool = True) -> None:
         left = {one.by: one.key for one in self._bucket.uploads.values()}
         if but_strangers:
             strangers = [p.name for p in self._processes if p.is_lost or p.name.split()[0] in self._script.beside]
             left = {by: key for by, key in left.items() if by not in strangers}
-        self._must(not left, f"an upload stays open {where}: {left}")
+        must(not left, f"an upload stays open {where}: {left}")
 
     def _before(self, stage: str) -> None:
         """What the script has for this moment."""
@@ -383,10 +355,6 @@ class _History:
 
     def _is_published(self, target: str) -> bool:
         return f"{target.rpartition('/')[2]}/_metadata" in self._bucket.objects
-
-    def _must(self, holds: bool, what: str) -> None:
-        if not holds:
-            raise BrokenPromiseError(what)
 
 
 def _told(error: BaseException) -> str:

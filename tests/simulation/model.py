@@ -76,10 +76,17 @@ class Contents:
         return [self._elements(i, handle) for i, handle in self._handles(operator, field)]
 
     def names(self) -> set[str]:
-        """Of all files that handles point to."""
+        """Of all files of the snapshot's own that handles point to."""
+        return {one.path for one in self._all_streams() if isinstance(one, RelativeFileStream)}
+
+    def elsewhere(self) -> set[str]:
+        """The URIs of all files that lie elsewhere."""
+        return {one.path for one in self._all_streams() if isinstance(one, FileStream)}
+
+    def _all_streams(self) -> list[Stream]:
         fields = ("managed_keyed", "raw_keyed", "managed_operator", "raw_operator")
         handles = [h for o in self.metadata.operators for field in fields for _, h in self._handles(o, field)]
-        return {one.path for handle in handles for one in _streams(handle) if isinstance(one, RelativeFileStream)}
+        return [stream for handle in handles for stream in _streams(handle)]
 
     def kinds(self) -> set[Kind]:
         """Of managed keyed state."""
@@ -177,14 +184,17 @@ def assert_right(
             _assert_elements(old.elements(one, field), new.elements(other, field), one, other)
 
 
-def assert_certified(certificate: bytes, metadata: bytes) -> None:
-    """`WrongError` if it is not as it was written, or speaks for another `_metadata`."""
+def assert_certified(certificate: bytes, result: Mapping[str, bytes]) -> None:
+    """`WrongError` if it is not as it was written, or speaks for another `_metadata`, or hides what it rests on."""
+    metadata = result["_metadata"]
     document = json.loads(certificate)
     said = document.pop("document_sha256")
     whole = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     same("digest of the certificate", hashlib.sha256(whole.encode()).hexdigest(), said)
     same("verdict", "complete", document["verdict"])
     same("certified metadata", hashlib.sha256(metadata).hexdigest(), document["candidate_sha256"])
+    refers = "refers to files of the source" in (document["does_not_prove"] or "")
+    same("whether it says that files lie elsewhere", bool(Contents(result).elsewhere()), refers)
 
 
 def kinds_of(objects: Mapping[str, bytes], drops: Sequence[str] = ()) -> set[Kind]:

@@ -26,7 +26,7 @@ from rescale.rocksdb.manifest.manifest import ColumnFamily, Manifest
 from rescale.rocksdb.manifest.manifest_writer import write_manifest
 from rescale.rocksdb.manifest.version_edit import FileTag, LiveFile
 from rescale.snapshot.model import Database
-from rescale.target import certified_files
+from rescale.target import certified_files, publication
 from simulation.bugs import planting
 from simulation.bugs.planting import Plant, after, both, method, nothing
 
@@ -153,6 +153,11 @@ def _own_files_only(target: str, files: Any) -> Any:
     return _changed(target, [file for file in files if not file.is_elsewhere])
 
 
+def _until_published(target: str, files: Any, *, published: bool) -> None:
+    if not published:
+        certified_files.check_files(target, files, published=published)
+
+
 _unjoined = reduce(
     both,
     (
@@ -203,6 +208,8 @@ BUGS = [
         ),
     ),
     Bug("refer: any file may be referred to", method(validation, "check_references", nothing)),
+    Bug("refer: once published, nobody looks again", method(publication, "check_files", _until_published)),
+    Bug("refer: the certificate does not say so", method(verdict, "_OF_REFERENCES", "")),
     Bug("proof by files: copies are not compared", method(compare, "digest_pair", _same_digest)),
     Bug("proof by files: what hides is not looked at", method(directories, "check_assembled", nothing)),
     Bug(

@@ -1,0 +1,71 @@
+"""What is promised of a published result, and how it is said that a promise was broken."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping, Sequence
+
+from simulation.bucket import Bucket
+from simulation.model import Contents, assert_right, kinds_of, shapes_of
+from simulation.rows import WrongError
+from simulation.run import SOURCE, Wish
+from simulation.script import kind_due, shapes_due
+
+
+class BrokenPromiseError(AssertionError):
+    """What the history showed that must not be."""
+
+
+def must(holds: bool, what: str) -> None:
+    if not holds:
+        raise BrokenPromiseError(what)
+
+
+def assert_published(
+    bucket: Bucket,
+    folder: str,
+    wishes: Sequence[Wish],
+    versions: Sequence[Mapping[str, bytes]],
+    *,
+    strangers: bool,
+) -> None:
+    """It is right for one of the wishes that there were, and one version of the source.
+
+    `strangers`: files of another run may lie beside it.
+    """
+    said = []
+    for wish in wishes:
+        try:
+            _assert_published_for(bucket, folder, wish, versions, strangers)
+        except BrokenPromiseError as error:
+            said.append(str(error))
+        else:
+            return
+    raise BrokenPromiseError("; as another wish has it: ".join(said))
+
+
+def _assert_published_for(
+    bucket: Bucket, folder: str, wish: Wish, versions: Sequence[Mapping[str, bytes]], strangers: bool
+) -> None:
+    result = bucket.below(folder)
+    elsewhere = {f"{SOURCE}/{name}": data for name, data in bucket.below("source").items()}
+    said = []
+    for version in reversed(versions):
+        try:
+            assert_right(version, result, elsewhere, strangers=strangers, renames=wish.renames, drops=wish.drops)
+        except WrongError as error:
+            said.append(str(error))
+        except Exception as error:  # a damaged source, which the model cannot read
+            said.append(f"{type(error).__name__} {error} {traceback.format_exc(limit=-1)}")
+        else:
+            shapes, kinds = shapes_of(result), kinds_of(result)
+            before, lay = shapes_of(version, wish.renames, wish.drops), kinds_of(version, wish.drops)
+            due = (shapes_due(before, wish), kind_due(lay, wish))
+            must((shapes, kinds) == due, f"published with other shapes: {shapes}, {sorted(kinds)}")
+            return
+    raise BrokenPromiseError(f"published, and wrong: {'; or '.join(said)}")
+
+
+def referred_to(result: Mapping[str, bytes]) -> list[str]:
+    """The files elsewhere that a result refers to, by URI."""
+    return sorted(Contents(result).elsewhere())
