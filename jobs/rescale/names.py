@@ -10,10 +10,12 @@ _MOST_NEAR = 3
 _NEAR = 0.65
 """Of 1, which the same word is (`SequenceMatcher.ratio`)."""
 
-_SIGNS = r"[^\s\"'<>]"
-_USER_INFO = re.compile(rf"(\bs3[ap]?://)[^/\s]*@|(\b(?!s3[ap]?:|file:)[a-z][a-z0-9+.-]*://){_SIGNS}*@", re.IGNORECASE)
+_SIGNS = r"[^\s\"'<>]{0,2000}"
+"""Bounded, as schemes are: names come out of files that anybody may have made."""
+_SCHEME = r"\b(?!s3[ap]?:|file:)[a-z][a-z0-9+.-]{0,30}://"
+_USER_INFO = re.compile(rf"(\bs3[ap]?://)[^/\s]{{0,2000}}@|({_SCHEME}){_SIGNS}@", re.IGNORECASE)
 """A key in S3, or a path, may have the sign itself."""
-_QUERY = re.compile(rf"(\bhttps?://[^\s\"'<>?]*\?){_SIGNS}+", re.IGNORECASE)
+_QUERY = re.compile(r"(\bhttps?://[^\s\"'<>?]{0,2000}\?)[^\s\"'<>]+", re.IGNORECASE)
 
 
 def printable(words: str) -> str:

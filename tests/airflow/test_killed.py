@@ -11,6 +11,7 @@ import pytest
 
 from big_savepoint import write_savepoint
 from rescale.demo.airflow_home import DAG_ID
+from rescale.process import Step
 from support.airflow_server import AirflowServer, Run, request, wait_for
 from support.snapshots import directory
 
@@ -27,6 +28,11 @@ def wait_for_spark(task: psutil.Process) -> None:
     wait_for(lambda: any("java" in child.name() for child in task.children(recursive=True)), "Spark to be there")
 
 
+def wait_for_step(task: psutil.Process, step: Step) -> None:
+    """Until the step has a process, which Spark need not have been started for."""
+    wait_for(lambda: any(step in child.cmdline() for child in task.children()), f"the process of {step}", period=0.05)
+
+
 def state_files(target: Path) -> dict[str, tuple[int, int, int]]:
     """What tells a file from one that was written anew, by name."""
     files = [path for path in target.glob("*") if path.name != "_metadata"]
@@ -35,8 +41,11 @@ def state_files(target: Path) -> dict[str, tuple[int, int, int]]:
 
 def test_a_run_whose_tasks_are_killed_goes_on_where_it_was(airflow: AirflowServer, tmp_path: Path) -> None:
     source, target = tmp_path / "savepoint", tmp_path / "rescaled"
-    write_savepoint(source, 300_000_000)
+    write_savepoint(source, 300_000_000, elements=100)
     run = airflow.trigger(**request(str(source), str(target), parallelism=24, max_parallelism=1000))
+    redistributing = process_of(run, "redistribute_operator_state")
+    wait_for_step(redistributing, Step.REDISTRIBUTE)
+    redistributing.kill()
     reshuffling = process_of(run, "reshuffle_keyed_state")
     wait_for(lambda: len(state_files(target)) > 2, "the first files", period=0.01)
     written = state_files(target)
@@ -48,6 +57,7 @@ def test_a_run_whose_tasks_are_killed_goes_on_where_it_was(airflow: AirflowServe
     assert run.end() == "success", run.states()
     assert {task_id: one["try_number"] for task_id, one in run.tasks().items() if one["try_number"] > 1} == {
         "reshuffle_keyed_state": 2,
+        "redistribute_operator_state": 2,
         "validate": 2,
     }
     finished = state_files(target)
@@ -69,16 +79,22 @@ def test_a_run_of_which_a_supervisor_is_killed_too_publishes(airflow: AirflowSer
     assert (target / "_metadata").exists()
 
 
-def test_a_run_whose_small_tasks_are_killed_when_they_have_done_their_work_goes_on(
+def test_a_run_each_of_whose_tasks_is_killed_when_it_has_done_its_work_goes_on(
     airflow: AirflowServer, tmp_path: Path
 ) -> None:
-    target = tmp_path / "rescaled"
+    """And tells of its result once."""
+    target, ours = tmp_path / "rescaled", tmp_path / "rescaled.rescale"
     conf = request(directory("2-clicks"), str(target), parallelism=3)
-    run = airflow.trigger_dag(DAG_ID, conf, dag_run_id="lingers-1")
+    run = airflow.trigger_dag(DAG_ID, conf, dag_run_id="lingers-all-1")
     done = {
         "inspect": lambda: True,
-        "plan": lambda: (tmp_path / "rescaled.rescale" / "claim").exists(),
+        "plan": lambda: (ours / "claim").exists(),
+        "reshuffle_keyed_state": lambda: (ours / f"result-{Step.RESHUFFLE}.json").exists(),
+        "redistribute_operator_state": lambda: (ours / f"result-{Step.REDISTRIBUTE}.json").exists(),
+        "validate": lambda: (ours / f"result-{Step.VALIDATE}.json").exists(),
         "publish": lambda: (target / "_metadata").exists(),
+        "announce": lambda: True,
+        "end": lambda: True,
     }
     for task_id, has_done in done.items():
         task = process_of(run, task_id)
@@ -86,3 +102,16 @@ def test_a_run_whose_small_tasks_are_killed_when_they_have_done_their_work_goes_
         task.kill()
     assert run.end() == "success", run.states()
     assert {task_id: run.task(task_id)["try_number"] for task_id in done} == dict.fromkeys(done, 2)
+    _, document = airflow.api("GET", "/assets/events?limit=1000")
+    assert [event["extra"]["uri"] for event in document["asset_events"]].count(str(target)) == 1
+
+
+def test_a_question_whose_task_is_killed_is_asked(airflow: AirflowServer, tmp_path: Path) -> None:
+    target = tmp_path / "rescaled"
+    conf = {**request(directory("2-clicks"), str(target), parallelism=3), "require_approval": True}
+    run = airflow.trigger_dag(DAG_ID, conf, dag_run_id="waits-approve-killed")
+    process_of(run, "approve").kill()
+    run.question()
+    run.answer("Approve")
+    assert run.end() == "success", run.states()
+    assert run.task("approve")["try_number"] == 2

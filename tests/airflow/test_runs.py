@@ -20,6 +20,7 @@ from rescale.storage.store import open_store
 from support.airflow_server import AirflowServer, Run, request, wait_for
 from support.slow import slow_but
 from support.snapshots import directory
+from support.whole_airflow import IN_AN_ADDRESS
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -233,6 +234,7 @@ def test_trouble_with_the_store_is_tried_again(airflow: AirflowServer) -> None:
     run.wait_for_task("inspect", "up_for_retry")
     assert any(line.startswith("S3 cannot be reached") for line in errors(run, "inspect"))
     assert "Traceback" not in json.dumps(run.log("inspect"))
+    assert IN_AN_ADDRESS not in json.dumps([run.task("inspect"), run.log("inspect")])
     assert run.wait_for_task("inspect", "running")["try_number"] == 2
     run.cancel()
 

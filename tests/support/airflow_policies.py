@@ -2,8 +2,8 @@
 
 Airflow imports this as `airflow_local_settings`. In the run `fails-T-…` the task T fails: where it acts on Flink, when
 it has done so, else before it begins. The steps of such runs work in the worker's process, without Spark. In a run
-`waits-T-…` they do so too, and the task T waits at its first try before it begins. In a run `lingers-…` the small
-tasks, at their first try, have done their work a while before they end.
+`waits-T-…` they do so too, and the task T waits at its first try before it begins. In a run `lingers-T-…` the task T,
+at its first try, has done its work a while before it ends; in `lingers-all-…` all do.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from unittest.mock import patch
 from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowFailException
 
-_LINGERING_SECONDS = 30
+_LINGERING_SECONDS = 60
 _WAITING_SECONDS = 300
-_SMALL = ("inspect", "plan", "publish")
 
 _ACT = ("take_savepoint", "hand_over")
 
@@ -43,7 +42,8 @@ def _before(context: Context) -> None:
 def _after(context: Context, _: Any) -> None:
     _fail_if_asked(context)
     task = context["ti"]
-    if task.run_id.startswith("lingers-") and task.task_id in _SMALL and task.try_number == 1:
+    lingers = task.run_id.startswith(("lingers-all-", f"lingers-{task.task_id}-"))
+    if lingers and task.try_number == 1:
         time.sleep(_LINGERING_SECONDS)
 
 

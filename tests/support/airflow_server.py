@@ -7,14 +7,17 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from email.message import Message
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 from rescale.demo.airflow_home import CONNECTION_ID, DAG_ID, USER, AirflowHome
+from rescale.demo.processes import Process, running
+from rescale.demo.ui import component_commands, component_log
 from support.watching import Watch
 
 PATIENCE_SECONDS = 400
@@ -31,12 +34,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class AirflowServer:
-    """`secret` is what the connection's password is; `watch` sees all processes; `user` is who asks."""
+    """`secret` is what the connection's password is; `watch` sees all processes; `user` is who asks.
+
+    `processes` are those of its components by name, if they are of this machine.
+    """
 
     home: AirflowHome
     watch: Watch
     secret: str
     user: str = USER
+    processes: dict[str, Process] = field(default_factory=dict)
 
     def as_user(self, name: str) -> AirflowServer:
         """The same server, to somebody else."""
@@ -46,6 +53,19 @@ class AirflowServer:
     def _token(self) -> str:
         login = {"username": self.user, "password": self.home.password}
         return str(self._ask("POST", "/auth/token", login, {})[1]["access_token"])
+
+    def ended(self) -> set[str]:
+        """The names of its components that have."""
+        return {name for name, process in self.processes.items() if process.poll() is not None}
+
+    @contextmanager
+    def ended_started_again(self) -> Iterator[None]:
+        """In the block all components run, as on a platform that starts again what ends."""
+        with ExitStack() as stack:
+            for name in self.ended():
+                command, log = component_commands(self.home)[name], component_log(self.home, name)
+                self.processes[name] = stack.enter_context(running(command, self.home.environment, log))
+            yield
 
     def api(self, method: str, path: str, document: Any = None) -> tuple[int, Any]:
         """Status and document of an answer."""
@@ -196,10 +216,9 @@ class Run:
         assert status == 200, told
 
     def _is_parked(self, task_id: str, log: Path) -> bool:
-        """Whether the scheduler has heard of every time that the task was parked, as its log says."""
-        mine = [
-            line for line in log.read_text(errors="replace").splitlines() if self.run_id in line and task_id in line
-        ]
+        """Whether the scheduler has heard of every time that this try of the task was parked, as its log says."""
+        named = (self.run_id, task_id, f"try_number={self.task(task_id)['try_number']}")
+        mine = [line for line in log.read_text(errors="replace").splitlines() if all(word in line for word in named)]
         parked = sum("Pausing task as AWAITING_INPUT" in line for line in mine)
         heard = sum("executor event with state success" in line and f"task_id='{task_id}'" in line for line in mine)
         return heard >= parked > 0

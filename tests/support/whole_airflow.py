@@ -67,6 +67,8 @@ clicks-back:
 """
 
 
+IN_AN_ADDRESS = "planted-in-an-address"
+
 SETTINGS = "settings.yaml"
 """The file of the platform's settings, in the folder of everything."""
 
@@ -89,8 +91,11 @@ def platform_with(airflow: AirflowServer, settings: str) -> Iterator[None]:
 
 
 @contextmanager
-def airflow_server(s3: S3Server) -> Iterator[AirflowServer]:
-    """Its platform has no settings, until somebody writes some into their file: `platform_with`."""
+def airflow_server(s3: S3Server, **options: str) -> Iterator[AirflowServer]:
+    """Its platform has no settings, until somebody writes some into their file: `platform_with`.
+
+    `options` are more of Airflow's variables.
+    """
     need("java", "Spark runs on a JVM (17 or newer)")
     secret = f"planted-{secrets.token_hex(16)}"
     connection = {
@@ -102,25 +107,27 @@ def airflow_server(s3: S3Server) -> Iterator[AirflowServer]:
     with tempfile.TemporaryDirectory(prefix="airflow-") as folder, Watch() as watch:
         windows = Path(folder) / "windows.yaml"
         windows.write_text(WINDOWS.format(folder=folder, connection=CONNECTION_ID))
-        options = {
+        variables = {
             **_OPTIONS,
             **watch.environment,
             "AIRFLOW_CONN_BROKEN": broken(connection),
             "RESCALE_WINDOWS": str(windows),
             "RESCALE_SETTINGS": str(Path(folder) / SETTINGS),
             "PYTHONPATH": os.pathsep.join(sys.path),
+            **options,
         }
         (Path(folder) / SETTINGS).touch()
         users = {USER: "admin", **ROLES}
-        home = AirflowHome(Path(folder) / "home", json.dumps(connection), options, users=users)
+        home = AirflowHome(Path(folder) / "home", json.dumps(connection), variables, users=users)
         home.migrate()
         policies = home.folder / "config" / "airflow_local_settings.py"
         policies.parent.mkdir(exist_ok=True)
         shutil.copyfile(airflow_policies.__file__, policies)
-        with components(home):
-            yield AirflowServer(home, watch, secret)
+        with components(home) as processes:
+            yield AirflowServer(home, watch, secret, processes=processes)
 
 
 def broken(connection: dict[str, object]) -> str:
-    """The connection to a server that is not there."""
-    return json.dumps({**connection, "extra": {"endpoint_url": "http://127.0.0.1:9", "region_name": "us-east-1"}})
+    """The connection to a server that is not there, with a password in its address."""
+    address = f"http://me:{IN_AN_ADDRESS}@127.0.0.1:9"
+    return json.dumps({**connection, "extra": {"endpoint_url": address, "region_name": "us-east-1"}})

@@ -28,7 +28,7 @@ from rescale.target.documents import load_plan
 from rescale.target.places import discarding_place, places_of
 from rescale.target.publication import is_published, publish, was_published
 from rescale.target.removal import discard
-from rescale.target.states import Claim, State, claim_on, refuse_what_has_gone, state_of
+from rescale.target.states import Claim, State, claim_on, refuse_unpublished, state_of
 from support import snapshots
 from support.pipeline import execute_without_spark, move, plan_rescale
 from support.s3 import S3Server
@@ -455,17 +455,18 @@ def test_a_listing_that_is_behind_is_not_an_empty_target(plan: Plan, monkeypatch
 
 
 def test_what_was_published_is_said_to_have_gone(plan: Plan) -> None:
-    refuse_what_has_gone(plan.target)
+    refuse_unpublished(plan.target)
     validated(plan)
-    refuse_what_has_gone(plan.target)
+    with pytest.raises(RequestError, match="a run has begun here"):
+        refuse_unpublished(plan.target)
     publish(plan)
-    refuse_what_has_gone(plan.target)
+    refuse_unpublished(plan.target)
     delete(places_of(plan).metadata)
     with pytest.raises(RequestError, match="may still use its files"):
-        refuse_what_has_gone(plan.target)
+        refuse_unpublished(plan.target)
     open_store(plan.target).delete(files(plan))
     with pytest.raises(RequestError, match="all of it is gone"):
-        refuse_what_has_gone(plan.target)
+        refuse_unpublished(plan.target)
 
 
 def test_a_claim_that_is_misread_behind_the_mark_is_still_ones_own(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:

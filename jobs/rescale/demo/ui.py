@@ -47,23 +47,27 @@ def _watch(home: AirflowHome, processes: Mapping[str, Process]) -> NoReturn:
     while True:
         for name, process in processes.items():
             if process.poll() is not None:
-                raise failure(f"Airflow's {name} ended", _log(home, name))
+                raise failure(f"Airflow's {name} ended", component_log(home, name))
         time.sleep(1)
 
 
-@contextmanager
-def components(home: AirflowHome) -> Iterator[dict[str, Process]]:
-    """The four components by name, running and healthy, the DAG parsed."""
-    commands = {
+def component_commands(home: AirflowHome) -> dict[str, list[str]]:
+    """By the names of the components."""
+    return {
         "api-server": airflow("api-server", "--host", "127.0.0.1", "--port", str(home.port), "--workers", "1"),
         "scheduler": airflow("scheduler", "--skip-serve-logs"),
         "dag-processor": airflow("dag-processor"),
         "triggerer": airflow("triggerer", "--skip-serve-logs"),
     }
+
+
+@contextmanager
+def components(home: AirflowHome) -> Iterator[dict[str, Process]]:
+    """The four components by name, running and healthy, the DAG parsed."""
     with ExitStack() as stack:
         processes = {
-            name: stack.enter_context(running(command, home.environment, _log(home, name)))
-            for name, command in commands.items()
+            name: stack.enter_context(running(command, home.environment, component_log(home, name)))
+            for name, command in component_commands(home).items()
         }
         stack.callback(ask_to_end, processes.values())
         for name, ready in (
@@ -73,7 +77,7 @@ def components(home: AirflowHome) -> Iterator[dict[str, Process]]:
             ("triggerer", lambda: _is_healthy(home, "triggerer")),
             ("dag-processor", lambda: _knows_the_dag(home)),
         ):
-            wait_until(ready, processes[name], _log(home, name), f"Airflow's {name}", _START_SECONDS)
+            wait_until(ready, processes[name], component_log(home, name), f"Airflow's {name}", _START_SECONDS)
         yield processes
 
 
@@ -119,5 +123,5 @@ def _get(url: str, data: bytes | None = None, authorization: str = "") -> dict[s
         return {}
 
 
-def _log(home: AirflowHome, component: str) -> Path:
+def component_log(home: AirflowHome, component: str) -> Path:
     return home.folder / f"{component}.log"
