@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
 from rescale.errors import RequestError, RescaleError, StoreError, UnsupportedError
+from rescale.storage.contract import Pin
 from rescale.storage.local import LocalStore
 
 
@@ -139,3 +141,24 @@ def test_names_that_cannot_be_written(home: Path, name: str) -> None:
     with pytest.raises(RequestError):
         LocalStore().put(f"{home}/{name}", b"")
     assert sorted(path.name for path in home.parent.rglob("*")) == ["file", "home"]
+
+
+@pytest.mark.parametrize("seconds", [-1, 0, 1_900_000_000, 999_999_999_999, -99_999_999_999])
+def test_a_file_may_have_been_written_by_any_clock(seconds: int) -> None:
+    """A file system in memory keeps times that no calendar has."""
+    path = Path("/dev/shm", f"rescale-test-{os.getpid()}")
+    store = LocalStore()
+    try:
+        path.write_bytes(b"data")
+        os.utime(path, ns=(seconds * 10**9 + 1, seconds * 10**9 + 1))
+        written, pin = store.modified(str(path)), store.stat(str(path))
+        assert pin == Pin(4, mtime_ns=seconds * 10**9 + 1)
+        if abs(seconds) < 10**10:
+            assert written == datetime.fromtimestamp(seconds, UTC)
+            assert f"{written:%Y-%m-%d %H:%M:%S}.000000001 UTC" in str(pin)
+        else:
+            assert written is None
+            assert f"{seconds * 10**9 + 1} ns after 1970" in str(pin)
+        assert store.read(str(path), 0, 4, pin) == b"data"
+    finally:
+        path.unlink(missing_ok=True)

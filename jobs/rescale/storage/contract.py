@@ -8,10 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, Protocol
 
 from rescale.storage.checksums import Checksum
+
+
+def instant_of(mtime_ns: int) -> datetime | None:
+    """Of a modification time, in UTC, to the microsecond; None for one that no calendar has: a clock was broken."""
+    try:
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=mtime_ns // 1000)
+    except OverflowError:
+        return None
 
 
 @dataclass(frozen=True)
@@ -33,8 +41,9 @@ class Pin:
     def __str__(self) -> str:
         version = "" if self.etag is None else f", ETag {self.etag}"
         if self.mtime_ns is not None:
-            seconds, rest = divmod(self.mtime_ns, 10**9)
-            version = f", written {datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}.{rest:09} UTC"
+            instant, rest = instant_of(self.mtime_ns), self.mtime_ns % 10**9
+            when = f"{self.mtime_ns} ns after 1970" if instant is None else f"{instant:%Y-%m-%d %H:%M:%S}.{rest:09} UTC"
+            version = f", written {when}"
         return f"{self.size:,} bytes{version}"
 
 

@@ -14,12 +14,12 @@ import stat
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from rescale.errors import SnapshotError, StoreError, UnsupportedError
 from rescale.storage.checksums import Checksum
-from rescale.storage.contract import Entry, PartLimits, Pin, Span
+from rescale.storage.contract import Entry, PartLimits, Pin, Span, instant_of
 from rescale.storage.file_copies import copy_range
 from rescale.storage.local_errors import NO_LINKS, is_absent, translated
 from rescale.storage.side_by_side import side_by_side
@@ -46,7 +46,7 @@ class LocalStore:
 
     def modified(self, uri: str) -> datetime | None:
         pin = self.stat(uri)
-        return datetime.fromtimestamp(pin.mtime_ns / 1e9, UTC) if pin and pin.mtime_ns else None
+        return instant_of(pin.mtime_ns) if pin and pin.mtime_ns else None
 
     def checksums(self, uri: str, pin: Pin) -> Sequence[Checksum]:  # noqa: ARG002
         return ()
