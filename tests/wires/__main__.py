@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from support.records import append_record
 from wires.processes import in_a_fork, in_a_process
-from wires.rescaling import home_of_wires
+from wires.rescaling import Told, home_of_wires
 
 
 def main() -> int:
@@ -22,35 +22,48 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, metavar="S", help="the seed of the first one")
     parser.add_argument("--rate", type=float, default=0.15, metavar="R", help="of requests something happens to")
     parser.add_argument(
-        "--stall", type=float, default=2, metavar="SECONDS", help="how long an answer may take; boto3 waits for 60"
+        "--stall", type=float, default=0.2, metavar="SECONDS", help="how long an answer may take; boto3 waits for 60"
     )
     parser.add_argument(
         "--at-once", type=int, default=1, metavar="N", help="runs side by side: much of them is waiting"
     )
+    parser.add_argument("--minutes", type=float, default=1e9, metavar="M", help="after which no further run begins")
     parser.add_argument("--forks", action="store_true", help="run forks of one process, which cost a tenth")
     parser.add_argument("--record", action="store_true", help="leave a record of this run in tests/record")
     arguments = parser.parse_args()
     seeds = range(arguments.first, arguments.first + arguments.runs)
     ways: Counter[str] = Counter()
     happened: Counter[str] = Counter()
-    broken, requests, begun = [], 0, time.monotonic()
+    broken, played, requests, copies, begun = [], 0, 0, 0, time.monotonic()
     rescale = in_a_fork if arguments.forks else in_a_process
     with home_of_wires(rescale) as home, ThreadPoolExecutor(arguments.at_once) as pool:
-        runs = pool.map(lambda seed: home.play(seed, arguments.rate, arguments.stall), seeds)
-        for seed, told in zip(seeds, runs, strict=True):
+
+        def play(seed: int) -> Told | None:
+            late = time.monotonic() - begun > arguments.minutes * 60
+            return None if late else home.play(seed, arguments.rate, arguments.stall)
+
+        for seed, told in zip(seeds, pool.map(play, seeds), strict=True):
+            if told is None:
+                continue
+            played += 1
             ways[told.how] += 1
             happened += Counter(told.happened)
             requests += told.requests
+            copies += told.copies
             broken += [seed] if told.broken is not None else []
             print(f"seed {seed}: {' '.join((told.asking.source, *told.asking.options))}: {told.how}", flush=True)
             if told.broken is not None:
                 print(told.broken, flush=True)
-    print(f"{len(seeds)} runs in {time.monotonic() - begun:.0f} s, {requests} requests, {happened.total()} mishaps")
+    print(f"{played} runs in {time.monotonic() - begun:.0f} s, {requests} requests")
+    print(f"{happened.total()} mishaps, {copies} of them to copies that the store makes")
     for title, counts in (("how they ended", ways), ("what happened on the way", happened)):
         print(f"{title}:", *(f"{count:>9} {what}" for what, count in counts.most_common()), sep="\n")
     if arguments.record:
-        counts = {"runs": len(seeds), "that broke a promise": len(broken), "requests": requests}
-        counts["mishaps"] = happened.total()
+        rate = f"runs with {arguments.rate:.0%} of requests disturbed"
+        counts = {rate: played, "of runs in real processes": 0 if arguments.forks else played}
+        counts |= {"ended with exit code 1 and published later": played - ways["published at once"] - len(broken)}
+        counts |= {"broke a promise": len(broken), "requests": requests}
+        counts |= {"mishaps": happened.total(), "mishaps of the store's copies": copies}
         append_record("wires", " ".join(["python -m wires", *sys.argv[1:]]), counts)
     return 1 if broken else 0
 

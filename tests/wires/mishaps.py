@@ -29,8 +29,8 @@ class Mishap(StrEnum):
     RESET_AFTER = "connection reset after it was carried out"
     SHORT_BODY = "a body that breaks off"
     STALL = "an answer that takes long"
-    ERROR_IN_200 = "200 with an error document, nothing completed"
-    ERROR_IN_200_AFTER = "200 with an error document, the upload completed"
+    ERROR_IN_200 = "200 with an error document, nothing completed or copied"
+    ERROR_IN_200_AFTER = "200 with an error document, the upload completed or the copy made"
 
 
 _EVERYWHERE = (
@@ -41,14 +41,19 @@ _EVERYWHERE = (
     Mishap.RESET_AFTER,
     Mishap.STALL,
 )
-_OF_COMPLETION = (Mishap.ERROR_IN_200, Mishap.ERROR_IN_200_AFTER)
+_OF_LONG_WORK = (Mishap.ERROR_IN_200, Mishap.ERROR_IN_200_AFTER)
+"""Where the store begins to answer before it is done."""
 
 
 class Mishaps:
-    """`rate` is how probable one is for a request; `stall` is in seconds. Safe to use from many threads."""
+    """`rate` is how probable one is for a request; `stall` is in seconds. Safe to use from many threads.
+
+    `copies` says how many befell requests by which the store copies.
+    """
 
     def __init__(self, seed: int, rate: float, stall: float) -> None:
         self.happened: Counter[Mishap] = Counter()
+        self.copies = 0
         self.requests = 0
         self._seed, self._rate = seed, rate
         self._deeds = _deeds(stall)
@@ -65,6 +70,7 @@ class Mishaps:
             if mishap is None:
                 return CARRIED_OUT
             self.happened[mishap] += 1
+            self.copies += _copies(asked)
         return self._deeds[mishap]
 
     def _drawn(self, name: str, asked: Asked) -> Mishap | None:
@@ -86,7 +92,12 @@ def _possible(asked: Asked) -> tuple[Mishap, ...]:
     if asked.method == "GET":
         return (*_EVERYWHERE, Mishap.SHORT_BODY, Mishap.SHORT_BODY)
     completes = asked.method == "POST" and "uploadId=" in asked.path
-    return (*_EVERYWHERE, *2 * _OF_COMPLETION) if completes else _EVERYWHERE
+    return (*_EVERYWHERE, *2 * _OF_LONG_WORK) if completes or _copies(asked) else _EVERYWHERE
+
+
+def _copies(asked: Asked) -> bool:
+    """Whether it is CopyObject or UploadPartCopy."""
+    return "x-amz-copy-source" in asked.headers
 
 
 def _deeds(stall: float) -> dict[Mishap, Deed]:

@@ -2,6 +2,7 @@
 
 A fork costs a tenth, and its steps are no further processes; what goes over the wire is the same. All of them write
 streams in parts of a few KB, also those that several tasks write, and nothing into `_metadata` that could be a file.
+They make pauses, but short ones: half of a disturbed run would be waiting.
 """
 
 from __future__ import annotations
@@ -21,14 +22,16 @@ from support import warm
 _SECONDS = 900
 
 HOOK = """
+import time
 from rescale.execution.rekeying import write_ranges
 from rescale.planning import planner
 from rescale.planning.streams import inline
 from rescale.storage.contract import PartLimits
 from rescale.storage.s3 import S3Store
-planner.PART_SIZE = write_ranges.RANGE_SIZE = 60_000
+planner.PART_SIZE = write_ranges.RANGE_SIZE = 25_000
 inline.INLINE_LIMIT = 0
 S3Store.part_limits = PartLimits(smallest=1, most=10_000)
+time.sleep = lambda seconds, pause=time.sleep: pause(seconds / 50)
 """
 """What a process runs when it starts."""
 

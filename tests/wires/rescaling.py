@@ -20,8 +20,6 @@ from threading import Lock
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
-import boto3
-
 from big_savepoint import write_savepoint
 from support.s3 import S3Server, s3_server
 from support.snapshots import directory
@@ -53,9 +51,12 @@ class Asking:
 
 
 ASKINGS = (
+    Asking(_BIG, ()),
+    Asking("2-rocksdb-native", ()),
     Asking(_BIG, ("--parallelism", "3")),
     Asking(_BIG, ("--max-parallelism", "64")),
     Asking(_BIG, ("--max-parallelism", "1000")),
+    Asking(_BIG, ("--max-parallelism", "1000", "--format", "rocksdb")),
     Asking("2-clicks", ("--parallelism", "3")),
     Asking("2-source", ("--parallelism", "3")),
     Asking("2-windows", ("--max-parallelism", "1000")),
@@ -68,12 +69,16 @@ ASKINGS = (
 
 @dataclass
 class Told:
-    """How a run went: `codes` are the exit codes of its tries, `broken` says which promise was not kept."""
+    """How a run went: `codes` are the exit codes of its tries, `broken` says which promise was not kept.
+
+    `requests` are all, `copies` those of them by which the store copies and that something happened to.
+    """
 
     asking: Asking
     codes: list[int] = field(default_factory=list)
     discards: list[int] = field(default_factory=list)
     requests: int = 0
+    copies: int = 0
     happened: Mapping[Mishap, int] = field(default_factory=dict)
     broken: str | None = None
 
@@ -110,7 +115,7 @@ class Home:
             except AssertionError as error:
                 told.broken = f"after exit codes {told.codes}: {error}"
             self._clear(target)
-        told.requests, told.happened = mishaps.requests, mishaps.happened
+        told.requests, told.copies, told.happened = mishaps.requests, mishaps.copies, mishaps.happened
         return told
 
     def _play(self, told: Told, target: str, right: dict[str, bytes], mishaps: Mishaps, *, discarding: bool) -> None:
@@ -196,8 +201,7 @@ def home_of_wires(rescale: Rescale) -> Iterator[Home]:
     """With an S3 server of its own, which takes parts of any size."""
     with TemporaryDirectory() as folder, patch.dict(os.environ, S3_UPLOAD_PART_MIN_SIZE="1"), s3_server() as server:
         server.create_bucket(_BUCKET)
-        with patch.dict(os.environ, server.environment):
-            client = boto3.client("s3")
+        client = server.client()
         write_savepoint(Path(folder, _BIG), _BIG_BYTES, elements=3)
         for name in {asking.source for asking in ASKINGS}:
             source = Path(folder, _BIG) if name == _BIG else Path(directory(name))
