@@ -4,7 +4,44 @@ from __future__ import annotations
 
 from mutation.mutants import Mutant
 
-ACCEPTED: dict[str, dict[str, str]] = {}
+_ZERO = "0 and -0 are one number"
+_FOR_PEOPLE = "how far it is indented is for people who look at it"
+_ONE_OF_SEVERAL = "of several that differ any may be named"
+_LOOKED_AT_BEFORE = "saves requests: the state of a target with `_metadata` is none of those that are refused"
+_CERTIFICATE = "msgspec.json.format(msgspec.json.encode(certificate.document())"
+
+ACCEPTED: dict[str, dict[str, str]] = {
+    "flink/key_groups.py: murmur": {
+        "mixed = mmh3.hash(struct.pack('<i', code), 0)": "signed is what mmh3 gives unless it is told otherwise",
+        "return mixed if mixed > 0 else -mixed if mixed != -(1 << 31) else 0": _ZERO,
+        "return mixed if mixed >= 1 else -mixed if mixed != -(1 << 31) else 0": _ZERO,
+    },
+    "flink/redistribution.py: _capacity_for": {
+        "return 1 << (-(-expected * 4 // 3) - 2).bit_length()": (
+            "only two states want a table of one more than a power of two, and these come in one order in any table"
+        ),
+    },
+    "target/candidate.py: build_candidate": {"odd = max(handles.keys() ^ planned)": _ONE_OF_SEVERAL},
+    "target/certificate.py: write_certificate": {
+        f"open_store(uri).put(uri, {_CERTIFICATE}{indent}))": _FOR_PEOPLE for indent in ("", ", indent=3", ", indent=1")
+    },
+    "target/claim.py: claim": {
+        f"document = json.dumps({{'plan': plan.digest, 'source': plan.source, **who}}{indent}).encode()": _FOR_PEOPLE
+        for indent in ("", ", indent=2", ", indent=0")
+    },
+    "target/publication.py: publish": {
+        "if not ours and (not any((read_document(places.metadata) == candidate for _ in range(3)))):": (
+            "one look more can only find that it is one's own"
+        ),
+    },
+    "target/removal.py: _delete_if_there": {
+        f"store.delete([uri for uri, pin in zip(uris, store.stats(uris){strict}) if pin is not None])": (
+            "a store says of each file whether it is there"
+        )
+        for strict in ("", ", strict=False")
+    },
+    "target/states.py: refuse_what_has_gone": {"pass: return": _LOOKED_AT_BEFORE},
+}
 """By `file: function`, the file's name from `rescale` on; then by `Mutant.change`."""
 
 
