@@ -25,6 +25,13 @@ def test_counts_are_added_up_where_runs_add(tmp_path: Path) -> None:
     assert "| 2.5 hours |" in made
 
 
+def test_of_mutants_the_newest_run_of_each_command_counts(tmp_path: Path) -> None:
+    """One for each part of the code: a second one of a part stands in the place of the first."""
+    for command, mutants in (("mutation a", 50), ("mutation b", 1000), ("mutation a", 70)):
+        append_record("mutation", command, {"mutants": mutants, "survived": 1}, tmp_path)
+    assert f"| {SORTS['mutation'].title} | 1,070 mutants, 2 survived | `mutation a` |" in table(tmp_path)
+
+
 def test_only_known_sorts_are_recorded(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no sort of records"):
         append_record("guesses", "none", {}, tmp_path)

@@ -19,16 +19,20 @@ BEGIN, END = "<!-- table: made by `python -m simulation --table` -->\n", "<!-- e
 
 
 class Sort(NamedTuple):
-    """Of records; the counts of those that `adds` are added up, of the others the newest one counts."""
+    """Of records; the counts of those that `adds` are added up, of the others the newest one counts.
+
+    With `each_command` those are added up that are the newest of a command, as each is about other files.
+    """
 
     title: str
     adds: bool
+    each_command: bool = False
 
 
 SORTS = {
     "histories": Sort("Histories of a run, each from a seed", adds=True),
     "bugs": Sort("Bugs planted, one at a time", adds=False),
-    "mutation": Sort("Mutants of the code", adds=False),
+    "mutation": Sort("Mutants of the code", adds=True, each_command=True),
     "wires": Sort("Runs behind a proxy that disturbs requests", adds=True),
     "fuzzing": Sort("Inputs tried, guided by coverage", adds=True),
     "rounds": Sort("Long histories: rescaled, run on, rescaled again", adds=True),
@@ -72,7 +76,8 @@ def _counts(records: Sequence[Mapping[str, Any]], sort: Sort) -> dict[str, int |
     if not sort.adds:
         return dict(records[-1]["counts"])
     total: dict[str, int | float] = {}
-    for record in records:
+    newest = {record["command"]: record for record in records}
+    for record in newest.values() if sort.each_command else records:
         for what, count in record["counts"].items():
             total[what] = total.get(what, 0) + count
     return total
