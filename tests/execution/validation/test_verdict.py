@@ -1,0 +1,198 @@
+"""What a certificate says and what it does not, by what was compared: on proofs that nobody made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rescale.execution.validation.verdict import certificate_of
+from rescale.flink.key_groups import key_group_range
+from rescale.planning.values.proof import Proof
+from rescale.snapshot.kafka.changes import KafkaChange
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import Database, DatabaseFile, Operator, Snapshot
+from rescale.snapshot.surgery import NO_SURGERY, Surgery
+from rescale.storage.store import open_store
+from rescale.target.certificate import (
+    Certificate,
+    CertifiedChecksums,
+    CertifiedDirectories,
+    CertifiedOperator,
+    CertifiedRecords,
+)
+from support.synthetic import operator, snapshot
+
+SAYS = {
+    "all": "every key group, list element, union element and broadcast copy of the source was read",
+    "the rest": "of all other state, every key group",
+    "files": "every SST file of the source that may have rows of a subtask is in its directory",
+    "checksums": "have the checksum that the source's have, computed by the store itself",
+    "records": "every record whose key hashes in a way that is given lies in the key group of that hash",
+    "renamed": "declared as renamed",
+    "dropped": "of an operator that was declared as dropped",
+    "dropped states": "of a state that was declared as dropped",
+    "kafka": "of the Kafka offsets that were declared to be otherwise",
+    "sources": "was declared to become a KafkaSource",
+}
+DOES_NOT = {
+    "rows by files": "no row was read of the RocksDB directories that were compared by their files",
+    "rows of the unchanged": "no row was read of the RocksDB directories that stay as they are",
+    "files referred to": "files that the result refers to were not read",
+    "stored sums": "state that was compared by checksums of its store was not read",
+    "rules": "a rule for hashes that is wrong for k keys only",
+    "local files": "with its size and modification time kept",
+    "unbound": "no certificate lies beside the result",
+    "the source stays": "the source must stay as it is until",
+}
+
+PROOF = CertifiedOperator("0" * 32, "op", 2, 128, 4, 5, 6, 7, "a" * 32, None)
+RECORDS = replace(PROOF, records=CertifiedRecords(1, None, None, 1, {}))
+CHECKSUMS = replace(PROOF, checksums=CertifiedChecksums(("CRC32C",), 7))
+REFERRED, COPIED = (replace(PROOF, directories=CertifiedDirectories(1, 0, n, 1 - n, 0)) for n in (1, 0))
+
+
+def in_directories(parallelism: int) -> Operator:
+    databases = tuple(
+        Database(
+            i,
+            key_group_range(128, parallelism, i),
+            Extent(0, 0, 0),
+            b"",
+            None,
+            (DatabaseFile("1.sst", Extent(0, 0, 0)),),
+        )
+        for i in range(parallelism)
+    )
+    return operator("op", parallelism, databases=databases)
+
+
+def side(folder: Path, of: Operator, *, local: bool = False, elsewhere: Path | None = None) -> Snapshot:
+    """With one file beside `_metadata`, here or elsewhere; a store that is not `local` tells no times."""
+    folder.mkdir(exist_ok=True)
+    path = (elsewhere or folder) / "state"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"state")
+    pin = open_store(str(path)).stat(str(path))
+    assert pin is not None
+    pins = [("_metadata", replace(pin, mtime_ns=None)), (str(path), pin if local else replace(pin, mtime_ns=None))]
+    return replace(snapshot(of), directory=str(folder), files=tuple(pins))
+
+
+def certificate(
+    folder: Path,
+    *proofs: CertifiedOperator,
+    old: Operator | None = None,
+    new: Operator | None = None,
+    bound: bool = True,
+    surgery: Surgery = NO_SURGERY,
+    plan: Any = None,
+    local: bool = False,
+    elsewhere: bool = False,
+) -> Certificate:
+    source = side(folder / "source", old or operator("op"), local=local)
+    result = side(
+        folder / "result", new or operator("op"), local=True, elsewhere=folder / "source" if elsewhere else None
+    )
+    return certificate_of(source, result, proofs or (PROOF,), plan, bound=bound, surgery=surgery)
+
+
+def told(text: str | None, sentences: Mapping[str, str]) -> list[str]:
+    return [name for name, sentence in sentences.items() if sentence in (text or "")]
+
+
+@pytest.mark.parametrize(
+    ("how", "says", "does_not"),
+    [
+        ({}, ["all"], []),
+        ({"bound": False}, ["all"], ["unbound"]),
+        ({"local": True}, ["all"], ["local files"]),
+        ({"elsewhere": True}, ["all"], ["the source stays"]),
+        ({"proofs": [RECORDS]}, ["all", "records"], ["rules"]),
+        ({"proofs": [CHECKSUMS]}, ["all", "the rest", "checksums"], ["stored sums"]),
+        (
+            {"proofs": [REFERRED], "old": in_directories(2), "new": in_directories(3)},
+            ["all", "the rest", "files"],
+            ["rows by files", "files referred to"],
+        ),
+        (
+            {"proofs": [COPIED], "old": in_directories(2), "new": in_directories(3)},
+            ["all", "the rest", "files"],
+            ["rows by files"],
+        ),
+        (
+            {"proofs": [COPIED], "old": in_directories(2), "new": in_directories(2)},
+            ["all", "the rest", "files"],
+            ["rows of the unchanged"],
+        ),
+        ({"old": in_directories(2), "new": in_directories(2)}, ["all"], ["rows of the unchanged"]),
+        ({"old": in_directories(2), "new": in_directories(3)}, ["all"], []),
+    ],
+)
+def test_what_was_compared_is_said_and_what_was_not(
+    how: dict[str, Any], says: list[str], does_not: list[str], tmp_path: Path
+) -> None:
+    made = certificate(tmp_path, *how.pop("proofs", [PROOF]), **how)
+    assert told(made.proves, SAYS) == says
+    assert told(made.does_not_prove, DOES_NOT) == does_not
+    assert (made.does_not_prove is None) is (not does_not)
+
+
+def test_one_of_several_operators_is_enough(tmp_path: Path) -> None:
+    source, result = (
+        replace(
+            side(tmp_path / name, operator("op"), local=name == "result"),
+            operators=(operator("a"), in_directories(of), operator("b")),
+        )
+        for name, of in (("source", 2), ("result", 3))
+    )
+    made = certificate_of(source, result, [RECORDS, REFERRED, CHECKSUMS], None, bound=True)
+    assert told(made.proves, SAYS) == ["all", "the rest", "files", "checksums", "records"]
+    assert told(made.does_not_prove, DOES_NOT) == ["rows by files", "files referred to", "stored sums", "rules"]
+    assert (made.proof, made.bytes) == (Proof.FILES, 21)
+
+
+CHANGE = KafkaChange("0" * 32, "op", "KafkaSource", ())
+
+
+@pytest.mark.parametrize(
+    ("surgery", "says"),
+    [
+        (Surgery(renamed=("one",)), ["renamed"]),  # type: ignore[arg-type]
+        (Surgery(dropped=("one",)), ["dropped"]),  # type: ignore[arg-type]
+        (Surgery(dropped_states=("one",)), ["dropped states"]),  # type: ignore[arg-type]
+        (Surgery(kafka=(CHANGE,)), ["kafka"]),
+        (Surgery(kafka=(CHANGE, replace(CHANGE, becomes_source=True))), ["kafka", "sources"]),
+    ],
+)
+def test_what_was_declared_is_said(surgery: Surgery, says: list[str], tmp_path: Path) -> None:
+    made = certificate(tmp_path, surgery=surgery)
+    assert told(made.proves, SAYS) == ["all", *says]
+    assert made.surgery == surgery
+
+
+@pytest.mark.parametrize(
+    ("proof", "depth"),
+    [(PROOF, Proof.RECORDS), (RECORDS, Proof.RECORDS), (CHECKSUMS, Proof.FILES), (REFERRED, Proof.FILES)],
+)
+def test_how_deep_it_went_is_said(proof: CertifiedOperator, depth: Proof, tmp_path: Path) -> None:
+    assert certificate(tmp_path, proof).proof is depth
+
+
+def test_of_what_it_is(tmp_path: Path) -> None:
+    plan = SimpleNamespace(digest="f" * 64, warnings=("a warning",))
+    made = certificate(tmp_path, plan=plan, new=operator("op", 3))
+    assert (made.plan, made.warnings) == (plan.digest, plan.warnings)
+    assert (made.source, made.target) == (str(tmp_path / "source"), str(tmp_path / "result"))
+    assert made.source_metadata_sha256 == made.candidate_sha256 == snapshot().metadata_sha256
+    assert (made.verdict, made.bytes, made.operators) == ("complete", 7, (PROOF,))
+    assert [file.name for file in made.files] == ["state"]
+    assert (certificate(tmp_path).plan, certificate(tmp_path).warnings) == (None, ())
+    assert str(tmp_path / "result") in made.start
+    changed = certificate(tmp_path, replace(PROOF, max_parallelism=256)).start
+    assert "256" in changed
+    assert "max-parallelism" not in certificate(tmp_path).start
