@@ -1,4 +1,4 @@
-"""A step's process: what it says is passed on, and nothing of it is left open."""
+"""A step's process: what it says is passed on, none of it stays open, and what it may leave in place of a result."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pytest
 
+from rescale.errors import StoreError
 from rescale.process import Step, run_step
 
 
@@ -51,3 +52,33 @@ def test_what_a_step_says_is_passed_on_but_for_what_every_jvm_says(
     assert document == {"bytes": 5}
     assert json.loads((tmp_path / "result.json").read_text())["seconds"] == 1
     assert not [one for one in left if isinstance(one.exc_value, ResourceWarning)]
+
+
+_LEAVES = """
+import sys
+from pathlib import Path
+Path(sys.argv[sys.argv.index("--result") + 1]).write_bytes({data!r})
+"""
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"no JSON",
+        b"\xff",
+        b"[" * 2000,
+        b'{"status":' + b"[" * 2000,
+        b"[]",
+        b"{}",
+        b'{"status": "failed"}',
+        b'{"status": "failed", "error": "StoreError"}',
+    ],
+    ids=range(9),
+)
+def test_a_result_that_is_damaged(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / f"{Step.RUN}.py").write_text(_LEAVES.format(data=data))
+    result = tmp_path / "result"
+    with pytest.raises(StoreError, match="result of a step cannot be read") as caught:
+        run_step(Step.RUN, str(result), [], environment={"PYTHONPATH": str(tmp_path)})
+    assert caught.value.path == str(result)

@@ -97,12 +97,32 @@ def run_step(
             found=f"exit code {code}",
             advice="look at its output above (out of memory?), then run the same command again: it resumes",
         )
-    document: dict[str, Any] = msgspec.json.decode(read_document(result_uri))
+    document = _result(result_uri)
     for of_the_process in ("seconds", "metrics"):  # which others read
         document.pop(of_the_process, None)
     if document.pop("status") != "done":
         raise RescaleError.from_json(document)
     return document
+
+
+def _result(uri: str) -> dict[str, Any]:
+    """`StoreError` if it is not as it was written: nothing but another run of the step tells what it was."""
+    try:
+        document: dict[str, Any] = msgspec.json.decode(read_document(uri), type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise _unread(uri, str(error)) from None
+    if "status" not in document or (document["status"] != "done" and not {"error", "what"} <= document.keys()):
+        raise _unread(uri, "no status, or no error where it failed")
+    return document
+
+
+def _unread(uri: str, found: str) -> StoreError:
+    return StoreError(
+        "the result of a step cannot be read",
+        path=uri,
+        found=found,
+        advice="run the same command again: it resumes, or says that it is done",
+    )
 
 
 @contextmanager

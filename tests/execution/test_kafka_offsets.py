@@ -270,6 +270,8 @@ def test_a_whole_topic(tmp_path: Path) -> None:
         ('[{"topic": "orders", "partition": 0, "offset": null}]', "neither text nor numbers", None),
         ('{"topic": "orders", "partition": 0, "offset": 1}', "no list of objects", "dict"),
         ("[1", "are no JSON", None),
+        ('[{"topic":' + "[" * 1200, "are no JSON", None),
+        ("topic,partition,offset\n" + "x" * 140_000, "are no CSV", None),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_is_written(

@@ -17,6 +17,7 @@ NAMES = (
     "serializers",
     "java_streams",
     "kafka",
+    "offset_rows",
     "manifest",
     "tables",
     "library",

@@ -266,6 +266,7 @@ def test_a_bucket_may_be_the_directory(s3: S3Server) -> None:
 def test_a_forked_process_has_connections_of_its_own(s3: S3Server) -> None:
     s3.create_bucket(bucket := f"forked-{uuid.uuid4().hex[:12]}")
     uri = f"s3://{bucket}/a"
+    s3.declare(f"s3://{bucket}")
     store = open_store(uri)
     store.put(uri, b"data")
     child = os.fork()

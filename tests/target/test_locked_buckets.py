@@ -32,7 +32,7 @@ RULE = {"ObjectLockEnabled": "Enabled", "Rule": {"DefaultRetention": {"Mode": "C
 
 @pytest.fixture
 def client(s3: S3Server) -> S3Client:
-    return boto3.client("s3", endpoint_url=s3.endpoint)
+    return s3.client()
 
 
 @pytest.fixture

@@ -93,7 +93,7 @@ def read_handles(plan: Plan, step: str) -> WrittenHandles | None:
         return None
     try:
         handles = msgspec.json.decode(read_document(uri), type=WrittenHandles)
-    except (msgspec.MsgspecError, UnicodeError) as error:
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise IntegrityError(f"written handles that cannot be read: {error}", path=uri) from None
     if handles.plan != plan.digest:
         raise IntegrityError(

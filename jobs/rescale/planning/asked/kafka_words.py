@@ -143,7 +143,7 @@ def _rows_of(offsets: KafkaOffsets) -> list[tuple[str, str, int, int | str]]:
 def _json_rows(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
         rows = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RequestError(f"the Kafka offsets are no JSON: {error}", advice=_advice()) from None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise RequestError("the Kafka offsets are no list of objects", found=type(rows).__name__, advice=_advice())
@@ -153,6 +153,13 @@ def _json_rows(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _csv_rows(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
     reader = csv.DictReader(io.StringIO(text.strip()), skipinitialspace=True)
+    try:
+        yield from _full_rows(reader)
+    except csv.Error as error:
+        raise RequestError(f"the Kafka offsets are no CSV: {error}", advice=_advice()) from None
+
+
+def _full_rows(reader: csv.DictReader[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     for row in reader:
         if None in row or None in row.values():
             raise RequestError(
