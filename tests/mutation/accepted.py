@@ -40,6 +40,7 @@ ACCEPTED: dict[str, dict[str, str]] = {
         )
         for strict in ("", ", strict=False")
     },
+    "target/written_handles.py: _streams": {"return [handle.stream]": "no moving step writes a handle of another sort"},
     "target/states.py: refuse_what_has_gone": {"pass: return": _LOOKED_AT_BEFORE},
 }
 """By `file: function`, the file's name from `rescale` on; then by `Mutant.change`."""

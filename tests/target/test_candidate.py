@@ -12,6 +12,7 @@ from rescale.execution.loop import Loop
 from rescale.flink.metadata.checkpoint_metadata import Metadata, Subtask
 from rescale.flink.metadata.properties import SnapshotType, snapshot_type
 from rescale.flink.metadata.reader import read_metadata
+from rescale.flink.slot import Slot
 from rescale.planning.values.plan import Plan
 from rescale.target.candidate import build_candidate, put_candidate
 from rescale.target.documents import read_document
@@ -47,6 +48,27 @@ def test_it_has_the_version_of_its_source_and_calls_itself_what_it_is(
     assert (made.version, made.checkpoint_id, made.masters) == (source.version, source.checkpoint_id, source.masters)
     assert snapshot_type(made.properties) is is_called
     assert bool(made.properties) == bool(source.properties)
+
+
+def test_what_is_canonical_in_part_does_not_call_itself_so(tmp_path: Path) -> None:
+    """Flink would read the other part in a way that it is not written in."""
+    names = ("2-canonical-hashmap", "2-heap-checkpoint")
+    canonical, native = (plan_rescale(snapshots.directory(name), str(tmp_path / name), ["4"]) for name in names)
+    for plan in (canonical, native):
+        move(plan, Loop())
+    part = next(one for one in canonical.operators if any(stream.slot is Slot.KEYED for stream in one.new_streams))
+    mixed = replace(native, operators=tuple(part if one.label == part.label else one for one in native.operators))
+    handles = {
+        plan: [handles for step in STEPS if (handles := read_handles(plan, step)) is not None]
+        for plan in (canonical, native)
+    }
+    written = [
+        replace(some, handles=tuple(one for one in some.handles if (one.operator_id == part.operator_id) is is_part))
+        for plan, is_part in ((canonical, True), (native, False))
+        for some in handles[plan]
+    ]
+    made = read_metadata(build_candidate(metadata(native.source), mixed, written), "")
+    assert snapshot_type(made.properties) is SnapshotType.NATIVE_SAVEPOINT
 
 
 SORTS = ("managed_operator", "raw_operator", "managed_keyed", "raw_keyed")

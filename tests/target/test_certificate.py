@@ -19,10 +19,13 @@ from rescale.target.certificate import (
     CertifiedRecords,
     CertifiedState,
     certificate_beside,
+    certificate_for,
     read_certificate,
 )
 from rescale.target.certified_files import CertifiedFile
 from rescale.target.places import certificate_place
+from support import snapshots
+from support.pipeline import plan_rescale
 
 CERTIFICATE = Certificate(
     verdict="complete",
@@ -115,6 +118,17 @@ def test_a_result_that_was_moved_away_from_it_has_none(target: Path) -> None:
     put(target, b"{}")
     with pytest.raises(IntegrityError):
         certificate_beside(str(target))
+
+
+def test_it_is_the_certificate_of_the_plan_that_it_names(target: Path) -> None:
+    plan = plan_rescale(snapshots.directory("2-finished"), str(target), ["3"])
+    put(target, json.dumps(CERTIFICATE.document()).encode())
+    with pytest.raises(IntegrityError, match="another plan's") as caught:
+        certificate_for(plan)
+    assert (caught.value.expected, caught.value.found) == (plan.digest, CERTIFICATE.plan)
+    own = replace(CERTIFICATE, plan=plan.digest)
+    put(target, json.dumps(own.document()).encode())
+    assert certificate_for(plan) == own
 
 
 @given(st.data())

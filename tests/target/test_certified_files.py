@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import uuid
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from rescale.errors import IntegrityError, StoreError
 from rescale.storage.store import open_store
 from rescale.target.certified_files import CertifiedFile, certified_files, check_files
+from support.s3 import S3Server
 
 
 @pytest.fixture
@@ -98,4 +101,21 @@ def test_one_elsewhere_that_changes_while_it_is_compared_has_no_certificate(
     os.utime(uri, ns=(0, 1))
     with pytest.raises(StoreError, match="changed while it was compared") as caught:
         certified_files(target, [(uri, pin)])
+    assert caught.value.path == uri
+
+
+def test_in_a_bucket_a_version_is_an_etag_without_quotes(s3: S3Server) -> None:
+    bucket = f"certified-{uuid.uuid4().hex[:12]}"
+    s3.create_bucket(bucket)
+    target = f"s3://{bucket}/target"
+    uri = f"{target}/a"
+    store = open_store(uri)
+    store.put(uri, b"state")
+    pin = store.stat(uri)
+    assert pin is not None
+    (file,) = certified_files(target, [(uri, pin)])
+    assert file == CertifiedFile("a", 5, hashlib.md5(b"state").hexdigest(), None)
+    store.put(uri, b"State")
+    with pytest.raises(IntegrityError) as caught:
+        check_files(target, [file], published=False)
     assert caught.value.path == uri

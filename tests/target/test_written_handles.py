@@ -40,7 +40,10 @@ def handles_of(plan: Plan, step: str) -> WrittenHandles:
     return found
 
 
-def test_they_name_every_file_with_its_size(plan: Plan) -> None:
+@pytest.mark.parametrize("name", ["2-raw", "2-rocksdb-native"])
+def test_they_name_every_file_with_its_size(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
+    plan = plan_rescale(snapshots.directory(name), str(tmp_path / "target"), ["3"])
     move(plan, Loop())
     assert {**handles_of(plan, KEYED).files, **handles_of(plan, OPERATOR).files} == sizes(plan)
 

@@ -91,6 +91,4 @@ def _state(operator_id: str, subtask: int, handles: dict[tuple[str, Slot, int], 
         raw_operator=read_operator_handle(raw_operator, "") if raw_operator else None,
         managed_keyed=read_keyed_handle(keyed, "") if keyed else None,
         raw_keyed=read_keyed_handle(raw_keyed, "") if raw_keyed else None,
-        input_channels=(),
-        output_channels=(),
     )
