@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 
 from rescale.errors import IntegrityError, StoreError
 from rescale.execution.loop import Loop
-from rescale.execution.validation.validation import compared, validate_result
+from rescale.execution.validation.check_units import Checks
+from rescale.execution.validation.compare import Tally
+from rescale.execution.validation.coverage import FilePair
+from rescale.execution.validation.directories import WholeFiles
+from rescale.execution.validation.stored_sums import StoredSums
+from rescale.execution.validation.validation import _checksum_proof, _directory_proof, compared, validate_result
+from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import DistributionMode
+from rescale.flink.slot import Slot
 from rescale.planning.values.proof import Proof
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import ElementStream, Operator, Snapshot
+from rescale.snapshot.model import Database, ElementStream, KeyedStream, Operator, Snapshot
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.checksums import CRCS, Checksum
 from rescale.storage.local import LocalStore
 from rescale.storage.store import Pin, open_store
-from rescale.target.certificate import CertifiedChecksums, CertifiedOperator
+from rescale.target.certificate import CertifiedChecksums, CertifiedDirectories, CertifiedOperator
 from support.synthetic import element_stream, operator, own_stream, snapshot
 
 SPLIT, UNION, BROADCAST = DistributionMode.SPLIT_DISTRIBUTE, DistributionMode.UNION, DistributionMode.BROADCAST
@@ -28,13 +37,19 @@ MAXIMUM = 8
 NVME = CRCS["CRC64NVME"]
 
 
-def keyed(parallelism: int) -> tuple[Operator, dict[int, bytes]]:
+def keyed(parallelism: int, first: int = 1) -> tuple[Operator, dict[int, bytes]]:
     """With the bytes of its files, by number; a key group has its own ten bytes wherever it lies."""
-    streams = tuple(own_stream(i, parallelism, MAXIMUM, Framing.CANONICAL) for i in range(parallelism))
+    owns = (own_stream(i, parallelism, MAXIMUM, Framing.CANONICAL) for i in range(parallelism))
+    streams = tuple(moved(stream, first + i) for i, stream in enumerate(owns))
     data = {
         stream.extent.file: b"".join(b"group %04d" % group for group, _ in stream.present_groups) for stream in streams
     }
     return operator("keyed", parallelism, MAXIMUM, keyed=streams), data
+
+
+def moved(stream: KeyedStream, number: int) -> KeyedStream:
+    groups = tuple(extent and extent._replace(file=number) for extent in stream.groups)
+    return replace(stream, extent=stream.extent._replace(file=number), groups=groups)
 
 
 def in_file(stream: ElementStream, number: int) -> ElementStream:
@@ -46,16 +61,16 @@ def in_file(stream: ElementStream, number: int) -> ElementStream:
 
 
 def dealt(parallelism: int) -> tuple[Operator, dict[int, bytes]]:
-    """Six elements of two states each, and a copy for every subtask, in files from number 50 on."""
+    """Six elements of two states each, and a copy for every subtask, in files from number 50 on; key groups before."""
     states = {"s": (SPLIT, 6 // parallelism), "u": (UNION, 6 // parallelism), "b": (BROADCAST, 1)}
     streams = tuple(in_file(element_stream(i, states), 50 + i) for i in range(parallelism))
-    data, begin = {}, 0
+    (groups, data), begin = keyed(parallelism, 40), 0
     for stream in streams:
         own = range(begin, begin + 6 // parallelism)
         begin = own.stop
         data[stream.extent.file] = b"".join(b"%s element%d" % (name, i) for name in (b"s", b"u") for i in own)
         data[stream.extent.file] += b"the copies"
-    return operator("elements", parallelism, MAXIMUM, elements=streams), data
+    return operator("elements", parallelism, MAXIMUM, elements=streams, keyed=groups.keyed), data
 
 
 @dataclass
@@ -74,8 +89,8 @@ class Pair:
         data[at] ^= 1
         self.path(number, side).write_bytes(data)
 
-    def compare(self, proof: Proof = Proof.RECORDS) -> list[CertifiedOperator]:
-        return validate_result(compared(self.source, self.result, {}, proof), Loop())
+    def compare(self, proof: Proof = Proof.RECORDS, tasks: Loop | None = None) -> list[CertifiedOperator]:
+        return validate_result(compared(self.source, self.result, {}, proof), tasks or Loop())
 
 
 def side(folder: Path, parallelism: int) -> Snapshot:
@@ -103,7 +118,7 @@ def test_what_is_there_is_counted(pair: Pair) -> None:
     assert (nothing.key_groups, nothing.elements, nothing.broadcast_copies, nothing.bytes) == (0, 0, 0, 0)
     assert nothing.digest == f"{0:032x}"
     assert (groups.key_groups, groups.elements, groups.broadcast_copies, groups.bytes) == (8, 0, 0, 80)
-    assert (elements.key_groups, elements.elements, elements.broadcast_copies, elements.bytes) == (0, 12, 3, 150)
+    assert (elements.key_groups, elements.elements, elements.broadcast_copies, elements.bytes) == (8, 12, 3, 230)
     for one in (nothing, groups, elements):
         assert (one.parallelism, one.max_parallelism) == (3, MAXIMUM if one is not nothing else 128)
         assert (one.records, one.directories, one.checksums) == (None, None, None)
@@ -179,6 +194,61 @@ def test_the_content_of_a_result_counts_and_not_its_version(pair: Pair) -> None:
         pair.compare()
 
 
+def test_a_digest_is_of_the_result_alone(pair: Pair, tmp_path: Path) -> None:
+    other = Pair(tmp_path, side(tmp_path / "other", 3), pair.result)
+    assert [one.digest for one in other.compare()] == [one.digest for one in pair.compare()]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_in_whatever_order_tasks_end(seed: int, pair: Pair) -> None:
+    """What is looked at again is compared with what was seen first, and not with who came first."""
+    pair.flip(52, 3)
+    with pytest.raises(IntegrityError, match="lost, doubled"):
+        pair.compare(tasks=Loop(2, Random(seed)))
+
+
+@dataclass(frozen=True)
+class Watched(Loop):
+    """Keeps what was said of threads."""
+
+    said: list[bool] = field(default_factory=list)
+
+    def run(self, work: Any, units: Any, progress: Any, *, threads_will_do: bool = False) -> list[Any]:
+        self.said.append(threads_will_do)
+        return super().run(work, units, progress, threads_will_do=threads_will_do)
+
+
+@pytest.mark.parametrize("in_s3", [(), ("source",), ("result",), ("source", "result")])
+def test_threads_do_what_is_bytes_of_local_files(
+    in_s3: Sequence[str], pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{validate_result.__module__}.is_s3", lambda uri: uri.endswith(tuple(in_s3) or ("none",)))
+    for little, expected in ((True, not in_s3), (False, False)):
+        monkeypatch.setattr(Checks, "threads_will_do", property(lambda _, little=little: little))
+        tasks = Watched()
+        pair.compare(tasks=tasks)
+        assert tasks.said == [expected]
+
+
+def test_sums_are_told_by_operator() -> None:
+    tallies = [Tally(i, Slot.KEYED, True, 0, "", None, 1, 5 + i, 0) for i in (1, 1, 2)]
+    names = [f"sum {i}" for i in range(9)]
+    sums = StoredSums(Checks([], []), tallies, {1: set(names), 2: {"CRC32C"}, 3: set()})
+    assert _checksum_proof(sums, 1) == CertifiedChecksums(tuple(names), 12)
+    assert _checksum_proof(sums, 2) == CertifiedChecksums(("CRC32C",), 7)
+    assert [_checksum_proof(sums, 3), _checksum_proof(sums, 4), _checksum_proof(None, 1)] == [None] * 3
+
+
+def test_directories_are_counted() -> None:
+    databases = tuple(Database(i, KeyGroupRange(i, i), Extent(0, 0, 0), b"", None, ()) for i in range(5))
+    copy = FilePair(0, "1.sst", Extent(0, 0, 0), Extent(0, 0, 0))
+    whole = [WholeFiles(0, 2, (copy,), (copy,) * 7, 4), WholeFiles(1, 1, (copy, copy), (), 5)]
+    found = _directory_proof(operator("op", 5, databases=databases), whole)
+    assert found == CertifiedDirectories(
+        by_files=2, by_records=3, files_referred_to=3, files_copied=3, deleted_ranges=9
+    )
+
+
 def test_what_the_store_has_sums_of_is_not_read(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     """By files; and the sums are not asked for else."""
 
@@ -192,7 +262,8 @@ def test_what_the_store_has_sums_of_is_not_read(pair: Pair, monkeypatch: pytest.
     assert groups.checksums == CertifiedChecksums((NVME.name,), 80)
     assert (groups.key_groups, groups.bytes) == (8, 80)
     assert groups.digest != whole[1].digest
-    assert (nothing, elements) == (whole[0], whole[2])
+    assert elements.checksums == groups.checksums
+    assert (nothing, elements.elements, elements.bytes) == (whole[0], 12, 230)
     pair.flip(2, 7)
     with pytest.raises(IntegrityError, match="is not the source's"):
         pair.compare(Proof.FILES)
