@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mutation import in_validation
 from mutation.mutants import Mutant
 
 _ZERO = "0 and -0 are one number"
@@ -11,6 +12,7 @@ _LOOKED_AT_BEFORE = "saves requests: the state of a target with `_metadata` is n
 _CERTIFICATE = "msgspec.json.format(msgspec.json.encode(certificate.document())"
 
 ACCEPTED: dict[str, dict[str, str]] = {
+    **in_validation.ACCEPTED,
     "flink/key_groups.py: murmur": {
         "mixed = mmh3.hash(struct.pack('<i', code), 0)": "signed is what mmh3 gives unless it is told otherwise",
         "return mixed if mixed > 0 else -mixed if mixed != -(1 << 31) else 0": _ZERO,
@@ -41,7 +43,7 @@ ACCEPTED: dict[str, dict[str, str]] = {
         for strict in ("", ", strict=False")
     },
     "target/written_handles.py: _streams": {"return [handle.stream]": "no moving step writes a handle of another sort"},
-    "target/states.py: refuse_what_has_gone": {"pass: return": _LOOKED_AT_BEFORE},
+    "target/states.py: refuse_unpublished": {"pass: return": _LOOKED_AT_BEFORE},
 }
 """By `file: function`, the file's name from `rescale` on; then by `Mutant.change`."""
 

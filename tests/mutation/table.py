@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mutation import in_validation
+
 ROOT = Path(__file__).parents[2]
 
 DEALING = ("tests/flink/test_redistribution.py", "tests/flink/test_key_groups.py")
@@ -25,9 +27,12 @@ TESTS = {
     "target/places.py": RESULTS,
     "target/written_handles.py": RESULTS,
     "target": ("tests/target", "-k", "not s3"),
+    **in_validation.TESTS,
     "execution/validation": ("tests/execution/validation", "tests/execution/test_damage.py"),
 }
-"""By file or folder, from `rescale` on, the first that fits. What shows the same over S3 is left out: histories do."""
+"""By file or folder, from `rescale` on; the first that fits counts.
+
+What shows the same over S3 is left out: histories do, in less time."""
 
 DEAR = (
     "tests/target/test_claim.py::test_an_interrupted_run_that_wrote_rocksdb_files_is_resumed",

@@ -1,0 +1,123 @@
+"""What is tried on each module of the validation, and which of its mutants no test shall find."""
+
+# ruff: noqa: E501 (a statement is one line, however long)
+
+from __future__ import annotations
+
+CHECKS = tuple(
+    f"tests/execution/validation/test_{name}.py"
+    for name in (
+        "comparer",
+        "element_tallies",
+        "givers",
+        "header_checks",
+        "listed_checks",
+        "metadata_checks",
+        "reckoned_sums",
+        "record_proof",
+        "shape_checks",
+        "surplus_states",
+        "verdict",
+        "whole_comparison",
+    )
+)
+"""Of values that nobody has read, and files of a few bytes: a hundred of them cost less than one snapshot."""
+
+TESTS = {
+    f"execution/validation/{name}.py": CHECKS
+    for name in (
+        "check_units",
+        "compare",
+        "coverage",
+        "headers",
+        "record_proof",
+        "stored_sums",
+        "timer_coverage",
+        "verdict",
+    )
+}
+"""Of the modules that they are about. The others are tried by all tests of the validation."""
+
+ACCEPTED: dict[str, dict[str, str]] = {
+    "execution/validation/check_units.py: list_checks": {
+        "for i, (old, new) in enumerate(zip(source.operators, result.operators)):": "how many there are was compared with the metadata",
+        "for i, (old, new) in enumerate(zip(source.operators, result.operators, strict=False)):": "how many there are was compared with the metadata",
+    },
+    "execution/validation/check_units.py: _remaining_checks": {
+        "near = Givers(list(remaining))": "directories come in the order of their subtasks, which is that of key groups",
+    },
+    "execution/validation/compare.py: Comparer._groups": {
+        "for pair, digests in zip(check.pairs, self._group_digests(check.pairs)):": "there is a digest for each length that was asked for",
+        "for pair, digests in zip(check.pairs, self._group_digests(check.pairs), strict=False):": "there is a digest for each length that was asked for",
+    },
+    "execution/validation/compare.py: Comparer._group_digests": {
+        "sources = [pair.source for pair in pairs]": "a pair without a source stands alone, and was seen to above: that is for the type checker",
+    },
+    "execution/validation/coverage.py: check_metadata": {
+        "for old, new in zip(source.operators, result.operators):": "both were found to have the same ids in the same order before",
+        "for old, new in zip(source.operators, result.operators, strict=False):": "both were found to have the same ids in the same order before",
+    },
+    "execution/validation/coverage.py: pair_key_groups": {
+        "tables = headers.compare(different(givers.of(own)), stream)": "raw keyed state has no header: all are equal, and nothing is translated",
+        "if source is None or (owner.header != stream.header and owner.has_no_entry):": "an owner comes with an extent, and none with none",
+        "if owner is None or (owner.header != stream.header and owner.has_no_entry):": "an owner comes with an extent, and none with none",
+    },
+    "execution/validation/coverage.py: goes_by_record": {
+        "if _lists_other_states(old, new):": "the kinds are the same by then: where the source has no heap stream the result has none to ask about",
+        "return _directories(old) != _directories(new)": "the kinds are the same by then: without directories both lists are empty",
+    },
+    "execution/validation/coverage.py: check_rekeyed": {
+        "left_out = {state.name for one in doubled for state in one.parsed.states}": "timers are told by their services, so what says of them is parsed: that is for the type checker",
+    },
+    "execution/validation/coverage.py: pair_database_files": {
+        "return [FilePair(ours.subtask, name, source, result) for theirs, ours in zip(old.databases, new.databases) for name, source, result in ((f'the states of subtask {theirs.subtask}', theirs.header_extent, ours.header_extent), *((one.name, one.extent, two.extent) for one, two in zip(*_by_name(theirs, ours), strict=True)))]": "the directories and the names of their files were compared before",
+        "return [FilePair(ours.subtask, name, source, result) for theirs, ours in zip(old.databases, new.databases, strict=False) for name, source, result in ((f'the states of subtask {theirs.subtask}', theirs.header_extent, ours.header_extent), *((one.name, one.extent, two.extent) for one, two in zip(*_by_name(theirs, ours), strict=True)))]": "the directories and the names of their files were compared before",
+        "return [FilePair(ours.subtask, name, source, result) for theirs, ours in zip(old.databases, new.databases, strict=True) for name, source, result in ((f'the states of subtask {theirs.subtask}', theirs.header_extent, ours.header_extent), *((one.name, one.extent, two.extent) for one, two in zip(*_by_name(theirs, ours))))]": "the directories and the names of their files were compared before",
+        "return [FilePair(ours.subtask, name, source, result) for theirs, ours in zip(old.databases, new.databases, strict=True) for name, source, result in ((f'the states of subtask {theirs.subtask}', theirs.header_extent, ours.header_extent), *((one.name, one.extent, two.extent) for one, two in zip(*_by_name(theirs, ours), strict=False)))]": "the directories and the names of their files were compared before",
+    },
+    "execution/validation/coverage.py: _modes": {
+        "return list({(state.name, state.mode.name) for stream in streams for state in stream.states})": "the order shows only in what an error says, and for two equal sets it is the same but for collisions",
+    },
+    "execution/validation/headers.py: KeyedHeaders._tables": {
+        "of_timers = [timer_header(one.services, compressed=compressed) for one in self._timers]": "streams of timers have services: that is for the type checker",
+        "tables = zip(givers, merged.id_maps[1:])": "not to be strict is the default: headers of timers have maps behind those of the givers",
+    },
+    "execution/validation/record_proof.py: _compare_doubled": {
+        "states = {state.name for stream in operator.doubled_timers for state in stream.parsed.states}": "timers are told by their services, so what says of them is parsed: that is for the type checker",
+    },
+    "execution/validation/stored_sums.py: _Side.look_at": {
+        "wanted = list((number for number in set(numbers) if number > 0))": "in whatever order a store is asked",
+        "self.sums = dict(zip(wanted, side_by_side(self._sums, wanted)))": "there is one answer for each that was asked for",
+        "self.sums = dict(zip(wanted, side_by_side(self._sums, wanted), strict=False))": "there is one answer for each that was asked for",
+    },
+    "execution/validation/stored_sums.py: _Side._sums": {
+        "return dict(open_store(uri).checksums(uri, pin))": "the files of a snapshot have versions: that is for the type checker",
+    },
+    "execution/validation/stored_sums.py: _Side._size": {
+        "return pin.size": "the files of a snapshot have versions: that is for the type checker",
+        "return 1 if pin is None else pin.size": "the files of a snapshot have versions: that is for the type checker",
+        "return -2 if pin is None else pin.size": "the files of a snapshot have versions: that is for the type checker",
+        "return -0 if pin is None else pin.size": "the files of a snapshot have versions: that is for the type checker",
+    },
+    "execution/validation/timer_coverage.py: check_raw_timers": {
+        "theirs = list(dict.fromkeys((one.parsed for one in old.raw_timers)))": "timers are told by their services, so what says of them is parsed: that is for the type checker",
+    },
+    "execution/validation/timer_coverage.py: _check_services": {
+        "headers = [stream.parsed, *theirs]": "timers are told by their services, so what says of them is parsed: that is for the type checker",
+        "pass: check_equal(what, merged, stream.parsed, old.label)": "names that are the same with another serializer are refused by the merge, unless one covers the other: Flink writes them alike in one snapshot",
+    },
+    "execution/validation/validation.py: SnapshotPair.operators": {
+        "return list(zip(self.source.operators, self.result.operators))": "their ids were compared before there is a pair",
+        "return list(zip(self.source.operators, self.result.operators, strict=False))": "their ids were compared before there is a pair",
+    },
+    "execution/validation/validation.py: compared": {
+        "for old, new in zip(source.operators, result.operators):": "their ids were compared with the metadata",
+        "for old, new in zip(source.operators, result.operators, strict=False):": "their ids were compared with the metadata",
+    },
+    "execution/validation/validation.py: _checksum_proof": {
+        "if not algorithms:": "without sums there are no algorithms: that is for the type checker",
+    },
+    "execution/validation/validation.py: _compare_bags": {
+        "bags[tally.state][tally.in_result] = (count + tally.items, (total - tally.digest) % MODULUS)": "both sides are reckoned alike: a sum tells as much when it is subtracted",
+    },
+}
