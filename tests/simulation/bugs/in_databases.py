@@ -190,7 +190,7 @@ BUGS = [
         method(DatabasePlanner, "_files", _of_a_neighbour),
     ),
     Bug("databases: states of one source alone", method(HeaderPlanner, "plan", _one_header)),
-    Bug("compaction: nothing is rewritten", method(compaction, "_compact", nothing)),
+    Bug("compaction: nothing is rewritten", method(compaction, "_compact_apart", nothing)),
     Bug("rows: a file is lost", method(rows_writer, "_written", lambda *a: list(_written(*a))[:-1])),
     Bug("rows: in another order", method(rows_writer, "rows_of_blocks", _unsorted)),
     Bug("rows: states change places", method(rows_writer, "manifest_of", _states_change_places)),
