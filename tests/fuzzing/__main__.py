@@ -52,7 +52,7 @@ def main() -> int:
     if arguments.record:
         hours = sum(outcome.cpu_seconds for outcome in outcomes) / 3600
         inputs = sum(outcome.inputs for outcome in outcomes)
-        counts = {"targets": len(names), "inputs": inputs, "CPU hours": hours, "targets that failed": failed}
+        counts = {"turns of a target": len(names), "inputs": inputs, "CPU hours": hours, "turns that failed": failed}
         append_record("fuzzing", " ".join(["python -m fuzzing", *sys.argv[1:]]), counts)
     return 1 if failed else 0
 
