@@ -107,6 +107,7 @@ def test_one_elsewhere_that_changes_while_it_is_compared_has_no_certificate(
 def test_in_a_bucket_a_version_is_an_etag_without_quotes(s3: S3Server) -> None:
     bucket = f"certified-{uuid.uuid4().hex[:12]}"
     s3.create_bucket(bucket)
+    s3.declare(f"s3://{bucket}")
     target = f"s3://{bucket}/target"
     uri = f"{target}/a"
     store = open_store(uri)

@@ -7,7 +7,7 @@ import os
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import cycle, islice
+from itertools import count, cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -316,6 +316,32 @@ def late_writer(plan: Plan, monkeypatch: pytest.MonkeyPatch, *, files: int) -> N
         return listed(directory)
 
     monkeypatch.setattr(store, "list", writing)
+
+
+@pytest.mark.parametrize("until", ["delete", "list"])
+def test_a_discard_that_stood_still_takes_nothing_of_a_new_run(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch, until: str
+) -> None:
+    """Meanwhile another one has come to the end, and the same plan has published files with the same names."""
+    move(plan, Loop())
+    store = open_store(plan.target)
+    real, turns = getattr(store, until), count()
+
+    def stood_still(*arguments: Any) -> Any:
+        result = real(*arguments)
+        if next(turns) == 2:  # notes and documents are behind it
+            with monkeypatch.context() as patched:
+                patched.setattr(store, until, real)
+                discard(plan.target)
+                execute_without_spark(plan)
+        return result
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, until, stood_still)
+        with pytest.raises(RequestError, match="discarded by another one meanwhile"):
+            discard(plan.target)
+    assert is_published(plan)
+    assert publish(plan).already
 
 
 def test_what_is_written_while_it_is_discarded_goes_too(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:

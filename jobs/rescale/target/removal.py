@@ -13,9 +13,12 @@ from rescale.target.claim import PlannedNames, planned_names
 from rescale.target.documents import load_plan
 from rescale.target.leftovers import clear_leftovers
 from rescale.target.places import Places, discarding_place, is_document, plan_in_name
-from rescale.target.states import MOVES, Move, State, claimed_by, refuse_unless, state_of
+from rescale.target.states import MOVES, Move, State, claimed_by, is_being_discarded, refuse_unless, state_of
 
 _NOTE = b"what lies here is being discarded\n"
+
+_AT_ONCE = 500
+"""Files that are deleted until it is looked whether that is still to be done."""
 
 _LOOKS = 3
 """How often what came meanwhile is removed before that is an error; a listing that was behind is no more than one."""
@@ -60,12 +63,16 @@ def discard(target: str) -> Discarded:
     clear_leftovers(places)
     plans = [uri for uri in documents if name(uri).startswith("plan-")]
     last = ([places.published], [places.claim], [*plans, places.publishing], [going_on])
+    _give_way_to_another(target, digest)
     _delete_if_there([places.certificate], target)  # it goes before what it speaks for
     store.delete([uri for uri in documents if not any(uri in batch for batch in (*last, [places.certificate]))])
-    store.delete(ours)
+    for at in range(0, len(ours), _AT_ONCE):
+        _give_way_to_another(target, digest)
+        store.delete(ours[at : at + _AT_ONCE])
     if digest is not None and state is not State.EMPTIED:
         ours += _remove_what_came(target, digest)
     for batch in last:
+        _give_way_to_another(target, digest)
         _delete_if_there(batch, target)
     removed = (*ours, *documents)
     return Discarded(removed, tuple(sorted({*there, *lying_beside} - {*removed})))
@@ -87,6 +94,19 @@ def _give_way(state: State, target: str) -> None:
     if Move.DISCARD not in MOVES[state]:
         _delete_if_there([discarding_place(target)], target)
     refuse_unless(state, Move.DISCARD, target)
+
+
+def _give_way_to_another(target: str, digest: str | None) -> None:
+    """Who stood still may find that another one has come to the end, and that what lies here is a new run's.
+
+    `digest` is that of the plan which is discarded; without one there is no note.
+    """
+    if digest is not None and not is_being_discarded(target):
+        raise RequestError(
+            "the target was discarded by another one meanwhile, who came to the end",
+            path=target,
+            advice=f"see what lies there now; if it is to go, too: rescale discard {target}",
+        )
 
 
 def _delete_if_there(uris: Sequence[str], target: str) -> None:
