@@ -103,6 +103,7 @@ class _History:
             self._judge_run(ending)
             if not self._comes_late():
                 self.supervisor.end_others(kill=script.kills_others)
+            self.supervisor.end_others(kill=script.kills_others, only="discard")
             self._judge()
             if self._toxics.deletes_are_denied and ending.error is not None:
                 self._discard_in_vain()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from rescale.planning.asked.request import Files, Format
+from rescale.planning.values.proof import Proof
 from simulation.native_sources import draw_native, in_a_kind
 from simulation.rows import Kind
 from simulation.run import Wish
@@ -158,7 +159,8 @@ def with_surgery(random: Random, source: Source, wish: Wish) -> Wish:
         return wish
     renamed, dropped = random.sample(source.uids, 2)
     renames = (f"{renamed}={renamed} again",) if random.random() < 0.7 else ()
-    return replace(wish, renames=renames, drops=(dropped,) if random.random() < 0.5 else ())
+    drops = (dropped,) if random.random() < 0.5 else ()
+    return replace(wish, renames=renames, drops=drops, proof=Proof.RECORDS if "keyed" in drops else wish.proof)
 
 
 def kind_due(kinds: set[Kind], wish: Wish) -> set[Kind]:

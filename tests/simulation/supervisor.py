@@ -76,13 +76,17 @@ class Supervisor:
                 return failed
         return Ending(None, tries, "publish")
 
-    def end_others(self, *, kill: bool) -> None:
-        """They are killed where they stand, or go on to their ends, a turn after the other."""
-        while self.others:
+    def end_others(self, *, kill: bool, only: str = "") -> None:
+        """They are killed where they stand, or go on to their ends, a turn after the other.
+
+        All whose names begin with `only`.
+        """
+        while ending := [process for process in self.others if process.name.startswith(only)]:
             if kill:
-                self.others.pop().kill()
+                self.others.remove(ending[-1])
+                ending[-1].kill()
             else:
-                self._let_one_go_on([])
+                self._let_one_go_on([] if ending == self.others else ending)
 
     def _let_one_go_on(self, awaited: list[Process]) -> None:
         beside = [process for process in self.others if self.random.random() < 0.5] if awaited else self.others
