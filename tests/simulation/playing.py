@@ -39,11 +39,14 @@ def side_by_side(work: Callable[[T], R], items: Sequence[T], workers: int) -> It
     """`work(item)` for each, in a block of `installed`, in their order; one worker is this process itself."""
     with installed():
         gc.freeze()  # what is imported stays: it need not be looked at again by whoever looks for cycles
-        if workers == 1:
-            yield from map(work, items)
-            return
-        with ProcessPoolExecutor(workers, multiprocessing.get_context("fork")) as pool:
-            yield from pool.map(work, items)
+        try:
+            if workers == 1:
+                yield from map(work, items)
+                return
+            with ProcessPoolExecutor(workers, multiprocessing.get_context("fork")) as pool:
+                yield from pool.map(work, items)
+        finally:
+            gc.unfreeze()
 
 
 def chunks(seeds: Sequence[int]) -> list[Sequence[int]]:

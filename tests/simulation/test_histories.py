@@ -11,6 +11,7 @@ from rescale.planning.values.plan import Plan
 from rescale.target.publication import is_published
 from simulation.history import Verdict, play
 from simulation.installed import installed
+from simulation.playing import play_all, side_by_side
 from support.slow import slow
 
 
@@ -48,6 +49,11 @@ def test_a_promise_that_was_broken_once_is_kept(seed: int) -> None:
 def test_a_seed_is_one_history() -> None:
     for seed in (3, 16, 30, 300):
         assert play(seed) == play(seed)
+
+
+def test_workers_play_the_same_histories() -> None:
+    some = [range(3), range(3, 6)]
+    assert list(side_by_side(play_all, some, 2)) == list(side_by_side(play_all, some, 1))
 
 
 @pytest.mark.parametrize("requests", [False, True])
