@@ -20,7 +20,7 @@ from rescale.storage.store import open_store
 from support import snapshots, warm
 from support.faults import Faults, Kind
 from support.resuming import KILLED, SNAPSHOT, Case, assert_right, assert_right_or_not_there, is_there, real_run
-from support.s3 import S3Server
+from support.s3 import S3Server, somebodys_store
 from support.slow import Share, in_shares, slow
 
 on_both = pytest.mark.parametrize("case", ["local", "s3"], indirect=True)
@@ -219,7 +219,7 @@ def test_discard_touches_nothing_published(case: Case) -> None:
 
 def test_discard_touches_nothing_foreign(case: Case) -> None:
     target = case.target()
-    store, foreign = open_store(target), join(target, "notes.txt")
+    store, foreign = somebodys_store(target), join(target, "notes.txt")
     store.put(foreign, b"mine")
     assert case.discard(target, case.faults()) == 2
     refused = case.faults()
