@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rescale.errors import RequestError, SnapshotError, StoreError
+from rescale.errors import RequestError, StoreError
 from rescale.planning.asked.request import beside
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
-from rescale.target.claim import PlannedNames, planned_names
+from rescale.target.claim import planned_names
 from rescale.target.documents import load_plan
 from rescale.target.leftovers import clear_leftovers
 from rescale.target.places import Places, discarding_place, is_document, plan_in_name
@@ -54,7 +54,8 @@ def discard(target: str) -> Discarded:
         refuse_unless(State.GONE if there else state, Move.DISCARD, target)
         ours = []
     else:
-        planned = _names_of_the_plan(Places(target, digest)) if there else ()
+        # a plan that was damaged would name others, which would stay when the claim goes: it is not loaded
+        planned = planned_names(load_plan(Places(target, digest).plan)) if there else ()
         ours = [uri for uri in there if name(uri) in planned]
     if digest is not None:
         _say_that_it_goes_on(Places(target, digest), going_on)
@@ -147,17 +148,3 @@ def _nothing_of_ours(target: str, there: Sequence[str]) -> RequestError:
         advice="a run that went on after it was discarded leaves such files, and so does who moves or takes apart a "
         "published result: remove them yourself if nothing refers to them, or repeat that run, which takes them over",
     )
-
-
-def _names_of_the_plan(places: Places) -> PlannedNames:
-    """Of its files; a plan that was damaged would name others, and these would stay when the claim goes."""
-    plan = load_plan(places.plan)
-    if plan.digest != places.digest:
-        raise SnapshotError(
-            "the plan is not what was stored: it has another digest than the claim says",
-            path=places.plan,
-            expected=places.digest,
-            found=plan.digest,
-            advice="run the command of that plan again, which stores it again, or remove the target's files yourself",
-        )
-    return planned_names(plan)
