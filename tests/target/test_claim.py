@@ -20,6 +20,8 @@ from rescale.target.states import Claim, Move, State, claim_on, claimed_by, perm
 from support import snapshots
 from support.pipeline import execute_without_spark, move, plan_rescale
 
+FINISHED = snapshots.directory("2-finished")
+
 
 @pytest.mark.parametrize("shape", [{"parallelism": ["3"]}, {"max_parallelism": ["40"]}, {"format": "rocksdb"}])
 def test_an_interrupted_run_that_wrote_rocksdb_files_is_resumed(
@@ -47,15 +49,22 @@ def test_files_of_others_are_nobodys_to_write_over(tmp_path: Path) -> None:
     assert other in str(caught.value.found)
 
 
+def test_a_stream_that_is_one_file_has_no_others(tmp_path: Path) -> None:
+    plan = plan_rescale(FINISHED, str(tmp_path / "target"), ["3"])
+    other = f"{min(planned_names(plan).whole)}-000010.sst"
+    open_store(plan.target).put(f"{plan.target}/{other}", b"whose?")
+    with pytest.raises(RequestError, match="occupied") as caught:
+        claim(plan)
+    assert other in str(caught.value.found)
+
+
 def test_discard_removes_what_rocksdb_wrote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     plan = plan_rescale(snapshots.directory("2-rocksdb-native"), str(tmp_path / "target"), max_parallelism=["40"])
     move(plan, Loop())
+    claim(plan)  # again: files that are named when they are written are its own, too
     assert discard(plan.target).left == ()
     assert not open_store(plan.target).list(plan.target)
-
-
-FINISHED = snapshots.directory("2-finished")
 
 
 @pytest.fixture
