@@ -1,4 +1,11 @@
-"""What opens a bucket is handed on in the environment alone: nothing that is written, said or seen has it."""
+"""What opens a bucket is handed on in the environment alone: nothing that is written, said or seen has it.
+
+Secrets are planted, and looked for, here in what the command line says and leaves (plan, receipts, results with their
+metrics, certificate, report, scratch) and in command lines; in `execution/rekeying/test_shuffle.py` in Spark's event
+log; in `airflow/test_runs.py` in Airflow's database (XComs, rendered fields), its logs and the environment of steps; in
+`airflow/test_lost_database.py` in what its components say without a database; in `charts` in manifests. Errors that
+quote an address or a header: `test_names.py`, `storage/test_s3_errors.py`, `orchestration/flink/test_access.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,89 @@
+"""A PostgreSQL that can be taken away and given back, for what must outlive the loss of its database."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from support.s3 import free_port
+
+PASSWORD = "planted-of-the-database"
+
+_NOBODY = "nobody"
+"""PostgreSQL refuses to run as root."""
+
+
+@dataclass(frozen=True)
+class Postgres:
+    """Its programs are in `programs`, its data in `folder`."""
+
+    programs: Path
+    folder: Path
+    port: int
+
+    @property
+    def url(self) -> str:
+        """As SQLAlchemy takes it, with a password that is not asked for."""
+        return f"postgresql+psycopg2://postgres:{PASSWORD}@127.0.0.1:{self.port}/postgres"
+
+    def start(self) -> None:
+        options = f"-c listen_addresses=127.0.0.1 -c port={self.port} -c unix_socket_directories={self.folder}"
+        self._run("pg_ctl", "start", "-w", "-D", "data", "-l", "log", "-o", options)
+
+    def stop(self) -> None:
+        """As when its machine fails: whoever is connected is cut off, and it recovers when it is started again."""
+        self._run("pg_ctl", "stop", "-D", "data", "-m", "immediate")
+
+    def create(self) -> None:
+        self._run("initdb", "-D", "data", "-U", "postgres", "-A", "trust", "-N", "-E", "UTF8", "--locale=C")
+
+    def _run(self, program: str, *words: str) -> None:
+        command = [str(self.programs / program), *words]
+        # A server that it leaves running keeps its output open, which a file does not mind.
+        with (self.folder / f"{program}.out").open("w+") as said:
+            done = subprocess.run(
+                command,
+                stdout=said,
+                stderr=said,
+                cwd=self.folder,
+                user=_NOBODY if os.getuid() == 0 else None,
+                check=False,
+            )
+            said.seek(0)
+            assert done.returncode == 0, said.read()
+
+
+@contextmanager
+def postgres() -> Iterator[Postgres]:
+    with tempfile.TemporaryDirectory(prefix="postgres-") as name:
+        folder = Path(name)
+        if os.getuid() == 0:
+            shutil.chown(folder, _NOBODY)
+        server = Postgres(_programs(), folder, free_port())
+        server.create()
+        server.start()
+        try:
+            yield server
+        finally:
+            with suppress(AssertionError):
+                server.stop()
+
+
+def _programs() -> Path:
+    """Debian has them in a folder for each release, and no link to most."""
+    folders = [Path(initdb).parent for initdb in (shutil.which("initdb"),) if initdb]
+    folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    if folders:
+        return folders[-1]
+    message = "there is no PostgreSQL (initdb): Airflow's database is to be taken away"
+    if os.environ.get("RESCALE_NO_SKIPS"):
+        pytest.fail(message)
+    pytest.skip(message)
