@@ -176,9 +176,9 @@ runpy.run_module("reshuffle_keyed_state", run_name="__main__", alter_sys=True)
 
 @pytest.fixture(scope="module")
 def run(source: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, list[str], list[dict[str, Any]]]:
-    """The process of the step over a plan: the plan, the calls to stores, and what Spark says of each task.
+    """The process of the step over a plan: the plan, the calls to stores, and Spark's event log, event by event.
 
-    Spark says it in its event log, which the step keeps where it was told to.
+    The step keeps it where it was told to.
     """
     home = tmp_path_factory.mktemp("metrics")
     plan = plan_rescale(source, str(home / "target"), ["3"], max_parallelism=["1000"])
@@ -188,13 +188,20 @@ def run(source: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, li
     (home / "spark-defaults.conf").write_text("spark.shuffle.compress false\n")
     words = ["--plan", places_of(plan).plan, "--result", str(home / "result.json"), "--master", "local[2]"]
     told = {"SPARK_CONF_DIR": str(home), "RESCALE_EVENT_LOG": str(events)}
-    environment = {**os.environ, **log.environment(hook), **told}
+    environment = {**os.environ, **log.environment(hook), **told, **SECRETS}
     subprocess.run([sys.executable, "-c", THROUGH_SPARK, *words], env=environment, check=True, timeout=200)
     (file,) = events.iterdir()
     assert file.suffix == ".zstd", "by which Spark's history server knows how it is packed"
-    lines = map(json.loads, bytes(cramjam.zstd.decompress(file.read_bytes())).splitlines())
-    return plan, log.calls(), [line["Task Metrics"] for line in lines if line["Event"] == "SparkListenerTaskEnd"]
+    return plan, log.calls(), [*map(json.loads, bytes(cramjam.zstd.decompress(file.read_bytes())).splitlines())]
 
+
+SECRETS = {
+    "AWS_ACCESS_KEY_ID": "planted-id",
+    "AWS_SECRET_ACCESS_KEY": "planted-key",
+    "AWS_SESSION_TOKEN": "planted-token",
+    "AWS_ENDPOINT_URL": "http://me:planted-password@127.0.0.1:9",
+}
+"""Which Spark reads for Hadoop, and Hadoop's settings are in its event log and on its pages."""
 
 Run = tuple[Plan, list[str], list[dict[str, Any]]]
 
@@ -204,8 +211,16 @@ def record_bytes(plan: Plan) -> int:
 
 
 @pytest.mark.slow
+def test_what_spark_logs_of_itself_has_no_secret(run: Run) -> None:
+    (environment,) = [event for event in run[2] if event["Event"] == "SparkListenerEnvironmentUpdate"]
+    assert any(name.startswith("fs.s3a.") for name in environment["Hadoop Properties"]), "it has read them"
+    assert "planted" not in json.dumps(run[2])
+
+
+@pytest.mark.slow
 def test_little_more_than_the_records_goes_through_the_shuffle(run: Run) -> None:
-    plan, _, tasks = run
+    plan, _, events = run
+    tasks = [event["Task Metrics"] for event in events if event["Event"] == "SparkListenerTaskEnd"]
     written = [task["Shuffle Write Metrics"]["Shuffle Bytes Written"] for task in tasks]
     assert record_bytes(plan) <= sum(written) <= 1.2 * record_bytes(plan)
     assert sum(size > 0 for size in written) >= 2, "not all is read by one"
