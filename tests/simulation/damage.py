@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
 from simulation.bucket import Bucket, Stored
@@ -12,12 +12,16 @@ from simulation.toxics import flipped
 
 @dataclass
 class Damage:
-    """`versions` are those of the source in which it was whole, or is; a result must be that of one of them."""
+    """`versions` are those of the source in which it was whole, or is; a result must be that of one of them.
+
+    `rotted` has what was put where something rotted.
+    """
 
     bucket: Bucket
     random: Random
     log: list[str]
     versions: list[dict[str, bytes]]
+    rotted: dict[str, Stored] = field(default_factory=dict)
 
     def do(self, kind: str) -> bool:
         """Whether there was something to be damaged."""
@@ -56,8 +60,16 @@ class Damage:
     def _rot(self, key: str) -> bool:
         """A bit flips, and the ETag says nothing of it."""
         stored = self.bucket.objects[key]
+        self.rotted.setdefault(key, stored)
         self.bucket.objects[key] = Stored(flipped(stored.data, self.random), stored.etag)
         return True
+
+    def undo_rot(self, below: str) -> None:
+        """What a store lets rot below a folder is there again as it was put, unless it was put anew meanwhile."""
+        for key, stored in self.rotted.items():
+            now = self.bucket.objects.get(key)
+            if key.startswith(f"{below}/") and now is not None and now.etag == stored.etag:
+                self.bucket.objects[key] = stored
 
     def _replace(self, key: str) -> bool:
         self.bucket.put(key, flipped(self.bucket.objects[key].data, self.random))

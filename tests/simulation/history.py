@@ -42,6 +42,12 @@ _LONGEST_PROCESS = 80
 """Requests, within which a process that is to be killed is."""
 
 
+def _takes_the_stores_word(bucket: Bucket, folder: str) -> bool:
+    """Whether its certificate says that files were compared by their store's checksums, and not read."""
+    certificate = bucket.objects.get(f"{folder}.rescale/certificate.json")
+    return certificate is not None and b"that it computed these of is its word" in certificate.data
+
+
 @dataclass
 class Verdict:
     """`how` it ended; `broken` is what was promised and not kept, and `log` what happened."""
@@ -243,6 +249,8 @@ class _History:
                 folder = target.rpartition("/")[2]
                 wishes = [self._script.wish, *([self._script.other_wish] if "rival" in self._done else [])]
                 strangers = bool(self._done & {"rival", "discard", "release"})
+                if _takes_the_stores_word(self._bucket, folder):
+                    self._damage.undo_rot(folder)
                 assert_published(self._bucket, folder, wishes, self._damage.versions, strangers=strangers)
                 if "discard" not in self._done:
                     certificate = self._bucket.objects[f"{folder}.rescale/certificate.json"].data
