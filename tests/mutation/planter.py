@@ -23,10 +23,12 @@ class Planter:
         self._kept: list[Any] = []
         self._loops: list[Any] = []
         for one in gc.get_objects():
-            if isinstance(one, FunctionType) and (code := one.__code__).co_filename in wanted:
+            if (
+                type(one) is FunctionType and (code := one.__code__).co_filename in wanted
+            ):  # a proxy would load what it is of
                 key = code.co_filename, code.co_qualname, code.co_firstlineno
                 self._functions.setdefault(key, []).append(one)
-            elif isinstance(one, functools._lru_cache_wrapper) and _is_own(one.__wrapped__):
+            elif type(one) is functools._lru_cache_wrapper and _is_own(one.__wrapped__):
                 self._kept.append(one)
             elif type(one).__name__ == "CPUDispatcher":
                 self._loops.append(one)

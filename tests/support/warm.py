@@ -47,6 +47,7 @@ def rescale(words: Sequence[str], faults: Faults, part_size: int = PART_SIZE) ->
 
 def _run(words: list[str], faults: Faults, part_size: int, environment: dict[str, str]) -> None:
     os.setsid()
+    os.environ.clear()  # of what there was when the first one began
     os.environ.update(environment)
     with open(f"{faults.log}.out", "a") as out:
         os.dup2(out.fileno(), 1)

@@ -57,7 +57,7 @@ def translated(uri: str) -> Iterator[None]:
         if _BAD_HEADER in str(error):
             advice = f"{_CREDENTIALS}: is there a line break in one of them?"
             raise RequestError("a key or a token has signs that no request may have", path=uri, advice=advice) from None
-        advice = "check AWS_ENDPOINT_URL and the network, then run the same command again"
+        advice = "check the endpoint of S3 and the network, then run the same command again"
         raise StoreError(f"S3 cannot be reached: {sentence(error)}", path=uri, advice=advice) from None
     except BotoCoreError as error:
         raise RequestError(
