@@ -8,7 +8,7 @@ counted; what it compiles and starts in its first tasks is not either, for a sma
 that of the JVM, and what the driver and the largest Python worker say of themselves: a worker may have ended.
 
     sizes       the same savepoint in several sizes: seconds a GB, and how they are to those of the first one
-    cores       one core against all, of the size in the middle
+    cores       one core against all, of the size in the middle; no process gets more than it is told to have
     hot         two key groups, each larger than a worker may hold
     record      one record of 1 GiB
     states      100 states
@@ -20,6 +20,7 @@ that of the JVM, and what the driver and the largest Python worker say of themse
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -39,6 +40,8 @@ from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed
 from rescale.planning.asked.request import make_request
 from rescale.planning.prepare import prepare
 from rescale.target.claim import claim
+
+ALL_CORES = os.sched_getaffinity(0)
 
 GB = 1_000_000_000
 RECORD = 30
@@ -87,8 +90,8 @@ def main() -> None:
     ]
     found = []
     for case in chosen:
-        with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:
-            found.append((case, measured(case, Path(folder))))
+        with tempfile.TemporaryDirectory(dir=arguments.directory) as folder, a_process() as one:
+            found.append((case, one.submit(measured, case, Path(folder)).result()))
     show(found)
 
 
@@ -108,12 +111,18 @@ def cases(gigabytes: list[float], cores: int, part: float) -> Iterator[Case]:
     yield Case("small", f"{number:,} records of 20 bytes", number * (RECORD + 20), cores, savepoint={"value_size": 20})
 
 
+def a_process() -> ProcessPoolExecutor:
+    """Of its own: a JVM lives on in the process that started it, with the cores that it had then."""
+    return ProcessPoolExecutor(1, get_context("spawn"))
+
+
 def measured(case: Case, home: Path) -> Measured:
-    with ProcessPoolExecutor(1, get_context("spawn")) as maker:  # whose memory does not count
+    with a_process() as maker:  # whose memory does not count
         maker.submit(write_savepoint, home / "warm", WARM).result()
         maker.submit(write_savepoint, home / "source", case.size, **case.savepoint).result()
     before = METER.read()
     size = sum(path.stat().st_size for path in (home / "source").iterdir())
+    os.sched_setaffinity(0, sorted(ALL_CORES)[: case.cores])
     with spark_tasks("benchmark", f"local[{case.cores}]") as tasks:
         moved(home, "warm", case.maximum, 2, tasks)
         spent = moved(home, "source", case.maximum, case.parallelism, tasks)
