@@ -22,6 +22,7 @@ class Planter:
         self._functions: dict[tuple[str, str, int], list[FunctionType]] = {}
         self._kept: list[Any] = []
         self._loops: list[Any] = []
+        gc.unfreeze()  # what a test has frozen is not told
         for one in gc.get_objects():
             if (
                 type(one) is FunctionType and (code := one.__code__).co_filename in wanted
