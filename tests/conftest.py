@@ -84,6 +84,7 @@ def s3() -> Iterator[S3Server]:
     with s3_server() as server:
         before = dict(os.environ)
         os.environ.update(server.environment)
+        stores._s3.cache_clear()  # of another session in this process, and its server
         yield server
         os.environ.clear()
         os.environ.update(before)
