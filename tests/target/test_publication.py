@@ -438,6 +438,17 @@ def test_without_conditional_requests_it_is_put_once(plan: Plan, monkeypatch: py
     assert (again.already, again.target, again.proof) == (True, plan.target, Proof.RECORDS)
 
 
+def test_without_conditional_requests_what_another_one_put_meanwhile_is_seen(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    validated(plan)
+    store = open_store(plan.target)
+    put, metadata = store.put, places_of(plan).metadata
+    monkeypatch.setattr(store, "put", lambda uri, data: put(uri, b"another's" if uri == metadata else data))
+    with pytest.raises(RequestError, match="the target holds another published result"):
+        publish(plan, accept_unconditional=True)
+
+
 def test_another_plans_certificate_is_none(plan: Plan) -> None:
     validated(plan)
     write_certificate(plan, replace(certificate_for(plan), plan="0" * 64))

@@ -110,3 +110,11 @@ def test_another_metadata_under_our_claim_is_not_our_result(plan: Plan) -> None:
     assert not is_published(plan)
     with pytest.raises(RequestError, match="another published result"):
         publish(plan)
+
+
+@pytest.mark.parametrize("left", ["candidate", "certificate"])
+def test_a_candidate_and_its_certificate_count_together(left: str, plan: Plan) -> None:
+    bring(plan, State.CERTIFIED)
+    both = {"candidate": places_of(plan).candidate, "certificate": places_of(plan).certificate}
+    open_store(plan.target).delete([place for which, place in both.items() if which != left])
+    assert state_of(plan.target, plan.digest) is State.MOVED
