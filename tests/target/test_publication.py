@@ -21,6 +21,7 @@ from rescale.planning.values.plan import Plan
 from rescale.planning.values.proof import Proof
 from rescale.storage.locations import join, name, parent
 from rescale.storage.store import Entry, open_store
+from rescale.target import publication
 from rescale.target.certificate import certificate_for, write_certificate
 from rescale.target.certified_files import certified_files
 from rescale.target.claim import claim, planned_names
@@ -447,6 +448,26 @@ def test_without_conditional_requests_what_another_one_put_meanwhile_is_seen(
     monkeypatch.setattr(store, "put", lambda uri, data: put(uri, b"another's" if uri == metadata else data))
     with pytest.raises(RequestError, match="the target holds another published result"):
         publish(plan, accept_unconditional=True)
+
+
+@pytest.mark.parametrize(("unconditional", "misread"), [(True, 1), (False, 9)])
+def test_what_was_just_put_may_be_misread(
+    unconditional: bool, misread: int, plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nobody else can have put it, however often; else once."""
+    validated(plan)
+    metadata, left = places_of(plan).metadata, [b"misread"] * misread
+    read = publication.read_document
+    monkeypatch.setattr(publication, "read_document", lambda uri: left.pop() if uri == metadata and left else read(uri))
+    assert not publish(plan, accept_unconditional=unconditional).already
+
+
+def test_a_claim_that_reads_otherwise_at_once_is_not_gone_by(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    validated(plan)
+    claims = iter([None, *[claim_on(plan.target)] * 9])
+    monkeypatch.setattr(publication, "_claim_on", lambda _: next(claims))
+    with pytest.raises(StoreError, match="did not read the same twice"):
+        publish(plan)
 
 
 def test_another_plans_certificate_is_none(plan: Plan) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rescale.errors import RequestError
+from rescale.errors import RequestError, StoreError
 from rescale.execution.loop import Loop
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.planning.values.plan import Plan
@@ -16,7 +16,7 @@ from rescale.target.claim import claim
 from rescale.target.places import places_of
 from rescale.target.publication import is_published, publish
 from rescale.target.removal import discard
-from rescale.target.states import MOVES, Move, State, refuse_unpublished, state_of
+from rescale.target.states import MOVES, Move, State, permit, refuse_unpublished, state_of
 from support import snapshots
 from support.pipeline import plan_rescale
 
@@ -110,6 +110,22 @@ def test_another_metadata_under_our_claim_is_not_our_result(plan: Plan) -> None:
     assert not is_published(plan)
     with pytest.raises(RequestError, match="another published result"):
         publish(plan)
+
+
+def test_only_of_a_target_that_is_taken_it_is_said_by_whom(plan: Plan) -> None:
+    bring(plan, State.PUBLISHED)
+    with pytest.raises(RequestError) as refused:
+        permit(plan, Move.DISCARD)
+    assert refused.value.found is None
+
+
+def test_a_claim_that_is_another_ones_at_one_look_only_is_looked_at_again(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim(plan)
+    monkeypatch.setattr("rescale.target.states.state_of", lambda *_: State.TAKEN)
+    with pytest.raises(StoreError, match="did not read the same twice"):
+        permit(plan, Move.MOVE)
 
 
 @pytest.mark.parametrize("left", ["candidate", "certificate"])

@@ -13,6 +13,7 @@ from rescale.execution.writers.canonical import canonical_writer
 from rescale.execution.writers.canonical.parts_layout import stream_parts
 from rescale.execution.writers.canonical.range_parts import RangeParts
 from rescale.execution.writers.copied import CopyingWriter
+from rescale.execution.writers.cuts import Cut
 from rescale.execution.writers.sink import StreamSink
 from rescale.execution.writers.stream_units import StreamUnit, UnitWriter
 from rescale.planning.values.piece_bytes import piece_chunks
@@ -55,14 +56,15 @@ def _any_size_is_written(plan: Any, there: Any, place: Any) -> Any:
     return _units(plan, sizes, place)
 
 
-def _part_shifted(self: UnitWriter, unit: StreamUnit, *rest: Any) -> Any:
-    return _part(self, unit._replace(start=unit.start - 1) if unit.start else unit, *rest)
+def _part_shifted(self: UnitWriter, unit: StreamUnit, operator: Any, stream: Any, number: int, cut: Cut) -> Any:
+    return _part(self, unit, operator, stream, number, cut._replace(start=cut.start - 1) if cut.start else cut)
 
 
-def _part_once_more(self: UnitWriter, unit: StreamUnit, *rest: Any) -> Any:
+def _part_once_more(self: UnitWriter, unit: StreamUnit, operator: Any, stream: Any, number: int, cut: Cut) -> Any:
     """A second try appends."""
-    result = _part(self, unit, *rest)
-    return _part(self, unit._replace(length=unit.length + 1), *rest) if unit.start == 0 else result
+    result = _part(self, unit, operator, stream, number, cut)
+    longer = cut._replace(length=cut.length + 1)
+    return _part(self, unit, operator, stream, number, longer) if cut.start == 0 else result
 
 
 def _as_they_end(plan: Any, place: Any, results: Any, token: str) -> Any:
