@@ -30,7 +30,7 @@ T_co = TypeVar("T_co", covariant=True)
 _MORE = "more"
 
 
-class Wanted(Protocol[T_co]):
+class DatabaseReading(Protocol[T_co]):
     """What is wanted of a database: a value that can be pickled. `states` are those whose files are read for it."""
 
     @property
@@ -47,7 +47,7 @@ class GuardedDatabase:
         self._directory = directory
         self._states = states
 
-    def read(self, reading: Wanted[T]) -> Iterator[T]:
+    def read(self, reading: DatabaseReading[T]) -> Iterator[T]:
         """What `reading` reads, which is overwritten by what comes next. One is used up before the next one begins.
 
         Raises what it raises; `SnapshotError` if the files have ended RocksDB's process, `StoreError` if anything else
@@ -86,7 +86,7 @@ def guarded_database(directory: DatabaseDirectory, states: Collection[str]) -> I
 
 def _reader(
     arrays: SharedArrays, directory: DatabaseDirectory, states: Collection[str]
-) -> Generator[Any, Wanted[Any] | str, None]:
+) -> Generator[Any, DatabaseReading[Any] | str, None]:
     """In the child: what is wanted comes as a request, and goes as one answer after the other; None is the last."""
     with opened_database(directory, states) as database:
         batches: Iterator[Any] = iter(())
