@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from typing import NoReturn
 
 import pytest
 
@@ -12,7 +13,11 @@ def need(program: str, what_for: str) -> None:
     """Skips the test if `program` is not on the path; with `RESCALE_NO_SKIPS` set, fails it."""
     if shutil.which(program):
         return
-    message = f"{program} is not on the path: {what_for}"
+    skip_for_lack(f"{program} is not on the path: {what_for}")
+
+
+def skip_for_lack(message: str) -> NoReturn:
+    """Skips the test, or with `RESCALE_NO_SKIPS` set, fails it."""
     if os.environ.get("RESCALE_NO_SKIPS"):
         pytest.fail(message)
     pytest.skip(message)

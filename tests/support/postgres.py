@@ -11,8 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
+from support.needs import skip_for_lack
 from support.s3 import free_port
 
 PASSWORD = "planted-of-the-database"
@@ -81,9 +80,6 @@ def _programs() -> Path:
     """Debian has them in a folder for each release, and no link to most."""
     folders = [Path(initdb).parent for initdb in (shutil.which("initdb"),) if initdb]
     folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-    if folders:
-        return folders[-1]
-    message = "there is no PostgreSQL (initdb): Airflow's database is to be taken away"
-    if os.environ.get("RESCALE_NO_SKIPS"):
-        pytest.fail(message)
-    pytest.skip(message)
+    if not folders:
+        skip_for_lack("there is no PostgreSQL (initdb): Airflow's database is to be taken away")
+    return folders[-1]

@@ -129,12 +129,8 @@ def s3_server() -> Iterator[S3Server]:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        try:
-            _wait_until_it_answers(server.endpoint)
+        with _running(process, server):
             yield server
-        finally:
-            process.terminate()
-            process.wait(20)
 
 
 @contextmanager
@@ -168,9 +164,16 @@ def strict_s3_server(folder: Path, versions: Path | None = None) -> Iterator[S3S
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
+    with _running(process, server):
+        yield server
+
+
+@contextmanager
+def _running(process: subprocess.Popen[bytes], server: S3Server) -> Iterator[None]:
+    """In the block it answers; with it the process ends."""
     try:
         _wait_until_it_answers(server.endpoint)
-        yield server
+        yield
     finally:
         process.terminate()
         process.wait(20)
