@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from typing import TypeVar
 
 from rescale.errors import RescaleError
@@ -27,6 +28,7 @@ from rescale.snapshot.locate import Locator
 from rescale.snapshot.model import Database, ElementStream, KeyedStream, Operator, OtherKeyed, Snapshot
 from rescale.snapshot.stream_reader import StreamReader
 from rescale.storage.locations import is_s3, parent
+from rescale.storage.second_look import SOURCE, looked_at_again
 from rescale.storage.store import Pin, open_store
 
 METADATA_LIMIT = 1 << 30
@@ -101,18 +103,25 @@ def _operators(
 ) -> tuple[Operator, ...]:
     """All operators with their streams. Everything is begun before anything is waited for.
 
-    One that is given up, and cannot be read, has none.
+    One that is given up, and cannot be read at a second look either, has none.
     """
-    begun = [(_label(entry, labels), entry, _Pending(entry, _label(entry, labels), reader, pool)) for entry in entries]
+    begun = [_Pending(entry, _label(entry, labels), reader, pool) for entry in entries]
     operators = []
-    for label, entry, pending in begun:
-        operator = Operator(entry, label, (), (), (), (), (), 0, is_whole=False)
-        with _may_fail(entry, given_up):
-            operator = pending.operator(entry, label)
-            if entry.operator_id in given_up:
-                operator = replace(operator, is_whole=reader.is_whole(entry))
+    for pending in begun:
+        if pending.entry.operator_id not in given_up:
+            operators.append(pending.operator())
+            continue
+        operator = Operator(pending.entry, pending.label, (), (), (), (), (), 0, is_whole=False)
+        with _may_fail(pending.entry, given_up):
+            operator = replace(_read_with_patience(pending), is_whole=reader.is_whole(pending.entry))
         operators.append(operator)
     return tuple(operators)
+
+
+def _read_with_patience(pending: _Pending) -> Operator:
+    """Whatever is given up is told to be unreadable for ever: not for what was misread once."""
+    looks = chain((pending,), iter(pending.again, None))
+    return looked_at_again(lambda: next(looks).operator(), SOURCE)
 
 
 @contextmanager
@@ -135,6 +144,7 @@ class _Pending:
     """The streams of one operator, being read; each list in subtask order."""
 
     def __init__(self, entry: OperatorState, label: str, reader: StreamReader, pool: Executor) -> None:
+        self.entry, self.label, self._reader, self._pool = entry, label, reader, pool
         self.keyed: list[Future[KeyedStream]] = []
         self.raw_keyed: list[Future[KeyedStream]] = []
         self.managed: list[Future[ElementStream | None]] = []
@@ -163,12 +173,15 @@ class _Pending:
                 self.raw.append(pool.submit(reader.elements, label, i, state.raw_operator, raw=True))
             self.channels += (*state.input_channels, *state.output_channels)
 
-    def operator(self, entry: OperatorState, label: str) -> Operator:
+    def again(self) -> _Pending:
+        return _Pending(self.entry, self.label, self._reader, self._pool)
+
+    def operator(self) -> Operator:
         return Operator(
-            entry,
-            label,
+            self.entry,
+            self.label,
             keyed=_results(self.keyed),
-            changelogs=with_headers(_results(self.changelogs), label),
+            changelogs=with_headers(_results(self.changelogs), self.label),
             raw_keyed=_results(self.raw_keyed),
             operator=_results(self.managed),
             raw_operator=_results(self.raw),
