@@ -64,9 +64,24 @@ def test_what_is_whole_is_taken_over_and_what_is_not_is_written_again(plan: Plan
     there = sizes(plan)
     written = handles_of(plan, KEYED)
     assert begin_moving(plan, KEYED, there) == written
-    file, size = min(written.files.items())
-    assert begin_moving(plan, KEYED, {**there, file: size - 1}) is None
-    assert begin_moving(plan, KEYED, {name: size for name, size in there.items() if name != file}) is None
+    file = min(written.files)
+    listed_late = {name: size for name, size in there.items() if name != file}
+    assert begin_moving(plan, KEYED, listed_late) == written
+    path = Path(plan.target, file)
+    path.write_bytes(path.read_bytes()[:-1])
+    assert begin_moving(plan, KEYED, sizes(plan)) is None
+    path.unlink()
+    assert begin_moving(plan, KEYED, sizes(plan)) is None
+
+
+def test_what_is_published_and_not_whole_is_told_by_its_first_file(plan: Plan) -> None:
+    execute_without_spark(plan)
+    gone = sorted(handles_of(plan, KEYED).files)[-2:]
+    for file in gone:
+        Path(plan.target, file).unlink()
+    with pytest.raises(IntegrityError, match="published, and not whole") as caught:
+        begin_moving(plan, KEYED, sizes(plan))
+    assert (caught.value.path, caught.value.found) == (places_of(plan).stream(gone[0]), "2 files are gone or cut")
 
 
 def test_nothing_is_written_anew_where_nobody_knows_what_was_published(plan: Plan) -> None:

@@ -64,7 +64,7 @@ def begin_moving(plan: Plan, step: str, there: Mapping[str, int]) -> WrittenHand
     """
     state = permit(plan, Move.MOVE)
     handles = read_handles(plan, step)
-    gone = {file for file, size in handles.files.items() if there.get(file) != size} if handles is not None else set()
+    gone = _gone(plan, handles.files, there) if handles is not None else []
     if handles is not None and not gone:
         return handles
     if state in (State.PUBLISHED, State.PUBLISHING):
@@ -72,11 +72,18 @@ def begin_moving(plan: Plan, step: str, there: Mapping[str, int]) -> WrittenHand
             "the target is published, and not whole"
             if state is State.PUBLISHED
             else "the target was about to be published, and may have been, and is not whole",
-            path=places_of(plan).stream(min(gone)) if gone else places_of(plan).written_handles(step),
+            path=places_of(plan).stream(gone[0]) if gone else places_of(plan).written_handles(step),
             found=f"{len(gone)} files are gone or cut" if gone else "nothing says what was written",
             advice="nothing is written into a published result: name another target and run again",
         )
     return None
+
+
+def _gone(plan: Plan, files: Mapping[str, int], there: Mapping[str, int]) -> list[str]:
+    """Of the files, by name, those that are not there with their sizes. Who is missed in a listing is asked for."""
+    missed = sorted(file for file, size in files.items() if there.get(file) != size)
+    found = open_store(plan.target).stats([places_of(plan).stream(file) for file in missed])
+    return [file for file, pin in zip(missed, found, strict=True) if pin is None or pin.size != files[file]]
 
 
 def write_handles(plan: Plan, handles: WrittenHandles) -> None:
