@@ -247,6 +247,34 @@ def test_what_was_published_by_who_was_killed_is_marked_by_who_finds_it(
     assert state_of(plan.target, plan.digest) is State.GONE
 
 
+def test_who_stood_still_finds_that_another_one_published(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It checked everything before; a job was started from what its successor published, and owned it."""
+    validated(plan)
+    gone = places_of(plan).metadata
+
+    def meanwhile(*_: object, **__: object) -> None:
+        monkeypatch.undo()
+        publish(plan)
+        delete(gone)
+
+    monkeypatch.setattr("rescale.target.publication.check_files", meanwhile)
+    with pytest.raises(RequestError, match="a job that claimed it may still use its files"):
+        publish(plan)
+    assert open_store(gone).stat(gone) is None
+
+
+def test_two_publishers_at_once_are_no_error(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    validated(plan)
+
+    def meanwhile(*_: object, **__: object) -> None:
+        monkeypatch.undo()
+        publish(plan)
+
+    monkeypatch.setattr("rescale.target.publication.check_files", meanwhile)
+    publish(plan)
+    assert is_published(plan)
+
+
 def test_what_a_job_may_own_is_left_alone(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
     execute_without_spark(plan)
     delete(places_of(plan).metadata)

@@ -48,6 +48,8 @@ def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
     if not already:
         store.put(places.publishing, b"the _metadata of this result was about to be put\n")
         _give_way(plan, claim)
+        if store.stat(places.published) is not None:  # another one was faster, and its result may have gone since
+            permit(plan, Move.PUBLISH)
     ours = False
     if not accept_unconditional:
         ours = store.put_if_absent(places.metadata, candidate)

@@ -35,7 +35,9 @@ before `_metadata`, one after it.
   after which the run was killed, and nobody of ours has looked until the job's owner had deleted `_metadata`, then it
   stands there again as it was, over files which are all as they were certified, and no file is touched.
 * `published` says that it was there. It is put by whoever published, and by every later run that finds `_metadata`.
-  Without `_metadata` nothing here is done by anybody.
+  Without `_metadata` nothing here is done by anybody. It is looked for right before `_metadata` is put, for the sake of
+  a publisher that stood still while its successor published: between that look and the put nothing else is asked, and
+  what stands still just there, for as long as a job takes to own the result, is all that no mark can tell.
 
 Only `discard` removes a mark, where no file is left, or the publication that has put it where it finds that all was
 discarded before. `publish` puts its mark and looks for the note of `discard` then; `discard` puts its note and looks
@@ -171,17 +173,19 @@ def permit(plan: Plan, move: Move) -> State:
 
 def _permitted(plan: Plan, move: Move) -> State:
     state = state_of(plan.target, plan.digest)
-    if state is State.TAKEN and (holder := claim_on(plan.target)) is not None and holder.plan == plan.digest:
+    holder = claim_on(plan.target) if state is State.TAKEN else None
+    if holder is not None and holder.plan == plan.digest:
         raise StoreError("the claim did not read the same twice", path=claim_place(plan.target), found=holder)
-    refuse_unless(state, move, plan.target, expected=f"a claim by plan {plan.digest[:8]}")
+    refuse_unless(state, move, plan.target, f"a claim by plan {plan.digest[:8]}", holder)
     return state
 
 
-def refuse_unless(state: State, move: Move, target: str, expected: str | None = None) -> None:
-    """`RequestError` unless the table has the move; `expected` is what a claim would say."""
+def refuse_unless(
+    state: State, move: Move, target: str, expected: str | None = None, holder: Claim | None = None
+) -> None:
+    """`RequestError` unless the table has the move; `expected` is what a claim would say, `holder` the one there."""
     if move in MOVES[state]:
         return
-    holder = claim_on(target) if state is State.TAKEN else None
     raise RequestError(
         f"{_BECAUSE[state]}, and {_WANTS[move]}",
         path=target,
