@@ -49,6 +49,24 @@ def test_all_of_a_run_goes_and_what_is_not_ours_stays_and_is_named(plan: Plan) -
     assert (sorted(done.removed), done.left) == (ours, tuple(sorted(others)))
 
 
+def test_files_that_came_behind_the_claim_go_by_their_plan(plan: Plan) -> None:
+    """`discard` was killed when it had removed the claim, and a task went on."""
+    move(plan, Loop())
+    store = open_store(plan.target)
+    late = [entry.uri for entry in store.list(plan.target)]
+    store.delete([places_of(plan).claim])
+    assert set(late) < set(discard(plan.target).removed)
+    assert lying(plan) == []
+
+
+def test_no_files_go_by_their_plan_that_were_published(plan: Plan) -> None:
+    execute_without_spark(plan)
+    store = open_store(plan.target)
+    store.delete([places_of(plan).claim, places_of(plan).metadata])
+    files = [entry.uri for entry in store.list(plan.target)]
+    assert discard(plan.target).left == tuple(files)
+
+
 def test_plans_that_nobody_carried_out_go(plan: Plan) -> None:
     for one in (plan, plan_rescale(SOURCE, plan.target, ["2"])):
         store_plan(one)

@@ -49,7 +49,7 @@ def discard(target: str) -> Discarded:
     if digest is None:
         if there and not documents:
             raise _nothing_of_ours(target, there)
-        ours: list[str] = []
+        ours = _spoken_for(there, documents)
     elif state is State.EMPTIED:
         refuse_unless(State.GONE if there else state, Move.DISCARD, target)
         ours = []
@@ -77,6 +77,16 @@ def discard(target: str) -> Discarded:
         _delete_if_there(batch, target)
     removed = (*ours, *documents)
     return Discarded(removed, tuple(sorted({*there, *lying_beside} - {*removed})))
+
+
+def _spoken_for(there: Sequence[str], documents: Sequence[str]) -> list[str]:
+    """Files whose plan is among the documents, and no mark that says that they were published.
+
+    They came when `discard` had been killed behind the claim, from a run that went on.
+    """
+    names = {name(uri) for uri in documents}
+    plans = {one.removeprefix("plan-")[:8] for one in names if one.startswith("plan-")}
+    return [] if "published" in names else [uri for uri in there if plan_in_name(name(uri)) in plans]
 
 
 def _say_that_it_goes_on(places: Places, note: str) -> None:
