@@ -37,7 +37,13 @@ PUBLISHED, REFUSED = "published", "refused"
 _OWNED = 0.08
 """How many of the results a job is started from that owns them."""
 
+_PUBLISHES = ("head_object target.rescale/published", "put_object target/_metadata")
+"""Requests of a publisher that has had its last look, or has put `_metadata`, and is about to say so."""
+
 _DISCARD = "user's discard"
+_TOO_LATE = "files are named as those of a run, and no claim says that they may go"
+"""So it is told who comes when somebody else has discarded all, and a task went on."""
+
 _LONGEST_PROCESS = 80
 """Requests, within which a process that is to be killed is."""
 
@@ -181,7 +187,8 @@ class _History:
 
     def _was_misplanned(self) -> bool:
         """What is misread for a plan may change its digest alone; what comes of it is right, the next plan another."""
-        return any(line.startswith(f"{Toxic.FLIPPED}: plan ") for line in self.log)
+        misread = (f"{Toxic.FLIPPED}: plan ", f"{Toxic.SHORT}: plan ")
+        return any(line.startswith(misread) for line in self.log)
 
     def _may_need_discard(self) -> bool:
         """What is cut or gone is written again, and what was not validated is validated again."""
@@ -203,7 +210,11 @@ class _History:
             left = [*self._bucket.below("target"), *self._bucket.below("target.rescale")]
             if not self._done & {"document rots", "rival", "discard", "release"}:
                 must(not left, f"discard leaves {left}")
-        elif not self._done & {"document rots", "rival", "release"} and not self._may_have_been_published():
+        elif not (
+            self._done & {"document rots", "rival", "release"}
+            or self._may_have_been_published()
+            or ("discard" in self._done and _TOO_LATE in str(process.error))
+        ):
             raise BrokenPromiseError(f"discard ends with {_told(process.error)}")
 
     def _delete_what_is_referred_to(self, order: Random) -> None:
@@ -342,7 +353,8 @@ class _History:
         random = Random(f"owner {self.seed}")
         if random.random() > _OWNED:
             return None
-        return Owner(self._bucket, random, random.choice((0, 0, 1, 2, 3, 5, 30, 300)), self._was_told, self.log)
+        patience = random.choice((0, 0, 1, 2, 3, 5, 30, 300))
+        return Owner(self._bucket, random, patience, self._was_told, self._is_being_published, self.log)
 
     def _look(self) -> None:
         if self._owner is not None:
@@ -352,6 +364,12 @@ class _History:
         """Whether a process has ended that published."""
         ended = [one.name for one in self._processes if one.is_over and one.error is None]
         return any(name.startswith(("publish", "twin", "rival")) for name in ended)
+
+    def _is_being_published(self) -> bool:
+        """Just now, by a process that lives; where the mark is missing that is set behind `_metadata`, by any."""
+        alive = [one for one in self._processes if one.requests and not one.is_over]
+        marked = "published" in self._bucket.below("target.rescale")
+        return any(one.request in _PUBLISHES for one in alive) if marked else bool(alive)
 
     def _is_owned(self) -> bool:
         return self._owner is not None and self._owner.has_taken

@@ -19,13 +19,15 @@ _METADATA = "target/_metadata"
 class Owner:
     """`patience` is how many requests are carried out after `_metadata` was put, until Flink has deleted it.
 
-    `told` says whether anybody was told by then that the result is published.
+    `told` says whether anybody was told by then that the result is published. Flink takes its time: as long as the
+    `publishers` say that one of them is about to put `_metadata`, or its mark behind it, nothing is deleted.
     """
 
     bucket: Bucket
     random: Random
     patience: int
     told: Callable[[], bool]
+    publishers: Callable[[], bool]
     log: list[str]
     has_taken: bool = False
 
@@ -44,7 +46,7 @@ class Owner:
 
     def take(self) -> None:
         """If there is anything to be taken yet."""
-        if self.has_taken or _METADATA not in self.bucket.objects:
+        if self.has_taken or _METADATA not in self.bucket.objects or self.publishers():
             return
         del self.bucket.objects[_METADATA]
         kept = self.random.choice((0, 0.5, 1, 1))

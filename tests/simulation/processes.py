@@ -25,7 +25,8 @@ class Process:
     """`body` in a process of its own, which stands still until `go_on`.
 
     It is killed at request number `crash_at` (from 1), before it is carried out or after it; at `lost_at` whoever waits
-    for it is told that it died, and it did not. `result` and `error` are there when it `is_over`.
+    for it is told that it died, and it did not. `result` and `error` are there when it `is_over`; `request` is the one
+    that it makes, or made last.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class Process:
     ) -> None:
         self.name = name
         self.requests = 0
+        self.request = ""
         self.is_over = False
         self.is_lost = False
         self.result: Any = None

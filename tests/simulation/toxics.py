@@ -115,6 +115,7 @@ class Client:
         where = f"{request} {arguments.get('Key', arguments.get('Prefix', ''))}"
         self._bucket.by = process.name if process is not None else ""
         if process is not None:
+            process.request = where
             where = f"{process.name}: {where}"
         answer = self._answered(request, arguments, where)
         if process is not None:
