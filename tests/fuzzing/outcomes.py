@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from fuzzing.limits import little_memory, little_time
@@ -34,10 +36,11 @@ def _outcomes(name: str, folder: Path, disabled: str) -> list[str]:
 
 def main() -> None:
     subject = subject_of(sys.argv[1])
+    own_folder = re.compile(re.escape(tempfile.gettempdir()) + r"/rescale-fuzzing-\w+")  # another one in each process
     for path in sorted(Path(sys.argv[2]).iterdir()):
         with little_memory(), little_time():
             error = try_out(subject, path.read_bytes())
-        print(f"={path.name} {type(error).__name__} {' '.join(str(error).split())}", flush=True)
+        print(f"={path.name} {type(error).__name__} {own_folder.sub('', ' '.join(str(error).split()))}", flush=True)
 
 
 if __name__ == "__main__":
