@@ -187,8 +187,7 @@ class _History:
 
     def _was_misplanned(self) -> bool:
         """What is misread for a plan may change its digest alone; what comes of it is right, the next plan another."""
-        misread = (f"{Toxic.FLIPPED}: plan ", f"{Toxic.SHORT}: plan ")
-        return any(line.startswith(misread) for line in self.log)
+        return any(line.startswith(f"{Toxic.FLIPPED}: plan ") for line in self.log)
 
     def _may_need_discard(self) -> bool:
         """What is cut or gone is written again, and what was not validated is validated again."""

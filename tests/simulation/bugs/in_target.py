@@ -12,14 +12,23 @@ from typing import Any
 from rescale.errors import StoreError
 from rescale.planning.values.plan import Plan
 from rescale.storage.store import open_store
-from rescale.target import certificate, certified_files, claim, documents, publication, removal, states
+from rescale.target import (
+    certificate,
+    certified_files,
+    claim,
+    documents,
+    publication,
+    removal,
+    states,
+    written_handles,
+)
 from rescale.target.candidate import PutCandidate, build_candidate, put_candidate
 from rescale.target.certificate import Certificate, read_certificate
 from rescale.target.documents import read_document
 from rescale.target.places import places_of
 from rescale.target.publication import Published, is_published, publish
 from rescale.target.states import Move, State, permit, state_of
-from rescale.target.written_handles import WrittenHandles, begin_moving, read_handles
+from rescale.target.written_handles import WrittenHandles, _gone, begin_moving, read_handles
 from simulation.bugs.planting import Bug, both, function, method, nothing
 
 _claim = claim.claim
@@ -77,10 +86,12 @@ def _handles_as_they_are(plan: Plan, step: str, there: Mapping[str, int]) -> Wri
     return read_handles(plan, step)
 
 
-def _sizes_do_not_count(plan: Plan, step: str, there: Mapping[str, int]) -> WrittenHandles | None:
-    handles = read_handles(plan, step)
-    sizes = handles.files if handles is not None else {}
-    return begin_moving(plan, step, {name: sizes.get(name, 0) for name in there})
+def _sizes_do_not_count(plan: Plan, files: Mapping[str, int], there: Mapping[str, int]) -> list[str]:
+    return _gone(plan, files, {name: files.get(name, 0) for name in there})
+
+
+def _not_listed(plan: Plan, files: Mapping[str, int], there: Mapping[str, int]) -> list[str]:
+    return sorted(file for file, size in files.items() if there.get(file) != size)
 
 
 def _only_sizes(target: str, files: Any) -> Any:
@@ -151,7 +162,8 @@ BUGS = [
     Bug("claim: put whoever has the target", function(claim.claim, _claim_last)),
     Bug("claim: the condition is not sent", function(claim.claim, _claim_unconditionally)),
     Bug("written handles are believed, whatever is there", function(begin_moving, _handles_as_they_are)),
-    Bug("written handles are believed, whatever the sizes", function(begin_moving, _sizes_do_not_count)),
+    Bug("written handles are believed, whatever the sizes", method(written_handles, "_gone", _sizes_do_not_count)),
+    Bug("who is missed in a listing has gone", method(written_handles, "_gone", _not_listed)),
     Bug("the candidate of an earlier try stays", function(put_candidate, _first_candidate)),
     Bug("the candidate has no coordinator state", function(build_candidate, _without_one)),
     Bug("whatever has a `_metadata` is published", function(is_published, _there_is_one)),
@@ -172,5 +184,6 @@ BUGS = [
     Bug("a mark of publication is not looked at", function(state_of, _without_marks)),
     Bug("publish: no mark behind `_metadata`", function(publish, _leaves_no_mark)),
     Bug("publish: no mark before `_metadata`", method(publication, "_give_way", _mark_goes)),
+    Bug("discard: files that came behind the claim stay", method(removal, "_spoken_for", lambda *_: [])),
     Bug("discard: files of state stay", method(removal, "planned_names", lambda plan: ())),
 ]

@@ -12,6 +12,7 @@ from botocore.exceptions import ClientError
 
 from rescale.planning import planner, prepare
 from rescale.planning.asked.asked_surgery import asked_surgery
+from rescale.snapshot import opening
 from rescale.snapshot.surgery import Surgery
 from rescale.storage.locations import split_s3
 from rescale.storage.s3 import S3Store
@@ -44,6 +45,7 @@ def _operated(change: Callable[[Surgery], Surgery]) -> Plant:
 
 
 BUGS = [
+    Bug("surgery: what is misread once cannot be read", method(opening, "looked_at_again", lambda work, side: work())),
     Bug("delete: a refusal is taken for success", method(S3Store, "_delete", _delete_in_silence)),
     Bug("a body that ends early is filled up", method(S3Store, "_read", _whatever_comes)),
     Bug("plan: another one every second", method(planner, "_created", lambda _: next(_seconds)), native=True),
