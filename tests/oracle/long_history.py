@@ -143,26 +143,32 @@ def _grown(job: Job, lived: int) -> Job:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m oracle.long_history", description=__doc__)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="of the first history")
+    parser.add_argument(
+        "--histories", type=int, default=1, metavar="N", help="how many are played, one after the other"
+    )
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--record", action="store_true", help="leave a record of this run in tests/record")
     arguments = parser.parse_args()
     running: dict[str, Flink] = {}
-    with tempfile.TemporaryDirectory(prefix="rescale-history-") as home:
-        try:
-            compared = play(
-                arguments.seed,
-                arguments.rounds,
-                lambda line: running.setdefault(line, running.get(line) or Flink(LINES[line])),
-                Path(home),
-                lambda said: print(said, flush=True),
-            )
-        finally:
-            for flink in running.values():
-                flink.close()
-    print(f"{arguments.rounds} rounds, {compared} things compared, no difference")
+    compared = 0
+    try:
+        for seed in range(arguments.seed, arguments.seed + arguments.histories):
+            with tempfile.TemporaryDirectory(prefix="rescale-history-") as home:
+                compared += play(
+                    seed,
+                    arguments.rounds,
+                    lambda line: running.setdefault(line, running.get(line) or Flink(LINES[line])),
+                    Path(home),
+                    lambda said: print(said, flush=True),
+                )
+    finally:
+        for flink in running.values():
+            flink.close()
+    number = arguments.histories * arguments.rounds
+    print(f"{number} rounds, {compared} things compared, no difference")
     if arguments.record:
-        counts = {"histories": 1, "rounds": arguments.rounds, "things compared": compared, "differences": 0}
+        counts = {"histories": arguments.histories, "rounds": number, "things compared": compared, "differences": 0}
         append_record("rounds", " ".join(["python -m oracle.long_history", *sys.argv[1:]]), counts)
     return 0
 
