@@ -14,6 +14,7 @@ from rescale.planning.planner import make_plan
 from rescale.report.pages.inspection import inspection
 from rescale.report.pages.planned import plan_summary as detailed_summary
 from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.surgery import Dropped, LostState, Surgery
 from rescale.target.places import places_of
 from support.synthetic import element_stream, operator, own_stream, snapshot
 
@@ -44,7 +45,8 @@ def test_fifty_operators_fit(label: str) -> None:
                 "proof": "files",
                 "bytes": 1,
                 "candidate_sha256": "0" * 64,
-                "operators": [{}] * OPERATORS,
+                "operators": [{"records": None}] * OPERATORS,
+                "surgery": detailed_summary(plan, source)["surgery"],
             },
             places_of(plan).certificate,
         ),
@@ -77,3 +79,11 @@ def test_evenness_is_that_of_the_log() -> None:
     told = {one["label"]: [round(one["evenness"], 2), round(one["new_evenness"], 2)] for one in shown["operators"]}
     for line in plan_summary(plan, shown, published=False)["largest_operators"]:
         assert line["worst_by_mean"] == told[line["operator"]]
+
+
+def test_what_is_declared_to_be_otherwise_stands_beside_the_verdict() -> None:
+    lost = Dropped("ab" * 16, "totals", 1234, (LostState("sum", "VALUE", None),))
+    certificate = {"verdict": "complete", "proof": "records", "bytes": 1, "candidate_sha256": "", "operators": []}
+    declared = Surgery(dropped=(lost,)).document()
+    summary = certificate_summary({**certificate, "surgery": declared}, "/certificate")
+    assert summary["declared"] == [f"totals ({'ab' * 16}) is dropped: 1.23 kB of state are lost: sum (VALUE)"]

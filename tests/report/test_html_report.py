@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from rescale.report.html_report import LIMIT, html_report
+from rescale.snapshot.surgery import Dropped, Surgery
 from support.reports import plan_report, proven, snapshot_report
 
 EVIL = "</title></script><script>alert('1')</script><img src=x onerror=alert(2)>\"&lt;\x1b[31m\u202e"
@@ -120,6 +121,15 @@ def test_it_says_how_far_it_has_come_and_holds_its_data(name: str) -> None:
     shown, source = (one["plan"] or one["snapshot"] for one in (data, document))
     assert [one["label"] for one in shown["operators"]] == [one["label"] for one in source["operators"]]
     assert shown["warnings"] == source["warnings"]
+
+
+def test_it_says_what_of_the_source_is_not_in_the_result() -> None:
+    lost = Surgery(dropped=(Dropped("ab" * 16, "totals", 1234, ()),)).document()
+    document = documents()["a run"]
+    document = {**document, "certificate": {**document["certificate"], "surgery": lost}}
+    said = "every part of the source is in the result{}, and the result is published"
+    assert said.format("") in html_report(documents()["a run"]).decode()
+    assert said.format(" except what was dropped (1 operator)") in html_report(document).decode()
 
 
 def renamed(value: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 
 from rescale.planning.values.operator_plan import OperatorPlan
 from rescale.planning.values.plan import Plan
-from rescale.report.pages.declared import declared_lines
+from rescale.report.pages.declared import certified_lines, declared_lines
 from rescale.report.pages.kafka import kafka_line
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.target.places import places_of
@@ -77,10 +77,11 @@ def plan_summary(plan: Plan, shown: dict[str, Any], *, published: bool) -> dict[
 
 
 def certificate_summary(certificate: dict[str, Any], uri: str) -> dict[str, Any]:
-    """The verdict, and where the whole certificate lies."""
+    """The verdict, what is declared to be otherwise, and where the whole certificate lies."""
     kept = {key: certificate[key] for key in ("verdict", "proof", "candidate_sha256")}
     counted = {"bytes_compared": certificate["bytes"], "operators": len(certificate["operators"])}
-    return {"certificate": uri, **kept, **counted}
+    declared = {"declared": _shortened(certified_lines(certificate))}
+    return _fitted({"certificate": uri, **kept, **counted, **declared})
 
 
 def _is_changed(operator: OperatorPlan) -> bool:

@@ -27,6 +27,7 @@ from rescale.target.certificate import (
 )
 from support.synthetic import operator, snapshot
 
+EXCEPT = "except for the declared differences, "
 SAYS = {
     "all": "every key group, list element, union element and broadcast copy of the source was read",
     "the rest": "of all other state, every key group",
@@ -138,6 +139,7 @@ def test_what_was_compared_is_said_and_what_was_not(
 ) -> None:
     made = certificate(tmp_path, *how.pop("proofs", [PROOF]), **how)
     assert told(made.proves, SAYS) == says
+    assert EXCEPT not in made.proves
     assert told(made.does_not_prove, DOES_NOT) == does_not
     assert (made.does_not_prove is None) is (not does_not)
 
@@ -172,6 +174,7 @@ CHANGE = KafkaChange("0" * 32, "op", "KafkaSource", ())
 def test_what_was_declared_is_said(surgery: Surgery, says: list[str], tmp_path: Path) -> None:
     made = certificate(tmp_path, surgery=surgery)
     assert told(made.proves, SAYS) == ["all", *says]
+    assert made.proves.startswith(EXCEPT) is (says != ["renamed"])
     assert made.surgery == surgery
 
 

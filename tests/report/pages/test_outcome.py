@@ -11,6 +11,7 @@ from rescale.report.pages.outcome import certificate_text, outcome, outcome_text
 from rescale.snapshot.surgery import NO_SURGERY
 from rescale.target.places import places_of
 from rescale.target.publication import Published
+from support.pipeline import plan_rescale
 from support.readme import fields
 from support.snapshots import directory, opened
 
@@ -30,6 +31,15 @@ def test_the_outcome_says_where_and_how_to_start(already: bool, said: str, proof
     assert places_of(plan).certificate in text
     assert document["start"] in text
     assert (f"rescale validate {plan.source} /target" in text) is (proof is Proof.FILES)
+
+
+def test_the_outcome_counts_what_was_dropped() -> None:
+    source, published = directory("2-clicks"), Published("/target", "ab" * 32, False, Proof.RECORDS)
+    part = plan_rescale(source, "/target", drops=["visits"], state_drops=["revenue:prices"])
+    first = outcome_text(outcome(part, published)).splitlines()[0]
+    assert first.endswith("of state, all of it accounted for except what was dropped (1 operator, 1 state)")
+    first = outcome_text(outcome(plan_rescale(source, "/target"), published)).splitlines()[0]
+    assert first.endswith("of state, all of it accounted for")
 
 
 def test_the_certificate_has_a_row_for_each_operator() -> None:

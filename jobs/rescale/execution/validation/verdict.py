@@ -89,6 +89,7 @@ _CLAIM_OF_CHECKSUMS = (
     "of the state that was compared by checksums of its store, the bytes of files behind their headers, end to end, "
     "have the checksum that the source's have, computed by the store itself"
 )
+_EXCEPT = "except for the declared differences, "
 _CLAIM_OF_THE_REST = f"of all other state, {_CLAIM}"
 
 
@@ -118,6 +119,7 @@ def certificate_of(
     claims += [_CLAIM_OF_KAFKA] if surgery.kafka else []
     claims += [_CLAIM_OF_SOURCES] if any(change.becomes_source for change in surgery.kafka) else []
     claims += [_CLAIM_OF_DROPPED_STATES] if surgery.dropped_states else []
+    any_lost = surgery.dropped or surgery.dropped_states or surgery.kafka
     local = any(pin.mtime_ns is not None for _, pin in source.files)
     unchanged = [
         bool(old.databases) and not goes_by_record(old, new)
@@ -131,7 +133,7 @@ def certificate_of(
     limits.append((_OF_REFERENCES, any(not contains(result.directory, uri) for uri, _ in result.files[1:])))
     return Certificate(
         verdict=COMPLETE,
-        proves="; ".join(claims),
+        proves=f"{_EXCEPT if any_lost else ''}{'; '.join(claims)}",
         does_not_prove="; ".join(sentence for sentence, holds in limits if holds) or None,
         digests="sums mod 2^128 of 128-bit XXH3 digests of key groups and elements",
         source=source.directory,

@@ -23,6 +23,20 @@ def declared_lines(surgery: dict[str, Any]) -> list[str]:
     return list(_lines(surgery, {}))
 
 
+def except_what_is_otherwise(surgery: dict[str, Any]) -> str:
+    """How a sentence about all state of a source goes on, with numbers; "" where nothing is dropped or changed."""
+    partitions = [one for change in surgery["kafka"] for one in change["partitions"]]
+    operators, states = len(surgery["dropped"]), len(surgery["dropped_states"])
+    offsets = sum(one["dropped"] for one in partitions)
+    changed = sum(one["new_next"] is not None for one in partitions)
+    parts = (
+        ("dropped", _numbers((operators, "operator"), (states, "state"), (offsets, "Kafka offset"))),
+        ("changed", _numbers((changed, "Kafka offset"))),
+    )
+    said = " and ".join(f"{how} ({numbers})" for how, numbers in parts if numbers)
+    return f" except what was {said}" if said else ""
+
+
 def certified_lines(certificate: dict[str, Any]) -> list[str]:
     """The same of a certificate as JSON values: validation has counted the records of dropped keyed states."""
     records = {
@@ -32,6 +46,10 @@ def certified_lines(certificate: dict[str, Any]) -> list[str]:
         for state, number in proof["records"].get("left_out", {}).items()
     }
     return list(_lines(certificate["surgery"], records))
+
+
+def _numbers(*of: tuple[int, str]) -> str:
+    return ", ".join(counted(number, noun) for number, noun in of if number)
 
 
 def _lines(surgery: dict[str, Any], records: Records) -> Iterator[str]:

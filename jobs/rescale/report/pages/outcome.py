@@ -7,7 +7,7 @@ from typing import Any
 from rescale.planning.values.plan import Plan
 from rescale.planning.values.proof import Proof
 from rescale.report.page import Block, Listed, Page, Table, paragraph, table
-from rescale.report.pages.declared import DECLARED, certified_lines
+from rescale.report.pages.declared import DECLARED, certified_lines, except_what_is_otherwise
 from rescale.report.renderers.text import text_of
 from rescale.report.shortening import MOST_OPERATORS, first, left_out
 from rescale.report.units import counted, human_bytes
@@ -27,6 +27,7 @@ def outcome(plan: Plan, published: Published) -> dict[str, Any]:
         "proof": published.proof.value,
         "source": plan.source,
         "warnings": list(plan.warnings),
+        "surgery": plan.surgery.document(),
         "start": plan.start.command,
     }
 
@@ -37,7 +38,8 @@ def outcome_text(document: dict[str, Any]) -> str:
 
 def outcome_page(document: dict[str, Any]) -> Page:
     done = "was published before" if document["already_published"] else "is published"
-    lead = f"{document['target']} {done}: {human_bytes(document['bytes_moved'])} of state, all of it accounted for"
+    size, exceptions = human_bytes(document["bytes_moved"]), except_what_is_otherwise(document["surgery"])
+    lead = f"{document['target']} {done}: {size} of state, all of it accounted for{exceptions}"
     items = [f"{name}: {document[name]}" for name in ("certificate", "report")]
     if document["proof"] == Proof.FILES:
         deeper = f"rescale validate {document['source']} {document['target']}"

@@ -21,7 +21,7 @@ from rescale.report.page import (
     paragraph,
     table,
 )
-from rescale.report.pages.declared import declared_lines
+from rescale.report.pages.declared import declared_lines, except_what_is_otherwise
 from rescale.report.pages.insights import duration_sentences, hand_picked_sentences, shape_sentences, union_sentences
 from rescale.report.pages.planned import OPERATOR_HEADERS, is_changed, operator_row, work_lines
 from rescale.report.units import arrow, counted, human_bytes
@@ -45,7 +45,8 @@ def verdict(document: dict[str, Any]) -> list[Block]:
     published = "and the result is published" if document["published"] else "and nothing is published yet"
     size = human_bytes(certificate["bytes"])
     by_files = "by files or checksums of the store where these tell, " if certificate["proof"] == Proof.FILES else ""
-    said = f"{size} compared, {by_files}every part of the source is in the result, {published}"
+    exceptions = except_what_is_otherwise(certificate["surgery"])
+    said = f"{size} compared, {by_files}every part of the source is in the result{exceptions}, {published}"
     return [Verdict(Standing.PROVEN, said)]
 
 
