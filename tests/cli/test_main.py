@@ -65,6 +65,19 @@ def test_a_list_of_uids_gives_operators_their_names(capsys: Captured, tmp_path: 
     assert {one["label"]: one["new_parallelism"] for one in plan["operators"]}["lists"] == 2
 
 
+def test_names_that_no_operator_goes_by_are_told(capsys: Captured, tmp_path: Path) -> None:
+    names = tmp_path / "uids"
+    names.write_text("\n".join(["states", "list", f"{'ab' * 16} rules", "cd" * 16, *"0123"]))
+    said = f"--uids: list, rules ({'ab' * 16}), {'cd' * 16}, 0, 1 and 2 more; they may be misspelt, or another job's"
+    for words in (["inspect", SOURCE], ["plan", SOURCE, "--target", "/t", "--parallelism", "3"]):
+        code, document = answer(capsys, *words, "--uids", str(names))
+        assert code == 0
+        assert [one for one in document["warnings"] if said in one]
+    names.write_text("states\n")
+    _, document = answer(capsys, "inspect", SOURCE, "--uids", str(names))
+    assert not [one for one in document["warnings"] if "--uids" in one]
+
+
 def test_plan_writes_nothing(capsys: Captured, tmp_path: Path) -> None:
     target = tmp_path / "target"
     code, document = answer(capsys, "plan", SOURCE, "--target", str(target), "--parallelism", "3")

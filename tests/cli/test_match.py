@@ -41,6 +41,19 @@ def test_a_plan_tells_names_and_what_it_does_not_tell_is_said(capsys: Captured, 
     assert "holds no names of operators" in capsys.readouterr().out
 
 
+def test_names_of_neither_side_are_told(capsys: Captured, tmp_path: Path) -> None:
+    """A name is good for one side, too."""
+    names, plan = tmp_path / "uids", tmp_path / "plan.json"
+    plan.write_text(json.dumps({"plan": {"nodes": [{"id": operator_id_of_uid("fresh"), "description": "fresh"}]}}))
+    for words in ("fresh\nvisits\n", "fresh\nvisits\nvisit\n"):
+        names.write_text(words)
+        main(["match", directory("1.20-clicks"), "--job", str(plan), "--uids", str(names), "--output", "json"])
+        told = [one for one in json.loads(capsys.readouterr().out)["remarks"] if "lines of --uids" in one]
+        assert [one.partition(": ")[2] for one in told] == [
+            "visit; they may be misspelt, or another job's" for _ in range(words.count("visit\n"))
+        ]
+
+
 def test_a_job_that_is_not_there(capsys: Captured, tmp_path: Path) -> None:
     assert main(["match", directory("2-clicks"), "--job", str(tmp_path / "nothing")]) == 2
     assert "there is no snapshot" in capsys.readouterr().err

@@ -12,6 +12,7 @@ from rescale.flink.job_graph import read_job_graph
 from rescale.planning.matching import Counterpart, match, of_graph, of_snapshot
 from rescale.report.pages.matched import matched, matched_text
 from rescale.snapshot.discovery import METADATA
+from rescale.snapshot.given_names import unused_names
 from rescale.snapshot.opening import METADATA_LIMIT, open_snapshot
 from rescale.storage.locations import name, normalise
 from rescale.storage.store import open_store
@@ -48,8 +49,10 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         old = open_snapshot(source, prefixes, uids)
         of_plan = name(job) != METADATA and open_store(job).stat(job) is not None
         new = _of_plan(job, dict(uids)) if of_plan else of_snapshot(open_snapshot(job, prefixes, uids).operators)
-    matching = match(of_snapshot(old.operators), new)
-    document = matched(old.directory, job, matching, of_plan=of_plan)
+    there = of_snapshot(old.operators)
+    matching = match(there, new)
+    unused = unused_names(uids, {one.operator_id for one in (*there, *new)})
+    document = matched(old.directory, job, matching, of_plan=of_plan, unused_names=unused)
     output.answer(document, lambda: matched_text(document))
     return 0 if matching.certain else IntegrityError.exit_code
 

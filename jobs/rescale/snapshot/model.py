@@ -341,7 +341,7 @@ class Snapshot:
     """A parsed snapshot; `files[0]` is `_metadata`, `missing` are the files that handles name and that are gone.
 
     `taken` is when `_metadata` was written, as far as the store knows. `written` are bytes of elements that are not as
-    they were stored.
+    they were stored. `unused_names` are those that were given for operators which it does not have.
     """
 
     directory: str
@@ -353,6 +353,7 @@ class Snapshot:
     taken: datetime | None
     operators: tuple[Operator, ...]
     written: bytes = b""
+    unused_names: tuple[str, ...] = ()
 
     @property
     def metadata_uri(self) -> str:

@@ -23,6 +23,7 @@ from rescale.flink.metadata.reader import read_metadata
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
 from rescale.snapshot.changelog_headers import ReadChangelog, with_headers
 from rescale.snapshot.discovery import find_metadata
+from rescale.snapshot.given_names import unused_names
 from rescale.snapshot.handle_streams import has_changes, streams_of
 from rescale.snapshot.locate import Locator
 from rescale.snapshot.model import Database, ElementStream, KeyedStream, Operator, OtherKeyed, Snapshot
@@ -63,6 +64,7 @@ def open_candidate(
     data, pin = open_store(metadata_uri).read_all(metadata_uri, METADATA_LIMIT)
     metadata = read_metadata(data, metadata_uri)
     labels = dict(uids)
+    unused = unused_names(labels.items(), {one.operator_id for one in metadata.operators})
     left = frozenset(one.operator_id for one in metadata.operators if _is_one_of(given_up, one, _label(one, labels)))
     locator = Locator(metadata_uri, directory, allow_prefixes)
     for entry in metadata.operators:
@@ -82,7 +84,8 @@ def open_candidate(
         operators = _operators(metadata.operators, reader, labels, left, pool)
     files, missing = files[:pinned], tuple(uri for uri in missing if uri in locator.files[:pinned])
     taken = open_store(metadata_uri).modified(metadata_uri)
-    return Snapshot(directory, metadata, data, snapshot_type(metadata.properties), files, missing, taken, operators)
+    kind = snapshot_type(metadata.properties)
+    return Snapshot(directory, metadata, data, kind, files, missing, taken, operators, unused_names=unused)
 
 
 def _stats(uris: Sequence[str]) -> Iterator[Pin | None]:

@@ -55,6 +55,13 @@ def test_the_same_snapshot_and_request_give_the_same_plan(name: str) -> None:
     assert make_plan(fresh, request).digest == plan_of(name, "3").digest
 
 
+def test_names_that_no_operator_goes_by_change_nothing() -> None:
+    uids = [*((o.entry.operator_id, o.label) for o in opened("2-raw").operators), ("ab" * 16, "misspelt")]
+    fresh = open_snapshot(directory("2-raw"), uids=uids)
+    assert fresh.unused_names == (f"misspelt ({'ab' * 16})",)
+    assert make_plan(fresh, make_request(directory("2-raw"), "/target", ["3"])).digest == plan_of("2-raw", "3").digest
+
+
 def test_another_request_gives_another_digest() -> None:
     digests = {plan_of("2-raw", *words).digest for words in ([], ["1"], ["3"], ["3", "lists=2"])}
     other = make_plan(opened("2-raw"), make_request(directory("2-raw"), "/elsewhere", ["3"]))

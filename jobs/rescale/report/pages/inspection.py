@@ -23,6 +23,7 @@ from rescale.report.renderers.text import text_of
 from rescale.report.shortening import MOST_OPERATORS, cut_table, first, left_operators, state_bytes
 from rescale.report.units import counted, human_bytes
 from rescale.snapshot.findings import findings
+from rescale.snapshot.given_names import said_of_unused
 from rescale.snapshot.kafka.audit import spread
 from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.snapshot.locate import is_checkpoint_directory
@@ -55,6 +56,7 @@ def inspection(
         "warnings": [
             *findings(snapshot, kafka),
             *(str(one) for offsets in kafka for one in spread(offsets, offsets.operator.entry.parallelism)),
+            *said_of_unused(snapshot.unused_names),
         ],
         "insight": insight_document(snapshot_insight(snapshot)),
         "for_flink": None if line is None else prospects_document(prospects(snapshot, line, kafka)),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rescale.planning.matching import Counterpart, Match, Matching, StateSort
 from rescale.report.page import Block, Listed, Page, Words, paragraph
 from rescale.report.renderers.text import text_of
 from rescale.report.units import counted
+from rescale.snapshot.given_names import said_of_unused
 
 _NAMELESS = (
     "The snapshot holds no names of operators (Flink 1.x stores none), and a job's plan tells nothing but ids and "
@@ -22,8 +23,13 @@ _CHAINED = (
 )
 
 
-def matched(snapshot: str, job: str, matching: Matching, *, of_plan: bool) -> dict[str, Any]:
-    """As JSON values; `of_plan` tells whether the job was a plan of Flink's REST API, not a second snapshot."""
+def matched(
+    snapshot: str, job: str, matching: Matching, *, of_plan: bool, unused_names: Sequence[str] = ()
+) -> dict[str, Any]:
+    """As JSON values; `of_plan` tells whether the job was a plan of Flink's REST API, not a second snapshot.
+
+    `unused_names` were given for operators that neither side tells of.
+    """
     nameless = of_plan and not any(one.name for one in _old(matching))
     return {
         "snapshot": snapshot,
@@ -41,7 +47,11 @@ def matched(snapshot: str, job: str, matching: Matching, *, of_plan: bool) -> di
         ],
         "only_in_snapshot": [_operator(one) for one in matching.only_in_snapshot],
         "only_in_job": [_operator(one) for one in matching.only_in_job],
-        "remarks": [*([_NAMELESS] if nameless else []), *([_CHAINED] if matching.chained else [])],
+        "remarks": [
+            *([_NAMELESS] if nameless else []),
+            *([_CHAINED] if matching.chained else []),
+            *said_of_unused(unused_names, "the snapshot or the job"),
+        ],
     }
 
 

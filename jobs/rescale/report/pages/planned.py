@@ -23,6 +23,7 @@ from rescale.report.pages.kafka import kafka_document, kafka_tables
 from rescale.report.renderers.text import text_of
 from rescale.report.shortening import MOST_OPERATORS, MOST_ROWS, first, left_operators, left_out, state_bytes
 from rescale.report.units import arrow, counted, human_bytes
+from rescale.snapshot.given_names import said_of_unused
 from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.snapshot.model import Operator, Snapshot
 
@@ -51,7 +52,7 @@ def plan_summary(
         ],
         "kafka": [kafka_document(offsets, parallelism[offsets.operator.entry.operator_id]) for offsets in kafka],
         "surgery": plan.surgery.document(),
-        "warnings": [*plan.warnings, *cluster_warnings(on_cluster)],
+        "warnings": [*plan.warnings, *cluster_warnings(on_cluster), *said_of_unused(snapshot.unused_names)],
         "start": plan.start.command,
         "insight": insight_document(insight),
         "cluster": on_cluster,
