@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,9 +24,8 @@ from rescale.planning.asked.request import (
 )
 from rescale.planning.prepare import Prepared, prepare
 from rescale.planning.values.proof import Proof
+from rescale.spark_master import is_master
 from rescale.storage.locations import normalise
-
-_MASTER = re.compile(r"local(\[(\d+|\*)(, *\d+)?\])?|local-cluster\[.*\]|yarn|(spark|k8s)://.+")
 
 
 def add_source(parser: argparse.ArgumentParser) -> None:
@@ -209,8 +207,7 @@ def add_master(parser: argparse.ArgumentParser) -> None:
 
 
 def _master(word: str) -> str:
-    """As Spark's `SparkSubmit` and `SparkMasterRegex` tell masters apart."""
-    if _MASTER.fullmatch(word) is None:
+    if not is_master(word):
         raise argparse.ArgumentTypeError(
             f"Spark has no master {word!r}: say local[N], local[*], k8s://https://HOST:PORT, yarn or spark://HOST:PORT"
         )

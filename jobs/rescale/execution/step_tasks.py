@@ -7,8 +7,6 @@ it gets that work, too.
 
 from __future__ import annotations
 
-import os
-import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -20,11 +18,10 @@ from rescale.execution.progress import Progress, say_compiling
 from rescale.execution.tasks import MakeSender, Shuffled, Tasks, Weighed
 from rescale.flink.compiling import tell_once
 from rescale.planning.little_work import is_little
+from rescale.spark_master import local_master
 
 _AT_ONCE = 4
 """Units under way at once in a loop: small ones are mostly waiting for the store. Each holds at most a part."""
-
-_LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\d+)?\])?")
 
 U = TypeVar("U")
 R = TypeVar("R")
@@ -40,7 +37,7 @@ def step_tasks(
     keys may hash by a function that is only installed where the executors are.
     """
     tell_once(say_compiling)
-    local = _LOCAL.fullmatch(master or "")
+    local = local_master(master)
     with ExitStack() as ending:
 
         def start() -> Tasks:
@@ -49,7 +46,7 @@ def step_tasks(
             print(f"{name}: Spark starts", file=sys.stderr, flush=True)
             return ending.enter_context(spark_tasks(name, master, work))
 
-        yield StepTasks(start, of_the_driver or local is not None, None if local is None else _threads(local[1]))
+        yield StepTasks(start, of_the_driver or local is not None, local.cores if local else None)
 
 
 @dataclass
@@ -89,8 +86,3 @@ class StepTasks:
         if self._spark is None:
             self._spark = self.start()
         return self._spark
-
-
-def _threads(number: str | None) -> int:
-    """Of a local master."""
-    return os.cpu_count() or 1 if number == "*" else int(number or 1)

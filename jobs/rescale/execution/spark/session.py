@@ -30,14 +30,13 @@ from rescale.errors import NO_ROOM, RequestError, StoreError
 from rescale.execution.spark.event_log import event_log_kept
 from rescale.execution.spark.executors import Executors, executors_for
 from rescale.execution.spark.waiting import executors_awaited
+from rescale.spark_master import is_on_this_machine, local_master
 from rescale.storage.scratch import ScratchKind, scratch_directories, scratch_folder
 
 _LONGEST_OF_SOCKETS = 107 - len("/.01234567-0123-0123-0123-0123456789ab.sock")
 """Bytes in the name of a directory of Unix domain sockets."""
 
 _JAVA = "a JDK 17 or newer"
-
-_LOCAL = re.compile(r"local(\[[\d*]+\])?")
 
 # A lost task is tried again, on one machine too: Spark's own local masters give up at the first failure.
 _LOCAL_ATTEMPTS = 4
@@ -67,7 +66,7 @@ def spark_context(name: str, master: str | None, work: int | None = None) -> Ite
     with event_log_kept(conf):
         context = _started(conf, master, work)
         try:
-            with nullcontext() if _LOCAL.match(context.master or "") else executors_awaited(context):
+            with nullcontext() if is_on_this_machine(context.master) else executors_awaited(context):
                 yield context
         finally:
             with suppress(Py4JError, ConnectionError):  # a JVM that is gone has ended already
@@ -79,7 +78,7 @@ def _started(conf: SparkConf, master: str | None, work: int | None) -> SparkCont
     with as_file(files("rescale.execution.spark") / "log4j2.properties") as logging:
         if master is not None:
             conf.setMaster(_with_attempts(master))
-            if _LOCAL.match(master):
+            if is_on_this_machine(master):
                 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
                 conf.set("spark.driver.host", "127.0.0.1")
                 conf.set("spark.driver.bindAddress", "127.0.0.1")
@@ -95,7 +94,7 @@ def _started(conf: SparkConf, master: str | None, work: int | None) -> SparkCont
                     scratch[0] if len(os.fsencode(scratch[0])) <= _LONGEST_OF_SOCKETS else "/tmp",
                 )
         try:
-            if master is None or not _LOCAL.match(master):
+            if not is_on_this_machine(master):
                 conf.set("spark.driver.defaultJavaOptions", f"-Dlog4j2.configurationFile={logging.as_uri()}")
                 conf = _with_executors(conf, work)
             with _local_directories(scratch[1:]):
@@ -171,7 +170,7 @@ def _with_executors(ours: SparkConf, work: int | None) -> SparkConf:
     """All that is configured, with as many executors as `work` bytes are worth."""
     SparkContext._ensure_initialized(conf=ours)  # a `SparkConf` knows Spark's files once there is a JVM to read them
     conf = SparkConf().setAll(ours.getAll())
-    if _LOCAL.match(conf.get("spark.master", "") or ""):
+    if is_on_this_machine(conf.get("spark.master")):
         return conf
     most = Executors(int(conf.get("spark.executor.instances", "1")), int(conf.get("spark.executor.cores", "1")))
     executors = most if work is None else executors_for(work, most)
@@ -185,7 +184,5 @@ def _with_executors(ours: SparkConf, work: int | None) -> SparkConf:
 
 
 def _with_attempts(master: str) -> str:
-    if not _LOCAL.fullmatch(master):
-        return master
-    threads = master.removeprefix("local").strip("[]") or "1"
-    return f"local[{threads},{_LOCAL_ATTEMPTS}]"
+    local = local_master(master)
+    return master if local is None or local.attempts else f"local[{local.threads},{_LOCAL_ATTEMPTS}]"
