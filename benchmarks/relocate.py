@@ -31,7 +31,7 @@ from rescale.planning.asked.request import make_request
 from rescale.planning.planner import make_plan
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.locations import is_s3, join, name, split_s3
-from rescale.storage.s3_client import own_client
+from rescale.storage.s3.s3_client import own_client
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import Entry, open_store, read_in_chunks
 from rescale.target.claim import claim

@@ -13,7 +13,7 @@ from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
 from rescale.storage import store as stores
-from rescale.storage.s3 import S3Store
+from rescale.storage.s3.s3_store import S3Store
 from support.policed_wire import policed
 from support.s3 import S3Server, s3_server, strict_s3_server
 from support.untouched import Untouched, untouched

@@ -4,7 +4,7 @@ Secrets are planted, and looked for, here in what the command line says and leav
 metrics, certificate, report, scratch) and in command lines; in `execution/rekeying/test_shuffle.py` in Spark's event
 log; in `airflow/test_runs.py` in Airflow's database (XComs, rendered fields), its logs and the environment of steps; in
 `airflow/test_lost_database.py` in what its components say without a database; in `charts` in manifests. Errors that
-quote an address or a header: `test_names.py`, `storage/test_s3_errors.py`, `orchestration/flink/test_access.py`.
+quote an address or a header: `test_names.py`, `storage/s3/test_s3_errors.py`, `orchestration/flink/test_access.py`.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def test_an_error_shows_no_secret_that_stands_in_an_address(
 ) -> None:
     secret = keys["AWS_SECRET_ACCESS_KEY"]
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://me:{secret}@127.0.0.1:{free_port()}")
-    monkeypatch.setattr("rescale.storage.s3_client.ATTEMPTS", 1)
+    monkeypatch.setattr("rescale.storage.s3.s3_client.ATTEMPTS", 1)
     places = (
         "s3://bucket/save",
         f"s3://KEY:{secret}@bucket/save",

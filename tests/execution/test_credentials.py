@@ -16,8 +16,8 @@ from botocore.credentials import RefreshableCredentials
 
 from rescale.orchestration.connections.credentials import served
 from rescale.storage.locations import join
-from rescale.storage.s3 import S3Store
-from rescale.storage.s3_client import own_client
+from rescale.storage.s3.s3_client import own_client
+from rescale.storage.s3.s3_store import S3Store
 from support import warm
 from support.resuming import Case, assert_right
 from support.s3 import S3Server

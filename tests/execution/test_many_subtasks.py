@@ -23,7 +23,7 @@ from rescale.report.pages.inspection import inspection, inspection_text
 from rescale.report.pages.planned import plan_summary, plan_text
 from rescale.snapshot.model import KeyedStream
 from rescale.snapshot.opening import open_snapshot
-from rescale.storage.s3_requests import REQUESTS
+from rescale.storage.s3.s3_requests import REQUESTS
 from rescale.target.removal import discard
 from support.growing import lines_for_each_pair
 from support.pipeline import execute_without_spark, move

@@ -22,9 +22,9 @@ from rescale.execution.spark.task_meter import counted_into
 from rescale.execution.steps import reshuffle_keyed_state
 from rescale.execution.tasks import Tasks
 from rescale.process import Step
-from rescale.storage.s3 import S3Store
-from rescale.storage.s3_client import own_client
-from rescale.storage.s3_requests import REQUESTS
+from rescale.storage.s3.s3_client import own_client
+from rescale.storage.s3.s3_requests import REQUESTS
+from rescale.storage.s3.s3_store import S3Store
 from rescale.target.claim import claim
 from support.pipeline import plan_rescale, shared_spark
 from support.s3 import S3Server

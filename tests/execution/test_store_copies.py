@@ -16,7 +16,7 @@ from rescale.planning.values.new_streams import CopiedFile
 from rescale.planning.values.plan import Plan
 from rescale.storage import store as stores
 from rescale.storage.locations import join, name
-from rescale.storage.s3_requests import REQUESTS
+from rescale.storage.s3.s3_requests import REQUESTS
 from rescale.storage.store import open_store
 from rescale.target.claim import claim
 from rescale.target.places import places_of

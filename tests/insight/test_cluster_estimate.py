@@ -28,7 +28,7 @@ from rescale.insight.stages import (
 )
 from rescale.insight.workload import workload_of
 from rescale.planning.values.plan import Plan
-from rescale.storage.request_size import request_size
+from rescale.storage.s3.request_size import request_size
 from support.cluster_run import SimulatedCluster, SimulatedStage
 from support.large_plans import large_plan
 from support.slow import slow

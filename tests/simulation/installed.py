@@ -18,7 +18,7 @@ from rescale.execution.progress import Progress
 from rescale.planning import planner
 from rescale.planning.values import plan
 from rescale.storage.contract import PartLimits
-from rescale.storage.s3 import S3Store
+from rescale.storage.s3.s3_store import S3Store
 from simulation.bucket import SMALLEST_PART
 from simulation.clock import Clock
 from simulation.native_databases import scratch
@@ -50,7 +50,7 @@ def installed() -> Iterator[None]:
     """Any number of histories may be played in the block, one after the other."""
     patches = (
         patch("rescale.storage.store._s3", lambda: _Now.store),
-        patch("rescale.storage.s3.time.sleep", lambda _: None),
+        patch("rescale.storage.s3.pinned_objects.time.sleep", lambda _: None),
         patch("rescale.storage.side_by_side.ThreadPoolExecutor", OneByOne),
         patch("rescale.snapshot.opening.ThreadPoolExecutor", OneByOne),
         patch("rescale.rocksdb.engine.directory.ThreadPoolExecutor", OneByOne),

@@ -12,7 +12,7 @@ from rescale.flink.metadata.handles import ChangelogDelta, ChangelogHandle, InMe
 from rescale.flink.metadata.reader import read_metadata
 from rescale.flink.metadata.writer import write_metadata
 from rescale.snapshot.opening import open_snapshot
-from rescale.storage.s3_requests import REQUESTS
+from rescale.storage.s3.s3_requests import REQUESTS
 from support import snapshots
 from support.s3 import S3Server, put_files
 

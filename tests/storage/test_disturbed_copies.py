@@ -13,7 +13,7 @@ import pytest
 
 from rescale.errors import StoreError
 from rescale.storage.contract import Span
-from rescale.storage.s3 import S3Store
+from rescale.storage.s3.s3_store import S3Store
 from support.s3 import S3Server, somebodys_store
 from support.slow import slow
 from support.wire import CARRIED_OUT, Asked, Deed, wire_to

@@ -25,7 +25,7 @@ import boto3
 from botocore.config import Config
 
 from rescale.storage.locations import is_s3, join
-from rescale.storage.s3 import S3Store
+from rescale.storage.s3.s3_store import S3Store
 from rescale.storage.store import Store, open_store
 from support.bucket_policy import PLACES, SOMEBODY_ELSE
 from support.needs import need

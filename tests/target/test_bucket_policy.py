@@ -17,8 +17,8 @@ from rescale.execution.job import run_part
 from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_coverage
 from rescale.storage.contract import CopyRefused, Span
-from rescale.storage.s3 import S3Store
-from rescale.storage.s3_requests import REQUESTS
+from rescale.storage.s3.s3_requests import REQUESTS
+from rescale.storage.s3.s3_store import S3Store
 from rescale.storage.store import Store, open_store
 from rescale.target.documents import store_plan
 from rescale.target.places import places_of

@@ -16,7 +16,7 @@ import boto3
 import pytest
 
 from rescale.storage import store as stores
-from rescale.storage.s3 import S3Store
+from rescale.storage.s3.s3_store import S3Store
 from support import warm
 from support.faults import Kind
 from support.resuming import KILLED, Case, assert_right, is_there

@@ -27,7 +27,7 @@ from rescale.execution.rekeying import write_ranges
 from rescale.planning import planner
 from rescale.planning.streams import inline
 from rescale.storage.contract import PartLimits
-from rescale.storage.s3 import S3Store
+from rescale.storage.s3.s3_store import S3Store
 planner.PART_SIZE = write_ranges.RANGE_SIZE = 25_000
 inline.INLINE_LIMIT = 0
 S3Store.part_limits = PartLimits(smallest=1, most=10_000)

@@ -17,7 +17,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from rescale.storage.s3_requests import REQUESTS
+from rescale.storage.s3.s3_requests import REQUESTS
 
 
 @dataclass(frozen=True)

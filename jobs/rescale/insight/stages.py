@@ -21,7 +21,7 @@ from rescale.planning.task_sizes import (
     UNIT_SIZE,
     part_size_for,
 )
-from rescale.storage.request_size import request_size
+from rescale.storage.s3.request_size import request_size
 
 TASKS_A_SECOND = 300
 """That a driver of ours starts and hears the end of, with two cores busy beside it (`benchmarks/many_tasks.py`)."""

@@ -36,7 +36,7 @@ def _local() -> Store:
 
 @cache
 def _s3() -> Store:
-    from rescale.storage.s3 import S3Store  # brings boto3, which only those pay for who use S3
+    from rescale.storage.s3.s3_store import S3Store  # brings boto3, which only those pay for who use S3
 
     return S3Store()
 

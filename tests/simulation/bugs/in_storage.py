@@ -12,10 +12,11 @@ from botocore.exceptions import ClientError
 from rescale.errors import RescaleError, StoreError
 from rescale.storage.contract import Pin
 from rescale.storage.locations import split_s3
-from rescale.storage.s3 import S3Store
+from rescale.storage.s3.pinned_objects import PinnedObjects
+from rescale.storage.s3.s3_store import S3Store
 from simulation.bugs.planting import Bug, method
 
-_real = dict(vars(S3Store))
+_real = {**vars(PinnedObjects), **vars(S3Store)}
 
 
 def _put_blindly(self: S3Store, uri: str, data: bytes) -> bool:
@@ -41,11 +42,13 @@ def _append(self: S3Store, uri: str, data: bytes) -> None:
     _real["put"](self, uri, there + data)
 
 
-def _unpinned(self: S3Store, uri: str, pin: Pin | None, *rest: Any, **named: Any) -> Any:
+def _unpinned(self: PinnedObjects, uri: str, pin: Pin | None, *rest: Any, **named: Any) -> Any:
     return _real["_get"](self, uri, None, *rest, **named)
 
 
-def _half_a_body(self: S3Store, uri: str, pin: Pin | None, start: int = 0, length: int | None = None, **_: Any) -> Any:
+def _half_a_body(
+    self: PinnedObjects, uri: str, pin: Pin | None, start: int = 0, length: int | None = None, **_: Any
+) -> Any:
     """A body that breaks off is taken for one that ends."""
     answer = self._get(uri, pin, start, length)
     try:
@@ -55,9 +58,9 @@ def _half_a_body(self: S3Store, uri: str, pin: Pin | None, start: int = 0, lengt
     return data, Pin(answer["ContentLength"], etag=answer["ETag"])
 
 
-def _absent_if_unsure(self: S3Store, uri: str) -> Any:
+def _absent_if_unsure(self: PinnedObjects, uri: str) -> Any:
     try:
-        return _real["_head"](self, uri)
+        return _real["head"](self, uri)
     except StoreError:
         return None
 
@@ -101,16 +104,16 @@ def _abort_one(self: S3Store, uri: str) -> None:
         self._client.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
 
 
-def _errors_are_final(self: S3Store, uri: str) -> Any:
+def _errors_are_final(self: PinnedObjects, uri: str) -> Any:
     try:
-        return _real["_head"](self, uri)
+        return _real["head"](self, uri)
     except (StoreError, ClientError) as error:
         raise RescaleError(str(error)) from None
 
 
 def _stat_by_size(self: S3Store, uri: str) -> Pin | None:
     """A file that is there, but is empty, is not there."""
-    head = self._head(uri)
+    head = self._objects.head(uri)
     return None if head is None else Pin(head["ContentLength"])
 
 
@@ -127,11 +130,11 @@ BUGS = [
     Bug("put if absent: looks first, then puts", method(S3Store, "put_if_absent", _put_unless_seen)),
     Bug("put if absent: its own bytes, found there, are another's", method(S3Store, "put_if_absent", _put_once)),
     Bug("a put over what is there appends", method(S3Store, "put", _append)),
-    Bug("a read does not ask for the pinned version", method(S3Store, "_get", _unpinned)),
+    Bug("a read does not ask for the pinned version", method(PinnedObjects, "_get", _unpinned)),
     Bug("a read begins one byte late", method(S3Store, "read", _read_one_off)),
-    Bug("a body that breaks off is taken as it is", method(S3Store, "_read", _half_a_body)),
-    Bug("an error of a HEAD is taken for absence", method(S3Store, "_head", _absent_if_unsure)),
-    Bug("an error of a HEAD is final", method(S3Store, "_head", _errors_are_final)),
+    Bug("a body that breaks off is taken as it is", method(PinnedObjects, "read", _half_a_body)),
+    Bug("an error of a HEAD is taken for absence", method(PinnedObjects, "head", _absent_if_unsure)),
+    Bug("an error of a HEAD is final", method(PinnedObjects, "head", _errors_are_final)),
     Bug("a stat forgets the ETag", method(S3Store, "stat", _stat_by_size)),
     Bug("completion: no error counts", method(S3Store, "complete_parts", _complete_whatever_it_says)),
     Bug("completion: parts in another order", method(S3Store, "complete_parts", _complete_backwards)),

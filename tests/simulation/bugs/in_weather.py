@@ -15,7 +15,8 @@ from rescale.planning.asked.asked_surgery import asked_surgery
 from rescale.snapshot import opening
 from rescale.snapshot.surgery import Surgery
 from rescale.storage.locations import split_s3
-from rescale.storage.s3 import S3Store
+from rescale.storage.s3.pinned_objects import PinnedObjects
+from rescale.storage.s3.s3_store import S3Store
 from simulation.bugs.planting import Bug, Plant, after, method
 
 _seconds = count(1)
@@ -28,7 +29,7 @@ def _delete_in_silence(self: S3Store, uri: str) -> None:
 
 
 def _whatever_comes(
-    self: S3Store, uri: str, pin: Any, start: int = 0, length: int | None = None, limit: int | None = None
+    self: PinnedObjects, uri: str, pin: Any, start: int = 0, length: int | None = None, limit: int | None = None
 ) -> Any:
     if length is None:
         return _read(self, uri, pin, start, length, limit)
@@ -37,7 +38,7 @@ def _whatever_comes(
     return data + bytes(length - len(data)), pin
 
 
-_read = S3Store._read
+_read = PinnedObjects.read
 
 
 def _operated(change: Callable[[Surgery], Surgery]) -> Plant:
@@ -51,7 +52,7 @@ def _looked_at_once(work: Callable[[], Any], _: str) -> Any:
 BUGS = [
     Bug("surgery: what is misread once cannot be read", method(opening, "looked_at_again", _looked_at_once)),
     Bug("delete: a refusal is taken for success", method(S3Store, "_delete", _delete_in_silence)),
-    Bug("a body that ends early is filled up", method(S3Store, "_read", _whatever_comes)),
+    Bug("a body that ends early is filled up", method(PinnedObjects, "read", _whatever_comes)),
     Bug("plan: another one every second", method(planner, "_created", lambda _: next(_seconds)), native=True),
     Bug("surgery: new uids are forgotten", _operated(lambda asked: replace(asked, renamed=()))),
     Bug("surgery: who is left out stays", _operated(lambda asked: replace(asked, dropped=()))),

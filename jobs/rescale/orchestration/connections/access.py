@@ -95,8 +95,8 @@ def s3_store_of(connection_id: str) -> Store:
     from airflow.providers.amazon.aws.hooks.base_aws import AwsBaseHook
     from botocore.config import Config
 
-    from rescale.storage.s3 import S3Store
-    from rescale.storage.s3_errors import translated
+    from rescale.storage.s3.s3_errors import translated
+    from rescale.storage.s3.s3_store import S3Store
 
     _aws_connection(connection_id)
     hook = AwsBaseHook(aws_conn_id=connection_id, client_type="s3")
@@ -123,7 +123,7 @@ def _variables(connection_id: str, stack: ExitStack) -> dict[str, str]:
     """What the connection stands for; `RequestError` names what is not there or cannot be handed on."""
     from airflow.providers.amazon.aws.hooks.base_aws import AwsBaseHook  # brings boto3
 
-    from rescale.storage.s3_errors import translated
+    from rescale.storage.s3.s3_errors import translated
 
     connection = _aws_connection(connection_id)
     told = told_variables(connection_id, connection.extra_dejson)

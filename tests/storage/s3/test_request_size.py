@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rescale.storage.request_size import request_size
+from rescale.storage.s3.request_size import request_size
 
 MIB = 1 << 20
 

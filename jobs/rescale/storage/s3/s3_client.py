@@ -10,8 +10,8 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 
 from rescale.errors import RequestError
-from rescale.storage.s3_errors import sentence
-from rescale.storage.s3_requests import REQUESTS
+from rescale.storage.s3.s3_errors import sentence
+from rescale.storage.s3.s3_requests import REQUESTS
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.exceptions import ClientError
 
-from rescale.storage.s3_errors import wants_checksum
+from rescale.storage.s3.s3_errors import wants_checksum
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

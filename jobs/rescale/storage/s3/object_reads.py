@@ -18,9 +18,9 @@ from botocore.exceptions import ClientError, HTTPClientError, IncompleteReadErro
 from botocore.parsers import RestXMLParser
 from botocore.utils import percent_encode
 
-from rescale.storage.http_get import Answer, get
-from rescale.storage.s3_client import ATTEMPTS
-from rescale.storage.s3_requests import REQUESTS
+from rescale.storage.s3.http_get import Answer, get
+from rescale.storage.s3.s3_client import ATTEMPTS
+from rescale.storage.s3.s3_requests import REQUESTS
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -21,9 +21,9 @@ from cryptography.x509.oid import NameOID
 
 from rescale.errors import RequestError, RescaleError, SnapshotError, StoreError
 from rescale.storage.contract import CopyRefused, Pin, Span
-from rescale.storage.s3 import S3Store
-from rescale.storage.s3_client import own_client
-from rescale.storage.s3_requests import REQUESTS
+from rescale.storage.s3.s3_client import own_client
+from rescale.storage.s3.s3_requests import REQUESTS
+from rescale.storage.s3.s3_store import S3Store
 
 _URI = "s3://bucket/key"
 _PIN = Pin(4, etag='"abc"')

@@ -12,8 +12,8 @@ from botocore.stub import Stubber
 
 from rescale.errors import LockedError, RequestError, RescaleError, SnapshotError, StoreError, UnsupportedError
 from rescale.storage.contract import Pin
-from rescale.storage.s3 import S3Store
-from rescale.storage.s3_client import own_client
+from rescale.storage.s3.s3_client import own_client
+from rescale.storage.s3.s3_store import S3Store
 from support.s3 import free_port
 
 _URI = "s3://bucket/key"
@@ -209,7 +209,7 @@ def test_a_name_from_a_damaged_snapshot_is_one_that_is_not_there(store: S3Store)
 
 
 def test_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rescale.storage.s3_client.ATTEMPTS", 1)
+    monkeypatch.setattr("rescale.storage.s3.s3_client.ATTEMPTS", 1)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not-a-secret")
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
@@ -220,7 +220,7 @@ def test_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_endpoints_password_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rescale.storage.s3_client.ATTEMPTS", 1)
+    monkeypatch.setattr("rescale.storage.s3.s3_client.ATTEMPTS", 1)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not-a-secret")
     for endpoint in (f"http://user:pa@ss@127.0.0.1:{free_port()}", "user:pa@ss", "http://user:pa@ss@[nonsense"):
@@ -238,7 +238,7 @@ def test_a_line_break_behind_a_key_is_said_without_the_key(monkeypatch: pytest.M
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not-a-secret")
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
     monkeypatch.setenv(variable, "planted\n")
-    monkeypatch.setattr("rescale.storage.s3_client.ATTEMPTS", 1)
+    monkeypatch.setattr("rescale.storage.s3.s3_client.ATTEMPTS", 1)
     for call in (
         lambda store: store.stat(_URI),
         lambda store: store.read(_URI, 5, 3),

@@ -1,0 +1,146 @@
+"""Objects in the version that was seen: asked for by its ETag, and refused where they are another one by now.
+
+boto3 repeats requests; a body that breaks off is asked for again here, with pauses that grow.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from rescale.errors import SnapshotError, StoreError
+from rescale.storage.contract import Pin
+from rescale.storage.locations import split_s3
+from rescale.storage.s3.s3_client import ATTEMPTS
+from rescale.storage.s3.s3_errors import code_of, is_absent, status_of, translated
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_s3.type_defs import GetObjectOutputTypeDef, HeadObjectOutputTypeDef
+
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+"""Seconds between two requests for a body."""
+
+_WITHOUT_A_WORD = ("400", "403")
+"""What an answer to a HEAD says of expired keys or a wrong clock, for it has no body: so a GET asks again."""
+
+
+class PinnedObjects:
+    """Errors are ours. `get_object` is asked for bodies, as the client's own would be."""
+
+    def __init__(self, client: S3Client, get_object: Callable[..., GetObjectOutputTypeDef]) -> None:
+        self._client = client
+        self._get_object = get_object
+
+    def head(self, uri: str, **more: Any) -> HeadObjectOutputTypeDef | None:
+        """None for an object that is not there."""
+        bucket, key = split_s3(uri)
+        with translated(uri):
+            try:
+                return self._client.head_object(Bucket=bucket, Key=key, **more)
+            except UnicodeEncodeError:
+                return None  # a name from a damaged snapshot, which no object can have
+            except ClientError as error:
+                if is_absent(error):
+                    return None
+                if code_of(error) in _WITHOUT_A_WORD:
+                    self._client.get_object(Bucket=bucket, Key=key, Range="bytes=0-0")["Body"].close()
+                raise
+
+    def pin(self, uri: str) -> Pin | None:
+        """Of the version that is there."""
+        head = self.head(uri)
+        return None if head is None else Pin(head["ContentLength"], etag=head["ETag"])
+
+    def read(
+        self, uri: str, pin: Pin | None, start: int = 0, length: int | None = None, limit: int | None = None
+    ) -> tuple[bytes, Pin]:
+        """`length` bytes from `start`, or the whole object of at most `limit`, and its version."""
+        for attempt in range(ATTEMPTS):
+            answer = self._get(uri, pin, start, length)
+            size = answer["ContentLength"]
+            if limit is not None and size > limit:
+                answer["Body"].close()
+                raise SnapshotError(
+                    "an object is larger than it can be", path=uri, expected=f"at most {limit} bytes", found=size
+                )
+            try:
+                with translated(uri):
+                    data = answer["Body"].read()
+            except StoreError:
+                if attempt == ATTEMPTS - 1:
+                    raise
+                time.sleep(min(_LONGEST_PAUSE, _SHORTEST_PAUSE * 2**attempt))
+            else:
+                if length is not None and len(data) < length:
+                    raise _too_short(uri, start, length, len(data))
+                if length is not None and len(data) > length:
+                    raise _too_much(uri, start, length, len(data))
+                return data, Pin(size, etag=answer["ETag"])
+        raise AssertionError("the last attempt returns or raises")
+
+    def changed(self, uri: str, pin: Pin | None) -> SnapshotError:
+        """For an object that is there in another version than the pinned one."""
+        return SnapshotError(
+            "an object has changed since it was first looked at",
+            path=uri,
+            expected=pin,
+            found=self.pin(uri),
+            advice="see that nothing writes to the snapshot, and plan again",
+        )
+
+    def _get(self, uri: str, pin: Pin | None, start: int = 0, length: int | None = None) -> GetObjectOutputTypeDef:
+        bucket, key = split_s3(uri)
+        wanted: dict[str, Any] = {"Bucket": bucket, "Key": key}
+        if length is not None:
+            wanted["Range"] = f"bytes={start}-{start + length - 1}"
+        with translated(uri):
+            for condition in conditions(pin):
+                try:
+                    answer = self._get_object(**wanted, **condition)
+                except UnicodeEncodeError:
+                    raise gone(uri) from None
+                except ClientError as error:
+                    if is_absent(error):
+                        raise gone(uri) from None
+                    if status_of(error) == 416 and length is not None:
+                        raise _too_short(uri, start, length, 0) from None
+                    if status_of(error) != 412:
+                        raise
+                else:
+                    if pin is None or pin.etag is None or answer["ETag"].strip('"') == pin.etag.strip('"'):
+                        return answer
+                    answer["Body"].close()  # a store that does not look at the condition
+                    break
+        raise self.changed(uri, pin)
+
+
+def conditions(pin: Pin | None) -> list[dict[str, Any]]:
+    """What to ask for, in turn: some stores know an ETag only without its quotes."""
+    if pin is None or pin.etag is None:
+        return [{}]
+    return [{"IfMatch": pin.etag}, {"IfMatch": pin.etag.strip('"')}]
+
+
+def gone(uri: str) -> SnapshotError:
+    return SnapshotError("an object is gone", path=uri, advice="see that nothing removes it, and start again")
+
+
+def _too_short(uri: str, start: int, length: int, found: int) -> SnapshotError:
+    return SnapshotError(
+        "an object ends too early", path=uri, offset=start, expected=f"{length} bytes", found=f"{found} bytes"
+    )
+
+
+def _too_much(uri: str, start: int, length: int, found: int) -> StoreError:
+    return StoreError(
+        "the store sent more of an object than was asked for",
+        path=uri,
+        offset=start,
+        expected=f"{length} bytes",
+        found=f"{found} bytes",
+        advice="see that the store, and whatever is between, knows the Range header",
+    )

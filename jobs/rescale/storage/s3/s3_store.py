@@ -1,0 +1,220 @@
+"""S3 and what speaks its protocol, through boto3 and the standard AWS variables.
+
+Objects appear whole. Default checksums that older stores refuse are off, and objects are deleted one by one, because
+a request that deletes many needs a checksum that not every store knows. A lost answer makes boto3 repeat a request:
+so a put that found its own bytes there has succeeded, and so has the completion of an upload that is gone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from rescale.errors import LockedError, RescaleError, SnapshotError, StoreError, UnsupportedError
+from rescale.storage.checksums import Checksum
+from rescale.storage.contract import Entry, PartLimits, Pin, Span
+from rescale.storage.locations import contains, parent, split_s3
+from rescale.storage.s3.listings import WORTH_A_PAGE, listed, listed_of
+from rescale.storage.s3.object_puts import ObjectPuts
+from rescale.storage.s3.object_reads import ObjectReads
+from rescale.storage.s3.pinned_objects import PinnedObjects
+from rescale.storage.s3.request_size import request_size
+from rescale.storage.s3.s3_checksums import stored_checksums
+from rescale.storage.s3.s3_client import own_client
+from rescale.storage.s3.s3_errors import (
+    is_absent,
+    is_locked,
+    lock_of,
+    refuses_conditions,
+    sentence,
+    status_of,
+    translated,
+)
+from rescale.storage.s3.server_copies import ServerCopies
+from rescale.storage.side_by_side import side_by_side
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+_CONFLICT_ATTEMPTS = 6
+_CONFLICT_SECONDS = 0.05
+
+
+class S3Store:
+    """`Store` over S3; `client` is one that is configured otherwise than by the AWS variables, and asked for all."""
+
+    part_limits = PartLimits(smallest=5 * 1024 * 1024, most=10_000)
+
+    def __init__(self, client: S3Client | None = None) -> None:
+        self._client = client or own_client()
+        get_object = self._client.get_object if client else ObjectReads(self._client).get_object
+        self._objects = PinnedObjects(self._client, get_object)
+        self._puts = ObjectPuts(self._client)
+        self._copies = ServerCopies(self._client, self._objects)
+
+    def stat(self, uri: str) -> Pin | None:
+        return self._objects.pin(uri)
+
+    def stats(self, uris: Sequence[str]) -> list[Pin | None]:
+        found: dict[str, Pin] = {}
+        wanted = set(uris)
+        for directory, number in Counter(map(parent, uris)).items():
+            if number >= WORTH_A_PAGE:
+                found |= listed_of(self._client, directory, wanted)
+        return side_by_side(lambda uri: found.get(uri) or self.stat(uri), uris)
+
+    def modified(self, uri: str) -> datetime | None:
+        head = self._objects.head(uri)
+        return None if head is None else head["LastModified"]
+
+    def checksums(self, uri: str, pin: Pin) -> list[Checksum]:
+        head = self._objects.head(uri, ChecksumMode="ENABLED")
+        if head is None or not pin.is_of(Pin(head["ContentLength"], etag=head["ETag"])):
+            return []
+        return stored_checksums(head)
+
+    def read_size(self, length: int, at_once: int | None = None) -> int:
+        return request_size(length, at_once)
+
+    def read(self, uri: str, start: int, length: int, pin: Pin | None = None) -> bytes:
+        if not length:
+            return b""
+        data, _ = self._objects.read(uri, pin, start, length)
+        return data
+
+    def read_all(self, uri: str, limit: int, pin: Pin | None = None) -> tuple[bytes, Pin]:
+        return self._objects.read(uri, pin, limit=limit)
+
+    def put(self, uri: str, data: bytes) -> None:
+        bucket, key = split_s3(uri)
+        with self._told_of_locks(uri), translated(uri):
+            try:
+                self._puts.put_object(bucket, key, data)
+            except ClientError as error:
+                if not (is_locked(error) and self._holds(uri, data)):
+                    raise
+
+    def put_if_absent(self, uri: str, data: bytes) -> bool:
+        return self._put_conditionally(uri, data) or self._holds(uri, data)
+
+    def honours_conditions(self, uri: str, data: bytes) -> bool:
+        return not self._put_conditionally(uri, data)
+
+    def list(self, directory: str) -> list[Entry]:
+        return listed(self._client, directory)
+
+    def delete(self, uris: Iterable[str]) -> None:
+        locked = [error for error in side_by_side(self._delete, uris) if error is not None]
+        for first in locked[:1]:
+            with self._told_of_locks(first.path or ""):
+                first.found = f"{first.found} ({len(locked)} such objects)"
+                raise first
+
+    def begin_parts(self, uri: str, staging: str) -> str:  # noqa: ARG002
+        bucket, key = split_s3(uri)
+        with translated(uri):
+            return self._client.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"]
+
+    def put_part(self, uri: str, token: str, number: int, offset: int, data: bytes | bytearray) -> str:  # noqa: ARG002
+        bucket, key = split_s3(uri)
+        with translated(uri):
+            return self._puts.upload_part(bucket, key, data, UploadId=token, PartNumber=number)
+
+    def copy(self, uri: str, source: Span) -> None:
+        self._copies.copy(uri, source)
+
+    def copy_part(self, uri: str, token: str, number: int, offset: int, source: Span) -> str:  # noqa: ARG002
+        return self._copies.copy_part(uri, token, number, source)
+
+    def complete_parts(self, uri: str, token: str, receipts: Sequence[str], size: int) -> None:
+        bucket, key = split_s3(uri)
+        parts: Any = [{"PartNumber": number, "ETag": etag} for number, etag in enumerate(receipts, 1)]
+        try:
+            with translated(uri):
+                self._client.complete_multipart_upload(
+                    Bucket=bucket, Key=key, UploadId=token, MultipartUpload={"Parts": parts}
+                )
+        except (StoreError, LockedError):
+            there = self.stat(uri)  # a lost answer: the upload is gone because it became the object
+            if there is None or there.size != size:
+                raise
+
+    def abort_parts(self, uri: str) -> None:
+        bucket, key = split_s3(uri)
+        with translated(uri):
+            pages = self._client.get_paginator("list_multipart_uploads").paginate(Bucket=bucket, Prefix=key)
+            uploads = [upload for page in pages for upload in page.get("Uploads", ())]
+            for upload in uploads:
+                if not contains(uri, f"s3://{bucket}/{upload['Key']}"):
+                    continue  # only begins with the same letters
+                try:
+                    self._client.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
+                except ClientError as error:
+                    if not is_absent(error):  # else it ended meanwhile
+                        raise
+
+    def _delete(self, uri: str) -> LockedError | None:
+        """The error, where it must not be deleted yet."""
+        bucket, key = split_s3(uri)
+        try:
+            with translated(uri):
+                try:
+                    self._client.delete_object(Bucket=bucket, Key=key)
+                except ClientError as error:
+                    if not is_absent(error):
+                        raise
+        except LockedError as error:
+            return error
+        return None
+
+    @contextmanager
+    def _told_of_locks(self, uri: str) -> Iterator[None]:
+        """An object that is locked comes with what S3 says of that, as far as we may ask."""
+        try:
+            yield
+        except LockedError as error:
+            head = None
+            with suppress(RescaleError):
+                head = self._objects.head(uri)
+            if head is not None and (lock := lock_of(head)) is not None:
+                error.found = f"{error.found}, {lock}"
+            raise
+
+    def _holds(self, uri: str, data: bytes) -> bool:
+        try:
+            return self.read_all(uri, len(data))[0] == data
+        except SnapshotError:
+            return False  # larger, or taken away again
+
+    def _put_conditionally(self, uri: str, data: bytes) -> bool:
+        """Whether the store took it; False if something is there already."""
+        bucket, key = split_s3(uri)
+        for attempt in range(_CONFLICT_ATTEMPTS):
+            with translated(uri):
+                try:
+                    self._puts.put_object(bucket, key, data, IfNoneMatch="*")
+                    return True
+                except ClientError as error:
+                    if status_of(error) == 412 or is_locked(error):
+                        return False
+                    if refuses_conditions(error):
+                        raise _no_conditions(uri, error) from None
+                    if status_of(error) != 409:
+                        raise
+            time.sleep(_CONFLICT_SECONDS * 2**attempt)  # another writer is at it: a later answer tells who won
+        raise StoreError("the store sees conflicting writes again and again", path=uri)
+
+
+def _no_conditions(uri: str, error: ClientError) -> UnsupportedError:
+    return UnsupportedError(
+        f"the store does not know the condition of a put-if-absent: {sentence(error)}",
+        path=uri,
+        advice="use a store that honours If-None-Match, or see to it yourself that no other run has this target and "
+        "say --accept-unconditional-publish",
+    )
