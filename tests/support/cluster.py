@@ -12,11 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
-import pytest
-
 from support import airflow_server
 from support.helm import CHART, Manifest, helm
-from support.needs import need_kubernetes
+from support.needs import need_kubernetes, skip_in_any_case
 from support.s3 import S3Server, free_port
 
 IMAGES = {"spark": "RESCALE_SPARK_IMAGE", "airflow": "RESCALE_AIRFLOW_IMAGE", "s3": "RESCALE_S3_IMAGE"}
@@ -114,7 +112,7 @@ def need_cluster() -> None:
     """Skips the test without a cluster and images for it: that is nothing to install."""
     need_kubernetes("the chart is installed on it")
     if missing := [name for name in IMAGES.values() if not os.environ.get(name)]:
-        pytest.skip(f"there are no images to install the chart with: {', '.join(missing)} not set")
+        skip_in_any_case(f"there are no images to install the chart with: {', '.join(missing)} not set")
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """Disks of a given size, for tests of what happens when one is full: file systems in memory, mounted for a test.
 
+Whoever may not mount them, as in most containers, cannot install that: such tests are skipped there in any case.
+
 Of the file systems with quotas Btrfs is the one that Linux always can hold to them; it lies in a file on such a disk.
 """
 
@@ -11,9 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
-from support.needs import need
+from support.needs import need, skip_in_any_case
 
 MIB = 1 << 20
 
@@ -45,7 +45,7 @@ def disk_of(size: int, path: Path) -> Iterator[Disk]:
     words = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
-        pytest.skip(f"no disk of its own for this test: {done.stderr.strip()}")
+        skip_in_any_case(f"this test has no disk of its own, for none may be mounted here: {done.stderr.strip()}")
     try:
         yield Disk(path)
     finally:
@@ -83,7 +83,7 @@ def share_of_a_disk(path: Path) -> Iterator[Share]:
         words = ["mount", "-o", "loop", str(image), str(mounted)]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         if done.returncode:
-            pytest.skip(f"no disk with quotas for this test: {done.stderr.strip()}")
+            skip_in_any_case(f"this test has no disk with quotas, for none may be mounted here: {done.stderr.strip()}")
         try:
             _run("btrfs", "quota", "enable", str(mounted))
             _run("btrfs", "subvolume", "create", str(mounted / "share"))
