@@ -5,9 +5,17 @@ from __future__ import annotations
 import pytest
 
 from rescale.errors import InternalError, SnapshotError, StoreError, unexpected
-from rescale.names import did_you_mean, printable, printable_lines, without_secrets
+from rescale.names import did_you_mean, first_of, printable, printable_lines, without_secrets
 
 EVIL = "\x1b[2J\x9b31mred\u202e\rgone\nerror: forged\x07"
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(0, ""), (1, "0"), (3, "0, 1, 2"), (4, "0, 1, 2 and 1 more"), (2003, "0, 1, 2 and 2,000 more")],
+)
+def test_of_a_long_list_the_first_ones_are_named(number: int, said: str) -> None:
+    assert first_of([str(name) for name in range(number)], 3) == said
 
 
 def test_what_a_terminal_would_obey_is_shown_as_python_writes_it() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 _MOST_NEAR = 3
@@ -35,6 +35,12 @@ def without_secrets(words: str) -> str:
     if "://" not in words:
         return words
     return _QUERY.sub(r"\1…", _USER_INFO.sub(lambda found: f"{found[1] or found[2]}…@", words))
+
+
+def first_of(names: Sequence[str], most: int) -> str:
+    """`a, b and 3 more`: of a long list no more than so many are named."""
+    left = len(names) - most
+    return ", ".join(names[:most]) + (f" and {left:,} more" if left > 0 else "")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:

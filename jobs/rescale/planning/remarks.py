@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from rescale.flink.key_groups import key_group_range
+from rescale.names import first_of
 from rescale.planning.asked.operator_shapes import Shape
 from rescale.planning.asked.request import Files, Format, Request
 from rescale.snapshot.discovery import METADATA
@@ -84,10 +85,9 @@ def of_surgery(surgery: Surgery, *, stopped: bool) -> Iterator[str]:
             )
         dropped = [f"{one.topic}-{one.partition}" for one in change.partitions if one.dropped]
         if dropped:
-            more = f" and {len(dropped) - _SHOWN} more" if len(dropped) > _SHOWN else ""
             yield (
-                f"{change.label}: the offsets of {', '.join(dropped[:_SHOWN])}{more} are dropped, as was asked for; a "
-                "job that still reads such a partition takes it for a new one, and reads it from its earliest record"
+                f"{change.label}: the offsets of {first_of(dropped, _SHOWN)} are dropped, as was asked for; a job that "
+                "still reads such a partition takes it for a new one, and reads it from its earliest record"
             )
     for state in surgery.dropped_states:
         keyed = "; records are read one by one for that, and written anew" if state.elements is None else ""

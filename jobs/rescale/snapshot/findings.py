@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rescale.flink.key_groups import key_group_range
+from rescale.names import first_of
 from rescale.snapshot.kafka.audit import audit, stopped_consumers
 from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.snapshot.locate import is_checkpoint_directory
@@ -29,8 +30,7 @@ def findings(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = ()) -> list[str
 
 def _gone(missing: Sequence[str]) -> Iterator[str]:
     if missing:
-        more = f" and {len(missing) - _MOST_NAMED:,} more" if len(missing) > _MOST_NAMED else ""
-        yield f"files that the snapshot refers to are gone: {', '.join(missing[:_MOST_NAMED])}{more}"
+        yield f"files that the snapshot refers to are gone: {first_of(missing, _MOST_NAMED)}"
 
 
 def _layout(operator: Operator) -> Iterator[str]:

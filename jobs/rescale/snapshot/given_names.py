@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from rescale.flink.operator_id import operator_id_of_uid
+from rescale.names import first_of
 
 _MOST_NAMED = 5
 
@@ -21,8 +22,7 @@ def unused_names(given: Iterable[tuple[str, str]], operator_ids: Collection[str]
 def said_of_unused(names: Sequence[str], where: str = "the snapshot") -> Iterator[str]:
     """A sentence if there are any. It is no error: one list may serve several jobs."""
     if names:
-        more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
         yield (
-            f"no operator of {where} goes by these lines of --uids: {', '.join(names[:_MOST_NAMED])}{more}; they may "
-            "be misspelt, or another job's"
+            f"no operator of {where} goes by these lines of --uids: {first_of(names, _MOST_NAMED)}; they may be "
+            "misspelt, or another job's"
         )

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from rescale.errors import RequestError, UnsupportedError
 from rescale.flink.kafka.position import StartAt, TopicPartition
-from rescale.names import did_you_mean
+from rescale.names import did_you_mean, first_of
 from rescale.planning.asked.kafka_migration import becoming_sources
 from rescale.planning.asked.kafka_words import KafkaWords, OffsetRow
 from rescale.planning.asked.operator_shapes import by_operator
@@ -178,8 +178,7 @@ def _of(row: OffsetRow, known: _Known) -> list[TopicPartition]:
 def _there(known: Iterable[_Known]) -> str:
     """The partitions that have offsets, in a few words."""
     names = sorted({str(partition) for one in known for partition, offset in one.items() if offset is not None})
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"{', '.join(names[:_SHOWN])}{more}" if names else "none: it holds no offsets"
+    return first_of(names, _SHOWN) or "none: it holds no offsets"
 
 
 def _word(row: OffsetRow) -> str:

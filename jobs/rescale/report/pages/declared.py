@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rescale.flink.metadata.handles import DistributionMode
+from rescale.names import first_of
 from rescale.report.units import counted, human_bytes
 
 DECLARED = "Declared differences"
@@ -79,9 +80,9 @@ def _offsets(change: dict[str, Any]) -> Iterator[str]:
     for topic, new in topics.items():
         yield f"{source} has the topic {topic} as {new}"
     if moved:
-        yield f"{source} reads {counted(len(moved), 'partition')} from another offset: {_some(moved)}"
+        yield f"{source} reads {counted(len(moved), 'partition')} from another offset: {first_of(moved, _SHOWN)}"
     if dropped:
-        yield f"{source} has no offset any more for {counted(len(dropped), 'partition')}: {_some(dropped)}"
+        yield f"{source} has no offset any more for {counted(len(dropped), 'partition')}: {first_of(dropped, _SHOWN)}"
 
 
 def _moved(one: dict[str, Any]) -> str:
@@ -95,11 +96,6 @@ def _moved(one: dict[str, Any]) -> str:
 
 def _partition(one: dict[str, Any]) -> str:
     return f"{one['topic']}-{one['partition']}"
-
-
-def _some(names: list[str]) -> str:
-    shown = ", ".join(names[:_SHOWN])
-    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN:,} more"
 
 
 def _named(one: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from rescale.insight.insight import Insight
+from rescale.names import first_of
 from rescale.report.page import Block, Table, paragraphs, table, tabled
 from rescale.report.shortening import cut_lines
 from rescale.report.units import arrow, counted, duration, human_bytes
@@ -165,9 +166,8 @@ def shape_sentences(document: dict[str, Any]) -> Iterator[str]:
         yield _loss(alike)
     for shape in document["shapes"]:
         if shape["hot"] and shape["hot"][0]["bytes"] >= _NOTABLE_BYTES:
-            named = ", ".join(f"{hot['key_group']} ({hot['share']:.0%})" for hot in shape["hot"][:_MOST_NAMED])
-            more = f" and {len(shape['hot']) - _MOST_NAMED} more" if len(shape["hot"]) > _MOST_NAMED else ""
-            yield f"{shape['label']}: hot key groups, which no parallelism can spread: {named}{more} of the keyed bytes"
+            hot = first_of([f"{one['key_group']} ({one['share']:.0%})" for one in shape["hot"]], _MOST_NAMED)
+            yield f"{shape['label']}: hot key groups, which no parallelism can spread: {hot} of the keyed bytes"
     few = [shape for shape in document["shapes"] if shape["few_keys"] is not None]
     if few:
         most = max(shape["few_keys"] for shape in few)

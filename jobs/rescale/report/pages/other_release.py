@@ -6,6 +6,7 @@ from shlex import quote
 from typing import Any
 
 from rescale.flink.serializers.release_rules import Reason, Restores
+from rescale.names import first_of
 from rescale.report.page import Block, Command, Listed, Section, paragraph
 from rescale.report.shortening import cut_lines, cut_table
 from rescale.report.units import counted
@@ -72,7 +73,7 @@ def prospects_section(document: dict[str, Any], snapshot: str) -> Section:
 
 
 def _named(operator: dict[str, Any], restores: Restores) -> str:
-    return _some([state["name"] for state in operator["states"] if state["restores"] == restores])
+    return first_of([state["name"] for state in operator["states"] if state["restores"] == restores], _MOST_NAMED)
 
 
 def _whys(operators: list[dict[str, Any]]) -> list[str]:
@@ -84,7 +85,7 @@ def _whys(operators: list[dict[str, Any]]) -> list[str]:
                 reason = (state["restores"], state["reason"]["why"], state["reason"]["flink_class"])
                 whys.setdefault(reason, []).append(f"{one['label']} {state['name']}")
     return [
-        f"{restores}: {why} ({flink_class}): {_some(states)}"
+        f"{restores}: {why} ({flink_class}): {first_of(states, _MOST_NAMED)}"
         for (restores, why, flink_class), states in sorted(whys.items())
     ]
 
@@ -96,12 +97,7 @@ def _ways(operators: list[dict[str, Any]]) -> list[str]:
         for state in one["states"]:
             if state["reason"] is not None and one["label"] not in ways.setdefault(state["reason"]["way"], []):
                 ways[state["reason"]["way"]].append(one["label"])
-    return [f"{way}: {_some(labels)}" for way, labels in ways.items()]
-
-
-def _some(names: list[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return [f"{way}: {first_of(labels, _MOST_NAMED)}" for way, labels in ways.items()]
 
 
 def _drop(operators: list[dict[str, Any]], snapshot: str) -> list[Block]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from rescale.flink.kafka.position import Position, TopicPartition, owner
+from rescale.names import first_of
 from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, missing_offsets, stale_offsets
 from rescale.snapshot.model import Snapshot
 
@@ -176,5 +177,4 @@ def _against_enumerator(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
 
 
 def _named(partitions: list[TopicPartition]) -> str:
-    shown = ", ".join(map(str, partitions[:_SHOWN]))
-    return shown if len(partitions) <= _SHOWN else f"{shown} and {len(partitions) - _SHOWN} more"
+    return first_of(list(map(str, partitions)), _SHOWN)
