@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -146,6 +147,33 @@ def test_the_claim_goes_after_all_that_it_speaks_for(plan: Plan, monkeypatch: py
     assert order[0] == "certificate.json"
     assert order[-3:] == ["claim", f"plan-{plan.digest}.json", "discarding"]
     assert len(order) == len(set(order))
+
+
+def test_whenever_it_stands_still_it_takes_nothing_of_a_run_that_began_meanwhile(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another discard has come to the end, and the same plan has written files with the same names again."""
+    monkeypatch.setattr("rescale.target.removal._AT_ONCE", 1)
+    store = open_store(plan.target)
+    delete = store.delete
+    move(plan, Loop())
+    files = len(store.list(plan.target))
+    before = lying(plan)
+    first = 3  # what is staged, the certificate, and documents that are written anew
+    for deleted in range(first, first + files + 3):
+        turns = count(1)
+
+        def stood_still(uris: Iterable[str], turns: Iterator[int] = turns, deleted: int = deleted) -> None:
+            delete(uris)
+            if next(turns) == deleted:
+                monkeypatch.setattr(store, "delete", delete)
+                discard(plan.target)
+                move(plan, Loop())
+
+        monkeypatch.setattr(store, "delete", stood_still)
+        with pytest.raises(RequestError, match="discarded by another one meanwhile"):
+            discard(plan.target)
+        assert lying(plan) == before
 
 
 def test_where_the_disk_is_full_what_nobody_needs_makes_room_for_the_note(

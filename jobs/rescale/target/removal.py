@@ -137,6 +137,7 @@ def _remove_what_came(target: str, digest: str) -> list[str]:
         came = [entry.uri for entry in store.list(target) if plan_in_name(name(entry.uri)) == digest[:8]]
         if not came:
             return removed
+        _give_way_to_another(target, digest)
         store.delete(came)
         removed += came
     raise RequestError(
