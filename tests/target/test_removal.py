@@ -149,6 +149,24 @@ def test_the_claim_goes_after_all_that_it_speaks_for(plan: Plan, monkeypatch: py
     assert len(order) == len(set(order))
 
 
+def test_many_files_go_in_batches_and_each_is_asked_for_once(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rescale.target.removal._AT_ONCE", 2)
+    move(plan, Loop())
+    store = open_store(plan.target)
+    files = [entry.uri for entry in store.list(plan.target)]
+    delete, batches = store.delete, list[list[str]]()
+
+    def noted(uris: Iterable[str]) -> None:
+        batches.append([*uris])
+        delete(batches[-1])
+
+    monkeypatch.setattr(store, "delete", noted)
+    discard(plan.target)
+    of_files = [batch for batch in batches if {*batch} & {*files}]
+    assert of_files == [files[at : at + 2] for at in range(0, len(files), 2)]
+    assert len(of_files) > 1
+
+
 def test_whenever_it_stands_still_it_takes_nothing_of_a_run_that_began_meanwhile(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
