@@ -16,6 +16,7 @@ from rescale.flink.advice import CANONICAL_RESULT
 from rescale.flink.keyed.blocks.record_digest import RecordDigester, StateDigest
 from rescale.flink.keyed.blocks.records import framed_size
 from rescale.flink.keyed.composite_key import composite_keys
+from rescale.flink.keyed.header import understood
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.second_look import RESULT, SOURCE, looked_at_again
@@ -79,9 +80,7 @@ class RecordComparer:
     def _tally(self, check: RecordCheck) -> RecordTally:
         of = check.records
         names, is_map = of.states
-        keys = None
-        if of.header is not None and check.key_hash is not None:
-            keys = composite_keys(of.header, check.key_hash)
+        keys = None if check.key_hash is None else composite_keys(understood(of.header), check.key_hash)
         key_groups = NewKeyGroups(keys, of.max_parallelism, check.new_max_parallelism)
         digester, counter = RecordDigester(is_map), KeyCounter()
         batches = SourceReader(self.result if check.in_result else self.source).batches(of)
