@@ -23,19 +23,31 @@ CHECKS = tuple(
 )
 """Of values that nobody has read, and files of a few bytes: a hundred of them cost less than one snapshot."""
 
-TESTS = {
-    f"execution/validation/{name}.py": CHECKS
-    for name in (
-        "check_units",
-        "compare",
-        "coverage",
-        "headers",
-        "record_proof",
-        "stored_sums",
-        "timer_coverage",
-        "verdict",
-    )
+ALL = ("tests/execution/validation", "tests/execution/test_damage.py")
+RECORDS = ("tests/execution/rekeying/test_validation.py",)
+KEYS = ("tests/execution/validation/test_key_counter.py",)
+BY_MODULE = {
+    **dict.fromkeys(
+        (
+            "check_units",
+            "compare",
+            "coverage",
+            "headers",
+            "record_proof",
+            "stored_sums",
+            "timer_coverage",
+            "verdict",
+        ),
+        CHECKS,
+    ),
+    "counting_loop": KEYS,
+    "key_counter": KEYS,
+    "declared_differences": ("tests/execution/validation/test_declared_differences.py",),
+    "declared_offsets": ("tests/execution/validation/test_declared_offsets.py",),
+    "record_compare": ("tests/execution/validation/test_record_compare.py", *RECORDS),
+    "validation": (*ALL, *RECORDS),
 }
+TESTS = {f"execution/validation/{name}.py": tests for name, tests in BY_MODULE.items()} | {"execution/validation": ALL}
 """Of the modules that they are about. The others are tried by all tests of the validation."""
 
 ACCEPTED: dict[str, dict[str, str]] = {

@@ -28,7 +28,6 @@ TESTS = {
     "target/written_handles.py": RESULTS,
     "target": ("tests/target", "-k", "not s3"),
     **in_validation.TESTS,
-    "execution/validation": ("tests/execution/validation", "tests/execution/test_damage.py"),
 }
 """By file or folder, from `rescale` on; the first that fits counts.
 

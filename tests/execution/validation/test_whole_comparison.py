@@ -20,6 +20,7 @@ from rescale.execution.validation.stored_sums import StoredSums
 from rescale.execution.validation.validation import _checksum_proof, _directory_proof, compared, validate_result
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.keyed.timers.heap_timers import TimerService
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.slot import Slot
 from rescale.planning.values.proof import Proof
@@ -30,6 +31,7 @@ from rescale.storage.checksums import CRCS, Checksum
 from rescale.storage.local import LocalStore
 from rescale.storage.store import Pin, open_store
 from rescale.target.certificate import CertifiedChecksums, CertifiedDirectories, CertifiedOperator
+from support.snapshot_bytes import LONG, VOID_NAMESPACE, parsed
 from support.synthetic import element_stream, operator, own_stream, snapshot
 
 SPLIT, UNION, BROADCAST = DistributionMode.SPLIT_DISTRIBUTE, DistributionMode.UNION, DistributionMode.BROADCAST
@@ -291,3 +293,17 @@ def test_where_records_move_their_streams_are_looked_at(pair: Pair) -> None:
     result = replace(pair.result, operators=tuple(map(changed, pair.result.operators)))
     with pytest.raises(IntegrityError, match="key groups of subtask 0"):
         compared(pair.source, result, {})
+
+
+def test_where_records_move_streams_of_timers_are_looked_at(pair: Pair) -> None:
+    def timers(parallelism: int, maximum: int) -> Operator:
+        service = TimerService("timers", parsed(LONG), parsed(VOID_NAMESPACE))
+        owns = (own_stream(i, parallelism, maximum, Framing.RAW) for i in range(parallelism))
+        raw = tuple(replace(one, services=(service,)) for one in owns)
+        return operator("timers", parallelism, maximum, raw_keyed=raw)
+
+    source = replace(pair.source, operators=(timers(2, MAXIMUM),))
+    new = timers(3, 2 * MAXIMUM)
+    result = replace(pair.result, operators=(replace(new, raw_keyed=new.raw_keyed[:2]),))
+    with pytest.raises(IntegrityError, match="subtasks with raw timers"):
+        compared(source, result, {})

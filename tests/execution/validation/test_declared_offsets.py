@@ -1,0 +1,186 @@
+"""Kafka offsets of a result are those that were declared, and all others the source's: of positions nobody has read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pytest
+
+from rescale.errors import IntegrityError
+from rescale.execution.validation import declared_offsets
+from rescale.execution.validation.declared_offsets import check_offsets
+from rescale.flink.kafka.position import Position, StartAt, TopicPartition
+from rescale.flink.kafka.source import Enumerator
+from rescale.flink.operator_id import operator_id_of_uid
+from rescale.snapshot.kafka.changes import ChangedPartition, KafkaChange
+from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets
+from rescale.snapshot.model import Snapshot
+from rescale.snapshot.surgery import Renamed, Surgery
+from support.synthetic import operator, snapshot
+
+UNSET, EARLIEST = StartAt.UNSET, StartAt.EARLIEST
+
+
+def at(partition: int, following: int | StartAt = UNSET, topic: str = "orders") -> Position:
+    return Position(TopicPartition(topic, partition), following)
+
+
+def source_of(
+    held: Sequence[Position], waiting: Sequence[Position] = (), assigned: Sequence[int] = (), uid: str = "orders"
+) -> KafkaOffsets:
+    """Of a `KafkaSource`."""
+    book = Enumerator(tuple(TopicPartition("orders", one) for one in assigned), tuple(waiting))
+    return KafkaOffsets(operator(uid), KafkaKind.SOURCE, tuple(held), enumerator=book)
+
+
+def consumer_of(*held: Position) -> KafkaOffsets:
+    return KafkaOffsets(operator("orders"), KafkaKind.CONSUMER, held)
+
+
+SOURCE = source_of([at(0, 0), at(1, 10), at(2, 20)], [at(3), at(5, 50)], [0, 1, 2, 4])
+
+
+class Books:
+    """What there is to be read: offsets by the directory of a snapshot."""
+
+    def __init__(self) -> None:
+        self.read: list[str] = []
+        self.by_directory: dict[str, Sequence[KafkaOffsets]] = {}
+
+    def offsets(self, of: Snapshot) -> tuple[KafkaOffsets, ...]:
+        self.read.append(of.directory)
+        return tuple(self.by_directory[of.directory])
+
+    def check(
+        self,
+        old: KafkaOffsets | None,
+        new: KafkaOffsets | None,
+        *partitions: ChangedPartition,
+        becomes_source: bool = False,
+        renamed: Sequence[Renamed] = (),
+    ) -> None:
+        """Other sources come before and after it."""
+        others = [source_of([at(0, 9)], uid=uid) for uid in ("a", "z")]
+        for side, one in (("source", old), ("result", new)):
+            self.by_directory[side] = [others[0], *([one] if one else []), others[1]]
+        change = KafkaChange(operator_id_of_uid("orders"), "orders", "", partitions, becomes_source)
+        surgery = Surgery(kafka=(change,), renamed=tuple(renamed))
+        check_offsets(snapshot(directory="source"), snapshot(directory="result"), surgery)
+
+
+@pytest.fixture
+def books(monkeypatch: pytest.MonkeyPatch) -> Iterator[Books]:
+    made = Books()
+    monkeypatch.setattr(declared_offsets, "kafka_offsets", made.offsets)
+    return made
+
+
+def changed(partition: int, now: int | StartAt | None, new: int | StartAt | None = None) -> ChangedPartition:
+    return ChangedPartition("orders", partition, now, new)
+
+
+def test_where_nothing_is_declared_nothing_is_read(books: Books) -> None:
+    check_offsets(snapshot(directory="source"), snapshot(directory="result"), Surgery())
+    assert books.read == []
+
+
+def test_what_was_declared_is_there_and_all_else_as_it_was(books: Books) -> None:
+    """At readers, where partitions wait with an offset and without, and where one was assigned and none holds it."""
+    held, waiting = [at(2, 20), at(0, 5), at(1, EARLIEST)], [at(5, 51), at(3, 30)]
+    declared = (changed(0, 0, 5), changed(1, 10, EARLIEST), changed(5, 50, 51), changed(3, None, 30))
+    books.check(SOURCE, source_of(held, waiting, [4, 2, 1, 0]), *declared, changed(4, None, 40))
+    assert sorted(books.read) == ["result", "source"]
+
+
+def test_it_goes_by_the_new_id(books: Books) -> None:
+    renamed = Renamed(operator_id_of_uid("orders"), "orders", operator_id_of_uid("bills"), "bills", "bills")
+    moved = replace(SOURCE, operator=operator("bills"))
+    books.check(SOURCE, moved, renamed=[renamed])
+    for new in (None, SOURCE):
+        with pytest.raises(IntegrityError, match="that are held are not those"):
+            books.check(SOURCE, new, renamed=[renamed])
+
+
+def test_partitions_that_are_dropped_are_in_no_book(books: Books) -> None:
+    drops = (
+        ChangedPartition("orders", 1, 10, None, dropped=True),
+        ChangedPartition("orders", 5, 50, None, dropped=True),
+    )
+    books.check(SOURCE, source_of([at(0, 0), at(2, 20)], [at(3)], [0, 2, 4]), *drops)
+    with pytest.raises(IntegrityError, match="that are held are not those"):
+        books.check(SOURCE, SOURCE, *drops)
+
+
+def test_without_any_partition_it_may_be_another_source_by_its_bytes(books: Books) -> None:
+    nothing = [ChangedPartition("orders", one, 10 * one, None, dropped=True) for one in range(2)]
+    books.check(source_of([at(0, 0), at(1, 10)], [], [0, 1]), None, *nothing)
+    books.check(None, None)
+    with pytest.raises(IntegrityError, match="that are held are not those") as caught:
+        books.check(None, source_of([at(0, 0)]))
+    assert (caught.value.operator, caught.value.expected, caught.value.found) == ("orders", "none", "orders-0 from 0")
+
+
+@pytest.mark.parametrize(
+    ("what", "new"),
+    [
+        ("held", source_of([at(0, 0), at(1, 10), at(2, 21)], SOURCE.enumerator.unassigned, [0, 1, 2, 4])),
+        ("held", source_of([at(0, 0), at(1, 10)], SOURCE.enumerator.unassigned, [0, 1, 2, 4])),
+        ("held", source_of([*SOURCE.held, at(2, 20)], SOURCE.enumerator.unassigned, [0, 1, 2, 4])),
+        ("held", consumer_of(at(0, 0), at(1, 10), at(2, 21))),
+        ("waiting", source_of(SOURCE.held, [at(3)], [0, 1, 2, 4])),
+        ("waiting", source_of(SOURCE.held, [at(3), at(5, 50), at(5, 50)], [0, 1, 2, 4])),
+        ("waiting", source_of(SOURCE.held, [at(3, 1), at(5, 50)], [0, 1, 2, 4])),
+        ("waiting", consumer_of(*SOURCE.held)),
+        ("assigned", source_of(SOURCE.held, SOURCE.enumerator.unassigned, [0, 1, 2])),
+        ("assigned", source_of(SOURCE.held, SOURCE.enumerator.unassigned, [0, 1, 2, 4, 4])),
+    ],
+)
+def test_other_positions_are_found(what: str, new: KafkaOffsets, books: Books) -> None:
+    """However often each of them is there."""
+    with pytest.raises(IntegrityError, match=f"partitions that are {what} are not those that were declared") as caught:
+        books.check(SOURCE, new)
+    assert caught.value.operator == "orders"
+
+
+@pytest.mark.parametrize(
+    ("one", "found"),
+    [
+        (changed(0, 1, 5), "orders-0 from 0"),
+        (changed(2, EARLIEST, 5), "orders-2 from 20"),
+        (changed(3, 30, 5), "none"),
+        (changed(4, 40, 5), "none"),
+        (changed(5, 51, 5), "none"),
+        (changed(6, 60, 5), "none"),
+        (changed(6, None, 5), "none"),
+        (ChangedPartition("bills", 0, 0, 5), "none"),
+        (ChangedPartition("bills", 0, None, 5), "none"),
+    ],
+)
+def test_what_changes_was_the_sources(one: ChangedPartition, found: str, books: Books) -> None:
+    with pytest.raises(IntegrityError, match="declared as changed is none of the source's") as caught:
+        books.check(SOURCE, SOURCE, changed(1, 10), one)
+    expected = f"{one.topic}-{one.partition} from {one.next}"
+    assert (caught.value.operator, caught.value.expected, caught.value.found) == ("orders", expected, found)
+
+
+def test_a_consumer_that_becomes_a_source_has_assigned_what_it_holds(books: Books) -> None:
+    """A partition of the union may be stored more than once."""
+    old = consumer_of(at(0, 0), at(1, 10), at(0, 0), at(2, 20))
+    after = [at(0, 5), at(1, 10)]
+    declared = (changed(0, 0, 5), ChangedPartition("orders", 2, 20, None, dropped=True))
+    books.check(old, source_of(after, [], [0, 1]), *declared, becomes_source=True)
+    for held, assigned in ((after, [0]), (after, [0, 1, 2]), ([*after, at(0, 5)], [0, 1])):
+        with pytest.raises(IntegrityError, match="are not those that were declared"):
+            books.check(old, source_of(held, [], assigned), *declared, becomes_source=True)
+    with pytest.raises(IntegrityError, match="that are assigned are not those"):
+        books.check(old, consumer_of(*after), *declared, becomes_source=True)
+    books.check(old, consumer_of(at(0, 5), at(1, 10), at(0, 5)), *declared)
+
+
+def test_some_are_named_in_order(books: Books) -> None:
+    old, new = (source_of([at(one, 10 * one + more) for one in range(9, 2, -1)]) for more in (0, 1))
+    with pytest.raises(IntegrityError) as caught:
+        books.check(old, new)
+    for said, more in ((caught.value.expected, 0), (caught.value.found, 1)):
+        assert said == ", ".join(f"orders-{one} from {10 * one + more}" for one in range(3, 8))
