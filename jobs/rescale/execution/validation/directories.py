@@ -20,7 +20,7 @@ from rescale.flink.givers import Givers
 from rescale.rocksdb.assembly.assembled_database import SourceDatabase
 from rescale.rocksdb.assembly.assembly_proof import Origin, ResultDatabase, check_assembled
 from rescale.rocksdb.key_range import KeyRange, Overlap, key_range
-from rescale.rocksdb.manifest.version_edit import RANGE_DELETION, LiveFile
+from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.rocksdb.sst.table import DeletedRange
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.databases.table_sizes import open_table
@@ -127,7 +127,7 @@ class _Comparer:
         deleted = {
             table.file.name: self._deleted_ranges(table)
             for table in new.tables
-            if table.file.name not in matched.origins and _may_be_deleted_range(table.file)
+            if table.file.name not in matched.origins
         }
         database = ResultDatabase(result.uri, result.manifest, matched.origins, deleted)
         check_assembled(sources, database, new.key_groups, maximum)
@@ -144,14 +144,14 @@ class _Comparer:
         try:
             opened = open_table(table, self._result)
             found = list(opened.deleted_ranges())
-            rows = opened.properties.entries - len(found) or sum(1 for _ in opened.index())
+            has_rows = opened.properties.entries != len(found) or next(opened.index(), None) is not None
         except (SnapshotError, UnsupportedError) as error:
             raise _unreadable(error) from None
-        if rows:
+        if has_rows:
             raise IntegrityError(
-                "an SST file that is to hide rows has some",
+                "an SST file that has rows is none of the source's",
                 path=self._result.uri(table.extent),
-                expected=f"{len(found)} deleted ranges",
+                expected=f"{len(found)} deleted ranges and nothing else",
                 found=f"{opened.properties.entries} entries",
             )
         return found
@@ -179,33 +179,28 @@ class _Matched(NamedTuple):
 
 
 def _matched(sources: Sequence[SourceDatabase], result: SourceDatabase, wanted: KeyRange, maximum: int) -> _Matched:
-    """Two files of one state that have the same size and keys are told apart by their age."""
+    """Two files of one state that have the same size and keys are told apart by their level and their age."""
     candidates: dict[tuple[object, ...], list[Origin]] = defaultdict(list)
     for number, source in enumerate(sources):
         own = key_range(source.key_groups, maximum)
-        for state, file in _by_age(source):
+        for state, file in _files(source):
             if Overlap.OUTSIDE not in (wanted.overlap(file), own.overlap(file)):
                 candidates[_looks(state, file)].append(Origin(number, file.name))
     origins: dict[str, Origin] = {}
-    for state, file in _by_age(result):
+    for state, file in _files(result):
         if left := candidates[_looks(state, file)]:
             origins[file.name] = left.pop(0)
     complete = origins.keys() == result.manifest.files.keys() and not any(candidates.values())
     return _Matched(origins, complete)
 
 
-def _by_age(database: SourceDatabase) -> list[tuple[str, LiveFile]]:
-    """(state, file), the oldest first."""
-    files = [(family.name, file) for family in database.manifest.column_families for file in family.files]
-    return sorted(files, key=lambda one: one[1].number)
+def _files(database: SourceDatabase) -> Iterator[tuple[str, LiveFile]]:
+    """(state, file), in each level the oldest first."""
+    return ((family.name, file) for family in database.manifest.column_families for file in family.files)
 
 
 def _looks(state: str, file: LiveFile) -> tuple[object, ...]:
     return state, file.size, file.smallest, file.largest
-
-
-def _may_be_deleted_range(file: LiveFile) -> bool:
-    return file.exclusive and file.smallest_key.kind == RANGE_DELETION
 
 
 def _options(givers: Sequence[Database], new: Database) -> Iterator[FilePair]:
