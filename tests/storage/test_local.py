@@ -143,6 +143,19 @@ def test_names_that_cannot_be_written(home: Path, name: str) -> None:
     assert sorted(path.name for path in home.parent.rglob("*")) == ["file", "home"]
 
 
+def test_what_is_no_file_is_not_replaced_by_one(home: Path) -> None:
+    home.mkdir(parents=True)
+    pipe, link = home / "pipe", home / "link"
+    os.mkfifo(pipe)
+    link.symlink_to("/dev/null")
+    for path in (pipe, link):
+        before = path.lstat()
+        with pytest.raises(RequestError, match="is no file"):
+            LocalStore().put(str(path), b"data")
+        assert path.lstat() == before
+    assert sorted(home.parent.rglob("*")) == [home, link, pipe]
+
+
 @pytest.mark.parametrize("seconds", [-1, 0, 1_900_000_000, 999_999_999_999, -99_999_999_999])
 def test_a_file_may_have_been_written_by_any_clock(seconds: int) -> None:
     """A file system in memory keeps times that no calendar has."""

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
-from rescale.errors import SnapshotError, StoreError, UnsupportedError
+from rescale.errors import RequestError, SnapshotError, StoreError, UnsupportedError
 from rescale.storage.checksums import Checksum
 from rescale.storage.contract import Entry, PartLimits, Pin, Span, instant_of
 from rescale.storage.file_copies import copy_range
@@ -70,6 +70,7 @@ class LocalStore:
             return _read_exactly(uri, descriptor, 0, status.st_size), _pin(status)
 
     def put(self, uri: str, data: bytes) -> None:
+        _refuse_device(uri)
         if self._holds(uri, data):
             return
         with translated(uri), _temporary(uri, _writing(data)) as path:
@@ -214,6 +215,25 @@ def _same_bytes(path: Path, other: Path, size: int) -> bool:
         if is_absent(error):
             return False
         raise
+
+
+def _refuse_device(uri: str) -> None:
+    """A pipe or a device, such as `/dev/stdout` is a name of, would be replaced by the file, for everybody."""
+    with translated(uri):
+        try:
+            mode = Path(uri).stat().st_mode
+        except (OSError, ValueError) as error:
+            if is_absent(error):
+                return
+            raise
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # of a directory the file system says so itself
+        raise RequestError(
+            "what has this name is no file, and cannot be replaced by one",
+            path=uri,
+            expected="a file, or nothing yet",
+            found="a pipe or a device",
+            advice="name a file",
+        )
 
 
 @contextmanager

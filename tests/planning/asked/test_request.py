@@ -67,6 +67,14 @@ def test_a_word_that_is_no_hash_of_keys_is_named(word: str) -> None:
         parse_key_hashes([word])
 
 
+def test_an_operator_without_a_name_does_not_stand_for_all() -> None:
+    """`"$UID=6"` where the variable is not set."""
+    with pytest.raises(RequestError, match="an operator without a name"):
+        parse_numbers(["=6"], "parallelism")
+    with pytest.raises(RequestError, match="an operator without a name"):
+        parse_key_hashes(["=keys:hash"])
+
+
 @pytest.mark.parametrize(("words", "whose"), [(["2", "3"], "all operators"), (["a=2", "a=2"], "operator 'a'")])
 def test_nothing_is_said_twice(words: list[str], whose: str) -> None:
     with pytest.raises(RequestError, match=f"parallelism of {whose} is given twice"):

@@ -135,7 +135,8 @@ def parse_numbers(words: Iterable[str], what: str) -> dict[str, int]:
     """`N` for all, `UID=N` for one operator, as a mapping from operator ("" for all) to number."""
     numbers: dict[str, int] = {}
     for word in words:
-        operator, _, number = word.rpartition("=")
+        operator, equals, number = word.rpartition("=")
+        _refuse_nobody(operator, equals, what, word)
         if not number.isascii() or not number.isdigit() or not 1 <= int(number) <= UPPER_BOUND_MAX_PARALLELISM:
             raise RequestError(
                 f"not a {what}: {word!r}",
@@ -151,7 +152,8 @@ def parse_key_hashes(words: Iterable[str]) -> dict[str, str]:
     """`NAME` for all, `UID=NAME` for one operator, as a mapping from operator ("" for all) to name."""
     names: dict[str, str] = {}
     for word in words:
-        operator, _, name = word.rpartition("=")
+        operator, equals, name = word.rpartition("=")
+        _refuse_nobody(operator, equals, "hash of keys", word)
         if ":" not in name and name != KNOWN and parse_formula(name) is None:
             raise RequestError(
                 f"not a hash of keys: {word!r}",
@@ -202,6 +204,16 @@ def parse_state_drops(words: Iterable[str]) -> tuple[str, ...]:
             raise RequestError(f"the state {word!r} is dropped twice", found=word)
         states[word] = None
     return tuple(states)
+
+
+def _refuse_nobody(operator: str, equals: str, what: str, word: str) -> None:
+    """`=N` is what a shell makes of a variable that is not set, and does not stand for all operators."""
+    if equals and not operator:
+        raise RequestError(
+            f"the {what} is asked for an operator without a name",
+            expected="a uid or an operator id before the =, or the value alone, for all operators",
+            found=word,
+        )
 
 
 def _refuse_twice(given: Mapping[str, object], operator: str, what: str, word: str) -> None:
