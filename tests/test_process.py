@@ -54,6 +54,16 @@ def test_what_a_step_says_is_passed_on_but_for_what_every_jvm_says(
     assert not [one for one in left if isinstance(one.exc_value, ResourceWarning)]
 
 
+def test_nothing_is_imported_from_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, mains = tmp_path / "here", tmp_path / "mains"
+    here.mkdir()
+    mains.mkdir()
+    (here / "random.py").write_text("raise SystemExit(9)")
+    (mains / f"{Step.RUN}.py").write_text(f"import random{_MAIN}")
+    monkeypatch.chdir(here)
+    assert run_step(Step.RUN, str(tmp_path / "result"), [], environment={"PYTHONPATH": str(mains)}) == {"bytes": 5}
+
+
 _LEAVES = """
 import sys
 from pathlib import Path

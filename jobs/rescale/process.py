@@ -32,6 +32,10 @@ _LAST_WORDS_SECONDS = 5
 _OF_EVERY_JVM = "WARNING: Using incubator modules: jdk.incubator.vector"
 """What Java says because Spark asks for that module (`JavaModuleOptions`), and nobody can change."""
 
+_SAFE_PATH = "PYTHONSAFEPATH"
+"""Keeps Python, that of Spark's workers too, from importing what lies in the working directory: with `-m` a `random.py`
+there would come before its own."""
+
 
 class Step(StrEnum):
     """The steps; the value is the name of the main in `jobs/`. `RUN` are those of a run, one after the other."""
@@ -80,7 +84,7 @@ def run_step(
         stdout=sys.stderr.fileno() if say is None else subprocess.PIPE,
         stderr=None if say is None else subprocess.STDOUT,
         start_new_session=True,
-        env=environment,
+        env={**(os.environ if environment is None else environment), _SAFE_PATH: "1"},
     )
     try:
         with _listening(process, say, draw):

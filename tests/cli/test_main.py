@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -254,6 +255,38 @@ def test_a_reader_that_goes_away_ends_it_without_a_word(words: list[str]) -> Non
     os.close(writing)
 
 
+@pytest.mark.parametrize("words", [["inspect", SOURCE], ["inspect", "/nowhere"]])
+@pytest.mark.parametrize("form", [[], ["--output", "json"]])
+def test_an_answer_that_cannot_be_written_is_worth_another_try(words: list[str], form: list[str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        rescale = [sys.executable, "-m", "rescale.cli.main", *words, *form]
+        done = subprocess.run(rescale, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == (2 if words[1] == "/nowhere" and not form else 1)
+    assert done.stderr.startswith("error: ")
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("closed", "answers"), [("<&-", True), (">&-", False), ("2>&-", True), ("<&- >&- 2>&-", False)]
+)
+def test_streams_may_be_closed(tmp_path: Path, closed: str, answers: bool) -> None:
+    rescale = shlex.join([sys.executable, "-m", "rescale.cli.main", "run", SOURCE, "--target", f"{tmp_path}/t"])
+    done = subprocess.run(["bash", "-c", f"{rescale} {closed}"], capture_output=True, text=True, check=False)
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+    assert (tmp_path / "t/_metadata").exists()
+    assert bool(done.stdout) is answers
+
+
+def test_a_relative_place_needs_a_working_directory(tmp_path: Path) -> None:
+    rescale = shlex.join([sys.executable, "-m", "rescale.cli.main", "inspect"])
+    for place, code in ((SOURCE, 0), ("savepoint", 2)):
+        (tmp_path / "gone").mkdir()
+        command = f"cd {tmp_path}/gone && rmdir ../gone && {rescale} {place}"
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+        assert (done.returncode, "working directory" in done.stderr) == (code, code != 0), done.stderr
+
+
 @pytest.mark.parametrize(
     ("where", "words", "resumes"),
     [
@@ -273,6 +306,19 @@ def test_an_interrupted_command_says_whether_it_goes_on(
     said = capsys.readouterr().err
     assert said.startswith("interrupted")
     assert ("the same command" in said) is resumes
+    assert main([*words, "--output", "json"]) == 130
+    document = json.loads(capsys.readouterr().out)
+    assert (document["error"], document["exit_code"]) == ("KeyboardInterrupt", 130)
+
+
+def test_a_command_that_is_interrupted_while_it_starts_shows_no_traceback(tmp_path: Path) -> None:
+    interrupts = "import sys\nclass Interrupts:\n    def find_spec(self, name, *_):\n"
+    interrupts += "        if name == 'rescale.cli.virtual_keys':\n            raise KeyboardInterrupt\n"
+    (tmp_path / "sitecustomize.py").write_text(f"{interrupts}sys.meta_path.insert(0, Interrupts())\n")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    words = [sys.executable, "-m", "rescale.cli.main", "inspect", "/s"]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
 
 @pytest.mark.parametrize(

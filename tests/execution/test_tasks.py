@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
@@ -106,6 +108,18 @@ def test_rows_go_to_the_partitions_that_they_name(make_tasks: MakeTasks, tmp_pat
     )
     assert sorted(written) == [(number, [10 * unit + number for unit in range(20)]) for number in (0, 2)]
     assert sorted(map(int, sent.read_text().split())) == list(range(20))
+
+
+def test_a_loop_closes_its_scratch_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    left: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda one: left.append(one.exc_value))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ResourceWarning)
+        shuffled = Loop().shuffle(lambda _: lambda _: iter([(0, b"row")]), units(1), 1, Progress("send", 1))
+        assert shuffled.read(0, list) == [b"row"]
+        del shuffled
+        gc.collect()
+    assert left == []
 
 
 def test_the_steps_know_nothing_of_spark() -> None:

@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from io import TextIOWrapper
 from itertools import pairwise
+from typing import TextIO
 
-from rescale.cli import demo, diff, discard, inspect, match, plan, report, run, validate, virtual_keys
-from rescale.cli.completion import complete
 from rescale.cli.output import Output
 from rescale.cli.parser import Formatter, Parser
-from rescale.errors import RequestError, unexpected
+from rescale.errors import RequestError, StoreError, unexpected
 
 _THE_WAY = """\
 What is in the snapshot?
@@ -51,14 +50,19 @@ what it left instead.
 
 Exit codes: 0 done; 2 the request makes no sense, or the target is taken; 3 the snapshot is damaged, has changed or
 is not supported; 4 the result does not add up (a run publishes nothing then), or two snapshots differ; 5 a fault of
-Rescale itself, with its traceback; 1 anything else, worth another try.
+Rescale itself, with its traceback; 130 interrupted (Ctrl-C); 1 anything else, worth another try.
 
 S3 is configured by the standard variables: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, AWS_REGION.
 """
 
 
 def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+    """The whole command line.
+
+    The commands are imported here, most of what a start takes: where Ctrl-C ends that, it is answered like any other.
+    """
+    from rescale.cli import demo, diff, discard, inspect, match, plan, report, run, validate, virtual_keys
+
     common = Parser(add_help=False)
     common.add_argument(
         "--output", choices=("text", "json"), default="text", help="how to answer (default: %(default)s)"
@@ -87,10 +91,13 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(words: Sequence[str] | None = None) -> int:
+    _open_what_was_closed()
     if isinstance(sys.stdout, TextIOWrapper):  # it may not know the signs of tables, such as an arrow
         sys.stdout.reconfigure(errors="backslashreplace")
     words = sys.argv[1:] if words is None else words
     if "_ARGCOMPLETE" in os.environ:
+        from rescale.cli.completion import complete  # for whom the shell alone asks
+
         complete(parser())
     if not words:
         print(_GUIDE, end="", file=sys.stderr)
@@ -99,10 +106,26 @@ def main(words: Sequence[str] | None = None) -> int:
         code = _answered(words)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output went away
-        for stream in (sys.stdout, sys.stderr):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        return 1
+        _into_the_void(sys.stdout)
+        _into_the_void(sys.stderr)
+        return StoreError.exit_code
+    except OSError as error:
+        _into_the_void(sys.stdout)
+        full = StoreError("the answer cannot be written", found=error, advice="make room where it goes, and ask again")
+        print(f"error: {full}", file=sys.stderr)
+        return full.exit_code
     return code
+
+
+def _open_what_was_closed() -> None:
+    """What is printed would go into whichever file gets the number of a stream that whoever starts this has closed."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r+"))  # noqa: SIM115
+
+
+def _into_the_void(stream: TextIO) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _answered(words: Sequence[str]) -> int:
@@ -118,8 +141,7 @@ def _answered(words: Sequence[str]) -> int:
         output.error(ours)
         return ours.exit_code
     except KeyboardInterrupt:
-        output.say("interrupted; the same command takes it up again" if resumes else "interrupted")
-        return 130
+        return output.interrupted(resumes=resumes)
 
 
 def _asks_for_json(words: Sequence[str]) -> bool:

@@ -13,6 +13,9 @@ from rescale.cli.terminal import coloured, console, shows_colours
 from rescale.errors import RescaleError
 from rescale.names import printable_lines
 
+_INTERRUPTED = 130
+"""What shells make of a process that Ctrl-C has ended."""
+
 
 class Output:
     """Answers in the way that `--output` asks for; progress and remarks go to standard error.
@@ -36,6 +39,14 @@ class Output:
             console().print(coloured(error))
         else:
             print(f"error: {error}", file=sys.stderr)
+
+    def interrupted(self, *, resumes: bool) -> int:
+        """The answer to Ctrl-C, and its exit code; `resumes`: the same command goes on."""
+        what = "interrupted; the same command takes it up again" if resumes else "interrupted"
+        if self.json:
+            self._print_json({"error": "KeyboardInterrupt", "what": what, "exit_code": _INTERRUPTED})
+        self.say(what)
+        return _INTERRUPTED
 
     def say(self, what: str) -> None:
         print(printable_lines(what), file=sys.stderr, flush=True)

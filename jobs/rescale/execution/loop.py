@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
 from typing import IO, TypeVar
+from weakref import finalize
 
 from rescale.errors import StoreError
 from rescale.execution.progress import Progress
@@ -123,6 +124,7 @@ class _Rows:
         self.places: list[list[tuple[int, int]]] = [[] for _ in range(partitions)]
         self._size = 0
         self._content: IO[bytes] = tempfile.SpooledTemporaryFile(_ROWS_IN_MEMORY, dir=scratch_directory())  # noqa: SIM115
+        finalize(self, self._content.close)  # rows are read for as long as anybody has them
 
     def append(self, partition: int, row: bytes) -> None:
         self.places[partition].append((self._size, len(row)))

@@ -26,7 +26,7 @@ def normalise(text: str) -> str:
         raise RequestError("the name of a place is not UTF-8", path=ascii(text), advice="give it another name")
     match = _SCHEME.fullmatch(text)
     if match is None and text:
-        return _clean(posixpath.join(Path.cwd().as_posix(), text))
+        return _clean(text if text.startswith("/") else f"{_working_directory(text)}/{text}")
     scheme, rest = (match[1].lower(), match[2]) if match else ("", "")
     if scheme == "file" and (local := _LOCAL_PATH.fullmatch(rest)):
         return _clean(local[1])
@@ -76,6 +76,18 @@ def contains(directory: str, uri: str) -> bool:
 def real(uri: str) -> str:
     """The same place where no symbolic link is on the way, to see whether it lies in another one."""
     return uri if is_s3(uri) else os.path.realpath(uri)
+
+
+def _working_directory(text: str) -> str:
+    try:
+        return Path.cwd().as_posix()
+    except OSError as error:
+        raise RequestError(
+            f"a relative path says nothing here: the working directory cannot be told: {error.strerror}",
+            path=text,
+            expected="an absolute path",
+            advice="go to a directory that is there, or name the whole path",
+        ) from None
 
 
 def _is_text(name: str) -> bool:
