@@ -2,12 +2,16 @@
 
 An object appears whole, an ETag is that of its bytes as they were put, a conditional put has one winner, an upload in
 parts stays open until it is completed or aborted, and a listing comes in pages, small ones so that there are several.
+
+It may keep versions: then what is put over an object, or deleted, hides the versions before it and takes none away, a
+deleted one is hidden by a marker, which counts for nothing in conditions, and only who names a version deletes it.
 """
 
 # ruff: noqa: N803 (the arguments have boto3's names)
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +20,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError, IncompleteReadError
 
+from simulation.checksums import crc64
 from simulation.clock import Clock
 
 BUCKET = "sim"
@@ -27,10 +32,15 @@ _PAGE = 7
 
 @dataclass(frozen=True)
 class Stored:
-    """An object; its bytes may have rotted since the ETag was made of them."""
+    """An object; its bytes may have rotted since the ETag was made of them: `put` are those then."""
 
     data: bytes
     etag: str
+    put: bytes | None = None
+
+    @property
+    def as_put(self) -> bytes:
+        return self.data if self.put is None else self.put
 
 
 @dataclass
@@ -61,15 +71,23 @@ class Body:
 class Bucket:
     """The requests that `S3Store` makes, by boto3's names for them; errors are boto3's, too."""
 
-    def __init__(self, clock: Clock) -> None:
-        """Its own host's clock."""
+    def __init__(self, clock: Clock, *, keeps_versions: bool = False, has_sums: bool = False) -> None:
+        """Its own host's clock; `has_sums`: it computes a checksum of whatever is put, and tells who asks."""
         self.objects: dict[str, Stored] = {}
+        """The newest versions of those that are not deleted."""
+        self.versions: dict[str, dict[str, Stored | None]] = {}
+        """All, by key and id, the oldest first; None for a marker. Without versions there are none here."""
+        self.taken_away: list[str] = []
+        """Versions that nobody can bring back."""
         self.uploads: dict[str, Upload] = {}
         self._clock = clock
         self._modified: dict[str, datetime] = {}
         self.by = ""
         """Who makes the request, for those who look at open uploads."""
         self._begun = 0
+        self._keeps_versions = keeps_versions
+        self.has_sums = has_sums
+        self._numbered = 0
 
     def put(self, key: str, data: bytes) -> None:
         self._keep(key, Stored(data, _etag(data)))
@@ -79,9 +97,32 @@ class Bucket:
         prefix = f"{directory}/"
         return {k.removeprefix(prefix): one.data for k, one in self.objects.items() if k.startswith(prefix)}
 
-    def head_object(self, *, Key: str, **_: Any) -> dict[str, Any]:
-        found = self._found("HeadObject", Key)
-        return {"ContentLength": len(found.data), "ETag": found.etag, "LastModified": self._modified[Key]}
+    def remove(self, key: str) -> None:
+        """As who names no version does."""
+        self.objects.pop(key, None)
+        if self._keeps_versions:
+            self.versions.setdefault(key, {})[self._new_id()] = None
+
+    def rot(self, key: str, stored: Stored) -> None:
+        """The newest version has other bytes, and is the same version."""
+        self.objects[key] = stored
+        if self._keeps_versions:
+            self.versions[key][self._newest(key)] = stored
+
+    def history(self, prefix: str) -> dict[str, Stored | None]:
+        """Every version there is, by key and id."""
+        found = ((key, some) for key, some in self.versions.items() if key.startswith(prefix))
+        return {f"{key} {number}": one for key, some in found for number, one in some.items()}
+
+    def head_object(
+        self, *, Key: str, ChecksumMode: str | None = None, VersionId: str | None = None, **_: Any
+    ) -> dict[str, Any]:
+        found = self._found("HeadObject", Key, VersionId)
+        answer = {"ContentLength": len(found.data), "ETag": found.etag, "LastModified": self._modified[Key]}
+        if self.has_sums and ChecksumMode == "ENABLED":
+            crc = base64.b64encode(crc64(found.as_put).to_bytes(8, "big")).decode()
+            answer |= {"ChecksumCRC64NVME": crc, "ChecksumType": "FULL_OBJECT"}
+        return answer | self._version(Key, VersionId)
 
     def get_object(
         self,
@@ -89,9 +130,10 @@ class Bucket:
         Key: str,
         Range: str | None = None,
         IfMatch: str | None = None,
+        VersionId: str | None = None,
         **_: Any,
     ) -> dict[str, Any]:
-        found = self._found("GetObject", Key)
+        found = self._found("GetObject", Key, VersionId)
         if IfMatch is not None and IfMatch.strip('"') != found.etag.strip('"'):
             raise refused("GetObject", 412, "PreconditionFailed")
         data = found.data
@@ -100,7 +142,7 @@ class Bucket:
             if first >= len(data):
                 raise refused("GetObject", 416, "InvalidRange")
             data = data[first : last + 1]
-        return {"ContentLength": len(data), "ETag": found.etag, "Body": Body(data)}
+        return {"ContentLength": len(data), "ETag": found.etag, "Body": Body(data)} | self._version(Key, VersionId)
 
     def put_object(
         self,
@@ -113,11 +155,13 @@ class Bucket:
         if IfNoneMatch is not None and Key in self.objects:
             raise refused("PutObject", 412, "PreconditionFailed")
         self.put(Key, bytes(Body))
-        return {"ETag": self.objects[Key].etag}
+        return {"ETag": self.objects[Key].etag} | self._version(Key)
 
-    def delete_object(self, *, Key: str, **_: Any) -> dict[str, Any]:
-        self.objects.pop(Key, None)
-        return {}
+    def delete_object(self, *, Key: str, VersionId: str | None = None, **_: Any) -> dict[str, Any]:
+        if VersionId is not None:
+            return self._take_away(Key, VersionId)
+        self.remove(Key)
+        return {"DeleteMarker": True} | self._version(Key) if self._keeps_versions else {}
 
     def list_objects_v2(self, *, Prefix: str, **_: Any) -> Iterator[dict[str, Any]]:
         found = [
@@ -126,6 +170,16 @@ class Bucket:
             if key.startswith(Prefix)
         ]
         return iter([{"Contents": found[i : i + _PAGE]} for i in range(0, len(found), _PAGE)] or [{}])
+
+    def list_object_versions(self, *, Prefix: str, **_: Any) -> Iterator[dict[str, Any]]:
+        """In one page, the newest of each key first."""
+        found: dict[str, list[dict[str, Any]]] = {"Versions": [], "DeleteMarkers": []}
+        for key, some in sorted(self.versions.items()):
+            if key.startswith(Prefix):
+                for number, one in reversed(some.items()):
+                    listed = {"Key": key, "VersionId": number, "IsLatest": number == self._newest(key)}
+                    found["Versions" if one is not None else "DeleteMarkers"].append(listed)
+        return iter([{kind: some for kind, some in found.items() if some}])
 
     def create_multipart_upload(self, *, Key: str, **_: Any) -> dict[str, Any]:
         self._begun += 1
@@ -147,7 +201,7 @@ class Bucket:
 
     def copy_object(self, *, Key: str, CopySource: Mapping[str, str], **how: Any) -> dict[str, Any]:
         self.put(Key, self._to_copy("CopyObject", CopySource, **how))
-        return {"CopyObjectResult": {"ETag": self.objects[Key].etag}}
+        return {"CopyObjectResult": {"ETag": self.objects[Key].etag}} | self._version(Key)
 
     def upload_part_copy(
         self,
@@ -186,7 +240,7 @@ class Bucket:
         etag = f'"{hashlib.md5(digests).hexdigest()}-{len(parts)}"'
         self._keep(Key, Stored(b"".join(part.data for part in parts), etag))
         del self.uploads[UploadId]
-        return {"ETag": etag}
+        return {"ETag": etag} | self._version(Key)
 
     def list_multipart_uploads(self, *, Prefix: str, **_: Any) -> Iterator[dict[str, Any]]:
         found = [{"Key": one.key, "UploadId": i} for i, one in self.uploads.items() if one.key.startswith(Prefix)]
@@ -199,16 +253,48 @@ class Bucket:
 
     def _keep(self, key: str, stored: Stored) -> None:
         self.objects[key], self._modified[key] = stored, self._clock.now(UTC)
+        if self._keeps_versions:
+            self.versions.setdefault(key, {})[self._new_id()] = stored
 
-    def _found(self, operation: str, key: str) -> Stored:
+    def _found(self, operation: str, key: str, version: str | None = None) -> Stored:
+        if version is not None:
+            if version not in self.versions.get(key, ()):
+                raise refused(operation, 404, "NoSuchVersion")
+            found = self.versions[key][version]
+            if found is None:
+                raise refused(operation, 405, "MethodNotAllowed")
+            return found
         if key not in self.objects:
             raise refused(operation, 404, "NoSuchKey")
         return self.objects[key]
 
+    def _version(self, key: str, version: str | None = None) -> dict[str, Any]:
+        """What an answer says of it."""
+        return {"VersionId": version or self._newest(key)} if self._keeps_versions else {}
+
+    def _newest(self, key: str) -> str:
+        return next(reversed(self.versions[key]))
+
+    def _new_id(self) -> str:
+        self._numbered += 1
+        return f"version-{self._numbered}"
+
+    def _take_away(self, key: str, version: str) -> dict[str, Any]:
+        """What it hid is there again."""
+        some = self.versions.get(key, {})
+        if some.pop(version, None) is not None:
+            self.taken_away.append(f"{key} {version}")
+        newest = some[self._newest(key)] if some else None
+        if newest is None:
+            self.objects.pop(key, None)
+        else:
+            self.objects[key] = newest
+        return {"VersionId": version}
+
     def _to_copy(
         self, operation: str, source: Mapping[str, str], CopySourceIfMatch: str | None = None, **_: Any
     ) -> bytes:
-        found = self._found(operation, source["Key"])
+        found = self._found(operation, source["Key"], source.get("VersionId"))
         if CopySourceIfMatch is not None and CopySourceIfMatch.strip('"') != found.etag.strip('"'):
             raise refused(operation, 412, "PreconditionFailed")
         return found.data

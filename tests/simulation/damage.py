@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
@@ -14,7 +14,7 @@ from simulation.toxics import flipped
 class Damage:
     """`versions` are those of the source in which it was whole, or is; a result must be that of one of them.
 
-    `rotted` has what was put where something rotted.
+    `rotted` has what was put where something rotted, `sources` every version of a file that the source ever had.
     """
 
     bucket: Bucket
@@ -22,6 +22,10 @@ class Damage:
     log: list[str]
     versions: list[dict[str, bytes]]
     rotted: dict[str, Stored] = field(default_factory=dict)
+    sources: set[Stored] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._remember_sources()
 
     def do(self, kind: str) -> bool:
         """Whether there was something to be damaged."""
@@ -41,7 +45,11 @@ class Damage:
             self.log.append(f"{kind}: {key}")
             if kind.startswith("source"):
                 self.versions.append(self.bucket.below("source"))
+                self._remember_sources()
         return done
+
+    def _remember_sources(self) -> None:
+        self.sources |= {one for key, one in self.bucket.objects.items() if key.startswith("source/")}
 
     def _deeds(self) -> dict[str, Callable[[str], bool]]:
         return {
@@ -61,15 +69,16 @@ class Damage:
         """A bit flips, and the ETag says nothing of it."""
         stored = self.bucket.objects[key]
         self.rotted.setdefault(key, stored)
-        self.bucket.objects[key] = Stored(flipped(stored.data, self.random), stored.etag)
+        self.bucket.rot(key, Stored(flipped(stored.data, self.random), stored.etag, stored.as_put))
         return True
 
-    def undo_rot(self, below: str) -> None:
-        """What a store lets rot below a folder is there again as it was put, unless it was put anew meanwhile."""
-        for key, stored in self.rotted.items():
-            now = self.bucket.objects.get(key)
-            if key.startswith(f"{below}/") and now is not None and now.etag == stored.etag:
-                self.bucket.objects[key] = stored
+    def undo_rot(self, extents: Mapping[str, range]) -> None:
+        """What rotted in these bytes of objects, and nowhere else in them, is there again as it was put."""
+        for key, extent in extents.items():
+            if key in self.rotted and (now := self.bucket.objects.get(key)) is not None and now.put is not None:
+                other = [i for i, (byte, put) in enumerate(zip(now.data, now.put, strict=True)) if byte != put]
+                if all(i in extent for i in other):
+                    self.bucket.rot(key, Stored(now.put, now.etag))
 
     def _replace(self, key: str) -> bool:
         self.bucket.put(key, flipped(self.bucket.objects[key].data, self.random))
@@ -93,9 +102,9 @@ class Damage:
         """All of it, as where a newer savepoint takes its place."""
         directory = key.rpartition("/")[0]
         for one in [one for one in self.bucket.objects if one.startswith(f"{directory}/")]:
-            del self.bucket.objects[one]
+            self.bucket.remove(one)
         return True
 
     def _delete(self, key: str) -> bool:
-        del self.bucket.objects[key]
+        self.bucket.remove(key)
         return True

@@ -9,7 +9,7 @@ discard what damage was done to.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
@@ -26,9 +26,10 @@ from simulation.model import assert_certified
 from simulation.owner import Owner
 from simulation.processes import Crash, Process
 from simulation.promises import BrokenPromiseError, assert_published, must, referred_to
-from simulation.rows import WrongError
+from simulation.rows import Kind, WrongError
 from simulation.run import TARGET, Steps, Wish
 from simulation.script import Script, draw_script
+from simulation.stores_word import left_to_the_store
 from simulation.supervisor import Ending, Supervisor
 from simulation.toxics import Client, Toxic, Toxics
 
@@ -46,12 +47,6 @@ _TOO_LATE = "files are named as those of a run, and no claim says that they may 
 
 _LONGEST_PROCESS = 80
 """Requests, within which a process that is to be killed is."""
-
-
-def _takes_the_stores_word(bucket: Bucket, folder: str) -> bool:
-    """Whether its certificate says that files were compared by their store's checksums, and not read."""
-    certificate = bucket.objects.get(f"{folder}.rescale/certificate.json")
-    return certificate is not None and b"that it computed these of is its word" in certificate.data
 
 
 @dataclass
@@ -92,7 +87,8 @@ class _History:
         self.log.append(str(self._script))
         weather = self._script.weather
         self._clock = weather.clock if weather is not None else Clock()
-        self._bucket = Bucket(self._clock)
+        store = self._script.store
+        self._bucket = Bucket(self._clock, keeps_versions=store.keeps_versions, has_sums=store.has_sums)
         for name, data in self._script.source.objects.items():
             self._bucket.put(f"source/{name}", data)
         self._toxics = Toxics(Random(random.random()), self._script.rates, self.injected, self.log)
@@ -222,7 +218,7 @@ class _History:
         plans = [key for key in self._bucket.objects if key.startswith("target.rescale/plan-")]
         if not uris or len(plans) != 1:
             return
-        del self._bucket.objects[Random(f"owner of {self.seed}").choice(uris).removeprefix(f"s3://{BUCKET}/")]
+        self._bucket.remove(Random(f"owner of {self.seed}").choice(uris).removeprefix(f"s3://{BUCKET}/"))
         self._happened("source deleted under a result")
         publish = self._steps(self._script.wish, order).body("publish", f"s3://{BUCKET}/{plans[0]}")
         process = self._go("user, once more", publish)
@@ -246,6 +242,7 @@ class _History:
                 if isinstance(error, InternalError):
                     raise BrokenPromiseError(f"{process.name} ends with a fault of ours: {error.traceback}")
         must(self._source_objects() == self._source, "the source was touched")
+        must(not self._bucket.taken_away, f"what nobody can bring back is gone: {self._bucket.taken_away}")
         if self._owner is not None and (missed := self._owner.missed()) is not None:
             raise BrokenPromiseError(missed)
         plans = {name.split("-")[3] for name in self._bucket.below("target") if name != "_metadata"}
@@ -259,15 +256,37 @@ class _History:
                 folder = target.rpartition("/")[2]
                 wishes = [self._script.wish, *([self._script.other_wish] if "rival" in self._done else [])]
                 strangers = bool(self._done & {"rival", "discard", "release"})
-                if _takes_the_stores_word(self._bucket, folder):
-                    self._damage.undo_rot(folder)
-                assert_published(self._bucket, folder, wishes, self._damage.versions, strangers=strangers)
+                self._believe_the_store(folder, wishes)
+                wish, source = assert_published(
+                    self._bucket, folder, wishes, self._damage.versions, strangers=strangers
+                )
                 if "discard" not in self._done:
                     certificate = self._bucket.objects[f"{folder}.rescale/certificate.json"].data
-                    assert_certified(certificate, self._bucket.below(folder))
+                    assert_certified(
+                        certificate,
+                        source,
+                        self._bucket.below(folder),
+                        renames=wish.renames,
+                        drops=wish.drops,
+                        state_drops=wish.state_drops,
+                    )
 
-    def _source_objects(self) -> dict[str, Stored]:
-        return {key: one for key, one in self._bucket.objects.items() if key.startswith("source/")}
+    def _believe_the_store(self, folder: str, wishes: Sequence[Wish]) -> None:
+        """Whoever asks for no more than a proof by files does so, as far as the certificate says that it does."""
+        place = f"{folder}.rescale/certificate.json"
+        if place not in self._bucket.objects or b'"checksums": {' not in self._bucket.objects[place].data:
+            return
+        must(any(wish.proof is Proof.FILES for wish in wishes), "every record was to be read, and was not")
+        result = {name: self._bucket.objects[f"{folder}/{name}"] for name in self._bucket.below(folder)}
+        certificate = self._bucket.objects[place].data
+        left = left_to_the_store(certificate, result, self._damage.sources, has_sums=self._bucket.has_sums)
+        self._happened("bytes left to the store's word")
+        self._damage.undo_rot({f"{folder}/{name}": extent for name, extent in left.items()})
+
+    def _source_objects(self) -> dict[str, Stored | None]:
+        """All versions that there are, if the bucket keeps them."""
+        objects = {key: one for key, one in self._bucket.objects.items() if key.startswith("source/")}
+        return objects | self._bucket.history("source/")
 
     def _look_for_open_uploads(self, where: str, *, but_strangers: bool = True) -> None:
         left = {one.by: one.key for one in self._bucket.uploads.values()}
@@ -309,7 +328,7 @@ class _History:
         wishes = (script.wish, *([script.other_wish] if "rival" in script.beside else []))
         refers = any(wish.files is Files.REFER for wish in wishes)
         if kind == "source rots":
-            by_files = any(wish.proof is Proof.FILES for wish in wishes)
+            by_files = script.source.kind is Kind.ROCKSDB and any(wish.proof is Proof.FILES for wish in wishes)
             if by_files or (refers and stage == "publish"):
                 return False
         if kind.startswith("source") and not refers:

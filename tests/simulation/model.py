@@ -11,141 +11,15 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, NamedTuple
 
-import mmh3
-
-from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, SubtaskState
-from rescale.flink.metadata.handles import (
-    DistributionMode,
-    FileStream,
-    HandleTag,
-    IncrementalHandle,
-    InlineStream,
-    KeyGroupsHandle,
-    OperatorHandle,
-    RelativeFileStream,
-    Stream,
-)
-from rescale.flink.metadata.reader import read_metadata
+from rescale.flink.metadata.checkpoint_metadata import OperatorState
+from rescale.flink.metadata.handles import DistributionMode
+from simulation.contents import Contents, Elements, Keyed, id_of_uid, state_names
 from simulation.flinks_rules import key_group_of_code, key_groups_of_subtask, long_code
 from simulation.native_databases import UnreadableError
-from simulation.rows import KeyedRows, Kind, assert_rows, keyed_rows, kind_of, same
+from simulation.rows import Kind, assert_rows, same
 from support.canonical import Record, read_group
-
-
-class Keyed(NamedTuple):
-    """The keyed stream of a subtask: what stands before its key groups, and those that it has, by number."""
-
-    subtask: int
-    key_groups: list[int]
-    header: bytes
-    groups: dict[int, bytes]
-
-
-class Elements(NamedTuple):
-    """The operator state of a subtask: what stands before its elements, and these by state."""
-
-    subtask: int
-    header: bytes
-    states: dict[tuple[str, DistributionMode], list[bytes]]
-
-
-class Contents:
-    """A snapshot, of its objects by name, and of those `elsewhere` that it may refer to, by URI."""
-
-    def __init__(self, objects: Mapping[str, bytes], elsewhere: Mapping[str, bytes] = MappingProxyType({})) -> None:
-        self._objects = objects
-        self._elsewhere = elsewhere
-        self.metadata: Metadata = read_metadata(objects["_metadata"], "_metadata")
-
-    def operate(self, renames: Sequence[str], drops: Sequence[str]) -> None:
-        """Other ids for operators, and none for those that are left out."""
-        new = {_id_of_uid(one): _id_of_uid(other) for one, other in (words.split("=") for words in renames)}
-        dropped = {_id_of_uid(uid) for uid in drops}
-        stay = (one for one in self.metadata.operators if one.operator_id not in dropped)
-        operators = tuple(replace(one, operator_id=new.get(one.operator_id, one.operator_id)) for one in stay)
-        self.metadata = replace(self.metadata, operators=operators)
-
-    def keyed(self, operator: OperatorState, field: str) -> list[Keyed]:
-        return [self._keyed(i, handle) for i, handle in self._handles(operator, field)]
-
-    def elements(self, operator: OperatorState, field: str) -> list[Elements]:
-        return [self._elements(i, handle) for i, handle in self._handles(operator, field)]
-
-    def names(self) -> set[str]:
-        """Of all files of the snapshot's own that handles point to."""
-        return {one.path for one in self._all_streams() if isinstance(one, RelativeFileStream)}
-
-    def elsewhere(self) -> set[str]:
-        """The URIs of all files that lie elsewhere."""
-        return {one.path for one in self._all_streams() if isinstance(one, FileStream)}
-
-    def _all_streams(self) -> list[Stream]:
-        fields = ("managed_keyed", "raw_keyed", "managed_operator", "raw_operator")
-        handles = [h for o in self.metadata.operators for field in fields for _, h in self._handles(o, field)]
-        return [stream for handle in handles for stream in _streams(handle)]
-
-    def kinds(self) -> set[Kind]:
-        """Of managed keyed state."""
-        return {kind for operator in self.metadata.operators for kind in self.kinds_of(operator)}
-
-    def rows(self, operator: OperatorState) -> list[KeyedRows]:
-        """Of managed keyed state."""
-        handles = self._handles(operator, "managed_keyed")
-        return [keyed_rows(i, handle, operator, self._bytes) for i, handle in handles]
-
-    def databases(self, operator: OperatorState) -> list[tuple[int, dict[str, bytes]]]:
-        """All files of directories by their names in them."""
-        handles = self._handles(operator, "managed_keyed")
-        return [
-            (i, {file.name: self._bytes(file.stream) for file in (*handle.shared, *handle.private)})
-            for i, handle in handles
-        ]
-
-    def kinds_of(self, operator: OperatorState) -> set[Kind]:
-        return {kind_of(handle) for _, handle in self._handles(operator, "managed_keyed")}
-
-    def backends(self) -> list[str]:
-        """The names that RocksDB's backends take over from their directories."""
-        handles = [h for one in self.metadata.operators for _, h in self._handles(one, "managed_keyed")]
-        return [handle.backend_id for handle in handles if isinstance(handle, IncrementalHandle)]
-
-    def _handles(self, operator: OperatorState, field: str) -> Iterator[tuple[int, Any]]:
-        for subtask in operator.subtasks:
-            handle = getattr(subtask.state or SubtaskState(), field)
-            if handle is not None:
-                yield subtask.index, handle
-
-    def _keyed(self, subtask: int, handle: KeyGroupsHandle) -> Keyed:
-        data = self._bytes(handle.stream)
-        first, absent = handle.first_key_group, (-1, 0) if data else (-1,)
-        begins = [(o, first + i) for i, o in enumerate(handle.offsets) if o not in absent or _is_raw(handle, o)]
-        ends = [*(offset for offset, _ in begins), len(data)][1:]
-        groups = {group: data[begin:end] for (begin, group), end in zip(begins, ends, strict=True)}
-        own = list(range(first, first + len(handle.offsets)))
-        return Keyed(subtask, own, data[: begins[0][0]] if begins else data, groups)
-
-    def _elements(self, subtask: int, handle: OperatorHandle) -> Elements:
-        data = self._bytes(handle.stream)
-        begins = sorted((o, i, j) for i, state in enumerate(handle.states) for j, o in enumerate(state.offsets))
-        ends = [*(begin for begin, _, _ in begins), len(data)][1:]
-        states: dict[tuple[str, DistributionMode], list[bytes]] = {(s.name, s.mode): [] for s in handle.states}
-        for (begin, i, _), end in zip(begins, ends, strict=True):
-            state = handle.states[i]
-            states[state.name, state.mode].append(data[begin:end])
-        return Elements(subtask, data[: begins[0][0]] if begins else data, states)
-
-    def _bytes(self, stream: Stream) -> bytes:
-        if isinstance(stream, InlineStream):
-            return stream.data
-        assert isinstance(stream, RelativeFileStream | FileStream)
-        place = self._objects if isinstance(stream, RelativeFileStream) else self._elsewhere
-        data = place.get(stream.path)
-        same(f"size of {stream.path}", stream.size, None if data is None else len(data))
-        return data or b""
 
 
 def assert_right(
@@ -156,14 +30,16 @@ def assert_right(
     strangers: bool = False,
     renames: Sequence[str] = (),
     drops: Sequence[str] = (),
+    state_drops: Sequence[str] = (),
 ) -> None:
     """`WrongError` says what is lost, doubled, changed, or where Flink will not look for it.
 
     The result may refer to files `elsewhere`, which are there by their URIs. `strangers`: files of another run may lie
-    beside it, too. `renames` (`OLD=NEW`) and `drops` are what was asked for of operators, by their uids.
+    beside it, too. `renames` (`OLD=NEW`) and `drops` are what was asked for of operators, by their uids, and
+    `state_drops` (`UID:NAME`) of their states.
     """
     old, new = Contents(source), Contents(result, elsewhere)
-    old.operate(renames, drops)
+    old.operate(renames, drops, state_drops)
     names = new.names() | {"_metadata"}
     same("files", names, names & set(result) if strangers else set(result))
     ours, theirs = old.metadata, new.metadata
@@ -184,8 +60,18 @@ def assert_right(
             _assert_elements(old.elements(one, field), new.elements(other, field), one, other)
 
 
-def assert_certified(certificate: bytes, result: Mapping[str, bytes]) -> None:
-    """`WrongError` if it is not as it was written, or speaks for another `_metadata`, or hides what it rests on."""
+def assert_certified(
+    certificate: bytes,
+    source: Mapping[str, bytes],
+    result: Mapping[str, bytes],
+    *,
+    renames: Sequence[str] = (),
+    drops: Sequence[str] = (),
+    state_drops: Sequence[str] = (),
+) -> None:
+    """`WrongError` if it is not as it was written, or speaks for another `_metadata`, or hides what it rests on, or
+    what is left out.
+    """
     metadata = result["_metadata"]
     document = json.loads(certificate)
     said = document.pop("document_sha256")
@@ -195,12 +81,33 @@ def assert_certified(certificate: bytes, result: Mapping[str, bytes]) -> None:
     same("certified metadata", hashlib.sha256(metadata).hexdigest(), document["candidate_sha256"])
     refers = "refers to files of the source" in (document["does_not_prove"] or "")
     same("whether it says that files lie elsewhere", bool(Contents(result).elsewhere()), refers)
+    dropped, states = document["surgery"]["dropped"], document["surgery"]["dropped_states"]
+    same("operators left out", {id_of_uid(uid) for uid in drops}, {one["operator_id"] for one in dropped})
+    words = {(id_of_uid(uid), name) for uid, _, name in (words.partition(":") for words in state_drops)}
+    same("states left out", words, {(one["operator_id"], one["name"]) for one in states})
+    old = Contents(source)
+    old.operate(renames, drops, state_drops)
+    for operator, proven in zip(old.metadata.operators, document["operators"], strict=True):
+        said = proven["records"]["left_out"] if proven["records"] is not None else {}
+        told = {name: number for name, number in said.items() if number}
+        same(f"records left out of {operator.operator_id}", old.rows_left_out(operator), told)
 
 
-def kinds_of(objects: Mapping[str, bytes], drops: Sequence[str] = ()) -> set[Kind]:
+def states_of(objects: Mapping[str, bytes], uids: Sequence[str]) -> list[str]:
+    """`UID:NAME` of all managed states of operators with these uids, sorted."""
+    contents, by_id = Contents(objects), {id_of_uid(uid): uid for uid in uids}
+    found = set()
+    for operator in contents.metadata.operators:
+        if operator.operator_id in by_id:
+            elements = {name for one in contents.elements(operator, "managed_operator") for name in state_names(one)}
+            found |= {f"{by_id[operator.operator_id]}:{name}" for name in contents.keyed_states(operator) | elements}
+    return sorted(found)
+
+
+def kinds_of(objects: Mapping[str, bytes], drops: Sequence[str] = (), state_drops: Sequence[str] = ()) -> set[Kind]:
     """How keyed state lies, in operators that are not left out."""
     contents = Contents(objects)
-    contents.operate((), drops)
+    contents.operate((), drops, state_drops)
     return contents.kinds()
 
 
@@ -218,7 +125,8 @@ def _goes_by_row(old: Contents, new: Contents, one: OperatorState, other: Operat
     """Whether key groups are other bytes than they were, or lie in databases."""
     kinds = old.kinds_of(one) | new.kinds_of(other)
     rekeyed = one.max_parallelism != other.max_parallelism
-    return len(kinds) > 1 or Kind.ROCKSDB in kinds or (Kind.HEAP in kinds and rekeyed)
+    anew = bool(old.keyed_left_out(one))
+    return anew or len(kinds) > 1 or Kind.ROCKSDB in kinds or (Kind.HEAP in kinds and rekeyed)
 
 
 def _assert_rows(old: Contents, new: Contents, one: OperatorState, other: OperatorState) -> None:
@@ -300,21 +208,5 @@ def _by_subtask(streams: list[Elements]) -> dict[int, dict[tuple[str, Distributi
     return {stream.subtask: stream.states for stream in streams}
 
 
-def _streams(handle: Any) -> list[Stream]:
-    if isinstance(handle, IncrementalHandle):
-        return [handle.meta, *(file.stream for file in (*handle.shared, *handle.private))]
-    return [handle.stream]
-
-
-def _id_of_uid(uid: str) -> str:
-    """`StreamGraphHasherV2`: murmur3_128 of it, without a seed."""
-    return mmh3.hash_bytes(uid.encode()).hex()
-
-
 def _finished(operator: OperatorState) -> list[int]:
     return [subtask.index for subtask in operator.subtasks if subtask.finished]
-
-
-def _is_raw(handle: KeyGroupsHandle, offset: int) -> bool:
-    """A raw stream has no header, so that its first key group may begin at 0; there -1 stands for none."""
-    return offset == 0 and handle.tag != HandleTag.SAVEPOINT_KEY_GROUPS

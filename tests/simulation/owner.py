@@ -48,11 +48,11 @@ class Owner:
         """If there is anything to be taken yet."""
         if self.has_taken or _METADATA not in self.bucket.objects or self.publishers():
             return
-        del self.bucket.objects[_METADATA]
+        self.bucket.remove(_METADATA)
         kept = self.random.choice((0, 0.5, 1, 1))
         for name in self.bucket.below("target"):
             if self.random.random() >= kept:
-                del self.bucket.objects[f"target/{name}"]
+                self.bucket.remove(f"target/{name}")
         self.has_taken = True
         self._uses = self.bucket.below("target")
         self._may_come_again = not (self._uses and self.told())

@@ -6,7 +6,8 @@ import traceback
 from collections.abc import Mapping, Sequence
 
 from simulation.bucket import Bucket
-from simulation.model import Contents, assert_right, kinds_of, shapes_of
+from simulation.contents import Contents
+from simulation.model import assert_right, kinds_of, shapes_of
 from simulation.rows import WrongError
 from simulation.run import SOURCE, Wish
 from simulation.script import kind_due, shapes_due
@@ -28,41 +29,47 @@ def assert_published(
     versions: Sequence[Mapping[str, bytes]],
     *,
     strangers: bool,
-) -> None:
-    """It is right for one of the wishes that there were, and one version of the source.
+) -> tuple[Wish, Mapping[str, bytes]]:
+    """It is right for one of the wishes that there were, and one version of the source: gives these.
 
     `strangers`: files of another run may lie beside it.
     """
     said = []
     for wish in wishes:
         try:
-            _assert_published_for(bucket, folder, wish, versions, strangers)
+            return wish, _assert_published_for(bucket, folder, wish, versions, strangers)
         except BrokenPromiseError as error:
             said.append(str(error))
-        else:
-            return
     raise BrokenPromiseError("; as another wish has it: ".join(said))
 
 
 def _assert_published_for(
     bucket: Bucket, folder: str, wish: Wish, versions: Sequence[Mapping[str, bytes]], strangers: bool
-) -> None:
+) -> Mapping[str, bytes]:
     result = bucket.below(folder)
     elsewhere = {f"{SOURCE}/{name}": data for name, data in bucket.below("source").items()}
     said = []
     for version in reversed(versions):
         try:
-            assert_right(version, result, elsewhere, strangers=strangers, renames=wish.renames, drops=wish.drops)
+            assert_right(
+                version,
+                result,
+                elsewhere,
+                strangers=strangers,
+                renames=wish.renames,
+                drops=wish.drops,
+                state_drops=wish.state_drops,
+            )
         except WrongError as error:
             said.append(str(error))
         except Exception as error:  # a damaged source, which the model cannot read
             said.append(f"{type(error).__name__} {error} {traceback.format_exc(limit=-1)}")
         else:
             shapes, kinds = shapes_of(result), kinds_of(result)
-            before, lay = shapes_of(version, wish.renames, wish.drops), kinds_of(version, wish.drops)
+            before, lay = shapes_of(version, wish.renames, wish.drops), kinds_of(version, wish.drops, wish.state_drops)
             due = (shapes_due(before, wish), kind_due(lay, wish))
             must((shapes, kinds) == due, f"published with other shapes: {shapes}, {sorted(kinds)}")
-            return
+            return version
     raise BrokenPromiseError(f"published, and wrong: {'; or '.join(said)}")
 
 

@@ -19,7 +19,7 @@ _READERS = (
     ("rescale.snapshot.stream_reader", "read_keyed_header"),
     ("rescale.snapshot.stream_reader", "read_operator_state_header"),
     ("rescale.execution.sources.planned_records", "read_keyed_header"),
-    ("simulation.model", "read_metadata"),
+    ("simulation.contents", "read_metadata"),
     ("simulation.rows", "read_keyed_header"),
 )
 """Where each is called, by modules."""

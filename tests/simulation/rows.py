@@ -6,7 +6,6 @@ by slow readers. Of headers only the names of states are read, with the reader o
 
 from __future__ import annotations
 
-import re
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +17,7 @@ from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.metadata.checkpoint_metadata import OperatorState
 from rescale.flink.metadata.handles import HandleTag, IncrementalHandle, KeyGroupsHandle, Stream
 from simulation.flinks_rules import key_group_of_code, key_groups_of_subtask, long_code
+from simulation.headers import keyed_names
 from simulation.native_databases import rows_of_database
 from support.canonical import prefix, read_group
 
@@ -34,9 +34,6 @@ Row = tuple[str, int, bytes]
 """State, key group, and key behind it."""
 
 _LONG = 8
-
-_NAMED = re.compile(rb"\x00[\x01-\x20]([a-z]+)\x00{4}\x00\x00\x00\x01\x00\x10KEYED_STATE_TYPE")
-"""What follows the name of a state: its kind, and the one option that it has."""
 
 
 class WrongError(AssertionError):
@@ -77,7 +74,7 @@ def keyed_rows(
         first = handle.first_key_group
         own = list(range(first, first + handle.key_groups))
         header = content(handle.meta)
-        states = _states(header)
+        states = states_in(header)
         listed = [(file.name, content(file.stream)) for file in (*handle.shared, *handle.private)]
         same("names in a directory that are there once", len(listed), len({name for name, _ in listed}))
         found = rows_of_database(tuple(sorted(listed)), tuple(states))
@@ -89,7 +86,7 @@ def keyed_rows(
     begins = [(offset, first + i) for i, offset in enumerate(handle.offsets) if offset not in absent]
     ends = [*(offset for offset, _ in begins), len(data)][1:]
     header = data[: begins[0][0]] if begins else data
-    states = _states(header)
+    states = states_in(header)
     read = _canonical if kind_of(handle) is Kind.CANONICAL else _heap
     rows = {}
     for (begin, group), end in zip(begins, ends, strict=True):
@@ -101,13 +98,15 @@ def keyed_rows(
 
 def assert_rows(old: list[KeyedRows], new: list[KeyedRows], one: OperatorState, other: OperatorState) -> None:
     """`WrongError` says what is lost, doubled, changed, or where Flink will not look for it."""
+    if not old:
+        same("subtasks with keyed state, of which there is none", 0, len(new))
     for stream in new:
         own = key_groups_of_subtask(other.max_parallelism, other.parallelism, stream.subtask)
         same(f"key groups of subtask {stream.subtask}", own, stream.key_groups)
         same(f"key groups of others in subtask {stream.subtask}", set(), {row[1] for row in stream.rows} - {*own})
     same("subtasks with keyed state once", len(new), len({stream.subtask for stream in new}))
-    states = {state for stream in old for state in _states(stream.header)}
-    same("states", states, {state for stream in new for state in _states(stream.header)})
+    states = {state for stream in old for state in states_in(stream.header)}
+    same("states", states, {state for stream in new for state in states_in(stream.header)})
     if len({stream.header for stream in old}) == 1:
         same("headers", {stream.header for stream in old}, {stream.header for stream in new})
     kept, found = list(_all(old)), list(_all(new))
@@ -121,11 +120,16 @@ def assert_rows(old: list[KeyedRows], new: list[KeyedRows], one: OperatorState, 
         same(f"key group of a row of {state}", key_group_of_code(code, other.max_parallelism), group)
 
 
+def own_rows(stream: KeyedRows) -> dict[Row, bytes]:
+    """Without those of other key groups."""
+    own = set(stream.key_groups)
+    return {row: value for row, value in stream.rows.items() if row[1] in own}
+
+
 def _all(streams: list[KeyedRows]) -> Iterator[tuple[Row, bytes]]:
     """Of a directory that Flink clipped also what it hides: that is not looked at by anybody who opens it."""
     for stream in streams:
-        own = set(stream.key_groups)
-        yield from ((row, value) for row, value in stream.rows.items() if row[1] in own)
+        yield from own_rows(stream).items()
 
 
 def _without_group(rows: list[tuple[Row, bytes]]) -> Iterator[tuple[str, bytes, bytes]]:
@@ -153,9 +157,9 @@ def _heap(data: bytes, group: int, states: list[str], maximum: int) -> Iterator[
     same("end of the blocks", at, len(data))
 
 
-def _states(header: bytes) -> list[str]:
+def states_in(header: bytes) -> list[str]:
     """Where a serializer is no known one any more, since somebody changed the header, what looks like their names."""
     try:
         return [state.name for state in read_keyed_header(header, "header").states]
     except RescaleError:
-        return [found[1].decode() for found in _NAMED.finditer(header)]
+        return keyed_names(header)

@@ -34,13 +34,17 @@ class Wish:
     proof: Proof = Proof.RECORDS
     renames: tuple[str, ...] = ()
     drops: tuple[str, ...] = ()
+    state_drops: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         shape = f"parallelism {self.parallelism or 'kept'}, max {self.max_parallelism or 'kept'}"
         usual = (Format.KEEP, Files.COPY, Proof.RECORDS)
         kind = (self.format, self.files, self.proof)
         told = shape if kind == usual else f"{shape}, format {self.format}, files {self.files}, proof {self.proof}"
-        surgery = [*(f"rename {one}" for one in self.renames), *(f"drop {one}" for one in self.drops)]
+        surgery = [
+            *(f"rename {one}" for one in self.renames),
+            *(f"drop {one}" for one in (*self.drops, *self.state_drops)),
+        ]
         return ", ".join([told, *surgery])
 
 
@@ -78,6 +82,7 @@ class Steps:
             files=wish.files,
             renames=wish.renames,
             drops=wish.drops,
+            state_drops=wish.state_drops,
         )
         plan = prepare(request).plan
         if not is_published(plan):

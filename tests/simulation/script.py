@@ -12,6 +12,7 @@ from simulation.native_sources import draw_native, in_a_kind
 from simulation.rows import Kind
 from simulation.run import Wish
 from simulation.sources import Source, draw_source, written
+from simulation.store_kinds import StoreKind, draw_store
 from simulation.toxics import PASSING, Toxic
 from simulation.weather import Weather, draw_weather
 
@@ -20,6 +21,9 @@ _NATIVE, _INTO_ROCKSDB = 0.05, 0.01
 
 _MISREAD = 0.05
 """In how many histories publish misreads something."""
+
+_DROPS = 0.08
+"""In how many of those with states of known names an operator may be left out, or some of its states."""
 
 STAGES = ("plan", "reshuffle", "validate", "publish")
 
@@ -49,6 +53,7 @@ class Script:
     table_bytes: int
     foreign_share: float
     weather: Weather | None
+    store: StoreKind
 
     @property
     def is_strict(self) -> bool:
@@ -64,7 +69,7 @@ class Script:
             f"crashes {self.crashes:.0%}, losses {self.losses:.0%}; "
             f"beside it: {dict(self.beside) or 'nobody'}; damage: {dict(self.damage) or 'none'}; "
             f"parts of {self.part_size}, chunks of {self.chunk_size}, inline up to {self.inline_limit}"
-            f"{f'; {self.weather}' if self.weather is not None else ''}"
+            f"{f'; {self.weather}' if self.weather is not None else ''}{self.store}"
         )
 
 
@@ -122,6 +127,10 @@ def draw_script(random: Random, seed: int) -> Script:
         wishes = [with_surgery(Random(f"surgery {seed} {i}"), source, wish) for i, wish in enumerate(wishes)]
         if weather.vanishes is not None:
             damage["source vanishes"] = weather.vanishes
+    wishes = [with_drops(seed, i, source, wish) for i, wish in enumerate(wishes)]
+    store = draw_store(seed)
+    if store.is_believed:
+        wishes = [replace(wish, proof=Proof.FILES) if may_go_by_sums(source, wish) else wish for wish in wishes]
     return Script(
         source,
         *wishes,
@@ -140,6 +149,7 @@ def draw_script(random: Random, seed: int) -> Script:
         table_bytes=kinds.choice((400, 1 << 26)),
         foreign_share=kinds.choice((0.05, 10)),
         weather=weather,
+        store=store,
     )
 
 
@@ -161,6 +171,31 @@ def with_surgery(random: Random, source: Source, wish: Wish) -> Wish:
     renames = (f"{renamed}={renamed} again",) if random.random() < 0.7 else ()
     drops = (dropped,) if random.random() < 0.5 else ()
     return replace(wish, renames=renames, drops=drops, proof=Proof.RECORDS if "keyed" in drops else wish.proof)
+
+
+def with_drops(seed: int, i: int, source: Source, wish: Wish) -> Wish:
+    """In some histories an operator or some states are left out; of which ones is drawn from a seed of its own."""
+    if not source.uids or Random(f"drops {seed}").random() >= _DROPS:
+        return wish
+    random = Random(f"drops {seed} {i}")
+    renamed = {one.partition("=")[0] for one in wish.renames}
+    if not wish.drops and random.random() < 0.3:
+        wish = replace(wish, drops=(random.choice([uid for uid in source.uids if uid not in renamed]),))
+    states = [one for one in source.states if one.partition(":")[0] not in wish.drops]
+    wish = replace(wish, state_drops=tuple(random.sample(states, min(random.choice((0, 1, 1, 2, 3)), len(states)))))
+    return replace(wish, proof=Proof.RECORDS) if _leaves_out_keyed(wish) else wish
+
+
+def may_go_by_sums(source: Source, wish: Wish) -> bool:
+    """Whether its key groups are copied as they are."""
+    kept = {str(maximum) for _, maximum in source.shapes.values()}
+    is_copied = wish.format is Format.KEEP and wish.max_parallelism in ("", *kept) and not _leaves_out_keyed(wish)
+    return is_copied and bool(source.uids) and source.kind is not Kind.ROCKSDB
+
+
+def _leaves_out_keyed(wish: Wish) -> bool:
+    """The operator of that name, or a state of its."""
+    return "keyed" in wish.drops or any(one.startswith("keyed:") for one in wish.state_drops)
 
 
 def kind_due(kinds: set[Kind], wish: Wish) -> set[Kind]:

@@ -23,7 +23,7 @@ from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.metadata.writer import write_metadata
 from rescale.flink.operator_id import operator_id_of_uid
 from simulation.flinks_rules import key_group_of_code, key_groups_of_subtask, long_code
-from simulation.model import shapes_of
+from simulation.model import shapes_of, states_of
 from simulation.rows import Kind
 from support.canonical import Record, write_group
 from support.snapshot_bytes import (
@@ -57,6 +57,11 @@ class Source:
     def shapes(self) -> dict[str, tuple[int, int]]:
         """Parallelism and max parallelism by operator id."""
         return shapes_of(self.objects)
+
+    @cached_property
+    def states(self) -> list[str]:
+        """`UID:NAME` of those operators whose uids are known, sorted."""
+        return states_of(self.objects, self.uids)
 
 
 def draw_source(random: Random) -> Source:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from rescale.target.publication import is_published
 from simulation.history import Verdict, play
 from simulation.installed import installed
 from simulation.playing import play_all, side_by_side
+from simulation.store_kinds import draw_store
 from support.slow import slow
 
 
@@ -56,6 +58,16 @@ def test_a_promise_that_was_broken_once_is_kept(seed: int) -> None:
 def test_a_seed_is_one_history() -> None:
     for seed in (3, 16, 30, 300):
         assert play(seed) == play(seed)
+
+
+def test_a_bucket_that_keeps_versions_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run, a discard and the run after it do there what they do anywhere."""
+    some = [seed for seed in range(120) if draw_store(seed).keeps_versions]
+    with_versions = [play(seed) for seed in some]
+    monkeypatch.setattr("simulation.script.draw_store", lambda seed: replace(draw_store(seed), keeps_versions=False))
+    without = [play(seed) for seed in some]
+    assert len(some) > 3
+    assert [(one.how, one.log[1:]) for one in with_versions] == [(one.how, one.log[1:]) for one in without]
 
 
 def test_workers_play_the_same_histories() -> None:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from simulation.bugs import in_databases, in_dealing, in_moving, in_storage, in_target, in_validation, in_weather
+from simulation.bugs import (
+    in_databases,
+    in_dealing,
+    in_drops,
+    in_moving,
+    in_storage,
+    in_stores,
+    in_target,
+    in_validation,
+    in_weather,
+)
 from simulation.bugs.planting import Bug
 from simulation.history import play
 from simulation.remembered import forget
@@ -110,7 +120,7 @@ SEEDS = {
     "headers: ids are never translated": 378,
     "discard: published or not": 418,
     "publish: does not look for discard": 2871,
-    "validation: broadcast copies are not compared": 483,
+    "validation: broadcast copies are not compared": 2891,
     "resume: a file of any size was written": 488,
     "validation: records are not compared": 2043,
     "publish: no mark before `_metadata`": 4682,
@@ -119,6 +129,28 @@ SEEDS = {
     "surgery: who is left out stays": 20,
     "refer: once published, nobody looks again": 380,
     "refer: the certificate does not say so": 380,
+    "versions: who deletes takes the newest away": 48,
+    "versions: who deletes takes all away": 48,
+    "versions: what has a marker is deleted no more": 1357,
+    "versions: what a marker hides is there": 284,
+    "versions: a marker is in the way of a put": 284,
+    "versions: a listing has what is hidden": 48,
+    "versions: a read takes the oldest of a document": 77,
+    "sums: whoever asks for all records gets them": 10,
+    "sums: elements are believed, too": 10315,
+    "sums: what the store does not say is believed": 313,
+    "sums: small files are believed, too": 4708,
+    "sums: the certificate tells half of it": 65,
+    "drop: states that are to go stay": 41,
+    "drop: one state of several stays": 41,
+    "drop: one state more goes": 41,
+    "drop: states of that name go everywhere": 90,
+    "drop: the next operator goes, too": 20,
+    "drop: only the last subtask loses its elements": 41,
+    "drop: the header of elements stays": 41,
+    "drop: records of a state stay": 90,
+    "drop: the certificate counts nothing": 217,
+    "drop: the certificate does not name it": 20,
 }
 """Seeds that are tried first, because they showed a bug before."""
 
@@ -130,6 +162,8 @@ BUGS = (
     *in_validation.BUGS,
     *in_databases.BUGS,
     *in_weather.BUGS,
+    *in_stores.BUGS,
+    *in_drops.BUGS,
 )
 
 FOUND_BY_HISTORIES = [bug for bug in BUGS if bug.name not in INSTEAD]

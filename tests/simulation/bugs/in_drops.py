@@ -1,0 +1,97 @@
+"""Bugs in what is left out: operators and single states that were to go, or to stay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from rescale.execution.validation import verdict
+from rescale.execution.validation.record_proof import record_proof
+from rescale.planning import prepare
+from rescale.planning.asked.asked_surgery import asked_surgery
+from rescale.planning.streams.keyed_headers import HeaderPlanner
+from rescale.snapshot import dropped_states, surgery
+from rescale.snapshot.dropped_states import lost_states, state_names, without_states
+from rescale.snapshot.model import Operator
+from rescale.snapshot.surgery import NO_SURGERY, Surgery, what_is_lost
+from simulation.bugs.planting import Bug, Plant, after, function, method
+
+_plan_header, _without, _certificate_of = HeaderPlanner.plan, dropped_states._without, verdict.certificate_of
+
+
+def _asked(change: Callable[[Sequence[Operator], Surgery], Surgery]) -> Plant:
+    """What is asked for is understood otherwise."""
+
+    def changed(operators: Sequence[Operator], *rest: Any) -> Surgery:
+        return change(operators, asked_surgery(operators, *rest))
+
+    return method(prepare, "asked_surgery", changed)
+
+
+def _one_more_state(operators: Sequence[Operator], asked: Surgery) -> Surgery:
+    """Of an operator that loses some."""
+    for operator in operators:
+        known = {one.name for one in asked.dropped_states if one.operator_id == operator.entry.operator_id}
+        others = [name for name in state_names(operator) if name not in known]
+        if known and others:
+            return replace(asked, dropped_states=(*asked.dropped_states, *lost_states(operator, others[0])))
+    return asked
+
+
+def _of_that_name(operators: Sequence[Operator], asked: Surgery) -> Surgery:
+    """In whatever operator."""
+    names = dict.fromkeys(one.name for one in asked.dropped_states)
+    gone = {one.operator_id for one in asked.dropped}
+    staying = [one for one in operators if one.entry.operator_id not in gone]
+    return replace(
+        asked, dropped_states=tuple(lost for one in staying for name in names for lost in lost_states(one, name))
+    )
+
+
+def _a_neighbour(operators: Sequence[Operator], asked: Surgery) -> Surgery:
+    """The operator that stands behind the one that was named goes with it."""
+    ids = [operator.entry.operator_id for operator in operators]
+    places = [ids.index(one.operator_id) + 1 for one in asked.dropped]
+    touched = {one.operator_id for one in (*asked.renamed, *asked.dropped, *asked.dropped_states)}
+    others = [one for one in (operators[i % len(operators)] for i in places) if one.entry.operator_id not in touched]
+    return replace(asked, dropped=(*asked.dropped, *map(what_is_lost, others)))
+
+
+def _first_subtask_only(operator: Operator, names: Any) -> Operator:
+    after_it = without_states(operator, names)
+    return replace(after_it, operator=operator.operator[:-1] + after_it.operator[-1:]) if names else after_it
+
+
+def _header_stays(stream: Any, names: Any) -> Any:
+    found = _without(stream, names)
+    return replace(found, header=stream.header, parsed=stream.parsed) if found is not None else None
+
+
+def _untold(proof: Any) -> Any:
+    return replace(proof, left_out={}) if proof is not None else None
+
+
+def _as_if_nothing_were(*arguments: Any, **named: Any) -> Any:
+    return _certificate_of(*arguments, **{**named, "surgery": NO_SURGERY})
+
+
+BUGS = [
+    Bug("drop: states that are to go stay", _asked(lambda _, asked: replace(asked, dropped_states=()))),
+    Bug("drop: one state of several stays", _asked(lambda _, s: replace(s, dropped_states=s.dropped_states[1:]))),
+    Bug("drop: one state more goes", _asked(_one_more_state)),
+    Bug("drop: states of that name go everywhere", _asked(_of_that_name)),
+    Bug("drop: the next operator goes, too", _asked(_a_neighbour)),
+    Bug("drop: only the last subtask loses its elements", method(surgery, "without_states", _first_subtask_only)),
+    Bug("drop: the header of elements stays", method(dropped_states, "_without", _header_stays)),
+    Bug(
+        "drop: records of a state stay",
+        method(
+            HeaderPlanner,
+            "plan",
+            lambda self, givers, timers=(), _=(), **how: _plan_header(self, givers, timers, **how),
+        ),
+    ),
+    Bug("drop: the certificate counts nothing", function(record_proof, after(record_proof, _untold))),
+    Bug("drop: the certificate does not name it", function(_certificate_of, _as_if_nothing_were)),
+]

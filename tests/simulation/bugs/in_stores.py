@@ -1,0 +1,151 @@
+"""Bugs that show in buckets that keep versions, or have checksums of their own."""
+
+# ruff: noqa: ARG001 (what takes the place of a function has its arguments)
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from rescale.execution.validation import validation
+from rescale.execution.validation.compare import ElementCheck, FileCheck, GroupCheck
+from rescale.execution.validation.stored_sums import proven_by_sums
+from rescale.execution.validation.validation import SnapshotPair, compared
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.planning.values.proof import Proof
+from rescale.storage.contract import Entry, Pin
+from rescale.storage.locations import split_s3
+from rescale.storage.s3 import S3Store
+from rescale.storage.s3_errors import translated
+from simulation.bugs.planting import Bug, function, method
+
+_real = dict(vars(S3Store))
+
+
+def _versions(store: S3Store, uri: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Of an object, or below a directory, each with its kind, the newest of each key first."""
+    bucket, key = split_s3(uri)
+    with translated(uri):
+        pages = list(store._client.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=key))
+    for page in pages:
+        for kind in ("DeleteMarkers", "Versions"):
+            yield from ((kind, dict(one)) for one in page.get(kind, ()))
+
+
+def _of_key(store: S3Store, uri: str, kind: str) -> list[dict[str, Any]]:
+    _, key = split_s3(uri)
+    return [one for which, one in _versions(store, uri) if which == kind and one["Key"] == key]
+
+
+def _take_the_newest_away(self: S3Store, uri: str) -> None:
+    """What was put before is there again."""
+    bucket, key = split_s3(uri)
+    head = self._head(uri)
+    version: Mapping[str, Any] = {"VersionId": head["VersionId"]} if head is not None and "VersionId" in head else {}
+    with translated(uri):
+        self._client.delete_object(Bucket=bucket, Key=key, **version)
+
+
+def _take_all_away(self: S3Store, uri: str) -> None:
+    """So that nothing is paid for any more."""
+    bucket, key = split_s3(uri)
+    _real["_delete"](self, uri)
+    for kind in ("Versions", "DeleteMarkers"):
+        for one in _of_key(self, uri, kind):
+            with translated(uri):
+                self._client.delete_object(Bucket=bucket, Key=key, VersionId=one["VersionId"])
+
+
+def _delete_once(self: S3Store, uri: str) -> None:
+    """What has a marker is deleted, whether or not it was put again."""
+    if not _of_key(self, uri, "DeleteMarkers"):
+        _real["_delete"](self, uri)
+
+
+def _stat_of_any_version(self: S3Store, uri: str) -> Pin | None:
+    """A marker is nobody's version."""
+    found = _real["stat"](self, uri)
+    if found is None and (hidden := _of_key(self, uri, "Versions")):
+        bucket, key = split_s3(uri)
+        with translated(uri):
+            head = self._client.head_object(Bucket=bucket, Key=key, VersionId=hidden[0]["VersionId"])
+        return Pin(head["ContentLength"], etag=head["ETag"])
+    return found  # type: ignore[no-any-return]
+
+
+def _put_where_nothing_was(self: S3Store, uri: str, data: bytes) -> bool:
+    """A marker is taken for what stands there."""
+    return not _of_key(self, uri, "DeleteMarkers") and bool(_real["_put_conditionally"](self, uri, data))
+
+
+def _list_all(self: S3Store, directory: str) -> list[Entry]:
+    """Also what is hidden by markers."""
+    listed = {entry.uri: entry for entry in _real["list"](self, directory)}
+    bucket, _ = split_s3(directory)
+    for kind, one in _versions(self, f"{directory}/"):
+        if kind == "Versions":
+            uri = f"s3://{bucket}/{one['Key']}"
+            listed.setdefault(uri, Entry(uri, Pin(1)))
+    return [listed[uri] for uri in sorted(listed)]
+
+
+def _get_what_was_seen_first(self: S3Store, uri: str, *rest: Any, **named: Any) -> Any:
+    """The version is asked for that this process's store saw first."""
+    bucket, key = split_s3(uri)
+    versions = _of_key(self, uri, "Versions")
+    if len(versions) < 2 or ".rescale/" not in uri or _real["stat"](self, uri) is None:
+        return _real["_get"](self, uri, *rest, **named)
+    with translated(uri):
+        return self._client.get_object(Bucket=bucket, Key=key, VersionId=versions[-1]["VersionId"])
+
+
+def _whatever_is_asked(source: Any, result: Any, key_hashes: Any, proof: Proof = Proof.RECORDS) -> SnapshotPair:
+    return compared(source, result, key_hashes, Proof.FILES)
+
+
+def _believed(leaves_out: Callable[[Any], bool], *, small: bool = False) -> Any:
+    """What else is not read, without that the store has said anything of it."""
+
+    def changed(source: Any, result: Any, checks: Any) -> Any:
+        sums = proven_by_sums(source, result, checks)
+        units = [(weight, check) for weight, check in sums.checks.units if not leaves_out(check)]
+        left = replace(sums.checks, units=units, small=[] if small else sums.checks.small)
+        return sums._replace(checks=left)
+
+    return changed
+
+
+def _is_split(check: Any) -> bool:
+    return isinstance(check, ElementCheck) and check.mode is DistributionMode.SPLIT_DISTRIBUTE
+
+
+def _half_told(source: Any, result: Any, checks: Any) -> Any:
+    sums = proven_by_sums(source, result, checks)
+    return sums._replace(tallies=[tally._replace(size=tally.size // 2) for tally in sums.tallies])
+
+
+BUGS = [
+    Bug("versions: who deletes takes the newest away", method(S3Store, "_delete", _take_the_newest_away)),
+    Bug("versions: who deletes takes all away", method(S3Store, "_delete", _take_all_away)),
+    Bug("versions: what has a marker is deleted no more", method(S3Store, "_delete", _delete_once)),
+    Bug("versions: what a marker hides is there", method(S3Store, "stat", _stat_of_any_version)),
+    Bug("versions: a marker is in the way of a put", method(S3Store, "_put_conditionally", _put_where_nothing_was)),
+    Bug("versions: a listing has what is hidden", method(S3Store, "list", _list_all)),
+    Bug("versions: a read takes the oldest of a document", method(S3Store, "_get", _get_what_was_seen_first)),
+    Bug("sums: whoever asks for all records gets them", function(compared, _whatever_is_asked)),
+    Bug(
+        "sums: elements are believed, too",
+        method(validation, "proven_by_sums", _believed(_is_split)),
+    ),
+    Bug(
+        "sums: what the store does not say is believed",
+        method(validation, "proven_by_sums", _believed(lambda check: isinstance(check, GroupCheck | FileCheck))),
+    ),
+    Bug(
+        "sums: small files are believed, too",
+        method(validation, "proven_by_sums", _believed(lambda check: isinstance(check, FileCheck), small=True)),
+        native=True,
+    ),
+    Bug("sums: the certificate tells half of it", method(validation, "proven_by_sums", _half_told)),
+]

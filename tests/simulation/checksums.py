@@ -1,0 +1,27 @@
+"""The checksum that S3 computes of every object, unless it is told another one: CRC64NVME, bit by bit at first."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+_POLYNOMIAL = 0x9A6C9329AC4BC9B5
+"""That of NVM Express, without its highest power, the lowest first."""
+
+_ONES = (1 << 64) - 1
+
+
+def _of_byte(byte: int) -> int:
+    for _ in range(8):
+        byte = byte >> 1 ^ (_POLYNOMIAL if byte & 1 else 0)
+    return byte
+
+
+_OF_BYTES = [_of_byte(byte) for byte in range(256)]
+
+
+@lru_cache(1024)
+def crc64(data: bytes) -> int:
+    crc = _ONES
+    for byte in data:
+        crc = _OF_BYTES[(crc ^ byte) & 0xFF] ^ crc >> 8
+    return crc ^ _ONES

@@ -1,0 +1,215 @@
+"""What a snapshot holds, cut out of its bytes by the handles in `_metadata`, and by nothing that deals or moves."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import mmh3
+
+from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, SubtaskState
+from rescale.flink.metadata.handles import (
+    DistributionMode,
+    FileStream,
+    HandleTag,
+    IncrementalHandle,
+    InlineStream,
+    KeyGroupsHandle,
+    OperatorHandle,
+    RelativeFileStream,
+    Stream,
+)
+from rescale.flink.metadata.reader import read_metadata
+from simulation.headers import keyed_without, operator_without
+from simulation.rows import KeyedRows, Kind, keyed_rows, kind_of, own_rows, same, states_in
+
+
+class Keyed(NamedTuple):
+    """The keyed stream of a subtask: what stands before its key groups, and those that it has, by number."""
+
+    subtask: int
+    key_groups: list[int]
+    header: bytes
+    groups: dict[int, bytes]
+
+
+class Elements(NamedTuple):
+    """The operator state of a subtask: what stands before its elements, and these by state."""
+
+    subtask: int
+    header: bytes
+    states: dict[tuple[str, DistributionMode], list[bytes]]
+
+
+class Contents:
+    """A snapshot, of its objects by name, and of those `elsewhere` that it may refer to, by URI."""
+
+    def __init__(self, objects: Mapping[str, bytes], elsewhere: Mapping[str, bytes] = MappingProxyType({})) -> None:
+        self._objects = objects
+        self._elsewhere = elsewhere
+        self.metadata: Metadata = read_metadata(objects["_metadata"], "_metadata")
+        self._left_out: dict[str, set[str]] = defaultdict(set)
+
+    def operate(self, renames: Sequence[str], drops: Sequence[str], state_drops: Sequence[str] = ()) -> None:
+        """Other ids for operators, and none for those that are left out; others are without some states (`UID:NAME`).
+
+        Uids are those before.
+        """
+        new = {id_of_uid(one): id_of_uid(other) for one, other in (words.split("=") for words in renames)}
+        dropped = {id_of_uid(uid) for uid in drops}
+        stay = (one for one in self.metadata.operators if one.operator_id not in dropped)
+        operators = tuple(replace(one, operator_id=new.get(one.operator_id, one.operator_id)) for one in stay)
+        self.metadata = replace(self.metadata, operators=operators)
+        for uid, _, name in (words.partition(":") for words in state_drops):
+            operator_id = id_of_uid(uid)
+            self._left_out[new.get(operator_id, operator_id)].add(name)
+
+    def keyed(self, operator: OperatorState, field: str) -> list[Keyed]:
+        return [self._keyed(i, handle) for i, handle in self.handles(operator, field)]
+
+    def elements(self, operator: OperatorState, field: str) -> list[Elements]:
+        left_out = self._left_out[operator.operator_id]
+        streams = [self._elements(i, handle) for i, handle in self.handles(operator, field)]
+        return [_without(one, left_out) for one in streams if not left_out or state_names(one) - left_out]
+
+    def names(self) -> set[str]:
+        """Of all files of the snapshot's own that handles point to."""
+        return {one.path for one in self._all_streams() if isinstance(one, RelativeFileStream)}
+
+    def elsewhere(self) -> set[str]:
+        """The URIs of all files that lie elsewhere."""
+        return {one.path for one in self._all_streams() if isinstance(one, FileStream)}
+
+    def _all_streams(self) -> list[Stream]:
+        fields = ("managed_keyed", "raw_keyed", "managed_operator", "raw_operator")
+        handles = [h for o in self.metadata.operators for field in fields for _, h in self.handles(o, field)]
+        return [stream for handle in handles for stream in _streams(handle)]
+
+    def kinds(self) -> set[Kind]:
+        """Of managed keyed state."""
+        return {kind for operator in self.metadata.operators for kind in self.kinds_of(operator)}
+
+    def rows(self, operator: OperatorState) -> list[KeyedRows]:
+        """Of managed keyed state."""
+        streams, left_out = self._all_rows(operator), self.keyed_left_out(operator)
+        if not left_out:
+            return streams
+        if not {state for one in streams for state in states_in(one.header)} - left_out:
+            return []
+        return [
+            one._replace(
+                header=keyed_without(one.header, left_out),
+                rows={row: value for row, value in one.rows.items() if row[0] not in left_out},
+            )
+            for one in streams
+        ]
+
+    def rows_left_out(self, operator: OperatorState) -> dict[str, int]:
+        """How many rows of which states of managed keyed state, where others of these stay; none of a state without."""
+        left_out = self.keyed_left_out(operator)
+        if left_out in (set(), self.keyed_states(operator)):
+            return {}
+        streams = self._all_rows(operator)
+        return dict(Counter(row[0] for one in streams for row in own_rows(one) if row[0] in left_out))
+
+    def _all_rows(self, operator: OperatorState) -> list[KeyedRows]:
+        handles = self.handles(operator, "managed_keyed")
+        return [keyed_rows(i, handle, operator, self._bytes) for i, handle in handles]
+
+    def keyed_left_out(self, operator: OperatorState) -> set[str]:
+        """The states of managed keyed state that are."""
+        left_out = self._left_out.get(operator.operator_id)
+        return left_out & self.keyed_states(operator) if left_out else set()
+
+    def keyed_states(self, operator: OperatorState) -> set[str]:
+        """The names of all that there are."""
+        handles = self.handles(operator, "managed_keyed")
+        return {state for i, handle in handles for state in states_in(self._keyed_header(i, handle))}
+
+    def _keyed_header(self, subtask: int, handle: IncrementalHandle | KeyGroupsHandle) -> bytes:
+        return (
+            self._bytes(handle.meta) if isinstance(handle, IncrementalHandle) else self._keyed(subtask, handle).header
+        )
+
+    def databases(self, operator: OperatorState) -> list[tuple[int, dict[str, bytes]]]:
+        """All files of directories by their names in them."""
+        handles = self.handles(operator, "managed_keyed")
+        return [
+            (i, {file.name: self._bytes(file.stream) for file in (*handle.shared, *handle.private)})
+            for i, handle in handles
+        ]
+
+    def kinds_of(self, operator: OperatorState) -> set[Kind]:
+        left_out = self.keyed_left_out(operator)
+        if left_out and left_out == self.keyed_states(operator):
+            return set()
+        return {kind_of(handle) for _, handle in self.handles(operator, "managed_keyed")}
+
+    def backends(self) -> list[str]:
+        """The names that RocksDB's backends take over from their directories."""
+        handles = [h for one in self.metadata.operators for _, h in self.handles(one, "managed_keyed")]
+        return [handle.backend_id for handle in handles if isinstance(handle, IncrementalHandle)]
+
+    def handles(self, operator: OperatorState, field: str) -> Iterator[tuple[int, Any]]:
+        for subtask in operator.subtasks:
+            handle = getattr(subtask.state or SubtaskState(), field)
+            if handle is not None:
+                yield subtask.index, handle
+
+    def _keyed(self, subtask: int, handle: KeyGroupsHandle) -> Keyed:
+        data = self._bytes(handle.stream)
+        first, absent = handle.first_key_group, (-1, 0) if data else (-1,)
+        begins = [(o, first + i) for i, o in enumerate(handle.offsets) if o not in absent or _is_raw(handle, o)]
+        ends = [*(offset for offset, _ in begins), len(data)][1:]
+        groups = {group: data[begin:end] for (begin, group), end in zip(begins, ends, strict=True)}
+        own = list(range(first, first + len(handle.offsets)))
+        return Keyed(subtask, own, data[: begins[0][0]] if begins else data, groups)
+
+    def _elements(self, subtask: int, handle: OperatorHandle) -> Elements:
+        data = self._bytes(handle.stream)
+        begins = sorted((o, i, j) for i, state in enumerate(handle.states) for j, o in enumerate(state.offsets))
+        ends = [*(begin for begin, _, _ in begins), len(data)][1:]
+        states: dict[tuple[str, DistributionMode], list[bytes]] = {(s.name, s.mode): [] for s in handle.states}
+        for (begin, i, _), end in zip(begins, ends, strict=True):
+            state = handle.states[i]
+            states[state.name, state.mode].append(data[begin:end])
+        return Elements(subtask, data[: begins[0][0]] if begins else data, states)
+
+    def _bytes(self, stream: Stream) -> bytes:
+        if isinstance(stream, InlineStream):
+            return stream.data
+        assert isinstance(stream, RelativeFileStream | FileStream)
+        place = self._objects if isinstance(stream, RelativeFileStream) else self._elsewhere
+        data = place.get(stream.path)
+        same(f"size of {stream.path}", stream.size, None if data is None else len(data))
+        return data or b""
+
+
+def state_names(stream: Elements) -> set[str]:
+    return {name for name, _ in stream.states}
+
+
+def _without(stream: Elements, names: Collection[str]) -> Elements:
+    if not names:
+        return stream
+    states = {state: elements for state, elements in stream.states.items() if state[0] not in names}
+    return stream._replace(header=operator_without(stream.header, names), states=states)
+
+
+def _streams(handle: Any) -> list[Stream]:
+    if isinstance(handle, IncrementalHandle):
+        return [handle.meta, *(file.stream for file in (*handle.shared, *handle.private))]
+    return [handle.stream]
+
+
+def id_of_uid(uid: str) -> str:
+    """`StreamGraphHasherV2`: murmur3_128 of it, without a seed."""
+    return mmh3.hash_bytes(uid.encode()).hex()
+
+
+def _is_raw(handle: KeyGroupsHandle, offset: int) -> bool:
+    """A raw stream has no header, so that its first key group may begin at 0; there -1 stands for none."""
+    return offset == 0 and handle.tag != HandleTag.SAVEPOINT_KEY_GROUPS

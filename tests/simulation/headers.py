@@ -1,0 +1,45 @@
+"""Headers of state as they are without some of their states: what describes one is cut out, and the rest stays.
+
+States stand one behind the other, behind how many there are, those of operator state that are broadcast apart from the
+others. What each looks like is not read: a state begins where its name does, and ends where the next one begins.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Collection
+
+_KEYED = re.compile(rb"\x00[\x01-\x20]([a-z]+)\x00{4}\x00\x00\x00\x01\x00\x10KEYED_STATE_TYPE")
+_LISTED = re.compile(rb"\x00[\x01-\x20]([a-z]+)\x00{3}\x01\x00\x00\x00\x01\x00\x20OPERATOR_STATE_DISTRIBUTION_MODE")
+_BROADCAST = re.compile(rb"\x00[\x01-\x20]([a-z]+)\x00{3}\x02\x00\x00\x00\x01\x00\x20OPERATOR_STATE_DISTRIBUTION_MODE")
+"""What follows the name of a state: its kind, and the one option that it has."""
+
+_COUNT = 2
+
+
+def keyed_names(header: bytes) -> list[str]:
+    return [found[1].decode() for found in _KEYED.finditer(header)]
+
+
+def keyed_without(header: bytes, names: Collection[str]) -> bytes:
+    return _without(header, _KEYED, names, len(header))
+
+
+def operator_without(header: bytes, names: Collection[str]) -> bytes:
+    """Of both, those in lists first."""
+    apart = _BROADCAST.search(header)
+    end = apart.start() - _COUNT if apart is not None else len(header)
+    broadcast = _without(header[end:], _BROADCAST, names, len(header) - end)
+    return _without(header, _LISTED, names, end) + broadcast
+
+
+def _without(header: bytes, state: re.Pattern[bytes], names: Collection[str], end: int) -> bytes:
+    """Up to `end`, where those states end that look so."""
+    found = list(state.finditer(header, 0, end))
+    if not found:
+        return header[:end]
+    begin = found[0].start() - _COUNT
+    ends = [*(one.start() for one in found[1:]), end]
+    kept = [header[one.start() : at] for one, at in zip(found, ends, strict=True) if one[1].decode() not in names]
+    return header[:begin] + struct.pack(">h", len(kept)) + b"".join(kept)

@@ -1,0 +1,97 @@
+"""What a certificate leaves to the store's word: bytes of the result that were compared by checksums, and not read.
+
+It says of how many bytes of each operator that is so; which these are is found out here. A RocksDB directory that goes
+by its files has SST files with a checksum that a file of the source has, too. Key groups go by the checksums of all
+their files, but for the headers of these. Nothing else is anybody's word: whatever rots there must be noticed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from itertools import product
+from typing import Any, NamedTuple
+
+from rescale.flink.metadata.checkpoint_metadata import OperatorState
+from rescale.flink.metadata.handles import IncrementalHandle, RelativeFileStream
+from simulation.bucket import Stored
+from simulation.contents import Contents
+from simulation.rows import WrongError
+
+
+class _Part(NamedTuple):
+    """What goes by checksums as a whole or not at all: where it lies, by names of files."""
+
+    extents: Mapping[str, range]
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.extents.values()))
+
+
+def left_to_the_store(
+    certificate: bytes, result: Mapping[str, Stored], sources: Collection[Stored], *, has_sums: bool
+) -> dict[str, range]:
+    """Extents by the names of files; `WrongError` if it speaks of other bytes than there can be.
+
+    `has_sums`: the store has checksums of all objects, and not only the ETags of those that were put at once.
+    """
+    said = {one["operator_id"]: one["checksums"] for one in json.loads(certificate)["operators"]}
+    contents = Contents({name: one.data for name, one in result.items()})
+    known = {_sum(one, has_sums=has_sums) for one in sources}
+    left: dict[str, range] = {}
+    for operator in contents.metadata.operators:
+        if (checksums := said[operator.operator_id]) is not None:
+            parts = [*_directories(contents, operator, result, known, has_sums=has_sums)]
+            parts += _streams(contents, operator) if has_sums else []
+            left |= _those_of(checksums["bytes"], parts, operator)
+    return left
+
+
+def _those_of(size: int, parts: list[_Part], operator: OperatorState) -> dict[str, range]:
+    """All that may be meant where a certificate says `size`."""
+    meant: dict[str, range] | None = None
+    for chosen in product((False, True), repeat=len(parts)):
+        some = [part for part, is_chosen in zip(parts, chosen, strict=True) if is_chosen]
+        if sum(part.size for part in some) == size:
+            meant = meant or {}
+            for part in some:
+                meant |= part.extents
+    if meant is None:
+        there = [part.size for part in parts]
+        raise WrongError(f"{size} bytes of {operator.operator_id} by checksums, where there may be some of {there}")
+    return meant
+
+
+def _directories(
+    contents: Contents,
+    operator: OperatorState,
+    result: Mapping[str, Stored],
+    known: Collection[object],
+    *,
+    has_sums: bool,
+) -> Iterator[_Part]:
+    for _, handle in contents.handles(operator, "managed_keyed"):
+        if isinstance(handle, IncrementalHandle):
+            files = [file for file in (*handle.shared, *handle.private) if file.name.endswith(".sst")]
+            streams = [file.stream for file in files if isinstance(file.stream, RelativeFileStream)]
+            copied = [one.path for one in streams if _sum(result[one.path], has_sums=has_sums) in known]
+            yield _Part({path: range(len(result[path].data)) for path in copied})
+
+
+def _streams(contents: Contents, operator: OperatorState) -> Iterator[_Part]:
+    """Those of key groups, if each lies in a file of its own: behind the header."""
+    for field in ("managed_keyed", "raw_keyed"):
+        handles: list[Any] = [handle for _, handle in contents.handles(operator, field)]
+        if any(isinstance(one, IncrementalHandle) or not isinstance(one.stream, RelativeFileStream) for one in handles):
+            continue
+        least = 0 if field == "raw_keyed" else 1  # at 0 there is a header, but in a raw stream
+        begins = {one.stream: min((o for o in one.offsets if o >= least), default=one.stream.size) for one in handles}
+        yield _Part({stream.path: range(begin, stream.size) for stream, begin in begins.items()})
+
+
+def _sum(stored: Stored, *, has_sums: bool) -> object:
+    """By which the store knows it again; the same parts make the same ETag, and that is no checksum."""
+    if has_sums:
+        return stored.as_put
+    return stored.etag if "-" not in stored.etag else stored
