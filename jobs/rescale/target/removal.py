@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,12 +11,13 @@ from rescale.planning.asked.request import beside
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
 from rescale.target.claim import planned_names
-from rescale.target.documents import load_plan
+from rescale.target.documents import load_plan, read_document
 from rescale.target.leftovers import clear_leftovers
 from rescale.target.places import Places, discarding_place, is_document, plan_in_name
 from rescale.target.states import MOVES, Move, State, claimed_by, is_being_discarded, refuse_unless, state_of
 
-_NOTE = b"what lies here is being discarded\n"
+_NOTE = "what lies here is being discarded; it is of plan {}\n"
+_PLAN = re.compile(rb"[0-9a-f]{64}")
 
 _AT_ONCE = 500
 """Files that are deleted until it is looked whether that is still to be done."""
@@ -40,6 +42,7 @@ def discard(target: str) -> Discarded:
     run that goes on, too, either has its mark there by now, or will find that it must not publish.
     """
     store, digest = open_store(target), claimed_by(target)
+    whose = digest or _noted_plan(target)  # behind the claim, of what a killed one left, only its note knows
     going_on = discarding_place(target)
     state = state_of(target, digest)
     _give_way(state, target)
@@ -49,7 +52,7 @@ def discard(target: str) -> Discarded:
     if digest is None:
         if there and not documents:
             raise _nothing_of_ours(target, there)
-        ours = _spoken_for(there, documents)
+        ours: list[str] = []
     elif state is State.EMPTIED:
         refuse_unless(State.GONE if there else state, Move.DISCARD, target)
         ours = []
@@ -64,40 +67,37 @@ def discard(target: str) -> Discarded:
     clear_leftovers(places)
     plans = [uri for uri in documents if name(uri).startswith("plan-")]
     last = ([places.published], [places.claim], [*plans, places.publishing], [going_on])
-    _give_way_to_another(target, digest)
+    _give_way_to_another(target, whose)
     _delete_if_there([places.certificate], target)  # it goes before what it speaks for
     store.delete([uri for uri in documents if not any(uri in batch for batch in (*last, [places.certificate]))])
     for at in range(0, len(ours), _AT_ONCE):
-        _give_way_to_another(target, digest)
+        _give_way_to_another(target, whose)
         store.delete(ours[at : at + _AT_ONCE])
-    if digest is not None and state is not State.EMPTIED:
-        ours += _remove_what_came(target, digest)
+    if whose is not None and state is not State.EMPTIED:
+        ours += _remove_what_came(target, whose)
     for batch in last:
-        _give_way_to_another(target, digest)
+        _give_way_to_another(target, whose)
         _delete_if_there(batch, target)
     removed = (*ours, *documents)
     return Discarded(removed, tuple(sorted({*there, *lying_beside} - {*removed})))
 
 
-def _spoken_for(there: Sequence[str], documents: Sequence[str]) -> list[str]:
-    """Files whose plan is among the documents, and no mark that says that they were published.
-
-    They came when `discard` had been killed behind the claim, from a run that went on.
-    """
-    names = {name(uri) for uri in documents}
-    plans = {one.removeprefix("plan-")[:8] for one in names if one.startswith("plan-")}
-    return [] if "published" in names else [uri for uri in there if plan_in_name(name(uri)) in plans]
+def _noted_plan(target: str) -> str | None:
+    """The digest of the plan that is being discarded; None if nothing is, or nothing says of which plan."""
+    note = discarding_place(target)
+    found = _PLAN.search(read_document(note)) if is_being_discarded(target) else None
+    return found[0].decode() if found else None
 
 
 def _say_that_it_goes_on(places: Places, note: str) -> None:
     """On a full disk what nobody needs any more makes room for the note: what was staged, and pages about the run."""
-    store = open_store(places.target)
+    store, said = open_store(places.target), _NOTE.format(places.digest).encode()
     try:
-        store.put(note, _NOTE)
+        store.put(note, said)
     except StoreError:
         clear_leftovers(places)
         _delete_if_there([places.report, places.report_data, places.plan_page], places.target)
-        store.put(note, _NOTE)
+        store.put(note, said)
 
 
 def _give_way(state: State, target: str) -> None:

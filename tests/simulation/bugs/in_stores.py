@@ -16,8 +16,8 @@ from rescale.flink.metadata.handles import DistributionMode
 from rescale.planning.values.proof import Proof
 from rescale.storage.contract import Entry, Pin
 from rescale.storage.locations import split_s3
-from rescale.storage.s3 import S3Store
-from rescale.storage.s3_errors import translated
+from rescale.storage.s3.s3_store import S3Store
+from rescale.storage.s3.s3_errors import translated
 from simulation.bugs.planting import Bug, function, method
 
 _real = dict(vars(S3Store))

@@ -184,6 +184,6 @@ BUGS = [
     Bug("a mark of publication is not looked at", function(state_of, _without_marks)),
     Bug("publish: no mark behind `_metadata`", function(publish, _leaves_no_mark)),
     Bug("publish: no mark before `_metadata`", method(publication, "_give_way", _mark_goes)),
-    Bug("discard: files that came behind the claim stay", method(removal, "_spoken_for", lambda *_: [])),
+    Bug("discard: files that came behind the claim stay", method(removal, "_noted_plan", nothing)),
     Bug("discard: files of state stay", method(removal, "planned_names", lambda plan: ())),
 ]
