@@ -7,10 +7,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -22,6 +23,8 @@ from rescale.rocksdb.assembly.assembled_database import SourceDatabase
 from rescale.rocksdb.assembly.compaction import StoredDatabase, compacted_database
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.engine import child, guarded_database, open_database
+from rescale.rocksdb.engine.directory import fetched_database
+from rescale.rocksdb.engine.scan import StateRows
 from support.databases import Rows, Stored, databases, read_file, read_rows
 from support.rocksdb_writer import written
 
@@ -124,6 +127,53 @@ def test_one_child_serves_many_databases_and_threads_have_their_own(
     with ThreadPoolExecutor(4) as pool:
         assert all(rows == expected for rows in pool.map(lambda _: rows_of(stored, tmp_path), range(12)))
     assert 1 <= len(new_children) <= 4
+
+
+@pytest.mark.usefixtures("new_children")
+def test_who_has_seen_enough_has_iterators_closed_before_the_database(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """RocksDB does not survive the other order, at times."""
+    stored, told = databases(NAME)[0], tmp_path / "closed"
+    opened, rows = guarded_database.opened_database, open_database.OpenDatabase.rows
+
+    def telling(name: str, original: Callable[..., AbstractContextManager[Any]]) -> Callable[..., Any]:
+        @contextmanager
+        def until_closed(*arguments: Any) -> Iterator[Any]:
+            with ExitStack() as closing:
+                closing.callback(lambda: told.open("a").write(f"{name}\n"))
+                yield closing.enter_context(original(*arguments))
+
+        return until_closed
+
+    monkeypatch.setattr(guarded_database, "opened_database", telling("database", opened))
+    monkeypatch.setattr(open_database.OpenDatabase, "rows", telling("rows", rows))
+    with (
+        fetched_database(stored.files, tmp_path) as directory,
+        guarded_database.guarded_database(directory, stored.states) as database,
+    ):
+        assert next(database.read(StateRows(stored.max_parallelism, stored.states[0], 0, stored.key_groups)))
+    assert told.read_text().split() == ["rows", "database"]
+
+
+@pytest.mark.usefixtures("new_children")
+def test_why_somebody_stopped_is_told_whatever_becomes_of_the_process(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    stored = databases(NAME)[0]
+
+    @contextmanager
+    def never_closed(*_: object) -> Iterator[None]:
+        yield None
+        os.kill(os.getpid(), signal.SIGABRT)
+
+    monkeypatch.setattr(guarded_database, "opened_database", never_closed)
+    with (
+        fetched_database(stored.files, tmp_path) as directory,
+        pytest.raises(StoreError, match="the disk is full"),
+        guarded_database.guarded_database(directory, stored.states),
+    ):
+        raise StoreError("the disk is full")
 
 
 class Stopped(Exception):  # noqa: N818

@@ -85,8 +85,11 @@ def talk(start: Callable[..., Conversation], *arguments: Any, size: int) -> Iter
         talking.ask((start, arguments))
         try:
             yield talking
-        finally:
-            talking.end()
+        except BaseException:
+            with suppress(ChildEnded, RescaleError):  # whatever else it meets, this is why the block ended
+                talking.end()
+            raise
+        talking.end()
     finally:
         child.let_go()
 

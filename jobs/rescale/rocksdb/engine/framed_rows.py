@@ -6,7 +6,7 @@ states of a key group together. So the states are read side by side, each from w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import ExitStack
 from typing import NamedTuple
 
@@ -48,7 +48,7 @@ class KeyGroupRows(NamedTuple):
     def states(self) -> Collection[str]:
         return self.ids
 
-    def read(self, database: OpenDatabase, arrays: SharedArrays) -> Iterator[FramedRows]:
+    def read(self, database: OpenDatabase, arrays: SharedArrays) -> Generator[FramedRows, None, None]:
         """`SnapshotError` where RocksDB meets damage: what came before is then not all."""
         from rescale.rocksdb.engine.row_loop import key_group_of_row
 

@@ -10,7 +10,7 @@ rows does.
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import Any, Protocol, TypeVar
 
 from rescale.errors import RescaleError, SnapshotError, StoreError
@@ -36,7 +36,7 @@ class DatabaseReading(Protocol[T_co]):
     @property
     def states(self) -> Collection[str]: ...
 
-    def read(self, database: OpenDatabase, arrays: SharedArrays) -> Iterator[T_co]: ...
+    def read(self, database: OpenDatabase, arrays: SharedArrays) -> Generator[T_co, None, None]: ...
 
 
 class GuardedDatabase:
@@ -89,12 +89,12 @@ def _reader(
 ) -> Generator[Any, DatabaseReading[Any] | str, None]:
     """In the child: what is wanted comes as a request, and goes as one answer after the other; None is the last."""
     with opened_database(directory, states) as database:
-        batches: Iterator[Any] = iter(())
         request = yield None
-        while True:
-            if not isinstance(request, str):
-                batches = request.read(database, arrays)
-            request = yield next(batches, None)
+        while not isinstance(request, str):
+            with closing(request.read(database, arrays)) as batches:  # before the database, be it used up or not
+                request = yield next(batches, None)
+                while request == _MORE:
+                    request = yield next(batches, None)
 
 
 def error_of_ended(

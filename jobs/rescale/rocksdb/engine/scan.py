@@ -6,7 +6,7 @@ the job, and is alive in another handle; only sometimes does a tombstone hide it
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Generator
 from typing import NamedTuple
 
 from rescale.errors import SnapshotError, UnsupportedError
@@ -35,7 +35,7 @@ class StateRows(NamedTuple):
     def states(self) -> Collection[str]:
         return (self.state,)
 
-    def read(self, database: OpenDatabase, arrays: SharedArrays) -> Iterator[Records]:
+    def read(self, database: OpenDatabase, arrays: SharedArrays) -> Generator[Records, None, None]:
         """`SnapshotError` where RocksDB meets damage: what came before is then not all.
 
         A batch is overwritten by the next one.
