@@ -16,6 +16,7 @@ from rescale.execution.writers.copied import CopyingWriter
 from rescale.execution.writers.cuts import Cut
 from rescale.execution.writers.sink import StreamSink
 from rescale.execution.writers.stream_units import StreamUnit, UnitWriter
+from rescale.execution.writers.stream_writer import stream_writer
 from rescale.planning.values.piece_bytes import piece_chunks
 from rescale.storage.locations import name
 from simulation.bugs.planting import Bug, after, function, method
@@ -44,16 +45,12 @@ def _never_put(self: StreamSink) -> Any:
     return _close(self) if self._inline or self.size % 3 else None
 
 
-def _any_size_is_written(plan: Any, there: Any, place: Any) -> Any:
-    class Everywhere(dict[str, int]):
-        """A file has the size that is planned."""
-
+def _any_size_is_written(plan: Any, there: Any, least: int, place: Any) -> Any:
+    """A file has the size that is planned."""
     operator, stream = planned_streams._stream(plan, place)
-    uri = planned_streams.stream_uri(plan, operator, stream)
-    sizes = Everywhere(there)
-    if name(uri) in there:
-        sizes[name(uri)] = stream.size
-    return _units(plan, sizes, place)
+    file = name(planned_streams.stream_uri(plan, operator, stream))
+    planned = {file: stream_writer(plan, operator, stream).size} if file in there else {}
+    return _units(plan, {**there, **planned}, least, place)
 
 
 def _part_shifted(self: UnitWriter, unit: StreamUnit, operator: Any, stream: Any, number: int, cut: Cut) -> Any:
@@ -76,11 +73,11 @@ def _as_they_end(plan: Any, place: Any, results: Any, token: str) -> Any:
 _completed = planned_streams._completed
 
 
-def _one_unit_lost(self: Loop, work: Any, units: Any, progress: Any) -> Any:
+def _one_unit_lost(self: Loop, work: Any, units: Any, progress: Any, **_: Any) -> Any:
     return _run(self, work, units[:-1] if len(units) > 2 else units, progress)
 
 
-def _one_unit_given_up(self: Loop, work: Any, units: Any, progress: Any) -> Any:
+def _one_unit_given_up(self: Loop, work: Any, units: Any, progress: Any, **_: Any) -> Any:
     """A task that ends with an error has nothing to give."""
 
     def given_up(unit: Any) -> Any:

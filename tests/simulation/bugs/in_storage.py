@@ -13,6 +13,7 @@ from rescale.errors import RescaleError, StoreError
 from rescale.storage.contract import Pin
 from rescale.storage.locations import split_s3
 from rescale.storage.s3.pinned_objects import PinnedObjects
+from rescale.storage.s3.s3_errors import translated
 from rescale.storage.s3.s3_store import S3Store
 from simulation.bugs.planting import Bug, method
 
@@ -47,7 +48,7 @@ def _unpinned(self: PinnedObjects, uri: str, pin: Pin | None, *rest: Any, **name
 
 
 def _half_a_body(
-    self: PinnedObjects, uri: str, pin: Pin | None, start: int = 0, length: int | None = None, **_: Any
+    self: PinnedObjects, uri: str, pin: Pin | None, start: int = 0, length: int | None = None, limit: int | None = None
 ) -> Any:
     """A body that breaks off is taken for one that ends."""
     answer = self._get(uri, pin, start, length)
@@ -99,9 +100,10 @@ def _delete_if_sure(self: S3Store, uri: str) -> None:
 def _abort_one(self: S3Store, uri: str) -> None:
     """Of several uploads that are open."""
     bucket, key = split_s3(uri)
-    pages = self._client.get_paginator("list_multipart_uploads").paginate(Bucket=bucket, Prefix=key)
-    for upload in [upload for page in pages for upload in page.get("Uploads", ())][:1]:
-        self._client.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
+    with translated(uri):
+        pages = self._client.get_paginator("list_multipart_uploads").paginate(Bucket=bucket, Prefix=key)
+        for upload in [upload for page in pages for upload in page.get("Uploads", ())][:1]:
+            self._client.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
 
 
 def _errors_are_final(self: PinnedObjects, uri: str) -> Any:

@@ -16,14 +16,16 @@ from rescale.flink.metadata.handles import DistributionMode
 from rescale.planning.values.proof import Proof
 from rescale.storage.contract import Entry, Pin
 from rescale.storage.locations import split_s3
-from rescale.storage.s3.s3_store import S3Store
+from rescale.storage.s3.pinned_objects import PinnedObjects
 from rescale.storage.s3.s3_errors import translated
+from rescale.storage.s3.s3_store import S3Store
 from simulation.bugs.planting import Bug, function, method
 
 _real = dict(vars(S3Store))
+_get = PinnedObjects._get
 
 
-def _versions(store: S3Store, uri: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _versions(store: S3Store | PinnedObjects, uri: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Of an object, or below a directory, each with its kind, the newest of each key first."""
     bucket, key = split_s3(uri)
     with translated(uri):
@@ -33,7 +35,7 @@ def _versions(store: S3Store, uri: str) -> Iterator[tuple[str, dict[str, Any]]]:
             yield from ((kind, dict(one)) for one in page.get(kind, ()))
 
 
-def _of_key(store: S3Store, uri: str, kind: str) -> list[dict[str, Any]]:
+def _of_key(store: S3Store | PinnedObjects, uri: str, kind: str) -> list[dict[str, Any]]:
     _, key = split_s3(uri)
     return [one for which, one in _versions(store, uri) if which == kind and one["Key"] == key]
 
@@ -41,7 +43,7 @@ def _of_key(store: S3Store, uri: str, kind: str) -> list[dict[str, Any]]:
 def _take_the_newest_away(self: S3Store, uri: str) -> None:
     """What was put before is there again."""
     bucket, key = split_s3(uri)
-    head = self._head(uri)
+    head = self._objects.head(uri)
     version: Mapping[str, Any] = {"VersionId": head["VersionId"]} if head is not None and "VersionId" in head else {}
     with translated(uri):
         self._client.delete_object(Bucket=bucket, Key=key, **version)
@@ -90,12 +92,12 @@ def _list_all(self: S3Store, directory: str) -> list[Entry]:
     return [listed[uri] for uri in sorted(listed)]
 
 
-def _get_what_was_seen_first(self: S3Store, uri: str, *rest: Any, **named: Any) -> Any:
+def _get_what_was_seen_first(self: PinnedObjects, uri: str, *rest: Any, **named: Any) -> Any:
     """The version is asked for that this process's store saw first."""
     bucket, key = split_s3(uri)
     versions = _of_key(self, uri, "Versions")
-    if len(versions) < 2 or ".rescale/" not in uri or _real["stat"](self, uri) is None:
-        return _real["_get"](self, uri, *rest, **named)
+    if len(versions) < 2 or ".rescale/" not in uri or self.pin(uri) is None:
+        return _get(self, uri, *rest, **named)
     with translated(uri):
         return self._client.get_object(Bucket=bucket, Key=key, VersionId=versions[-1]["VersionId"])
 
@@ -132,7 +134,7 @@ BUGS = [
     Bug("versions: what a marker hides is there", method(S3Store, "stat", _stat_of_any_version)),
     Bug("versions: a marker is in the way of a put", method(S3Store, "_put_conditionally", _put_where_nothing_was)),
     Bug("versions: a listing has what is hidden", method(S3Store, "list", _list_all)),
-    Bug("versions: a read takes the oldest of a document", method(S3Store, "_get", _get_what_was_seen_first)),
+    Bug("versions: a read takes the oldest of a document", method(PinnedObjects, "_get", _get_what_was_seen_first)),
     Bug("sums: whoever asks for all records gets them", function(compared, _whatever_is_asked)),
     Bug(
         "sums: elements are believed, too",

@@ -45,7 +45,7 @@ def _operated(change: Callable[[Surgery], Surgery]) -> Plant:
     return method(prepare, "asked_surgery", after(asked_surgery, change))
 
 
-def _looked_at_once(work: Callable[[], Any], _: str) -> Any:
+def _looked_at_once(work: Callable[[], Any], _: str | None = None) -> Any:
     return work()
 
 

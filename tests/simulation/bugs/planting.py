@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -25,6 +26,8 @@ class Bug:
 def function(original: Callable[..., Any], other: Callable[..., Any]) -> Plant:
     """Wherever `rescale` has imported the function there is the other one."""
 
+    _assert_taken_alike(original, other)
+
     @contextmanager
     def planted() -> Iterator[None]:
         with ExitStack() as ending:
@@ -39,6 +42,7 @@ def function(original: Callable[..., Any], other: Callable[..., Any]) -> Plant:
 
 def method(owner: type | object, name: str, other: Any) -> Plant:
     """The class, or the module, has another one by that name."""
+    _assert_taken_alike(getattr(owner, name), other)
     return lambda: patch.object(owner, name, other)
 
 
@@ -58,6 +62,21 @@ def after(original: Callable[..., Any], change: Callable[[Any], Any]) -> Callabl
         return change(original(*arguments, **named))
 
     return changed
+
+
+def _assert_taken_alike(original: Any, other: Any) -> None:
+    """A call of the one must be a call of the other: else histories find that instead of the bug."""
+    if not (callable(original) and callable(other)):
+        return
+    asked, taken = inspect.signature(original), inspect.signature(other)
+    for every in (False, True):
+        wanted = [one for one in asked.parameters.values() if every or one.default is one.empty]
+        named = {one.name: None for one in wanted if one.kind is one.KEYWORD_ONLY}
+        placed = [one.name for one in wanted if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+        try:
+            taken.bind(*placed, **named)
+        except TypeError as error:
+            raise AssertionError(f"{original} is called otherwise than {other}: {error}") from None
 
 
 def _is_on_trial(module: str) -> bool:
