@@ -49,12 +49,8 @@ def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
         store.put(places.publishing, b"the _metadata of this result was about to be put\n")
         _give_way(plan, claim)
         if store.stat(places.published) is not None:  # another one was faster, and its result may have gone since
-            permit(plan, Move.PUBLISH)
-    ours = False
-    if not accept_unconditional:
-        ours = store.put_if_absent(places.metadata, candidate)
-    elif not already:  # without any conditional request: the store may not even know them
-        store.put(places.metadata, candidate)
+            already = permit(plan, Move.PUBLISH) is State.PUBLISHED
+    ours = not already and _put(places.metadata, candidate, accept_unconditional=accept_unconditional)
     if not ours and not any(read_document(places.metadata) == candidate for _ in range(2)):  # one may be misread
         raise RequestError(
             "the target holds another published result",
@@ -65,6 +61,15 @@ def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
     if store.stat(places.published) is None:
         store.put(places.published, b"the _metadata of this result was put: who deletes it may still use the files\n")
     return Published(plan.target, sha256, already, certificate.proof)
+
+
+def _put(uri: str, candidate: bytes, *, accept_unconditional: bool) -> bool:
+    """Whether what stands there now must be the candidate."""
+    store = open_store(uri)
+    if not accept_unconditional:
+        return store.put_if_absent(uri, candidate)
+    store.put(uri, candidate)  # without any conditional request: the store may not even know them
+    return False
 
 
 def _certified(plan: Plan) -> tuple[Certificate, bytes]:

@@ -178,19 +178,26 @@ class Found(NamedTuple):
 
 
 def hunt(bug: Bug, seeds: Iterable[int]) -> Found | None:
-    """In a block of `installed`; of a bug in native state those seeds are skipped that have none."""
+    """In a block of `installed`; of a bug in native state those seeds are skipped that have none.
+
+    A history that is broken without the bug, too, is an `AssertionError`.
+    """
     known = [SEEDS[bug.name]] if bug.name in SEEDS else []
     tried = filter(has_native_state, seeds) if bug.native else seeds
+    found = None
     with bug.plant():
         forget()
         try:
             for played, seed in enumerate((*known, *tried), 1):
                 broken = play(seed).broken
                 if broken is not None:
-                    return Found(seed, played, broken)
+                    found = Found(seed, played, broken)
+                    break
         finally:
             forget()
-    return None
+    if found is not None and (without := play(found.seed).broken) is not None:
+        raise AssertionError(f"seed {found.seed} is broken without the bug, too: {without}")
+    return found
 
 
 def hunt_by_name(seeds: Iterable[int], name: str) -> Found | None:
