@@ -107,8 +107,8 @@ def add_shape(parser: argparse.ArgumentParser) -> None:
         choices=[one.value for one in Files],
         default=Files.COPY.value,
         help="what becomes of the files of RocksDB that the result takes as they are: they are copied, or referred to "
-        "where they are, so that the source must stay until the job has made a checkpoint of its own (default: "
-        "%(default)s)",
+        "where they are, so that the source must stay until the job has made a full checkpoint of its own "
+        "(default: %(default)s)",
     )
     add_key_hash(parser)
     add_surgery(parser, "For a job that has changed. In all options operators are named as they are in SOURCE.")
