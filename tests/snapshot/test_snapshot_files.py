@@ -8,7 +8,7 @@ import pytest
 
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.snapshot_files import SnapshotFiles
-from rescale.storage.local import LocalStore
+from rescale.storage.files.local_store import LocalStore
 
 
 @pytest.mark.parametrize("length", [7, 90, 489])

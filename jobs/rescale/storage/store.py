@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from rescale.storage.contract import Entry, Pin, Store
-from rescale.storage.local import LocalStore
+from rescale.storage.files.local_store import LocalStore
 from rescale.storage.locations import is_s3
 
 __all__ = ["Entry", "Pin", "Store", "open_store", "read_in_chunks"]

@@ -16,9 +16,9 @@ from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.slot import Slot
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Snapshot
-from rescale.storage import local
 from rescale.storage.checksums import CRCS, Checksum
 from rescale.storage.contract import Pin
+from rescale.storage.files.local_store import LocalStore
 from rescale.storage.store import open_store
 from support.synthetic import snapshot
 
@@ -33,7 +33,7 @@ class Stored:
         self.known = {name: [NVME.name, C.name] for name in ("source", "result")}
         self.asked: list[str] = []
         self._folder = folder
-        monkeypatch.setattr(local.LocalStore, "checksums", lambda _, uri, pin: self._checksums(uri, pin))
+        monkeypatch.setattr(LocalStore, "checksums", lambda _, uri, pin: self._checksums(uri, pin))
 
     def _checksums(self, uri: str, pin: Pin) -> list[Checksum]:
         assert open_store(uri).stat(uri) == pin, "of the version that was seen"

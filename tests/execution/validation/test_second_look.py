@@ -20,7 +20,7 @@ from rescale.snapshot.locate import Extent
 from rescale.snapshot.opening import open_snapshot
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.contract import Pin
-from rescale.storage.local import LocalStore
+from rescale.storage.files.local_store import LocalStore
 from support import snapshots
 from support.finished import CANONICAL, HEAP, LAZY_COMPRESSED
 from support.pipeline import move, plan_rescale

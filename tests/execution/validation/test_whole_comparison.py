@@ -28,7 +28,7 @@ from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Database, ElementStream, KeyedStream, Operator, Snapshot
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.checksums import CRCS, Checksum
-from rescale.storage.local import LocalStore
+from rescale.storage.files.local_store import LocalStore
 from rescale.storage.store import Pin, open_store
 from rescale.target.certificate import CertifiedChecksums, CertifiedDirectories, CertifiedOperator
 from support.snapshot_bytes import LONG, VOID_NAMESPACE, parsed

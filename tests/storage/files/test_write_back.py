@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rescale.storage import write_back
-from rescale.storage.write_back import begin_write_back
+from rescale.storage.files import write_back
+from rescale.storage.files.write_back import begin_write_back
 
 
 def test_a_file_is_as_it_was_written(tmp_path: Path) -> None:

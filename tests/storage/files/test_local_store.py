@@ -13,7 +13,7 @@ import pytest
 
 from rescale.errors import RequestError, RescaleError, StoreError, UnsupportedError
 from rescale.storage.contract import Pin
-from rescale.storage.local import LocalStore
+from rescale.storage.files.local_store import LocalStore
 
 
 @pytest.fixture

@@ -1,0 +1,45 @@
+"""Directories that are still there after the machine has failed, and names in them."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+
+@contextmanager
+def directory_for(folder: Path) -> Iterator[None]:
+    """It is there for the block, durably; where no room is left for what comes into it, no empty one stays."""
+    missing = [one for one in (folder, *folder.parents) if not one.is_dir()]
+    try:
+        make_directory(folder)
+        yield
+    except OSError:
+        for one in missing:
+            with suppress(OSError):  # not empty, or not there
+                one.rmdir()
+        raise
+
+
+def make_directory(folder: Path) -> None:
+    """The directory and those above it, durably."""
+    if not folder.is_dir():
+        make_directory(folder.parent)
+        try:
+            folder.mkdir()
+        except FileExistsError:  # made by somebody else, and perhaps taken away again, which is for who writes to tell
+            with suppress(FileNotFoundError):
+                if not stat.S_ISDIR(folder.stat().st_mode):
+                    raise
+        force_to_disk(folder.parent)
+
+
+def force_to_disk(path: Path) -> None:
+    """A file, or the names in a directory."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

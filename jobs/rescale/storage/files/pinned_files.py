@@ -1,0 +1,88 @@
+"""Files in the version that was seen: those of another size or modification time are refused."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rescale.errors import SnapshotError
+from rescale.storage.contract import Pin, Span
+from rescale.storage.files.file_copies import copy_range
+from rescale.storage.files.local_errors import is_absent
+
+_COMPARED_AT_ONCE = 1 << 20
+
+
+@contextmanager
+def opened(uri: str, pin: Pin | None = None) -> Iterator[int]:
+    """Its descriptor, to read from; `SnapshotError` if it is gone, or is not of the pinned version."""
+    try:
+        descriptor = os.open(uri, os.O_RDONLY)
+    except (OSError, ValueError) as error:
+        if not is_absent(error):
+            raise
+        raise SnapshotError("a file is gone", path=uri, advice="see that nothing removes it, and start again") from None
+    try:
+        if pin is not None:
+            _check_pin(uri, pin_of(os.fstat(descriptor)), pin)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def pin_of(status: os.stat_result) -> Pin:
+    return Pin(status.st_size, mtime_ns=status.st_mtime_ns)
+
+
+def read_exactly(uri: str, descriptor: int, start: int, length: int) -> bytes:
+    """`SnapshotError` if the file ends before."""
+    data = os.pread(descriptor, length, start)
+    while len(data) < length and (more := os.pread(descriptor, length - len(data), start + len(data))):
+        data += more
+    if len(data) < length:
+        raise _too_short(uri, start, length, len(data))
+    return data
+
+
+def copy_span(source: Span, target: int, offset: int) -> None:
+    """To `offset` of the file descriptor `target`; errors as those of a read."""
+    with opened(source.uri, source.pin) as descriptor:
+        copied = copy_range(descriptor, source.start, source.length, target, offset)
+        if copied < source.length:
+            raise _too_short(source.uri, source.start, source.length, copied)
+
+
+def same_bytes(path: Path, other: Path, size: int) -> bool:
+    """Whether both files hold the same; `size` is that of the first one, in bytes."""
+    try:
+        with other.open("rb") as there:
+            if os.fstat(there.fileno()).st_size != size:
+                return False
+            with path.open("rb") as file:
+                return all(
+                    file.read(_COMPARED_AT_ONCE) == there.read(_COMPARED_AT_ONCE)
+                    for _ in range(0, size, _COMPARED_AT_ONCE)
+                )
+    except OSError as error:
+        if is_absent(error):
+            return False
+        raise
+
+
+def _check_pin(uri: str, found: Pin, pin: Pin) -> None:
+    if (pin.size, pin.mtime_ns) != (found.size, found.mtime_ns):
+        raise SnapshotError(
+            "a file has changed since it was first looked at",
+            path=uri,
+            expected=pin,
+            found=found,
+            advice="see that nothing writes to the snapshot, and plan again",
+        )
+
+
+def _too_short(uri: str, start: int, length: int, found: int) -> SnapshotError:
+    return SnapshotError(
+        "a file ends too early", path=uri, offset=start, expected=f"{length} bytes", found=f"{found} bytes"
+    )

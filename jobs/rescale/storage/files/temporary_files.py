@@ -1,0 +1,60 @@
+"""Files that are written under another name first, and forced to disk before they get theirs.
+
+They lie beside the directory that is written to: what lists a target must not take them for state. Only where that is
+another file system (the directory is a mount point) or closed to us they lie in it. Who writes one holds its lock,
+which ends with the process, by SIGKILL too.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from rescale.storage.files.durable_directories import directory_for
+
+
+@contextmanager
+def temporary(uri: str, fill: Callable[[int], None]) -> Iterator[Path]:
+    """A file, on disk, on the same file system as `uri` and outside its directory if that can be.
+
+    `fill` gets its descriptor, and writes it.
+    """
+    folder = Path(uri).parent
+    with directory_for(folder):
+        beside = folder.parent
+        apart = beside.stat().st_dev == folder.stat().st_dev and os.access(beside, os.W_OK)
+        path = (beside if apart else folder) / f".{folder.name}.{uuid.uuid4().hex}.tmp"
+        try:
+            with path.open("xb") as file:
+                with suppress(OSError):  # a file system without locks: then nobody else removes the file either
+                    fcntl.flock(file, fcntl.LOCK_EX)
+                fill(file.fileno())
+                os.fsync(file.fileno())
+                yield path
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def remove_abandoned(folder: Path) -> None:
+    """What those left who wrote into the directory and are dead."""
+    pattern = re.compile(rf"\.{re.escape(folder.name)}\.[0-9a-f]{{32}}\.tmp")
+    for place in (folder.parent, folder):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            for path in [one for one in place.iterdir() if pattern.fullmatch(one.name)]:
+                _remove_unless_locked(path)
+
+
+def _remove_unless_locked(path: Path) -> None:
+    with suppress(FileNotFoundError, BlockingIOError), path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise
+        except OSError:
+            return  # a file system without locks: nobody can tell whether somebody still writes
+        path.unlink()
