@@ -301,7 +301,7 @@ def test_an_interrupted_command_says_whether_it_goes_on(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"rescale.cli.{where}", interrupted)
+    monkeypatch.setattr(f"rescale.cli.commands.{where}", interrupted)
     assert main(words) == 130
     said = capsys.readouterr().err
     assert said.startswith("interrupted")
@@ -313,7 +313,7 @@ def test_an_interrupted_command_says_whether_it_goes_on(
 
 def test_a_command_that_is_interrupted_while_it_starts_shows_no_traceback(tmp_path: Path) -> None:
     interrupts = "import sys\nclass Interrupts:\n    def find_spec(self, name, *_):\n"
-    interrupts += "        if name == 'rescale.cli.virtual_keys':\n            raise KeyboardInterrupt\n"
+    interrupts += "        if name == 'rescale.cli.commands.virtual_keys':\n            raise KeyboardInterrupt\n"
     (tmp_path / "sitecustomize.py").write_text(f"{interrupts}sys.meta_path.insert(0, Interrupts())\n")
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     words = [sys.executable, "-m", "rescale.cli.main", "inspect", "/s"]

@@ -61,7 +61,7 @@ def parser() -> argparse.ArgumentParser:
 
     The commands are imported here, most of what a start takes: where Ctrl-C ends that, it is answered like any other.
     """
-    from rescale.cli import demo, diff, discard, inspect, match, plan, report, run, validate, virtual_keys
+    from rescale.cli.commands import demo, diff, discard, inspect, match, plan, report, run, validate, virtual_keys
 
     common = Parser(add_help=False)
     common.add_argument(
