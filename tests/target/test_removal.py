@@ -16,6 +16,7 @@ from rescale.storage.store import Entry, open_store
 from rescale.target.claim import claim
 from rescale.target.documents import store_plan, store_plan_page, store_report, store_report_data
 from rescale.target.places import discarding_place, places_of, plan_in_name
+from rescale.target.publication import publish
 from rescale.target.removal import discard
 from rescale.target.states import State, state_of
 from support import snapshots
@@ -208,6 +209,29 @@ def test_whenever_it_stands_still_it_takes_nothing_of_a_run_that_began_meanwhile
         with pytest.raises(RequestError, match="discarded by another one meanwhile"):
             discard(plan.target)
         assert lying(plan) == before
+
+
+def test_plans_are_not_taken_from_a_run_that_began_meanwhile(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody had claimed the target, so nothing tells that run of a discard: whenever this one looks, it gives way."""
+    store = open_store(plan.target)
+    delete = store.delete
+    for deleted in (1, 3, 4, 5):  # what is staged, documents, the mark of what was published, the claim
+        store_plan(plan)
+        turns = count(1)
+
+        def stood_still(uris: Iterable[str], turns: Iterator[int] = turns, deleted: int = deleted) -> None:
+            delete(uris)
+            if next(turns) == deleted:
+                monkeypatch.setattr(store, "delete", delete)
+                execute_without_spark(plan)
+
+        monkeypatch.setattr(store, "delete", stood_still)
+        with pytest.raises(RequestError, match="the target was claimed by a run meanwhile") as caught:
+            discard(plan.target)
+        assert plan.digest[:8] in str(caught.value.found)
+        assert state_of(plan.target, plan.digest) is State.PUBLISHED
+        assert publish(plan).already
+        store.delete(lying(plan))
 
 
 def test_where_the_disk_is_full_what_nobody_needs_makes_room_for_the_note(

@@ -14,7 +14,7 @@ from rescale.target.claim import planned_names
 from rescale.target.documents import load_plan, read_document
 from rescale.target.leftovers import clear_leftovers
 from rescale.target.places import Places, discarding_place, is_document, plan_in_name
-from rescale.target.states import MOVES, Move, State, claimed_by, is_being_discarded, refuse_unless, state_of
+from rescale.target.states import MOVES, Move, State, claim_on, claimed_by, is_being_discarded, refuse_unless, state_of
 
 _NOTE = "what lies here is being discarded; it is of plan {}\n"
 _PLAN = re.compile(rb"[0-9a-f]{64}")
@@ -110,8 +110,15 @@ def _give_way(state: State, target: str) -> None:
 def _give_way_to_another(target: str, digest: str | None) -> None:
     """Who stood still may find that another one has come to the end, and that what lies here is a new run's.
 
-    `digest` is that of the plan which is discarded; without one there is no note.
+    `digest` is that of the plan which is discarded; without one there is no note, and was no claim.
     """
+    if digest is None and (claim := claim_on(target)) is not None:
+        raise RequestError(
+            "the target was claimed by a run meanwhile",
+            path=target,
+            found=claim,
+            advice=f"see what that run does; if what it leaves is to go, too: rescale discard {target}",
+        )
     if digest is not None and not is_being_discarded(target):
         raise RequestError(
             "the target was discarded by another one meanwhile, who came to the end",
