@@ -137,7 +137,8 @@ def told(text: str | None, sentences: Mapping[str, str]) -> list[str]:
 def test_what_was_compared_is_said_and_what_was_not(
     how: dict[str, Any], says: list[str], does_not: list[str], tmp_path: Path
 ) -> None:
-    made = certificate(tmp_path, *how.pop("proofs", [PROOF]), **how)
+    proofs, others = how.get("proofs", [PROOF]), {name: value for name, value in how.items() if name != "proofs"}
+    made = certificate(tmp_path, *proofs, **others)
     assert told(made.proves, SAYS) == says
     assert EXCEPT not in made.proves
     assert told(made.does_not_prove, DOES_NOT) == does_not
