@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from rescale.errors import IntegrityError, UnsupportedError
+from rescale.errors import IntegrityError, SnapshotError, UnsupportedError
 from rescale.execution.diff.snapshots import diff_snapshots
 from rescale.execution.loop import Loop
 from rescale.execution.sources import log_windows
-from rescale.execution.sources.record_sources import SourceReader, sources_of
+from rescale.execution.sources.record_sources import ChangelogPlace, SourceReader, sources_of
 from rescale.execution.steps import validate_published
 from rescale.flink.keyed.blocks.records import Records
 from rescale.snapshot.model import Snapshot
@@ -103,6 +104,24 @@ def test_a_log_that_does_not_fit_into_memory(name: str, monkeypatch: pytest.Monk
     monkeypatch.setattr(log_windows, "MOST", 500)
     with pytest.raises(UnsupportedError, match="more than can be replayed at once"):
         all_records(snapshot)
+
+
+@pytest.mark.parametrize("name", CHANGELOGS[:2])
+def test_a_header_that_is_read_otherwise_the_second_time(name: str) -> None:
+    """The log's header was put together of it when it was read first."""
+    snapshot = snapshots.opened(name)
+    (operator,) = (operator for operator in snapshot.operators if operator.changelogs)
+    source = next(iter(sources_of(operator.changelogs[0], operator.entry.max_parallelism)))
+    assert isinstance(source.place, ChangelogPlace)
+    part = source.place.base[0]
+    assert part.header is not None
+    first, *others = part.header.states
+    misread = replace(part.header, states=(replace(first, name="coufts"), *others))
+    place = source.place._replace(base=(part._replace(header=misread), *source.place.base[1:]))
+    with pytest.raises(SnapshotError, match="was not there when its header was first read") as caught:
+        list(SourceReader(snapshot.contents).batches(source._replace(place=place)))
+    assert caught.value.state == "coufts"
+    assert first.name in str(caught.value.expected)
 
 
 def test_the_way_that_is_not_gone_is_said(tmp_path: Path) -> None:

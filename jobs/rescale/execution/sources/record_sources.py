@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from rescale.errors import SnapshotError
 from rescale.execution.meter import METER
 from rescale.execution.sources.block_records import BlockRecords
 from rescale.execution.sources.changelog_records import ChangelogRecords, InWindows, Windows
@@ -182,8 +183,17 @@ class SourceReader:
 
     def _in_windows(self, part: RecordSource, header: KeyedHeader, windows: Windows) -> InWindows:
         """What was materialised, under the ids that its states have in `header`."""
-        names = [state.name for state in header.states]
-        ids = np.array([names.index(state.name) for state in understood(part.header).states], np.int64)
+        numbers = {state.name: i for i, state in enumerate(header.states)}
+        states = [state.name for state in understood(part.header).states]
+        if unknown := [state for state in states if state not in numbers]:
+            raise SnapshotError(
+                "what was materialised of a changelog has a state that was not there when its header was first read",
+                state=unknown[0],
+                expected=", ".join(numbers),
+                found=", ".join(states),
+                advice="run the same command again: it was misread, or the source has changed",
+            )
+        ids = np.array([numbers[state] for state in states], np.int64)
         if isinstance(part.place, DatabasePlace):
             found = self._rows(part, part.place.files, part.place.key_groups).in_ranges(windows)
         else:
