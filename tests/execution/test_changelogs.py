@@ -124,6 +124,23 @@ def test_a_header_that_is_read_otherwise_the_second_time(name: str) -> None:
     assert first.name in str(caught.value.expected)
 
 
+@pytest.mark.parametrize("name", CHANGELOGS[:2])
+def test_a_log_that_is_read_otherwise_the_second_time(name: str) -> None:
+    snapshot = snapshots.opened(name)
+    (operator,) = (operator for operator in snapshot.operators if operator.changelogs)
+    changelog = operator.changelogs[0]
+    assert changelog.parsed is not None
+    gone = min(changelog.logged)
+    header = replace(changelog.parsed, states=tuple(one for one in changelog.parsed.states if one.name != gone))
+    windows = log_windows.LogWindows(snapshot.contents, changelog.changes, header, changelog.key_groups)
+    with (
+        pytest.raises(SnapshotError, match="describes a state that was not there when it was first read") as caught,
+        windows.cut(),
+    ):
+        pass
+    assert caught.value.state == gone
+
+
 def test_the_way_that_is_not_gone_is_said(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="a changelog is not written") as caught:
         plan_rescale(snapshots.directory("2-changelog-over-heap"), str(tmp_path / "target"))

@@ -83,6 +83,15 @@ class LogWindows:
         for key_group, change in logged_changes(self._files, self._sets):
             if key_group == METADATA_GROUP:
                 state = read_logged_state(change)
+                if state.info.name not in self._ids:
+                    raise SnapshotError(
+                        "a changelog describes a state that was not there when it was first read",
+                        path=self._files.uri(self._sets[0].extent),
+                        state=state.info.name,
+                        expected=", ".join(self._ids),
+                        found=state.info.name,
+                        advice="run the same command again: it was misread, or the source has changed",
+                    )
                 ids[state.id] = self._ids[state.info.name]
             elif key_group in self._key_groups:
                 _, state_id = read_change_head(change)
