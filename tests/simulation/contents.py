@@ -12,6 +12,7 @@ import mmh3
 
 from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, SubtaskState
 from rescale.flink.metadata.handles import (
+    ChangelogHandle,
     DistributionMode,
     FileStream,
     HandleTag,
@@ -23,6 +24,7 @@ from rescale.flink.metadata.handles import (
     Stream,
 )
 from rescale.flink.metadata.reader import read_metadata
+from simulation.changelogs import changes_of, with_logged_states
 from simulation.headers import keyed_without, operator_without
 from simulation.rows import KeyedRows, Kind, keyed_rows, kind_of, own_rows, same, states_in
 
@@ -129,7 +131,11 @@ class Contents:
         handles = self.handles(operator, "managed_keyed")
         return {state for i, handle in handles for state in states_in(self._keyed_header(i, handle))}
 
-    def _keyed_header(self, subtask: int, handle: IncrementalHandle | KeyGroupsHandle) -> bytes:
+    def _keyed_header(self, subtask: int, handle: ChangelogHandle | IncrementalHandle | KeyGroupsHandle) -> bytes:
+        if isinstance(handle, ChangelogHandle):
+            (base,) = handle.base
+            assert isinstance(base, IncrementalHandle | KeyGroupsHandle)
+            return with_logged_states(self._keyed_header(subtask, base), list(changes_of(handle, self._bytes)))
         return (
             self._bytes(handle.meta) if isinstance(handle, IncrementalHandle) else self._keyed(subtask, handle).header
         )
@@ -147,6 +153,9 @@ class Contents:
         if left_out and left_out == self.keyed_states(operator):
             return set()
         return {kind_of(handle) for _, handle in self.handles(operator, "managed_keyed")}
+
+    def has_changelogs(self, operator: OperatorState) -> bool:
+        return any(isinstance(handle, ChangelogHandle) for _, handle in self.handles(operator, "managed_keyed"))
 
     def backends(self) -> list[str]:
         """The names that RocksDB's backends take over from their directories."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 _KEYED = re.compile(rb"\x00[\x01-\x20]([a-z]+)\x00{4}\x00\x00\x00\x01\x00\x10KEYED_STATE_TYPE")
 _LISTED = re.compile(rb"\x00[\x01-\x20]([a-z]+)\x00{3}\x01\x00\x00\x00\x01\x00\x20OPERATOR_STATE_DISTRIBUTION_MODE")
@@ -24,6 +24,18 @@ def keyed_names(header: bytes) -> list[str]:
 
 def keyed_without(header: bytes, names: Collection[str]) -> bytes:
     return _without(header, _KEYED, names, len(header))
+
+
+def keyed_with(header: bytes, states: Sequence[bytes]) -> bytes:
+    """Those of them that it does not describe stand behind all others."""
+    first = _KEYED.search(header)
+    assert first is not None
+    at = first.start() - _COUNT
+    for state in states:
+        if not {*keyed_names(state)} <= {*keyed_names(header)}:
+            (count,) = struct.unpack_from(">h", header, at)
+            header = header[:at] + struct.pack(">h", count + 1) + header[at + _COUNT :] + state
+    return header
 
 
 def operator_without(header: bytes, names: Collection[str]) -> bytes:

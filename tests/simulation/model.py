@@ -134,7 +134,8 @@ def _assert_rows(old: Contents, new: Contents, one: OperatorState, other: Operat
     try:
         kept = old.rows(one)
     except UnreadableError:
-        if (one.parallelism, one.max_parallelism) != (other.parallelism, other.max_parallelism):
+        reshaped = (one.parallelism, one.max_parallelism) != (other.parallelism, other.max_parallelism)
+        if reshaped or old.has_changelogs(one):
             raise
         same("files of databases", old.databases(one), new.databases(other))
         return

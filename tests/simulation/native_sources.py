@@ -24,14 +24,14 @@ from support.canonical import prefix
 from support.snapshot_bytes import LONG, keyed_header, keyed_state, list_of
 
 _FLINKS = ("2-rocksdb-native", "1.20-rocksdb-native", "2-rocksdb-3to2", "1.20-rocksdb-2to3")
-_STATES = {"counts": "VALUE", "ways": "LIST", "latest": "VALUE"}
+KEYED_STATES = {"counts": "VALUE", "ways": "LIST", "latest": "VALUE"}
 
 
 def draw_native(random: Random) -> Source:
     chance = random.random()
     if chance < 0.1:
         return taken_by_flink(random.choice(_FLINKS), Kind.ROCKSDB)
-    return _in_heap(random.randrange(12)) if chance < 0.3 else _in_rocksdb(random.randrange(16))
+    return in_heap(random.randrange(12)) if chance < 0.3 else in_rocksdb(random.randrange(16))
 
 
 def in_a_kind(random: Random, source: Source, wish: Wish) -> Wish:
@@ -43,6 +43,9 @@ def in_a_kind(random: Random, source: Source, wish: Wish) -> Wish:
         Kind.ROCKSDB: (Format.KEEP, Format.KEEP, Format.KEEP, Format.ROCKSDB, Format.CANONICAL),
     }
     wish = replace(wish, format=random.choice(formats[source.kind]))
+    if source.is_changelog:
+        kept = wish.format is not Format.KEEP or rocksdb
+        return wish if kept else replace(wish, format=Format.CANONICAL)
     if not rocksdb or wish.format is Format.CANONICAL or wish.max_parallelism not in ("", *_maxima(source)):
         return wish
     files, proof = random.choice((Files.COPY, Files.COPY, Files.REFER)), random.choice(tuple(Proof))
@@ -54,12 +57,12 @@ def _maxima(source: Source) -> set[str]:
 
 
 @cache
-def _in_rocksdb(number: int) -> Source:
+def in_rocksdb(number: int) -> Source:
     return _native(Random(f"rocksdb source {number}"), f"in RocksDB {number}", Kind.ROCKSDB)
 
 
 @cache
-def _in_heap(number: int) -> Source:
+def in_heap(number: int) -> Source:
     return _native(Random(f"heap source {number}"), f"on the heap {number}", Kind.HEAP)
 
 
@@ -80,7 +83,7 @@ def _native(random: Random, name: str, kind: Kind) -> Source:
 def _databases(
     random: Random, objects: dict[str, bytes], parallelism: int, max_parallelism: int, name: str
 ) -> OperatorState:
-    states = list(_STATES)[: random.randint(1, 3)]
+    states = list(KEYED_STATES)[: random.randint(1, 3)]
     rows = _rows(random, states, max_parallelism)
     clipped, lazy = random.random() < 0.3, random.random() < 0.6
     subtasks = []
@@ -95,7 +98,7 @@ def _databases(
         foreign: Rows = {}
         if clipped:
             foreign = {state: {k: v for k, v in rows[state].items() if k not in found[state]} for state in known}
-        lists = [state for state in known if _STATES[state] == "LIST"]
+        lists = [state for state in known if KEYED_STATES[state] == "LIST"]
         files = write_database(
             random, {state: found[state] for state in known}, lists, foreign, ranges, f"{name} {subtask}"
         )
@@ -143,8 +146,13 @@ def _heap(
 
 
 def _header(states: Sequence[str]) -> bytes:
-    infos = [keyed_state(s, list_of(LONG) if _STATES[s] == "LIST" else LONG, _STATES[s]) for s in states]
-    return keyed_header(*infos, key=LONG)
+    return keyed_header(*map(keyed_info, states), key=LONG)
+
+
+def keyed_info(state: str) -> bytes:
+    """What a header says of one of them."""
+    is_list = KEYED_STATES[state] == "LIST"
+    return keyed_state(state, list_of(LONG) if is_list else LONG, KEYED_STATES[state])
 
 
 def _rows(random: Random, states: Sequence[str], max_parallelism: int, *, longs: bool = False) -> Rows:
@@ -157,7 +165,7 @@ def _rows(random: Random, states: Sequence[str], max_parallelism: int, *, longs:
             if random.random() < 0.7:
                 size = 8 if longs else random.choice((8, 60))
                 elements = [bytes(random.randrange(97, 123) for _ in range(8)) for _ in range(random.randint(1, 3))]
-                rows[state][whole] = b",".join(elements) if _STATES[state] == "LIST" else random.randbytes(size)
+                rows[state][whole] = b",".join(elements) if KEYED_STATES[state] == "LIST" else random.randbytes(size)
     return rows
 
 

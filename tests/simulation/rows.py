@@ -15,7 +15,8 @@ from typing import NamedTuple
 from rescale.errors import RescaleError
 from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.metadata.checkpoint_metadata import OperatorState
-from rescale.flink.metadata.handles import HandleTag, IncrementalHandle, KeyGroupsHandle, Stream
+from rescale.flink.metadata.handles import ChangelogHandle, HandleTag, IncrementalHandle, KeyGroupsHandle, Stream
+from simulation.changelogs import changes_of, replayed, with_logged_states
 from simulation.flinks_rules import key_group_of_code, key_groups_of_subtask, long_code
 from simulation.headers import keyed_names
 from simulation.native_databases import rows_of_database
@@ -57,6 +58,8 @@ class KeyedRows(NamedTuple):
 
 def kind_of(handle: object) -> Kind:
     """Of managed keyed state."""
+    if isinstance(handle, ChangelogHandle):
+        return kind_of(handle.base[0])
     if isinstance(handle, IncrementalHandle):
         return Kind.ROCKSDB
     assert isinstance(handle, KeyGroupsHandle)
@@ -65,11 +68,16 @@ def kind_of(handle: object) -> Kind:
 
 def keyed_rows(
     subtask: int,
-    handle: IncrementalHandle | KeyGroupsHandle,
+    handle: ChangelogHandle | IncrementalHandle | KeyGroupsHandle,
     operator: OperatorState,
     content: Callable[[Stream], bytes],
 ) -> KeyedRows:
     """What a subtask has in its own key groups; `AssertionError` for what no backend opens."""
+    if isinstance(handle, ChangelogHandle):
+        (base,) = handle.base
+        assert isinstance(base, IncrementalHandle | KeyGroupsHandle)
+        lay, changes = keyed_rows(subtask, base, operator, content), list(changes_of(handle, content))
+        return lay._replace(header=with_logged_states(lay.header, changes), rows=replayed(lay.rows, changes))
     if isinstance(handle, IncrementalHandle):
         first = handle.first_key_group
         own = list(range(first, first + handle.key_groups))

@@ -8,6 +8,7 @@ from random import Random
 
 from rescale.planning.asked.request import Files, Format
 from rescale.planning.values.proof import Proof
+from simulation.changelog_sources import draw_changelog
 from simulation.native_sources import draw_native, in_a_kind
 from simulation.rows import Kind
 from simulation.run import Wish
@@ -75,7 +76,7 @@ class Script:
 
 def has_native_state(seed: int) -> bool:
     """Whether the history of a seed is one of native state, before or after."""
-    return Random(f"kinds {seed}").random() < _NATIVE + _INTO_ROCKSDB
+    return Random(f"kinds {seed}").random() < _NATIVE + _INTO_ROCKSDB or draw_changelog(seed) is not None
 
 
 def draw_script(random: Random, seed: int) -> Script:
@@ -87,6 +88,9 @@ def draw_script(random: Random, seed: int) -> Script:
         source = draw_native(kinds)
     elif turn < _NATIVE + _INTO_ROCKSDB:
         source = written(kinds.randrange(24))
+    changelog = draw_changelog(seed)
+    if changelog is not None and turn >= _NATIVE + _INTO_ROCKSDB:
+        source = changelog
     rates: dict[Toxic, float] = {}
     if random.random() < 0.8:
         rates = {toxic: random.choice((0.003, 0.01, 0.03, 0.1)) for toxic in PASSING if random.random() < 0.6}
@@ -115,7 +119,7 @@ def draw_script(random: Random, seed: int) -> Script:
             if random.random() < chance:
                 damage[kind] = random.choice(stages)
     wishes = [draw_wish(random, source) for _ in range(2)]
-    if turn < _NATIVE + _INTO_ROCKSDB:
+    if turn < _NATIVE + _INTO_ROCKSDB or source.is_changelog:
         wishes = [in_a_kind(kinds, source, wish) for wish in wishes]
     if any(wish.files is Files.REFER for wish in wishes) and kinds.random() < 0.25:
         damage[kinds.choice(("source changes", "source is deleted"))] = "publish"
@@ -190,7 +194,7 @@ def may_go_by_sums(source: Source, wish: Wish) -> bool:
     """Whether its key groups are copied as they are."""
     kept = {str(maximum) for _, maximum in source.shapes.values()}
     is_copied = wish.format is Format.KEEP and wish.max_parallelism in ("", *kept) and not _leaves_out_keyed(wish)
-    return is_copied and bool(source.uids) and source.kind is not Kind.ROCKSDB
+    return is_copied and bool(source.uids) and source.kind is not Kind.ROCKSDB and not source.is_changelog
 
 
 def _leaves_out_keyed(wish: Wish) -> bool:

@@ -53,6 +53,9 @@ class Source:
     uids: Sequence[str] = ()
     """Of operators, where no name of theirs is kept with them."""
 
+    is_changelog: bool = False
+    """Whether changes follow what of keyed state lies in its kind."""
+
     @cached_property
     def shapes(self) -> dict[str, tuple[int, int]]:
         """Parallelism and max parallelism by operator id."""

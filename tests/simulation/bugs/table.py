@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from simulation.bugs import (
+    in_changelogs,
     in_databases,
     in_dealing,
     in_drops,
@@ -151,6 +152,12 @@ SEEDS = {
     "drop: records of a state stay": 90,
     "drop: the certificate counts nothing": 217,
     "drop: the certificate does not name it": 20,
+    "changelog: the last change is forgotten": 154,
+    "changelog: changes backwards": 452,
+    "changelog: only its first set is read": 509,
+    "changelog: what is cleared stays": 509,
+    "changelog: what is added replaces": 1303,
+    "changelog: what is new is lost": 154,
 }
 """Seeds that are tried first, because they showed a bug before."""
 
@@ -164,6 +171,7 @@ BUGS = (
     *in_weather.BUGS,
     *in_stores.BUGS,
     *in_drops.BUGS,
+    *in_changelogs.BUGS,
 )
 
 FOUND_BY_HISTORIES = [bug for bug in BUGS if bug.name not in INSTEAD]

@@ -1,0 +1,69 @@
+"""Bugs in the replay of changes over what was materialised: validation replays with the same functions, and agrees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from rescale.execution.sources import log_windows
+from rescale.flink.keyed.changelog.change_sets import METADATA_GROUP
+from rescale.flink.keyed.changelog.logged_states import Operation
+from rescale.flink.keyed.changelog.overlay import Overlay
+from rescale.flink.keyed.changelog.replay import ReplayedState
+from rescale.snapshot.changelogs import logged_changes
+from simulation.bugs import planting
+from simulation.bugs.planting import Plant, method
+
+Bug = partial(planting.Bug, native=True)
+
+_apply, _rest = ReplayedState.apply, Overlay.rest
+
+
+def _logged(change: Callable[[list[Any]], list[Any]]) -> Plant:
+    """The changes of a log, without what describes states, are others."""
+
+    def changed(files: Any, sets: Any) -> Iterator[Any]:
+        found = list(logged_changes(files, sets))
+        yield from (one for one in found if one[0] == METADATA_GROUP)
+        yield from change([one for one in found if one[0] != METADATA_GROUP])
+
+    return method(log_windows, "logged_changes", changed)
+
+
+def _first_set(files: Any, sets: Any) -> Iterator[Any]:
+    """What several subtasks share is read for the first of them."""
+    return logged_changes(files, sets[:1])
+
+
+def _applied(change: Callable[[Any], Any]) -> Plant:
+    """Each change is another one, or None of them."""
+
+    def changed(self: ReplayedState, one: Any) -> None:
+        if (other := change(one)) is not None:
+            _apply(self, other)
+
+    return method(ReplayedState, "apply", changed)
+
+
+def _never_cleared(one: Any) -> Any:
+    return None if one.operation == Operation.CLEAR else one
+
+
+def _set_not_added(one: Any) -> Any:
+    return one._replace(operation=Operation.SET) if one.operation == Operation.ADD else one
+
+
+def _nothing_new(self: Overlay) -> Iterator[Any]:
+    """What was not there before."""
+    yield from list(_rest(self))[1:]
+
+
+BUGS = [
+    Bug("changelog: the last change is forgotten", _logged(lambda changes: changes[:-1])),
+    Bug("changelog: changes backwards", _logged(lambda changes: changes[::-1])),
+    Bug("changelog: only its first set is read", method(log_windows, "logged_changes", _first_set)),
+    Bug("changelog: what is cleared stays", _applied(_never_cleared)),
+    Bug("changelog: what is added replaces", _applied(_set_not_added)),
+    Bug("changelog: what is new is lost", method(Overlay, "rest", _nothing_new)),
+]

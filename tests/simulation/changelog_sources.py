@@ -1,0 +1,179 @@
+"""Sources whose keyed state lies in a changelog: changes over what was materialised, of the heap's or of RocksDB's."""
+
+from __future__ import annotations
+
+import struct
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from random import Random
+
+from rescale.flink.metadata.checkpoint_metadata import OperatorState, Subtask, SubtaskState
+from rescale.flink.metadata.handles import (
+    ChangelogDelta,
+    ChangelogHandle,
+    ChangelogStreamHandle,
+    HandleTag,
+    IncrementalHandle,
+    InlineStream,
+    InMemoryChangelogHandle,
+    KeyGroupsHandle,
+    RelativeFileStream,
+    StateChange,
+    Stream,
+)
+from rescale.flink.metadata.reader import read_metadata
+from rescale.flink.metadata.writer import write_metadata
+from simulation.changelogs import Change
+from simulation.flinks_rules import key_group_of_code, long_code
+from simulation.native_sources import KEYED_STATES, in_heap, in_rocksdb, keyed_info
+from simulation.rows import Kind, keyed_rows, states_in
+from simulation.sources import Source, stored
+
+_SHARE = 0.008
+"""Of all histories."""
+
+_CLEAR, _SET, _ADD, _ADD_ELEMENT, _METADATA = 0, 1, 3, 5, 8
+_OF_STATES = -1
+_FIRST_ID = 40
+_SOURCES = 12
+
+
+def draw_changelog(seed: int) -> Source | None:
+    """From a seed of its own: None in most histories, which are what they are."""
+    random = Random(f"changelog {seed}")
+    return _in_a_changelog(random.randrange(_SOURCES)) if random.random() < _SHARE else None
+
+
+@cache
+def _in_a_changelog(number: int) -> Source:
+    random = Random(f"changelog source {number}")
+    base = in_heap(number) if number % 3 == 0 else in_rocksdb(number)
+    objects = dict(base.objects)
+    metadata = read_metadata(objects["_metadata"], "_metadata")
+    states = list(KEYED_STATES) if base.kind is Kind.ROCKSDB else ["counts", "latest"]
+    operators = tuple(
+        replace(one, subtasks=_logged(random, objects, one, states)) if any(map(_keyed, one.subtasks)) else one
+        for one in metadata.operators
+    )
+    objects["_metadata"] = write_metadata(replace(metadata, operators=operators))
+    return replace(base, name=f"{base.name}, under a changelog", objects=objects, is_changelog=True)
+
+
+def _logged(
+    random: Random, objects: dict[str, bytes], operator: OperatorState, states: Sequence[str]
+) -> tuple[Subtask, ...]:
+    """Its subtasks with changes, which lie in `_metadata`, or in files of one subtask or of all."""
+    shared = random.random() < 0.5
+    files: dict[str, bytearray] = defaultdict(lambda: bytearray(b"\0"))  # says that nothing is compressed
+    logs: list[list[tuple[str, int, list[Change]]]] = []
+    for subtask in operator.subtasks:
+        name = "log" if shared else f"log-{subtask.index}"
+        logs.append([])
+        for part in _parts(random, objects, operator, subtask, states):
+            if random.random() < 0.3:
+                logs[-1].append(("", 0, part))
+            else:
+                logs[-1].append((name, len(files[name]) - 1, part))
+                files[name] += _change_set(part)
+    streams = {name: stored(random, objects, name, bytes(data)) for name, data in files.items()}
+    return tuple(
+        _with_log(subtask, [_delta(subtask, streams.get(name), at, part) for name, at, part in log])
+        for subtask, log in zip(operator.subtasks, logs, strict=True)
+    )
+
+
+def _with_log(subtask: Subtask, deltas: Sequence[ChangelogDelta]) -> Subtask:
+    base = _keyed(subtask)
+    assert base is not None
+    first, key_groups = _range(base)
+    handle = ChangelogHandle(
+        HandleTag.CHANGELOG_V2, first, key_groups, 0, (base,), tuple(deltas), 3, 7, f"changelog-{subtask.index}"
+    )
+    return replace(subtask, state=replace(subtask.state or SubtaskState(), managed_keyed=handle))
+
+
+def _delta(subtask: Subtask, stream: Stream | None, at: int, part: Sequence[Change]) -> ChangelogDelta:
+    base = _keyed(subtask)
+    assert base is not None
+    first, key_groups = _range(base)
+    if stream is None:
+        changes = tuple(StateChange(*change) for change in part)
+        return InMemoryChangelogHandle(first, key_groups, 0, len(part), changes, "in memory")
+    size = len(_change_set(part))
+    tag = HandleTag.CHANGELOG_STREAM_V2
+    return ChangelogStreamHandle(tag, first, key_groups, ((at, stream),), size, size, "in a file", "filesystem")
+
+
+def _parts(
+    random: Random, objects: dict[str, bytes], operator: OperatorState, subtask: Subtask, states: Sequence[str]
+) -> list[list[Change]]:
+    """Changes of a subtask, in one set or several. A state is described before the first change of it."""
+    base = _keyed(subtask)
+    assert base is not None
+    there = keyed_rows(subtask.index, base, operator, lambda stream: _content(objects, stream))
+    known = [(row[1], row[2]) for row in there.rows if row[1] in there.key_groups]
+    fresh = [(key_group_of_code(long_code(key), operator.max_parallelism), key) for key in range(-60, 60)]
+    keys = [*known, *((group, struct.pack(">q", key) + b"\0") for group, key in fresh if group in there.key_groups)]
+    changed = states if random.random() < 0.5 else states_in(there.header)
+    parts: list[list[Change]] = []
+    described: set[str] = set()
+    for _ in range(random.choice((0, 1, 1, 3))):
+        parts.append([])
+        for _ in range(random.choice((1, 5, 30)) if keys else 0):
+            state = random.choice(changed)
+            number = _FIRST_ID + states.index(state)
+            if state not in described:
+                described.add(state)
+                parts[-1].append((_OF_STATES, _description(state, number)))
+            group, key = random.choice(keys)
+            operation, payload = _drawn(random, state)
+            parts[-1].append((group, struct.pack(">Bh", operation, number) + key + payload))
+    return parts
+
+
+def _drawn(random: Random, state: str) -> tuple[int, bytes]:
+    """An operation, and what follows the key."""
+    if random.random() < 0.2:
+        return _CLEAR, b""
+    if KEYED_STATES[state] == "VALUE":
+        return _SET, random.randbytes(8)
+    elements = [bytes(random.randrange(97, 123) for _ in range(8)) for _ in range(random.randint(1, 3))]
+    operation = random.choice((_SET, _ADD, _ADD_ELEMENT))
+    if operation == _ADD_ELEMENT:
+        return operation, elements[0]
+    return operation, struct.pack(">i", len(elements)) + b"".join(elements)
+
+
+def _description(state: str, number: int) -> bytes:
+    """Without a time to live and a default value."""
+    return struct.pack(">Bi", _METADATA, 6) + keyed_info(state) + b"\0\0" + struct.pack(">hB", number, 0)
+
+
+def _change_set(changes: Sequence[Change]) -> bytes:
+    """By key group, what describes states in front of all (`StateChangeFormat`)."""
+    by_group: dict[int, list[bytes]] = defaultdict(list)
+    for group, change in changes:
+        by_group[group].append(change)
+    out = struct.pack(">i", len(by_group))
+    for group in sorted(by_group):
+        out += struct.pack(">ii", len(by_group[group]), group)
+        out += b"".join(struct.pack(">i", len(change)) + change for change in by_group[group])
+    return out
+
+
+def _range(handle: KeyGroupsHandle | IncrementalHandle) -> tuple[int, int]:
+    return handle.first_key_group, len(handle.offsets) if isinstance(handle, KeyGroupsHandle) else handle.key_groups
+
+
+def _keyed(subtask: Subtask) -> KeyGroupsHandle | IncrementalHandle | None:
+    handle = subtask.state.managed_keyed if subtask.state is not None else None
+    return handle if isinstance(handle, KeyGroupsHandle | IncrementalHandle) else None
+
+
+def _content(objects: dict[str, bytes], stream: Stream) -> bytes:
+    if isinstance(stream, InlineStream):
+        return stream.data
+    assert isinstance(stream, RelativeFileStream)
+    return objects[stream.path]

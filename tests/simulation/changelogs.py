@@ -1,0 +1,83 @@
+"""What a changelog makes of the rows that were materialised: its changes, one after the other, as slowly as can be.
+
+Of states with longs as keys, in the namespace of no window; those of lists are joined by commas in a row.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Iterator, Mapping
+
+from rescale.flink.metadata.handles import ChangelogHandle, InMemoryChangelogHandle, Stream
+from simulation.headers import keyed_names, keyed_with
+
+_CLEAR, _SET, _SET_INTERNAL, _ADD, _ADD_ELEMENT, _METADATA = 0, 1, 2, 3, 5, 8
+"""Codes of `StateChangeOperation`."""
+
+_KEY, _LONG = 9, 8
+"""Bytes of a key and its namespace, and of an element."""
+
+_OF_STATES = -1
+"""The key group of what describes a state (`AbstractStateChangeLogger.COMMON_KEY_GROUP`)."""
+
+_IS_LIST = re.compile(rb"\x00\x10KEYED_STATE_TYPE\x00\x04LIST")
+
+Row = tuple[str, int, bytes]
+Change = tuple[int, bytes]
+
+
+def changes_of(handle: ChangelogHandle, content: Callable[[Stream], bytes]) -> Iterator[Change]:
+    """Key group and bytes of each, in order."""
+    for delta in handle.delta:
+        if isinstance(delta, InMemoryChangelogHandle):
+            yield from ((change.key_group, change.change) for change in delta.changes)
+            continue
+        for offset, stream in delta.change_sets:
+            yield from _set_at(content(stream)[1:], offset)
+
+
+def _set_at(data: bytes, at: int) -> Iterator[Change]:
+    (groups,), at = struct.unpack_from(">i", data, at), at + 4
+    for _ in range(groups):
+        (changes, group), at = struct.unpack_from(">ii", data, at), at + 8
+        for _ in range(changes):
+            (size,), at = struct.unpack_from(">i", data, at), at + 4
+            yield group, data[at : at + size]
+            at += size
+
+
+def with_logged_states(header: bytes, changes: list[Change]) -> bytes:
+    """The header of what was materialised, with those states behind it that are only in the log."""
+    described = [change[5:-5] for group, change in changes if group == _OF_STATES]
+    return keyed_with(header, described)
+
+
+def replayed(rows: Mapping[Row, bytes], changes: list[Change]) -> dict[Row, bytes]:
+    found, names, lists = dict(rows), dict[int, str](), set[str]()
+    for group, change in changes:
+        if group == _OF_STATES:
+            assert change[0] == _METADATA
+            (name,) = keyed_names(change)
+            names[struct.unpack(">h", change[-3:-1])[0]] = name
+            lists |= {name} if _IS_LIST.search(change) else set()
+            continue
+        operation, state = struct.unpack_from(">Bh", change)
+        key, payload = change[3 : 3 + _KEY], change[3 + _KEY :]
+        row = (names[state], group, key)
+        if operation == _CLEAR:
+            found.pop(row, None)
+        elif names[state] in lists:
+            elements = [payload] if operation == _ADD_ELEMENT else _counted(payload)
+            before = [found[row]] if operation in (_ADD, _ADD_ELEMENT) and row in found else []
+            found[row] = b",".join([*before, *elements])
+        else:
+            assert operation in (_SET, _SET_INTERNAL)
+            found[row] = payload
+    return found
+
+
+def _counted(payload: bytes) -> list[bytes]:
+    (count,) = struct.unpack_from(">i", payload)
+    assert len(payload) == 4 + count * _LONG
+    return [payload[at : at + _LONG] for at in range(4, len(payload), _LONG)]
