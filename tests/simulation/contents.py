@@ -148,6 +148,12 @@ class Contents:
             for i, handle in handles
         ]
 
+    def sst_files(self, operator: OperatorState) -> set[str]:
+        """The names of those files of its directories, as far as they are the snapshot's own."""
+        handles = [one for _, one in self.handles(operator, "managed_keyed") if isinstance(one, IncrementalHandle)]
+        files = [file for one in handles for file in (*one.shared, *one.private) if file.name.endswith(".sst")]
+        return {file.stream.path for file in files if isinstance(file.stream, RelativeFileStream)}
+
     def kinds_of(self, operator: OperatorState) -> set[Kind]:
         left_out = self.keyed_left_out(operator)
         if left_out and left_out == self.keyed_states(operator):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
@@ -27,8 +27,8 @@ class Damage:
     def __post_init__(self) -> None:
         self._remember_sources()
 
-    def do(self, kind: str) -> bool:
-        """Whether there was something to be damaged."""
+    def do(self, kind: str, spared: Collection[str] = ()) -> bool:
+        """Whether there was something to be damaged that is not `spared`, by its key."""
         begins = {
             "source": "source/",
             "result": "target/",
@@ -36,7 +36,7 @@ class Damage:
             "candidate": "target.rescale/candidate",
             "certificate": "target.rescale/certificate",
         }[kind.split()[0]]
-        files = sorted(key for key in self.bucket.objects if key.startswith(begins))
+        files = sorted(key for key in self.bucket.objects if key.startswith(begins) and key not in spared)
         if not files:
             return False
         key = self.random.choice(files)

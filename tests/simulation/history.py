@@ -9,7 +9,7 @@ discard what damage was done to.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
@@ -22,7 +22,7 @@ from simulation.clock import Clock
 from simulation.damage import Damage
 from simulation.endless import EndlessError, limited
 from simulation.installed import Sizes, at_work, install_release
-from simulation.model import assert_certified
+from simulation.model import assert_certified, sst_files
 from simulation.owner import Owner
 from simulation.processes import Crash, Process
 from simulation.promises import BrokenPromiseError, assert_published, must, referred_to
@@ -299,7 +299,7 @@ class _History:
         """What the script has for this moment."""
         script = self._script
         for kind, when in script.damage.items():
-            if when == stage and self._may_be_done(kind, stage) and self._damage.do(kind):
+            if when == stage and self._may_be_done(kind, stage) and self._damage.do(kind, self._spared(kind)):
                 self._happened(kind)
                 if kind.startswith("source"):
                     self._source = self._source_objects()
@@ -321,19 +321,26 @@ class _History:
     def _may_be_done(self, kind: str, stage: str) -> bool:
         """A result may rot until it is read, or change until it is published; nobody could see what comes later.
 
-        What a result refers to is as much of it as its own files. Where files are taken as they are, nobody reads what
-        has rotted in them: so says the certificate.
+        What a result refers to is as much of it as its own files.
         """
-        script = self._script
-        wishes = (script.wish, *([script.other_wish] if "rival" in script.beside else []))
-        refers = any(wish.files is Files.REFER for wish in wishes)
-        if kind == "source rots":
-            by_files = script.source.kind is Kind.ROCKSDB and any(wish.proof is Proof.FILES for wish in wishes)
-            if by_files or (refers and stage == "publish"):
-                return False
+        refers = any(wish.files is Files.REFER for wish in self._asked)
+        if kind == "source rots" and refers and stage == "publish":
+            return False
         if kind.startswith("source") and not refers:
             return True
         return not (self.supervisor.others or self._was_published(TARGET))
+
+    def _spared(self, kind: str) -> Collection[str]:
+        """Where files are taken as they are, nobody reads what has rotted in SST files: so says the certificate."""
+        by_files = any(wish.proof is Proof.FILES for wish in self._asked)
+        if kind != "source rots" or not by_files or self._script.source.kind is not Kind.ROCKSDB:
+            return ()
+        return {f"source/{name}" for name in sst_files(self._bucket.below("source"))}
+
+    @property
+    def _asked(self) -> list[Wish]:
+        """By whomever there is."""
+        return [self._script.wish, *([self._script.other_wish] if "rival" in self._script.beside else [])]
 
     def _happened(self, what: str) -> None:
         self._done.add(what)

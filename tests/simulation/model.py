@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+from rescale.errors import RescaleError
 from rescale.flink.metadata.checkpoint_metadata import OperatorState
 from rescale.flink.metadata.handles import DistributionMode
 from simulation.contents import Contents, Elements, Keyed, id_of_uid, state_names
@@ -109,6 +110,15 @@ def kinds_of(objects: Mapping[str, bytes], drops: Sequence[str] = (), state_drop
     contents = Contents(objects)
     contents.operate((), drops, state_drops)
     return contents.kinds()
+
+
+def sst_files(objects: Mapping[str, bytes]) -> set[str]:
+    """The names of those in RocksDB directories; all files of a snapshot whose `_metadata` cannot be read any more."""
+    try:
+        contents = Contents(objects)
+    except (RescaleError, KeyError):
+        return set(objects)
+    return {name for operator in contents.metadata.operators for name in contents.sst_files(operator)}
 
 
 def shapes_of(
