@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import uuid
@@ -17,15 +18,17 @@ from rescale.cli.main import main
 from rescale.errors import IntegrityError, RequestError, SnapshotError, StoreError
 from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_coverage
+from rescale.flink.metadata.reader import read_metadata
 from rescale.planning.values.plan import Plan
 from rescale.planning.values.proof import Proof
 from rescale.storage.locations import join, name, parent
 from rescale.storage.store import Entry, open_store
 from rescale.target import publication
+from rescale.target.candidate import put_candidate
 from rescale.target.certificate import certificate_for, write_certificate
 from rescale.target.certified_files import certified_files
 from rescale.target.claim import claim, planned_names
-from rescale.target.documents import load_plan
+from rescale.target.documents import load_plan, read_document
 from rescale.target.places import discarding_place, places_of
 from rescale.target.publication import is_published, publish, was_published
 from rescale.target.removal import discard
@@ -273,6 +276,22 @@ def test_two_publishers_at_once_are_no_error(plan: Plan, monkeypatch: pytest.Mon
     monkeypatch.setattr("rescale.target.publication.check_files", meanwhile)
     publish(plan)
     assert is_published(plan)
+
+
+def test_who_validates_late_speaks_of_what_is_published(plan: Plan) -> None:
+    """Another validation had misread a name in the handles, which says nothing of the state, and was published."""
+    execute_without_spark(plan)
+    certificate, place = certificate_for(plan), places_of(plan).metadata
+    source = read_metadata(read_document(join(SOURCE, "_metadata")), SOURCE)
+    named = read_document(place)
+    file = min(files(plan)).rpartition("/")[2].encode()
+    published = named.replace(file, file.swapcase())
+    assert published != named
+    open_store(place).put(place, published)
+    assert put_candidate(plan, source).sha256 == hashlib.sha256(published).hexdigest()
+    with pytest.raises(IntegrityError, match="not what is published by now") as caught:
+        write_certificate(plan, certificate)
+    assert (caught.value.path, caught.value.expected) == (place, certificate.candidate_sha256)
 
 
 def test_what_a_job_may_own_is_left_alone(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:

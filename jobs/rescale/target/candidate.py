@@ -19,8 +19,9 @@ from rescale.flink.slot import Slot
 from rescale.planning.values.operator_plan import OperatorPlan
 from rescale.planning.values.plan import Plan
 from rescale.storage.store import open_store
+from rescale.target.documents import read_document
 from rescale.target.places import places_of
-from rescale.target.states import STEPS, Move, permit
+from rescale.target.states import STEPS, Move, State, permit
 from rescale.target.written_handles import WrittenHandles, read_handles
 
 
@@ -32,12 +33,18 @@ class PutCandidate(NamedTuple):
 
 
 def put_candidate(plan: Plan, source: Metadata) -> PutCandidate:
-    """Puts the candidate where it is compared with the source and published from."""
-    permit(plan, Move.CERTIFY)
-    written = [handles for step in STEPS if (handles := read_handles(plan, step)) is not None]
-    uri, data = places_of(plan).candidate, build_candidate(source, plan, written)
-    open_store(uri).put(uri, data)
-    return PutCandidate(uri, hashlib.sha256(data).hexdigest())
+    """Puts the candidate where it is compared with the source and published from.
+
+    Of what is published that is what stands there: nobody knows then whether another reading of the handles is right.
+    """
+    places = places_of(plan)
+    if permit(plan, Move.CERTIFY) is State.PUBLISHED:
+        data = read_document(places.metadata)
+    else:
+        written = [handles for step in STEPS if (handles := read_handles(plan, step)) is not None]
+        data = build_candidate(source, plan, written)
+    open_store(places.candidate).put(places.candidate, data)
+    return PutCandidate(places.candidate, hashlib.sha256(data).hexdigest())
 
 
 def build_candidate(source: Metadata, plan: Plan, written: Sequence[WrittenHandles]) -> bytes:

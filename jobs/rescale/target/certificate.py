@@ -20,7 +20,7 @@ from rescale.storage.store import open_store
 from rescale.target.certified_files import CertifiedFile
 from rescale.target.documents import read_document
 from rescale.target.places import certificate_place, places_of
-from rescale.target.states import Move, permit
+from rescale.target.states import Move, State, permit
 
 COMPLETE = "complete"
 
@@ -126,9 +126,22 @@ class Certificate:
 
 
 def write_certificate(plan: Plan, certificate: Certificate) -> None:
-    """Beside the target: from now on the candidate that it names may be published."""
-    permit(plan, Move.CERTIFY)
-    uri = places_of(plan).certificate
+    """Beside the target: from now on the candidate that it names may be published.
+
+    `IntegrityError` if another one was meanwhile.
+    """
+    places = places_of(plan)
+    if permit(plan, Move.CERTIFY) is State.PUBLISHED:
+        published = hashlib.sha256(read_document(places.metadata)).hexdigest()
+        if published != certificate.candidate_sha256:
+            raise IntegrityError(
+                "what was compared with the source is not what is published by now",
+                path=places.metadata,
+                expected=certificate.candidate_sha256,
+                found=published,
+                advice="compare what is published with its source: rescale validate",
+            )
+    uri = places.certificate
     open_store(uri).put(uri, msgspec.json.format(msgspec.json.encode(certificate.document()), indent=2))
 
 
