@@ -55,6 +55,14 @@ def test_an_error_crosses_process_borders(kind: type[RescaleError], details: dic
     assert same(copy.copy(error), error)
 
 
+def test_half_of_a_surrogate_pair_is_told_in_any_document() -> None:
+    """As Java writes one into a name."""
+    error = SnapshotError("no topic", operator="a\ud800", found="\ude6c")
+    told = json.loads(msgspec.json.encode(error.to_json()))
+    assert (told["operator"], told["found"]) == ("a\\ud800", "\\ude6c")
+    assert str(error).splitlines()[1:] == ["  operator: a\\ud800", "  found: \\ude6c"]
+
+
 def test_each_kind_has_its_exit_code() -> None:
     assert [kind.exit_code for kind in KINDS] == [2, 2, 3, 3, 4, 1, 5, 1]
     assert [kind.final for kind in KINDS] == [True, True, True, True, True, False, True, True]

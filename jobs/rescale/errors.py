@@ -15,7 +15,7 @@ import textwrap
 import traceback as tracebacks
 from typing import Any, ClassVar, Self
 
-from rescale.names import printable, printable_lines, without_secrets
+from rescale.names import encodable, printable, printable_lines, without_secrets
 
 _LONGEST_DETAIL = 1000
 _LONGEST_TRACEBACK = 20_000
@@ -100,8 +100,9 @@ class RescaleError(Exception):
         return self
 
     def to_json(self) -> dict[str, Any]:
-        details = {name: getattr(self, name) for name in self.DETAILS if getattr(self, name) is not None}
-        return {"error": type(self).__name__, "what": self.what, **details, "exit_code": self.exit_code}
+        words = {name: getattr(self, name) for name in ("what", *self.DETAILS) if getattr(self, name) is not None}
+        told = {name: encodable(one) if isinstance(one, str) else one for name, one in words.items()}
+        return {"error": type(self).__name__, **told, "exit_code": self.exit_code}
 
     @staticmethod
     def from_json(document: dict[str, Any]) -> RescaleError:

@@ -25,6 +25,11 @@ def printable(words: str) -> str:
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in words)
 
 
+def encodable(words: str) -> str:
+    """The words as documents can have them: a half of a surrogate pair, which Java writes, as Python writes it."""
+    return words.encode("utf-8", "backslashreplace").decode()
+
+
 def printable_lines(text: str) -> str:
     """The same of every line of a text."""
     return "\n".join(map(printable, text.split("\n")))

@@ -6,11 +6,13 @@ damaged length costs an error with its offset and never memory.
 
 from __future__ import annotations
 
+import re
 import struct
 
 from rescale.errors import SnapshotError
 
 _I16, _U16, _I32, _I64 = struct.Struct(">h"), struct.Struct(">H"), struct.Struct(">i"), struct.Struct(">q")
+_HALF_A_PAIR = re.compile(r"[\ud800-\udfff]")
 
 
 class ByteReader:
@@ -71,13 +73,19 @@ class ByteReader:
         return self.raw(self.i32())
 
     def utf(self) -> str:
-        """`DataInput.readUTF`: `u16` length and *modified* UTF-8."""
+        """`DataInput.readUTF`: `u16` length and *modified* UTF-8.
+
+        All that Flink writes so are names. Java takes half of a surrogate pair in one, and no document of ours can.
+        """
         at = self.position
         encoded = self.raw(self.u16())
         try:
-            return decode_modified_utf8(encoded)
+            name = decode_modified_utf8(encoded)
         except UnicodeError as error:
             raise self.error(f"not a string in modified UTF-8 ({error})", at=at) from None
+        if not name.isascii() and (half := _HALF_A_PAIR.search(name)) is not None:
+            raise self.error("a name with half of a surrogate pair", at=at, found=name[max(0, half.start() - 40) :])
+        return name
 
     def text(self) -> str:
         """`StringValue.readString`: the number of UTF-16 units plus one (0 is null, here ""), then each, all packed."""
