@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.insight.durations import PROCESS_SECONDS, SPARK_SECONDS, durations, restore_seconds
 from rescale.insight.flink_restore import flink_restore
 from rescale.planning.asked.request import make_request
 from rescale.planning.planner import make_plan
 from rescale.planning.values.plan import Plan
-from support.snapshot_bytes import keyed_header, keyed_state
-from support.synthetic import database, keyed_stream, operator, snapshot
+from support.synthetic import database, header_of, keyed_stream, operator, snapshot
 
 GB = 1_000_000_000
 PROCESSES, SPARKS = 3 * PROCESS_SECONDS, 2 * SPARK_SECONDS
 """Of a run without operator state."""
-HEADER = read_keyed_header(keyed_header(keyed_state("sum")), "")
+HEADER = header_of("sum")
 
 
 def one_gigabyte(target: str = "/target", *maximum: str) -> Plan:

@@ -8,6 +8,7 @@ CHECKS = tuple(
     f"tests/execution/validation/test_{name}.py"
     for name in (
         "comparer",
+        "element_shapes",
         "element_tallies",
         "givers",
         "header_checks",

@@ -9,16 +9,15 @@ from random import Random
 from rescale.flink.kafka.position import Position, TopicPartition
 from rescale.flink.kafka.source import READER_STATE
 from rescale.flink.key_groups import key_group_range
-from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets
 from rescale.snapshot.model import ElementStream, KeyedStream, Operator, Snapshot
 from rescale.storage.store import Pin
 from support import synthetic
-from support.snapshot_bytes import keyed_header, keyed_state
+from support.synthetic import header_of
 
-HEADER = read_keyed_header(keyed_header(keyed_state("sum")), "")
+HEADER = header_of("sum")
 
 SOURCE = "/state/savepoint-1a2b"
 

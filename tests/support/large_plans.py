@@ -5,16 +5,14 @@ from __future__ import annotations
 from functools import cache
 
 from rescale.flink.key_groups import key_group_range
-from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.planning.asked.request import make_request
 from rescale.planning.planner import make_plan
 from rescale.planning.values.plan import Plan
 from rescale.snapshot.model import Operator
-from support.snapshot_bytes import keyed_header, keyed_state
-from support.synthetic import keyed_stream, operator, snapshot
+from support.synthetic import header_of, keyed_stream, operator, snapshot
 
-HEADER = read_keyed_header(keyed_header(keyed_state("sum")), "")
+HEADER = header_of("sum")
 
 
 @cache

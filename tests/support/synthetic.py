@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rescale.flink.key_groups import key_group_range
-from rescale.flink.keyed.header import KeyedHeader, write_keyed_header
+from rescale.flink.keyed.header import KeyedHeader, read_keyed_header, write_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.handles import DistributionMode
@@ -21,11 +21,17 @@ from rescale.snapshot.model import (
     Snapshot,
 )
 from rescale.storage.store import Pin
+from support.snapshot_bytes import keyed_header, keyed_state
 
 GROUP_SIZE = 10
 """Bytes of every key group and of every element."""
 
 RAW_TAG, CANONICAL_TAG, HEAP_TAG = 12, 7, 12
+
+
+def header_of(*names: str) -> KeyedHeader:
+    """Of keyed states of these names."""
+    return read_keyed_header(keyed_header(*map(keyed_state, names)), "")
 
 
 def operator(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.insight.hand_picked_keys import HandPickedKeys, PickedKey
 from rescale.insight.insight import Insight, plan_insight, snapshot_insight
@@ -13,10 +12,9 @@ from rescale.planning.asked.request import make_request
 from rescale.planning.planner import make_plan
 from rescale.report.pages.insights import insight_document, restores_table, sentences, shapes_table
 from rescale.snapshot.model import Snapshot
-from support.snapshot_bytes import keyed_header, keyed_state
-from support.synthetic import database, keyed_stream, operator, own_stream, snapshot
+from support.synthetic import database, header_of, keyed_stream, operator, own_stream, snapshot
 
-HEADER = read_keyed_header(keyed_header(keyed_state("sum")), "")
+HEADER = header_of("sum")
 
 NOTHING = Insight((), (), (), (), ())
 
