@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rescale.errors import RequestError
 from support.pipeline import plan_rescale
 from support.snapshots import directory
 
@@ -52,3 +53,25 @@ def test_operators_of_which_nothing_is_referred_to_are_named() -> None:
     words = said("2-rocksdb-lost-timers", files="refer", max_parallelism=["count=64", "session=64"])
     assert "count, session: no file can be referred to" in words
     assert "the result refers to" in words
+
+
+@pytest.mark.parametrize(
+    ("wanted", "is_said"),
+    [
+        ({"key_hash": ["visits=keys:hash"]}, "visits: none of its keys is hashed"),
+        ({"key_hash": ["keys:hash"]}, "no keys are hashed of which nobody knows how"),
+        ({"key_hash": ["clicks=java"], "max_parallelism": ["1000"]}, "clicks: none of its keys is hashed"),
+        ({"key_hash": ["keys:hash"], "max_parallelism": ["1000"]}, "no keys are hashed of which nobody knows how"),
+        ({"key_hash": ["java", "visits=keys:hash"], "max_parallelism": ["1000"]}, ""),
+        ({"max_parallelism": ["1000"]}, ""),
+    ],
+)
+def test_a_hash_of_keys_that_nobody_asks_for(wanted: dict[str, Any], is_said: str) -> None:
+    words = said("2-clicks", **wanted)
+    assert ("is not needed" in words) is bool(is_said)
+    assert is_said in words
+
+
+def test_a_hash_of_the_keys_of_nobody() -> None:
+    with pytest.raises(RequestError, match="no operator 'click' in the snapshot"):
+        said("2-clicks", key_hash=["click=java"])

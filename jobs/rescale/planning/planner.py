@@ -17,7 +17,7 @@ from rescale.planning.asked.result_kind import becomes_databases, goes_by_record
 from rescale.planning.changelog_refusals import refuse_changelog
 from rescale.planning.database_remarks import of_references
 from rescale.planning.heap_refusals import refuse_heap
-from rescale.planning.remarks import of_surgery, remarks
+from rescale.planning.remarks import of_key_hashes, of_surgery, remarks
 from rescale.planning.streams.database_streams import DatabasePlanner, PlannedDatabases
 from rescale.planning.streams.element_streams import plan_elements
 from rescale.planning.streams.inline import InlineBudget
@@ -90,6 +90,7 @@ def make_plan(
             *of_surgery(surgery, stopped=stopped_the_job(snapshot.metadata.properties)),
             *findings(snapshot, kafka),
             *remarks(snapshot, shapes, request, kafka),
+            *of_key_hashes(snapshot.operators, request.key_hash, key_hashes),
             *notes,
             *(of_references(snapshot.directory, operators) if request.files is Files.REFER else ()),
         ),

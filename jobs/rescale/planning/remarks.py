@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from rescale.flink.key_groups import key_group_range
+from rescale.flink.serializers.formulas import KNOWN
 from rescale.names import first_of
-from rescale.planning.asked.operator_shapes import Shape
+from rescale.planning.asked.operator_shapes import Shape, by_operator
 from rescale.planning.asked.request import Files, Format, Request
 from rescale.snapshot.discovery import METADATA
 from rescale.snapshot.kafka.audit import discovery, spread
@@ -92,6 +93,22 @@ def of_surgery(surgery: Surgery, *, stopped: bool) -> Iterator[str]:
     for state in surgery.dropped_states:
         keyed = "; records are read one by one for that, and written anew" if state.elements is None else ""
         yield f"{state.label}: the state {state.name} is dropped, as was asked for, and not in the result{keyed}"
+
+
+def of_key_hashes(operators: Sequence[Operator], asked: Mapping[str, str], chosen: Mapping[str, str]) -> Iterator[str]:
+    """What was asked for of hashes of keys and changes nothing; `RequestError` if it names an operator that is not
+    there.
+
+    `asked` is the request's, `chosen` has the hashes by which keys go to new key groups, by operator id.
+    """
+    named = by_operator(operators, asked)
+    for operator in operators:
+        operator_id = operator.entry.operator_id
+        if operator_id in named and operator_id not in chosen:
+            yield f"{operator.label}: none of its keys is hashed, and --key-hash {named[operator_id]} is not needed"
+    for_others = asked.get("", KNOWN)
+    if for_others != KNOWN and all(name == KNOWN for one, name in chosen.items() if one not in named):
+        yield f"no keys are hashed of which nobody knows how, and --key-hash {for_others} is not needed"
 
 
 def _puts_timers_into_rocksdb(operator: Operator, request: Request) -> bool:
