@@ -31,6 +31,15 @@ def test_text() -> None:
     )
 
 
+def test_a_long_cell_keeps_both_ends() -> None:
+    name = "Calc[" + 400 * "x" + "] (08405ac2a6c18bd2f4e6f92d131bb551)"
+    lines = text_of(Page((table(("operator", "bytes"), [(name, 1), ("y" * 100, 2)]),))).split("\n")
+    assert [line.rstrip() for line in lines[2:]] == [
+        f"Calc[{45 * 'x'} … {14 * 'x'}] (08405ac2a6c18bd2f4e6f92d131bb551)  1",
+        f"{100 * 'y'}     2",
+    ]
+
+
 def test_markdown() -> None:
     assert markdown_of(PAGE) == (
         "**2 files** of `/a_b`\n\n* one\n* two\n\n"

@@ -10,6 +10,7 @@ from rescale.names import printable
 from rescale.report.page import Block, Command, Figure, Listed, Page, Paragraph, Section, Table, Verdict, Warned, Words
 
 _INDENT = "  "
+_WIDEST = 100
 
 
 def text_of(page: Page) -> str:
@@ -32,7 +33,7 @@ def _block(block: Block) -> str:
         case Command(line):
             return _INDENT + printable(line)
         case Table(headers, rows):
-            cells = [[printable(cell) for cell in row] for row in rows]
+            cells = [[_cut(printable(cell)) for cell in row] for row in rows]
             return tabulate(cells, headers=[*map(printable, headers)], disable_numparse=True)
         case Figure(title, words, _, numbers):
             return _blocks([Paragraph((f"{title}. {words}",)), *([numbers] if numbers.rows else [])])
@@ -40,6 +41,11 @@ def _block(block: Block) -> str:
             return f"{standing.upper()}: {printable(words)}"
         case Section(title, inner):
             return f"{printable(title)}\n\n{_blocks(inner)}"
+
+
+def _cut(cell: str) -> str:
+    """Both ends of a long one: tables have the operators' names, and SQL names one by all that it does."""
+    return cell if len(cell) <= _WIDEST else f"{cell[: _WIDEST // 2]} … {cell[-_WIDEST // 2 :]}"
 
 
 def _line(words: Words) -> str:
