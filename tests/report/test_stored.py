@@ -144,7 +144,9 @@ def test_a_damaged_summary_is_refused_in_a_sentence(capsys: Captured, plan: Plan
         assert main(["report", plan.target, "-o", str(out)]) == 2
         assert capsys.readouterr().err.startswith("error: no report can be made of this: it was damaged")
         assert not out.exists()
-        assert "could not be written" in put_report(plan), "and the run goes on"
+        told = put_report(plan)
+        assert "could not be written: no report can be made of this" in told, "and the run goes on"
+        assert "traceback" not in told
 
 
 def test_a_plan_that_was_edited_is_refused_by_its_name(plan: Plan, tmp_path: Path) -> None:

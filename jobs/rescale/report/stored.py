@@ -41,7 +41,9 @@ def put_report(plan: Plan, summary: dict[str, Any] | None = None) -> str:
     try:
         if summary is not None:
             store_report_data(plan, msgspec.json.encode(summary))
-        store_report(plan, html_report(run_document(plan)))
+        with _as_it_was_written(plan.target):
+            page = html_report(run_document(plan))
+        store_report(plan, page)
     except Exception as error:
         return f"the report could not be written: {unexpected(error)}"
     return f"report: {places_of(plan).report}"
