@@ -138,6 +138,12 @@ def test_a_claim_without_its_plan_can_be_discarded(capsys: Captured, tmp_path: P
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("target", ["/", "s3://bucket"])
+def test_discard_does_not_look_through_all_that_there_is(capsys: Captured, target: str) -> None:
+    code, document = answer(capsys, "discard", target)
+    assert (code, document["what"]) == (2, "the target must be a directory of its own")
+
+
 def test_discard_leaves_what_no_run_puts_beside_a_target(capsys: Captured, tmp_path: Path) -> None:
     savepoint = tmp_path / "target.rescale"
     shutil.copytree(SOURCE, savepoint)

@@ -143,6 +143,14 @@ def test_names_that_cannot_be_written(home: Path, name: str) -> None:
     assert sorted(path.name for path in home.parent.rglob("*")) == ["file", "home"]
 
 
+def test_a_link_that_leads_nowhere_is_no_directory(home: Path) -> None:
+    home.mkdir(parents=True)
+    (home / "link").symlink_to(home / "gone")
+    with pytest.raises(RequestError, match="File exists"):
+        LocalStore().put(str(home / "link/file"), b"")
+    assert not (home / "gone").exists()
+
+
 def test_what_is_no_file_is_not_replaced_by_one(home: Path) -> None:
     home.mkdir(parents=True)
     pipe, link = home / "pipe", home / "link"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from rescale.cli.output import Output
+from rescale.planning.asked.request import target_place
 from rescale.report.units import counted
-from rescale.storage.locations import normalise
 from rescale.storage.scratch import remove_all_left
 from rescale.target.removal import discard
 
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
     remove_all_left()
-    discarded = discard(normalise(arguments.target))
+    discarded = discard(target_place(arguments.target))
     document = {"removed": list(discarded.removed), "left": list(discarded.left)}
     text = [f"removed {counted(len(discarded.removed), 'file')}"] if discarded.removed else [_NOTHING]
     if discarded.left:

@@ -84,14 +84,7 @@ def make_request(
 
     `kafka_offsets` is what stands in a file.
     """
-    source, target = normalise(source), normalise(target)
-    if parent(target) == target:
-        raise RequestError(
-            "the target must be a directory of its own",
-            path=target,
-            expected="a directory below a bucket or the file system's root: what is ours lies beside it",
-            advice="name a directory that does not exist yet",
-        )
+    source, target = normalise(source), target_place(target)
     snapshot = source.removesuffix("/_metadata")
     ours = [real(target), real(beside(target))]
     if any(contains(real(snapshot), place) or contains(place, real(snapshot)) for place in ours):
@@ -124,6 +117,19 @@ def make_request(
         KafkaWords(parse_offsets(kafka_offsets), parse_topics(kafka_topics), parse_sources(kafka_sources)),
         parse_state_drops(state_drops),
     )
+
+
+def target_place(text: str) -> str:
+    """The one spelling of a target; `RequestError` if it cannot be one."""
+    target = normalise(text)
+    if parent(target) == target:
+        raise RequestError(
+            "the target must be a directory of its own",
+            path=target,
+            expected="a directory below a bucket or the file system's root: what is ours lies beside it",
+            advice="name a directory that does not exist yet",
+        )
+    return target
 
 
 def beside(target: str) -> str:

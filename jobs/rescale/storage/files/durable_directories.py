@@ -30,6 +30,8 @@ def make_directory(folder: Path) -> None:
         try:
             folder.mkdir()
         except FileExistsError:  # made by somebody else, and perhaps taken away again, which is for who writes to tell
+            if folder.is_symlink() and not folder.exists():  # it leads nowhere, and will
+                raise
             with suppress(FileNotFoundError):
                 if not stat.S_ISDIR(folder.stat().st_mode):
                     raise
