@@ -234,6 +234,22 @@ def test_words_that_are_not_understood_are_a_request_error(capsys: Captured, wor
     assert capsys.readouterr().err.startswith("error: ")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", SOURCE, "--target", "/t", "--rename", "visits=\udcff"],
+        ["plan", SOURCE, "--target", "/t", "--parallelism", "gr\udcf6\udcdfe=3"],
+        ["plan", SOURCE, "--target", "/t", "--drop-state", "visits:\udcff"],
+        ["inspect", SOURCE, "--uids", "/\udcff"],
+        ["inspect", "--\udcff"],
+    ],
+)
+def test_words_that_are_not_utf_8(capsys: Captured, words: list[str]) -> None:
+    code, document = answer(capsys, *words)
+    assert (code, document["what"]) == (2, "an argument is not UTF-8")
+    assert document["found"] == ascii(words[-1])
+
+
 def test_the_form_of_errors_is_known_before_the_words_are_parsed(capsys: Captured) -> None:
     assert main(["inspect", "--output=json"]) == 2
     assert json.loads(capsys.readouterr().out)["error"] == "RequestError"

@@ -169,7 +169,19 @@ def test_words_about_a_cluster() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["executors=0", "executors=many", "bandwidth=fast", "bandwidth=0", "prices=1", "colour=blue", "cores"]
+    "words",
+    [
+        "executors=0",
+        "executors=many",
+        "executors=" + "9" * 5000,
+        "bandwidth=fast",
+        "bandwidth=0",
+        "bandwidth=" + "9" * 400,
+        "prices=1",
+        "colour=blue",
+        "cores",
+    ],
+    ids=lambda words: words[:20],
 )
 def test_words_that_make_no_sense(words: str) -> None:
     with pytest.raises(RequestError, match="cluster"):

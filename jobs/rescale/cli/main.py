@@ -131,6 +131,7 @@ def _into_the_void(stream: TextIO) -> None:
 def _answered(words: Sequence[str]) -> int:
     output, resumes = Output("json" if _asks_for_json(words) else "text"), False
     try:
+        _refuse_other_bytes(words)
         arguments = parser().parse_args(words)
         resumes = arguments.resumes
         return int(arguments.execute(arguments, output) or 0)
@@ -142,6 +143,17 @@ def _answered(words: Sequence[str]) -> int:
         return ours.exit_code
     except KeyboardInterrupt:
         return output.interrupted(resumes=resumes)
+
+
+def _refuse_other_bytes(words: Sequence[str]) -> None:
+    """Python stands in for bytes that are not UTF-8 (a terminal may write Latin-1): nobody could write that down."""
+    for word in words:
+        if not word.isascii() and any("\ud800" <= sign <= "\udfff" for sign in word):
+            raise RequestError(
+                "an argument is not UTF-8",
+                found=ascii(word),
+                advice="have the terminal, or what writes the command, use UTF-8; give files other names",
+            )
 
 
 def _asks_for_json(words: Sequence[str]) -> bool:

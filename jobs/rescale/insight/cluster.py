@@ -86,15 +86,19 @@ def cluster_of_environment(
     return cluster_of({**words_of(environment.get(VARIABLE, "")), **said})
 
 
+_MOST_DIGITS = 20
+"""Of no cluster is there more to say, and Python reads no number with thousands of them."""
+
+
 def _number(name: str, text: str) -> int:
-    if not text.isdecimal() or not int(text):
+    if not text.isdecimal() or len(text) > _MOST_DIGITS or not int(text):
         raise _misread(name, "a number, 1 or more", text)
     return int(text)
 
 
 def _size(name: str, text: str) -> int:
     found = _SIZE.fullmatch(text)
-    if found is None or not float(found[1]):
+    if found is None or len(found[1]) > _MOST_DIGITS or not float(found[1]):
         raise _misread(name, "a size such as 1.2GB or 20Gi", text)
     return int(float(found[1]) * _UNITS[found[2]])
 

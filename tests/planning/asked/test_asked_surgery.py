@@ -71,6 +71,13 @@ def test_what_makes_no_sense_is_refused(words: list[str], what: str, found: str)
     assert found in str(caught.value.found)
 
 
+def test_a_uid_is_not_longer_than_java_writes_it() -> None:
+    assert new_ids("counts=" + "é" * 32767)
+    for uid in ("é" * 32768, "😀" * 10923, "x" * 65536):
+        with pytest.raises(RequestError, match="longer than a snapshot can hold"):
+            new_ids(f"counts={uid}")
+
+
 def test_what_is_dropped_leaves_its_name() -> None:
     surgery = asked_surgery(OPERATORS, parse_renames(["counts=sink"]), ["sink"])
     assert [one.operator_id for one in surgery.dropped] == [operator_id_of_uid("sink")]

@@ -53,9 +53,12 @@ def test_parallelism_is_for_all_or_for_one() -> None:
     words = ["4", "counts=6", "a=b=2", f"{'0a' * 16}=32768"]
     assert parse_numbers(words, "parallelism") == {"": 4, "counts": 6, "a=b": 2, "0a" * 16: 32768}
     assert parse_numbers([], "parallelism") == {}
+    assert parse_numbers(["0" * 5000 + "4"], "parallelism") == {"": 4}
 
 
-@pytest.mark.parametrize("word", ["", "x", "0", "-1", "32769", "counts=", "counts=0", "1.5", "counts=٣", " 4"])
+@pytest.mark.parametrize(
+    "word", ["", "x", "0", "-1", "32769", "counts=", "counts=0", "1.5", "counts=٣", " 4", "9" * 5000], ids=range(11)
+)
 def test_a_word_that_is_no_parallelism_is_named(word: str) -> None:
     with pytest.raises(RequestError, match="not a parallelism"):
         parse_numbers([word], "parallelism")

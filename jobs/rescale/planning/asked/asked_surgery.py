@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from rescale.errors import RequestError
+from rescale.flink.encoding.binary import encode_modified_utf8
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
 from rescale.names import did_you_mean
 from rescale.planning.asked.operator_shapes import by_operator, find_operator
@@ -18,6 +19,9 @@ from rescale.snapshot.model import Operator
 from rescale.snapshot.surgery import Renamed, Surgery, what_is_lost
 
 T = TypeVar("T")
+
+_LONGEST_UID = 0xFFFF
+"""In Java's modified UTF-8: `MetadataV5Serializer` writes it by `writeUTF`."""
 
 
 def asked_surgery(
@@ -145,6 +149,13 @@ def words_after(surgery: Surgery, operators: Sequence[Operator], words: Mapping[
 def _renamed(operator: Operator, new: str) -> Renamed:
     entry = operator.entry
     uid = "" if is_operator_id(new) else new
+    if len(encode_modified_utf8(uid)) > _LONGEST_UID:
+        raise RequestError(
+            "the new uid is longer than a snapshot can hold",
+            operator=operator.label,
+            expected=f"at most {_LONGEST_UID} bytes",
+            found=f"{len(uid)} characters",
+        )
     operator_id = operator_id_of_uid(uid) if uid else new.lower()
     if operator_id == entry.operator_id:
         raise RequestError("an operator is renamed to what it is called already", operator=operator.label, found=new)

@@ -209,7 +209,7 @@ def _offset(word: str) -> int | StartAt | None:
 
 
 def _number(word: str) -> int | None:
-    if not word.isascii() or not word.isdigit() or int(word) > _MOST:
+    if not word.isascii() or not word.isdigit() or len(word) > len(str(_MOST)) or int(word) > _MOST:
         return None
     return int(word)
 

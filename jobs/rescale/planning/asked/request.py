@@ -63,6 +63,9 @@ class Request:
     state_drops: tuple[str, ...] = ()
 
 
+_MOST_DIGITS = len(str(UPPER_BOUND_MAX_PARALLELISM))
+
+
 def make_request(
     source: str,
     target: str,
@@ -143,14 +146,16 @@ def parse_numbers(words: Iterable[str], what: str) -> dict[str, int]:
     for word in words:
         operator, equals, number = word.rpartition("=")
         _refuse_nobody(operator, equals, what, word)
-        if not number.isascii() or not number.isdigit() or not 1 <= int(number) <= UPPER_BOUND_MAX_PARALLELISM:
+        digits = number.lstrip("0")  # of a number with thousands of them Python says nothing but that there are many
+        is_number = number.isascii() and number.isdigit() and 1 <= len(digits) <= _MOST_DIGITS
+        if not is_number or int(digits) > UPPER_BOUND_MAX_PARALLELISM:
             raise RequestError(
                 f"not a {what}: {word!r}",
                 expected=f"N or UID=N, where N is 1 to {UPPER_BOUND_MAX_PARALLELISM}",
                 found=number,
             )
         _refuse_twice(numbers, operator, what, word)
-        numbers[operator] = int(number)
+        numbers[operator] = int(digits)
     return numbers
 
 
