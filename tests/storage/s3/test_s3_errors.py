@@ -55,6 +55,7 @@ def store() -> S3Store:
         ("RequestTimeout", 400, StoreError, "S3 says"),
         ("OperationAborted", 409, StoreError, "S3 says"),
         ("BadRequest", 400, StoreError, "S3 says"),
+        ("KeyTooLongError", 400, RequestError, "of this length"),
     ],
 )
 def test_answers(store: S3Store, operation: str, code: str, status: int, kind: type[RescaleError], says: str) -> None:

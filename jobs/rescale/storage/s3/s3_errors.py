@@ -148,6 +148,8 @@ def _of_answer(error: ClientError, uri: str) -> RescaleError:
     if status in (401, 403):
         advice = f"{_CREDENTIALS}, and the bucket's policy"
         return RequestError(f"S3 denies access: {message}", path=uri, found=code, advice=advice)
+    if code == "KeyTooLongError":
+        return RequestError("no object can have a name of this length", path=uri, advice="name another place")
     return StoreError(f"S3 says: {message}", path=uri, found=code)
 
 
