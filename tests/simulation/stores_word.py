@@ -32,16 +32,19 @@ class _Part(NamedTuple):
 def left_to_the_store(
     certificate: bytes, result: Mapping[str, Stored], sources: Collection[Stored], *, has_sums: bool
 ) -> dict[str, range]:
-    """Extents by the names of files; `WrongError` if it speaks of other bytes than there can be.
+    """Extents by the names of files; `WrongError` if it cannot be read, or speaks of other bytes than there can be.
 
     `has_sums`: the store has checksums of all objects, and not only the ETags of those that were put at once.
     """
-    said = {one["operator_id"]: one["checksums"] for one in json.loads(certificate)["operators"]}
+    try:
+        said = {one["operator_id"]: one["checksums"] for one in json.loads(certificate)["operators"]}
+    except (ValueError, KeyError, TypeError) as error:
+        raise WrongError(f"a certificate that cannot be read: {error}") from None
     contents = Contents({name: one.data for name, one in result.items()})
     known = {_sum(one, has_sums=has_sums) for one in sources}
     left: dict[str, range] = {}
     for operator in contents.metadata.operators:
-        if (checksums := said[operator.operator_id]) is not None:
+        if (checksums := said.get(operator.operator_id)) is not None:
             parts = [*_directories(contents, operator, result, known, has_sums=has_sums)]
             parts += _streams(contents, operator) if has_sums else []
             left |= _those_of(checksums["bytes"], parts, operator)
@@ -74,8 +77,9 @@ def _directories(
     for _, handle in contents.handles(operator, "managed_keyed"):
         if isinstance(handle, IncrementalHandle):
             files = [file for file in (*handle.shared, *handle.private) if file.name.endswith(".sst")]
-            streams = [file.stream for file in files if isinstance(file.stream, RelativeFileStream)]
-            copied = [one.path for one in streams if _sum(result[one.path], has_sums=has_sums) in known]
+            paths = [file.stream.path for file in files if isinstance(file.stream, RelativeFileStream)]
+            there = [path for path in paths if path in result]
+            copied = [path for path in there if _sum(result[path], has_sums=has_sums) in known]
             yield _Part({path: range(len(result[path].data)) for path in copied})
 
 
