@@ -159,6 +159,24 @@ def test_one_of_several_operators_is_enough(tmp_path: Path) -> None:
     assert (made.proof, made.bytes) == (Proof.FILES, 21)
 
 
+def test_one_of_several_directories_and_files_is_enough(tmp_path: Path) -> None:
+    source, result = (
+        replace(
+            side(tmp_path / name, operator("op"), local=name == "result"),
+            operators=(operator("a"), in_directories(2), operator("b")),
+        )
+        for name in ("source", "result")
+    )
+    made = certificate_of(source, result, [PROOF] * 3, None, bound=True)
+    assert told(made.does_not_prove, DOES_NOT) == ["rows of the unchanged"]
+    uri = source.files[1][0]
+    pin = open_store(uri).stat(uri)
+    assert pin is not None
+    refers = replace(result, files=(*result.files, (uri, pin)))
+    made = certificate_of(source, refers, [PROOF] * 3, None, bound=True)
+    assert told(made.does_not_prove, DOES_NOT) == ["rows of the unchanged", "the source stays"]
+
+
 CHANGE = KafkaChange("0" * 32, "op", "KafkaSource", ())
 
 
