@@ -10,10 +10,11 @@ import re
 import struct
 from collections.abc import Collection, Sequence
 
-_KEYED = re.compile(rb"\x00[\x01-\x20]([a-z]+)\x00{4}\x00\x00\x00\x01\x00\x10KEYED_STATE_TYPE")
-_LISTED = re.compile(rb"\x00[\x01-\x20]([a-z]+)\x00{3}\x01\x00\x00\x00\x01\x00\x20OPERATOR_STATE_DISTRIBUTION_MODE")
-_BROADCAST = re.compile(rb"\x00[\x01-\x20]([a-z]+)\x00{3}\x02\x00\x00\x00\x01\x00\x20OPERATOR_STATE_DISTRIBUTION_MODE")
-"""What follows the name of a state: its kind, and the one option that it has."""
+_KEYED = re.compile(rb"\x00[\x01-\x20]([ -~]+)\x00{4}\x00\x00\x00\x01\x00\x10.{16}", re.DOTALL)
+_LISTED = re.compile(rb"\x00[\x01-\x20]([ -~]+)\x00{3}\x01\x00\x00\x00\x01\x00\x20.{32}", re.DOTALL)
+_BROADCAST = re.compile(rb"\x00[\x01-\x20]([ -~]+)\x00{3}\x02\x00\x00\x00\x01\x00\x20.{32}", re.DOTALL)
+"""What follows the name of a state: its kind, and the one option that it has, `KEYED_STATE_TYPE` or
+`OPERATOR_STATE_DISTRIBUTION_MODE`, or whatever has become of it."""
 
 _COUNT = 2
 

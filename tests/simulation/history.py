@@ -348,6 +348,7 @@ class _History:
 
     def _process(self, name: str, body: Callable[[], object]) -> Process:
         """One that may be killed, or taken for dead."""
+        self._look()  # before a new try begins there is time for a job
         random, script = self._random, self._script
         crash_at = lost_at = 0
         if random.random() < script.crashes:

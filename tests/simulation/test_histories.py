@@ -47,6 +47,9 @@ def test_whatever_happens_nothing_is_lost(seeds: range) -> None:
         pytest.param(1000669, id="a file that a listing missed was gone from a published result"),
         pytest.param(1018636, id="what was misread once of a dropped operator could not be read"),
         pytest.param(1022946, id="who stood still published what a job owned by then"),
+        pytest.param(1074133, id="a result was published that had just been discarded, from begin to end"),
+        pytest.param(4682, id="what a job owned by then was put again by the slower of two publishers"),
+        pytest.param(7747, id="who validated late left a certificate of another reading"),
         pytest.param(1038996, id="files that came behind the claim stayed for ever"),
     ],
 )

@@ -105,12 +105,14 @@ def _claim_on(plan: Plan) -> Claim | None:
 def _give_way(plan: Plan, claim: Claim | None) -> None:
     """To `discard`, which says that it is at work, and gives way itself if it finds that the result is to be published.
 
-    The claim goes last: where that is not the one any more, the mark that was just put stands for nothing.
+    It removes the claim before what it says, so they are looked for the other way round: else it could end in between.
+    Where the claim is not the one any more, the mark that was just put stands for nothing.
     """
+    discarded = is_being_discarded(plan.target)
     found = _claim_on(plan)
     if found != claim:
         found = _read_twice(plan)
-    if found == claim and not is_being_discarded(plan.target):
+    if found == claim and not discarded:
         return
     if found != claim:
         open_store(plan.target).delete([places_of(plan).publishing])

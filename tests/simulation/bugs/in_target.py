@@ -134,6 +134,12 @@ def _mark_goes(plan: Plan, held: Any) -> None:
     open_store(plan.target).delete([places_of(plan).publishing])
 
 
+def _claim_first(plan: Plan, held: Any) -> None:
+    """And the note of `discard` then, which may have come and gone."""
+    if publication._claim_on(plan) != held or publication.is_being_discarded(plan.target):
+        _give_way(plan, held)
+
+
 def _discarded_whatever_it_is(target: str) -> removal.Discarded:
     store = open_store(target)
     there = [entry.uri for entry in (*store.list(target), *store.list(f"{target}.rescale"))]
@@ -184,6 +190,7 @@ BUGS = [
     Bug("a mark of publication is not looked at", function(state_of, _without_marks)),
     Bug("publish: no mark behind `_metadata`", function(publish, _leaves_no_mark)),
     Bug("publish: no mark before `_metadata`", method(publication, "_give_way", _mark_goes)),
+    Bug("publish: looks for the claim before the note", method(publication, "_give_way", _claim_first)),
     Bug("discard: files that came behind the claim stay", method(removal, "_noted_plan", nothing)),
     Bug("discard: files of state stay", method(removal, "planned_names", lambda plan: ())),
 ]

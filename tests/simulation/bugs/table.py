@@ -112,6 +112,7 @@ SEEDS = {
     "written handles are believed, whatever is there": 328,
     "written handles are believed, whatever the sizes": 488,
     "who is missed in a listing has gone": 1000669,
+    "publish: looks for the claim before the note": 1074133,
     "discard: files that came behind the claim stay": 1038996,
     "surgery: what is misread once cannot be read": 1018636,
     "completion: no error counts": 346,
