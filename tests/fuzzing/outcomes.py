@@ -34,13 +34,18 @@ def _outcomes(name: str, folder: Path, disabled: str) -> list[str]:
     return [line for line in done.stdout.splitlines() if line.startswith("=")]
 
 
+def _alike(words: str) -> str:
+    """On one line, without what is another one in each process: its own folder, and digests of plans that name it."""
+    own_folder = re.escape(tempfile.gettempdir()) + r"/rescale-fuzzing-\w+"
+    return re.sub(rf"{own_folder}|\b[0-9a-f]{{64}}\b", "", " ".join(words.split()))
+
+
 def main() -> None:
     subject = subject_of(sys.argv[1])
-    own_folder = re.compile(re.escape(tempfile.gettempdir()) + r"/rescale-fuzzing-\w+")  # another one in each process
     for path in sorted(Path(sys.argv[2]).iterdir()):
         with little_memory(), little_time():
             error = try_out(subject, path.read_bytes())
-        print(f"={path.name} {type(error).__name__} {own_folder.sub('', ' '.join(str(error).split()))}", flush=True)
+        print(f"={path.name} {type(error).__name__} {_alike(str(error))}", flush=True)
 
 
 if __name__ == "__main__":
