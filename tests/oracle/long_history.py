@@ -120,7 +120,8 @@ def play(seed: int, number: int, flink: Running, home: Path, say: Callable[[str]
         )
         execute_without_spark(plan, order=Random(seed + at))
         verdict = flink(one.line).restore(target, _grown(first, lived), one.job, timeout=240)
-        assert verdict.ok, f"seed {seed}, round {at}: {one}: {verdict}"
+        differ = verdict.number_of_differences  # nothing may be left of few keys for a while
+        assert not differ, f"seed {seed}, round {at}: {one}: {verdict}"
         compared += sum(verdict.compared.values())
         runs_on = _RUNS_ON[first.scenario]
         path = flink(one.line).snapshots(
@@ -134,6 +135,7 @@ def play(seed: int, number: int, flink: Running, home: Path, say: Callable[[str]
         )[-1]
         lived += len(runs_on)
         say(f"round {at}: {one}; {time.monotonic() - begun:.0f} s")
+    assert compared, f"seed {seed}: no round had anything to compare"
     return compared
 
 
