@@ -37,6 +37,8 @@ _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
 _FROM_WITHIN = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 
 _idle: list[Child] = []
+_at_work: set[Child] = set()
+"""Else a reader that nobody wants any more, and its child, may be cleared away in any order, the connection first."""
 _forking = threading.Lock()
 os.register_at_fork(after_in_child=_idle.clear)  # they are the parent's
 
@@ -95,9 +97,12 @@ def talk(start: Callable[..., Conversation], *arguments: Any, size: int) -> Iter
 
 
 def _a_child() -> Child:
-    with suppress(IndexError):
-        return _idle.pop()
-    return Child()
+    try:
+        child = _idle.pop()
+    except IndexError:
+        child = Child()
+    _at_work.add(child)
+    return child
 
 
 class Child:
@@ -132,6 +137,7 @@ class Child:
 
     def let_go(self) -> None:
         """For others to talk with, unless it is gone, was left in the middle of an answer, or has grown large."""
+        _at_work.discard(self)
         if self._owes_an_answer or self._arrays.is_large:
             self.close()
         else:
