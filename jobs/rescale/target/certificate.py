@@ -139,7 +139,7 @@ def write_certificate(plan: Plan, certificate: Certificate) -> None:
                 path=places.metadata,
                 expected=certificate.candidate_sha256,
                 found=published,
-                advice="compare what is published with its source: rescale validate",
+                advice=_ADVICE,
             )
     uri = places.certificate
     open_store(uri).put(uri, msgspec.json.format(msgspec.json.encode(certificate.document()), indent=2))
