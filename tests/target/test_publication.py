@@ -133,7 +133,7 @@ def test_two_publishers_at_once_are_no_error(plan: Plan, monkeypatch: pytest.Mon
         publish(plan)
 
     monkeypatch.setattr("rescale.target.publication.check_files", meanwhile)
-    publish(plan)
+    assert publish(plan).already
     assert is_published(plan)
 
 
