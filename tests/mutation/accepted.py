@@ -43,6 +43,12 @@ ACCEPTED: dict[str, dict[str, str]] = {
         for strict in ("", ", strict=False")
     },
     "target/written_handles.py: _streams": {"return [handle.stream]": "no moving step writes a handle of another sort"},
+    "target/written_handles.py: _gone": {
+        f"return [file for file, pin in zip(missed, found{strict}) if pin is None or pin.size != files[file]]": (
+            "there is one answer for each file that was asked for"
+        )
+        for strict in ("", ", strict=False")
+    },
     "target/states.py: refuse_unpublished": {"pass: return": _LOOKED_AT_BEFORE},
 }
 """By `file: function`, the file's name from `rescale` on; then by `Mutant.change`."""

@@ -57,7 +57,9 @@ def test_what_lies_in_the_metadata_has_no_file(tmp_path: Path) -> None:
     assert begin_moving(plan, OPERATOR, {}) == inline
 
 
-def test_what_is_whole_is_taken_over_and_what_is_not_is_written_again(plan: Plan) -> None:
+def test_what_is_whole_is_taken_over_and_what_is_not_is_written_again(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
     claim(plan)
     assert begin_moving(plan, KEYED, {}) is None
     move(plan, Loop())
@@ -66,7 +68,11 @@ def test_what_is_whole_is_taken_over_and_what_is_not_is_written_again(plan: Plan
     assert begin_moving(plan, KEYED, there) == written
     file = min(written.files)
     listed_late = {name: size for name, size in there.items() if name != file}
+    store, asked = open_store(plan.target), list[str]()
+    stats = store.stats
+    monkeypatch.setattr(store, "stats", lambda uris: asked.extend(uris) or stats(uris))
     assert begin_moving(plan, KEYED, listed_late) == written
+    assert asked == [places_of(plan).stream(file)]
     path = Path(plan.target, file)
     path.write_bytes(path.read_bytes()[:-1])
     assert begin_moving(plan, KEYED, sizes(plan)) is None

@@ -81,7 +81,7 @@ def begin_moving(plan: Plan, step: str, there: Mapping[str, int]) -> WrittenHand
 
 def _gone(plan: Plan, files: Mapping[str, int], there: Mapping[str, int]) -> list[str]:
     """Of the files, by name, those that are not there with their sizes. Who is missed in a listing is asked for."""
-    missed = sorted(file for file, size in files.items() if there.get(file) != size)
+    missed = [file for file, size in files.items() if there.get(file) != size]
     found = open_store(plan.target).stats([places_of(plan).stream(file) for file in missed])
     return [file for file, pin in zip(missed, found, strict=True) if pin is None or pin.size != files[file]]
 
