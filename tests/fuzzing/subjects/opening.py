@@ -51,13 +51,20 @@ def _directories() -> list[Path]:
     return [relocated(name, _folder() / f"{number}" / "job") for number, name in enumerate(_SOURCES)]
 
 
+@cache
+def _seeds_as_they_were() -> list[bytes]:
+    """Read before any input is put in their place."""
+    return [
+        bytes((number,)) + (directory / "_metadata").read_bytes() for number, directory in enumerate(_directories())
+    ]
+
+
 def _seeds() -> Iterator[bytes]:
-    for number, directory in enumerate(_directories()):
-        yield bytes((number,)) + (directory / "_metadata").read_bytes()
+    yield from _seeds_as_they_were()
 
 
 def _look(data: bytes) -> None:
-    number = data[0] % len(_SOURCES) if data else 0
+    number = data[0] % len(_seeds_as_they_were()) if data else 0
     directory, watch = _directories()[number], _watch()
     (directory / "_metadata").write_bytes(data[1:])
     job = _folder() / f"{number}" / "job"
