@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from oracle.harness import Flink
 from rescale.demo.airflow_home import AirflowHome
 from rescale.storage.store import open_store
 from support.airflow_server import AirflowServer, Run, request
-from support.cluster import Namespace, wait_for
+from support.cluster import IMAGES, Namespace, wait_for
 from support.helm import CHART
 from support.watching import Watch
 
@@ -73,6 +74,19 @@ def trigger(airflow: AirflowServer, source: str, target: str, **shape: int) -> R
 def reshuffling(space: Namespace) -> set[str]:
     """The executors that move keyed state."""
     return {name for name in space.running("executor") if "reshuffle" in name}
+
+
+def leave_pod(space: Namespace, name: str, labels: dict[str, str]) -> None:
+    """A pod that has come to its end, as one whose task was cancelled before it could look at it again."""
+    done = {"name": "driver", "image": os.environ[IMAGES["spark"]], "command": ["true"]}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"restartPolicy": "Never", "containers": [done]},
+    }
+    space.kubectl("apply", "--filename", "-", stdin=json.dumps(pod))
+    space.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", f"pod/{name}", "--timeout=120s")
 
 
 def end(run: Run) -> str:
@@ -135,6 +149,8 @@ def test_a_run_that_is_cancelled_leaves_no_pod(airflow: AirflowServer, space: Na
     target = f"{savepoint}-cancelled"
     run = trigger(airflow, savepoint, target, parallelism=2)
     wait_for(lambda: space.running("executor"), "an executor")
+    (driver,) = list(space.running("driver").values())[:1]
+    leave_pod(space, "left-by-its-task", driver["metadata"]["labels"])
     run.cancel()
     wait_for(lambda: not space.pods("driver") and not space.pods("executor"), "all pods to be gone")
     assert open_store(target).stat(f"{target}/_metadata") is None

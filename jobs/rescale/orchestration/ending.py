@@ -4,7 +4,7 @@ Airflow colours a run by its last tasks, and one that was skipped counts as well
 cancelled, cleared in part or rejected would be green. So the last task is a *teardown* without a setup: it comes after
 everything else, whatever failed or was skipped or cancelled, and Airflow neither skips it nor lets a run that is marked
 as failed end before it. It succeeds if the result is published, is skipped if there was nothing to do, and fails
-otherwise, with a sentence that says what is missing.
+otherwise, with a sentence that says what is missing. Pods that tasks have left are deleted first.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from rescale.errors import RequestError, RescaleError
 from rescale.orchestration.approval import APPROVED, ASK
 from rescale.orchestration.savepoint_tasks import PLAN, PUBLISH
 from rescale.orchestration.steps.rescale_task import NOTHING_TO_DO, Summary, rescale_task, skip_task
+from rescale.orchestration.steps.step_task import end_steps_of
 from rescale.storage.store import open_store
 from rescale.target.documents import load_plan
 from rescale.target.publication import was_published
@@ -39,6 +40,7 @@ def end_task(
 
     def end(params: Any = None, ti: Any = None) -> Summary:  # noqa: ARG001
         """Is the result published, and everything done that comes after it?"""
+        end_steps_of(ti.dag_id, ti.run_id)
         _skip_if_nothing_to_do(ti, may_have_nothing_to_do)
         try:
             published = _published(ti)

@@ -35,7 +35,7 @@ from rescale.target.places import places_of
 CONTAINER = "driver"
 """The name of the template's container."""
 
-_WHERE: dict[str, Any] = (
+WHERE: dict[str, Any] = (
     {"in_cluster": True, "kubernetes_conn_id": None} if "KUBERNETES_SERVICE_HOST" in os.environ else {}
 )
 """An Airflow that runs in a pod starts others beside it; the connection `kubernetes_default` of another says where."""
@@ -71,7 +71,7 @@ class StepPod(KubernetesPodOperator):
             name=f"rescale-{step.value}",
             pod_template_file=template,
             base_container_name=CONTAINER,
-            **_WHERE,
+            **WHERE,
             deferrable=True,
             logging_interval=_SECONDS_BETWEEN_LOGS,
             startup_timeout_seconds=_SECONDS_TO_START,

@@ -50,6 +50,14 @@ def step_task(
     )
 
 
+def end_steps_of(dag_id: str, run_id: str) -> None:
+    """Of a run whose tasks have all ended: deletes the pods that these have left. A process ends with its worker."""
+    if template := os.environ.get(DRIVER_POD):
+        from rescale.orchestration.steps.left_pods import delete_left_pods
+
+        delete_left_pods(template, dag_id, run_id)
+
+
 def _in_a_process(step: Step, answer: Answer, words: Words) -> Callable[..., Summary]:
     def run(planned: Summary, params: Any = None) -> Summary:
         if planned["published"]:
