@@ -37,3 +37,16 @@ def test_out_edited_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     file.unlink()
     assert main(plan) == 2
     assert "the Kafka offsets cannot be read: No such file" in capsys.readouterr().err
+
+
+def test_an_answer_has_one_form(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = source_savepoint(tmp_path / "source", [[reader_element("orders", 0, 40)]], enumerator([("orders", 0, 0)]))
+    inspect = ["inspect", source, "--output", "json", "--kafka-offsets"]
+    assert main([*inspect, "csv"]) == 2
+    error = json.loads(capsys.readouterr().out)
+    assert (error["error"], error["found"]) == ("RequestError", "--kafka-offsets csv and --output json")
+    assert "leave --output json out, or say --kafka-offsets json" in error["advice"]
+    assert main([*inspect, "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [
+        {"operator": ORDERS, "topic": "orders", "partition": 0, "offset": 40}
+    ]

@@ -7,6 +7,7 @@ import argparse
 from rescale.cli.arguments import add_for_flink, add_source, add_uids, line_of, prefixes_of, uids_of
 from rescale.cli.output import Output
 from rescale.cli.terminal import waiting
+from rescale.errors import RequestError
 from rescale.names import printable_lines
 from rescale.planning.asked.kafka_words import FORMS, offsets_text
 from rescale.report.pages.inspection import inspection, inspection_text
@@ -36,11 +37,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--kafka-offsets",
         choices=FORMS,
         help="print the offsets of the Kafka sources instead, each partition a row, as plan, run, validate and diff "
-        "take them by --kafka-offsets FILE: write them to a file, change what shall be otherwise, leave out what stays",
+        "take them by --kafka-offsets FILE: write them to a file, change what shall be otherwise, leave out what stays "
+        "(with --output json: json alone)",
     )
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
+    if output.json and arguments.kafka_offsets not in (None, "json"):
+        raise RequestError(
+            "the answer was asked for in two forms",
+            found=f"--kafka-offsets {arguments.kafka_offsets} and --output json",
+            advice="leave --output json out, or say --kafka-offsets json; without --kafka-offsets the offsets are in "
+            "the document, under kafka",
+        )
     with waiting(f"reading {arguments.source}"):
         snapshot = open_snapshot(normalise(arguments.source), prefixes_of(arguments), uids_of(arguments))
         kafka = kafka_offsets(snapshot)
