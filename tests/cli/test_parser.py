@@ -1,0 +1,48 @@
+"""An option that has one value is given once."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from rescale.cli.main import main, parser
+from support.snapshots import directory
+
+Captured = pytest.CaptureFixture[str]
+
+
+def single_valued() -> Iterator[tuple[str, list[str], str]]:
+    """Every option of every command that takes one value: the command, what the option is called, and a value."""
+    (commands,) = (action.choices for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
+    for name, command in commands.items():
+        for action in command._actions:
+            if action.option_strings and action.nargs is None and not isinstance(action.default, list):
+                value = str(next(iter(action.choices))) if action.choices else "1"
+                yield name, list(action.option_strings), "local[1]" if action.dest == "master" else value
+
+
+@pytest.mark.parametrize(("command", "option", "value"), [*single_valued()])
+def test_of_two_values_neither_is_taken(capsys: Captured, command: str, option: list[str], value: str) -> None:
+    assert main([command, option[0], value, f"{option[-1]}={value}"]) == 2
+    said = capsys.readouterr()
+    assert f"argument {'/'.join(option)}: given more than once" in said.err + said.out
+    assert f"see rescale {command} --help" in said.err + said.out
+
+
+def test_it_is_an_error_in_json_too(capsys: Captured) -> None:
+    words = ["plan", directory("2-clicks"), "--target", "/t", "--target", "/u", "--output", "json"]
+    assert main(words) == 2
+    error = json.loads(capsys.readouterr().out)
+    assert (error["error"], error["exit_code"]) == ("RequestError", 2)
+    assert error["what"].startswith("argument --target: given more than once")
+
+
+def test_what_is_repeatable_is_repeated_and_every_line_stands_for_itself() -> None:
+    whole = parser()
+    for _ in range(2):
+        words = ["plan", "/s", "--target", "/t", "--parallelism", "a=1", "--parallelism", "b=2", "--drop", "c"]
+        arguments = whole.parse_args(words)
+        assert (arguments.target, arguments.parallelism, arguments.drop) == ("/t", ["a=1", "b=2"], ["c"])
