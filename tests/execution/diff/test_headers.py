@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from rescale.errors import UnsupportedError
 from rescale.execution.diff.found import Difference
 from rescale.snapshot.model import KeyedStream, Operator, Snapshot
-from support import snapshots
+from rescale.snapshot.opening import open_snapshot
+from support import edited, snapshots
 from support.diffing import diff, edit_records, first, the_only, with_other_value
 from support.planting import Result
 
@@ -36,6 +38,51 @@ def test_another_type_of_a_state_is_a_difference() -> None:
     b = with_operators(a, lambda operator: replace(operator, keyed=tuple(map(renamed, operator.keyed))))
     found = the_only(diff(a, b))
     assert found.differences == (Difference("other type", {}, "VALUE Long", "REDUCING Long"),)
+
+
+def described_otherwise(directory: Path, state: str, before: bytes, after: bytes) -> Snapshot:
+    """The snapshot after a change of as many bytes in what the headers of operator state say of one state."""
+    for operator in (snapshot := open_snapshot(str(directory))).operators:
+        for stream in operator.operator:
+            assert stream.parsed is not None
+            for info in (*stream.parsed.list_states, *stream.parsed.broadcast_states):
+                if info.name == state:
+                    file = Path(snapshot.files[stream.extent.file][0])
+                    data, raw = file.read_bytes(), info.raw.replace(before, after)
+                    assert (data.count(info.raw), len(raw), raw != info.raw) == (1, len(info.raw), True)
+                    file.write_bytes(data.replace(info.raw, raw))
+    return open_snapshot(str(directory))
+
+
+@pytest.mark.parametrize(
+    ("state", "of_a", "of_b"),
+    [
+        ("numbers", "SPLIT_DISTRIBUTE Long", "SPLIT_DISTRIBUTE Date"),
+        ("no-offsets", "UNION Long", "UNION Date"),
+        ("rates", "BROADCAST Long, String", "BROADCAST Date, String"),
+    ],
+)
+def test_another_serializer_of_operator_state_is_a_difference(tmp_path: Path, state: str, of_a: str, of_b: str) -> None:
+    """Whose elements are the same bytes, if there are any."""
+    b = described_otherwise(edited.relocated(CANONICAL, tmp_path), state, b"LongSerializer", b"DateSerializer")
+    found = the_only(diff(snapshots.opened(CANONICAL), b))
+    assert (found.state, found.differing) == (state, 1)
+    assert found.differences == (Difference("other type", {}, of_a, of_b),)
+    assert found.a == found.b
+
+
+def test_headers_of_operator_state_that_are_not_known_and_differ_are_a_difference(tmp_path: Path) -> None:
+    """All that can be said, but for the elements."""
+    a, b = snapshots.opened(CANONICAL), edited.relocated(CANONICAL, tmp_path)
+    other = described_otherwise(b, "numbers", b"LongSerializer", b"LangSerializer")
+    found = diff(a, other)
+    assert not found.equal
+    (operator,) = (one for one in found.operators if not one.equal)
+    (difference,) = operator.differences
+    assert (difference.found, difference.item) == ("other value", {"operator": "headers of operator state"})
+    assert "a serializer in them is not known" in str(difference.b)
+    assert all(state.equal for state in operator.states)
+    assert diff(other, open_snapshot(str(b))).equal
 
 
 def unread(stream: KeyedStream) -> KeyedStream:

@@ -15,7 +15,8 @@ from rescale.storage.locations import normalise
 SUMMARY = "do two snapshots hold the same state?"
 DESCRIPTION = (
     "Reads all state of A and B, whatever their shapes, and compares it by operator and state: every record, timer, "
-    "element and copy. Names the first differences. Writes nothing. Exit code 0: equal; 4: different."
+    "element and copy, and the types of states. Names the first differences. Writes nothing. Exit code 0: equal; 4: "
+    "different."
 )
 EXAMPLE = "rescale diff s3://flink/savepoint-1a2b s3://flink/new"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from rescale.execution.diff.found import ONLY_IN, OTHER_TYPE, OTHER_VALUE, Amount, Difference, ListedShape, StateDiff
@@ -32,6 +33,17 @@ def operator_differences(pair: OperatorPair) -> Iterator[Difference]:
     keys = [{type_name(header.key_serializer) for header in pair.headers(side)} for side in pair.sides]
     if all(keys) and keys[0] != keys[1]:
         yield Difference(OTHER_TYPE, {"operator": "key"}, *(", ".join(sorted(names)) for names in keys))
+    yield from _unknown_headers(a, b)
+
+
+def _unknown_headers(a: Operator, b: Operator) -> Iterator[Difference]:
+    """Whether headers of operator state differ that do not tell how."""
+    headers = [{stream.header for stream in side.operator} for side in (a, b)]
+    known = all(stream.parsed is not None for side in (a, b) for stream in side.operator)
+    if not known and all(headers) and headers[0] != headers[1]:
+        sizes = (counted(sum(map(len, one)), "byte") for one in headers)
+        words = (f"{size}, a serializer in them is not known" for size in sizes)
+        yield Difference(OTHER_VALUE, {"operator": "headers of operator state"}, *words)
 
 
 def _in_words(operator: Operator) -> str:
@@ -46,6 +58,18 @@ def state_types(pair: OperatorPair, operator: Operator | None) -> dict[str, str]
     left_out = operator.left_out if operator is not None else ()
     infos = [info for header in pair.headers(operator) for info in header.states]
     return {info.name: _type(info) for info in infos if info.name not in left_out}
+
+
+def element_types(operator: Operator | None) -> dict[str, str]:
+    """By name the types of an operator's list, union and broadcast states, as far as their headers are understood.
+
+    Where its subtasks have registered one in different ways, it has several.
+    """
+    found: dict[str, set[str]] = defaultdict(set)
+    for stream in operator.operator if operator is not None else ():
+        for info in (*stream.parsed.list_states, *stream.parsed.broadcast_states) if stream.parsed is not None else ():
+            found[info.name].add(_type(info))
+    return {name: ", ".join(sorted(types)) for name, types in found.items()}
 
 
 def _type(info: StateMetaInfo) -> str:

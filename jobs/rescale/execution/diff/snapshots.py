@@ -25,7 +25,13 @@ from rescale.execution.diff.items import (
     compare_copies,
     compare_key_groups,
 )
-from rescale.execution.diff.operator_differences import opaque_state, operator_differences, shape_of, state_types
+from rescale.execution.diff.operator_differences import (
+    element_types,
+    opaque_state,
+    operator_differences,
+    shape_of,
+    state_types,
+)
 from rescale.execution.diff.pairs import OperatorPair, pair_operators
 from rescale.execution.diff.record_search import RecordDifferences, differing_records
 from rescale.execution.progress import Progress
@@ -96,14 +102,15 @@ class _Comparison:
         for name in names:
             first, differing = found.get(name, RecordDifferences((), 0))
             of_a, of_b = types[0].get(name), types[1].get(name)
-            if of_a and of_b and of_a != of_b:
-                first, differing = (Difference(OTHER_TYPE, {}, of_a, of_b), *first), differing + 1
+            other = _other_type(of_a, of_b)
+            first, differing = (*other, *first), differing + len(other)
             kind = of_a or of_b or "unknown"
             remark = _OF_ITS_TIME if differing and "TTL<" in kind else None
             yield StateDiff(name, kind, "records", *amounts[name], first, differing, remark)
 
     def _parts(self, i: int, pair: OperatorPair) -> Iterator[StateDiff]:
         """Everything else."""
+        types = [element_types(operator) for operator in pair.sides]
         for part, items in self._look.items.items():
             if part.pair != i:
                 continue
@@ -117,6 +124,8 @@ class _Comparison:
             else:
                 state, kind, counted = part.state, f"{raw}{part.mode.name}", "elements"
                 compared = compare_bags(items, part.mode, self._contents(part, pair).in_words)
+            if part.slot is Slot.OPERATOR:
+                compared = _with_types(compared, *(of_side.get(part.state) for of_side in types))
             yield StateDiff(state, kind, counted, *compared)
 
     def _copies(self, items: Items, contents: Contents, pair: OperatorPair) -> Compared:
@@ -138,6 +147,16 @@ class _Comparison:
             for operator in pair.sides
         )
         return Contents(self._files, part.state, (a, b))
+
+
+def _other_type(a: str | None, b: str | None) -> tuple[Difference, ...]:
+    """What there is to be said of a state's types on both sides, None where one is not known."""
+    return (Difference(OTHER_TYPE, {}, a, b),) if a and b and a != b else ()
+
+
+def _with_types(compared: Compared, a: str | None, b: str | None) -> Compared:
+    other = _other_type(a, b)
+    return compared._replace(differences=(*other, *compared.differences), differing=compared.differing + len(other))
 
 
 def _amount(digest: StateDigest | None) -> Amount:
