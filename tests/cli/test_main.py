@@ -15,10 +15,12 @@ import pytest
 
 from rescale.cli.main import main, parser
 from rescale.errors import RescaleError
+from rescale.insight.cluster import VARIABLE
 from rescale.planning.asked.request import make_request
 from rescale.planning.planner import make_plan
 from rescale.target.claim import claim
 from rescale.target.places import places_of
+from support.pipeline import execute_without_spark, plan_rescale
 from support.readme import fields
 from support.snapshots import directory, opened, uids
 
@@ -77,6 +79,18 @@ def test_names_that_no_operator_goes_by_are_told(capsys: Captured, tmp_path: Pat
     names.write_text("states\n")
     _, document = answer(capsys, "inspect", SOURCE, "--uids", str(names))
     assert not [one for one in document["warnings"] if "--uids" in one]
+
+
+def test_a_run_warns_of_what_its_plan_warns(capsys: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of names and of the cluster, too, which are not the stored plan's."""
+    execute_without_spark(plan_rescale(SOURCE, str(tmp_path / "target"), ["3"]))
+    (tmp_path / "uids").write_text("nobody\n")
+    monkeypatch.setenv(VARIABLE, "driver-memory=1")
+    words = [SOURCE, "--target", str(tmp_path / "target"), "--parallelism", "3", "--uids", str(tmp_path / "uids")]
+    planned, run = (answer(capsys, command, *words)[1] for command in ("plan", "run"))
+    assert [one for one in planned["warnings"] if "--uids: nobody" in one]
+    assert [one for one in planned["warnings"] if "memory" in one]
+    assert (run["already_published"], run["warnings"]) == (True, planned["warnings"])
 
 
 def test_plan_writes_nothing(capsys: Captured, tmp_path: Path) -> None:

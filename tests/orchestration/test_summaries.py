@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -79,6 +80,15 @@ def test_evenness_is_that_of_the_log() -> None:
     told = {one["label"]: [round(one["evenness"], 2), round(one["new_evenness"], 2)] for one in shown["operators"]}
     for line in plan_summary(plan, shown, published=False)["largest_operators"]:
         assert line["worst_by_mean"] == told[line["operator"]]
+
+
+def test_warnings_are_those_of_the_log() -> None:
+    """Which knows names that no operator goes by, and what does not fit into the cluster; a plan does not."""
+    source = replace(snapshot(operator("a")), unused_names=("visits",))
+    plan = make_plan(source, make_request("/source", "/target", ["3"]))
+    shown = detailed_summary(plan, source)
+    assert any("visits" in one for one in shown["warnings"])
+    assert plan_summary(plan, shown, published=False)["warnings"] == shown["warnings"]
 
 
 def test_what_is_declared_to_be_otherwise_stands_beside_the_verdict() -> None:

@@ -47,7 +47,7 @@ def snapshot_summary(snapshot: Snapshot, seen: dict[str, Any]) -> dict[str, Any]
 def plan_summary(plan: Plan, shown: dict[str, Any], *, published: bool) -> dict[str, Any]:
     """Where the plan lies, and what it would do to the largest operators; `published`: it has been done already.
 
-    `shown` is the plan as its log shows it: its numbers are taken from there, so that both say the same.
+    `shown` is the plan as its log shows it: its numbers and warnings are taken from there, so that both say the same.
     """
     largest = sorted(shown["operators"], key=lambda operator: -(operator["keyed_bytes"] + operator["operator_bytes"]))
     return _fitted(
@@ -71,7 +71,7 @@ def plan_summary(plan: Plan, shown: dict[str, Any], *, published: bool) -> dict[
                 for operator in largest[:_MOST]
             ],
             "declared": _shortened(declared_lines(shown["surgery"])),
-            "warnings": _shortened(plan.warnings),
+            "warnings": _shortened(shown["warnings"]),
         }
     )
 

@@ -65,7 +65,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
         published = publish(plan, accept_unconditional=accept)
         if not published.already:
             put_report(plan)
-    document = outcome(plan, published)
+    document = outcome(plan, published, summary["warnings"])
     output.answer(document, lambda: outcome_text(document))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rescale.planning.values.plan import Plan
@@ -15,7 +16,8 @@ from rescale.target.places import places_of
 from rescale.target.publication import Published
 
 
-def outcome(plan: Plan, published: Published) -> dict[str, Any]:
+def outcome(plan: Plan, published: Published, warnings: Sequence[str] | None = None) -> dict[str, Any]:
+    """`warnings` are those of whoever has planned; without them the plan's own, which knows of no names or cluster."""
     return {
         "target": published.target,
         "metadata_sha256": published.sha256,
@@ -26,7 +28,7 @@ def outcome(plan: Plan, published: Published) -> dict[str, Any]:
         "report": places_of(plan).report,
         "proof": published.proof.value,
         "source": plan.source,
-        "warnings": list(plan.warnings),
+        "warnings": list(plan.warnings if warnings is None else warnings),
         "surgery": plan.surgery.document(),
         "start": plan.start.command,
     }
