@@ -148,11 +148,13 @@ def test_other_positions_are_found(what: str, new: KafkaOffsets, books: Books) -
     [
         (changed(0, 1, 5), "orders-0 from 0"),
         (changed(2, EARLIEST, 5), "orders-2 from 20"),
-        (changed(3, 30, 5), "none"),
+        (changed(3, 30, 5), "orders-3 from unset"),
         (changed(4, 40, 5), "none"),
-        (changed(5, 51, 5), "none"),
+        (changed(5, 51, 5), "orders-5 from 50"),
         (changed(6, 60, 5), "none"),
         (changed(6, None, 5), "none"),
+        (changed(2, None, 5), "orders-2 from 20"),
+        (changed(5, None, 5), "orders-5 from 50"),
         (ChangedPartition("bills", 0, 0, 5), "none"),
         (ChangedPartition("bills", 0, None, 5), "none"),
     ],
@@ -162,6 +164,16 @@ def test_what_changes_was_the_sources(one: ChangedPartition, found: str, books: 
         books.check(SOURCE, SOURCE, changed(1, 10), one)
     expected = f"{one.topic}-{one.partition} from {one.next}"
     assert (caught.value.operator, caught.value.expected, caught.value.found) == ("orders", expected, found)
+
+
+def test_without_an_offset_is_declared_what_has_none(books: Books) -> None:
+    """Waiting for the job's starting offsets, or assigned to a reader that does not hold it; not what has one, too."""
+    books.check(SOURCE, SOURCE, changed(3, None), changed(4, None))
+    books.check(SOURCE, SOURCE, changed(3, UNSET))
+    for twice in (source_of([at(0), at(0, 7)]), source_of([at(0)], [at(0, 7)])):
+        books.check(twice, twice, changed(0, UNSET))
+        with pytest.raises(IntegrityError, match="declared as changed is none of the source's"):
+            books.check(twice, twice, changed(0, None))
 
 
 def test_a_consumer_that_becomes_a_source_has_assigned_what_it_holds(books: Books) -> None:

@@ -41,17 +41,20 @@ def check_offsets(source: Snapshot, result: Snapshot, surgery: Surgery) -> None:
 
 
 def _check_there(old: _Books, change: KafkaChange) -> None:
-    """What was declared to change are partitions of the source, which had the offsets that were declared."""
-    stored = {(one.partition, one.next) for one in (*old.held, *old.waiting)}
-    known = {position.partition for positions in old for position in positions}
+    """What was declared to change are partitions of the source, which had the offsets that were declared, or none."""
+    stored: dict[TopicPartition, set[Position]] = {one.partition: set() for one in old.assigned}
+    for position in (*old.held, *old.waiting):
+        stored.setdefault(position.partition, set()).add(position)
     for one in change.partitions:
         partition = TopicPartition(one.topic, one.partition)
-        if (partition, one.next) not in stored and (one.next is not None or partition not in known):
+        offsets = {position.next for position in stored.get(partition, ())}
+        has_none = partition in stored and offsets <= {StartAt.UNSET}
+        if one.next not in offsets and (one.next is not None or not has_none):
             raise IntegrityError(
                 "a Kafka offset that was declared as changed is none of the source's",
                 operator=change.label,
                 expected=f"{partition} from {one.next}",
-                found=_named({position for position in old.held if position.partition == partition}),
+                found=_named(stored.get(partition, set())),
                 advice="compare the result with the snapshot that it was made of",
             )
 
