@@ -36,8 +36,8 @@ ACCEPTED: dict[str, dict[str, str]] = {
             "one look more can only find that it is one's own"
         ),
     },
-    "target/removal.py: _delete_if_there": {
-        f"store.delete([uri for uri, pin in zip(uris, store.stats(uris){strict}) if pin is not None])": (
+    "target/removal.py: _those_there": {
+        f"return [uri for uri, pin in zip(uris, open_store(target).stats(uris){strict}) if pin is not None]": (
             "a store says of each file whether it is there"
         )
         for strict in ("", ", strict=False")

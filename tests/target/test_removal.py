@@ -184,28 +184,33 @@ def test_many_files_go_in_batches_and_each_is_asked_for_once(plan: Plan, monkeyp
     assert len(of_files) > 1
 
 
+@pytest.mark.parametrize("behind", ["delete", "stats"])
 def test_whenever_it_stands_still_it_takes_nothing_of_a_run_that_began_meanwhile(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch
+    plan: Plan, behind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another discard has come to the end, and the same plan has written files with the same names again."""
     monkeypatch.setattr("rescale.target.removal._AT_ONCE", 1)
     store = open_store(plan.target)
-    delete = store.delete
+    request = getattr(store, behind)
     move(plan, Loop())
+    validate_coverage(plan, Loop())
     files = len(store.list(plan.target))
     before = lying(plan)
-    first = 3  # what is staged, the certificate, and documents that are written anew
-    for deleted in range(first, first + files + 3):
+    first = 3  # what is staged, the certificate, and the other documents
+    last = 4  # the mark of what was published, the claim, the plan, the note
+    for asked in range(1, 1 + (first + files + last - 1 if behind == "delete" else 1 + last)):
         turns = count(1)
 
-        def stood_still(uris: Iterable[str], turns: Iterator[int] = turns, deleted: int = deleted) -> None:
-            delete(uris)
-            if next(turns) == deleted:
-                monkeypatch.setattr(store, "delete", delete)
+        def stood_still(uris: Iterable[str], turns: Iterator[int] = turns, asked: int = asked) -> object:
+            answer = request(uris)
+            if next(turns) == asked:
+                monkeypatch.setattr(store, behind, request)
                 discard(plan.target)
                 move(plan, Loop())
+                validate_coverage(plan, Loop())
+            return answer
 
-        monkeypatch.setattr(store, "delete", stood_still)
+        monkeypatch.setattr(store, behind, stood_still)
         with pytest.raises(RequestError, match="discarded by another one meanwhile"):
             discard(plan.target)
         assert lying(plan) == before
@@ -215,7 +220,7 @@ def test_plans_are_not_taken_from_a_run_that_began_meanwhile(plan: Plan, monkeyp
     """Nobody had claimed the target, so nothing tells that run of a discard: whenever this one looks, it gives way."""
     store = open_store(plan.target)
     delete = store.delete
-    for deleted in (1, 3, 4, 5):  # what is staged, documents, the mark of what was published, the claim
+    for deleted in range(1, 5):  # what is staged, documents, the mark of what was published, the claim
         store_plan(plan)
         turns = count(1)
 

@@ -13,7 +13,7 @@ from rescale.storage.store import open_store
 from rescale.target.claim import planned_names
 from rescale.target.documents import load_plan, read_document
 from rescale.target.leftovers import clear_leftovers
-from rescale.target.places import Places, discarding_place, is_document, plan_in_name
+from rescale.target.places import Places, certificate_place, discarding_place, is_document, plan_in_name
 from rescale.target.states import MOVES, Move, State, claim_on, claimed_by, is_being_discarded, refuse_unless, state_of
 
 _NOTE = "what lies here is being discarded; it is of plan {}\n"
@@ -41,45 +41,85 @@ def discard(target: str) -> Discarded:
     if more of it comes all the while. First of all it is written down that this is going on, and then looked again: a
     run that goes on, too, either has its mark there by now, or will find that it must not publish.
     """
-    store, digest = open_store(target), claimed_by(target)
+    digest = claimed_by(target)
     whose = digest or _noted_plan(target)  # behind the claim, of what a killed one left, only its note knows
-    going_on = discarding_place(target)
     state = state_of(target, digest)
     _give_way(state, target)
-    there = [entry.uri for entry in store.list(target)]
-    lying_beside = [entry.uri for entry in store.list(beside(target))]
-    documents = [uri for uri in lying_beside if is_document(target, uri)]
-    if digest is None:
-        if there and not documents:
-            raise _nothing_of_ours(target, there)
-        ours: list[str] = []
-    elif state is State.EMPTIED:
-        refuse_unless(State.GONE if there else state, Move.DISCARD, target)
-        ours = []
-    else:
-        # a plan that was damaged would name others, which would stay when the claim goes: it is not loaded
-        planned = planned_names(load_plan(Places(target, digest).plan)) if there else ()
-        ours = [uri for uri in there if name(uri) in planned]
+    lying = _lying(target)
+    files = _files_of_the_plan(lying, digest, state)
     if digest is not None:
-        _say_that_it_goes_on(Places(target, digest), going_on)
+        _say_that_it_goes_on(Places(target, digest))
         _give_way(state_of(target, digest), target)
-    places = Places(target, "")
-    clear_leftovers(places)
-    plans = [uri for uri in documents if name(uri).startswith("plan-")]
-    last = ([places.published], [places.claim], [*plans, places.publishing], [going_on])
-    _give_way_to_another(target, whose)
-    _delete_if_there([places.certificate], target)  # it goes before what it speaks for
-    store.delete([uri for uri in documents if not any(uri in batch for batch in (*last, [places.certificate]))])
-    for at in range(0, len(ours), _AT_ONCE):
-        _give_way_to_another(target, whose)
-        store.delete(ours[at : at + _AT_ONCE])
+    clear_leftovers(Places(target, ""))
+    _remove_documents(lying, whose)
+    _remove_files(target, files, whose)
     if whose is not None and state is not State.EMPTIED:
-        ours += _remove_what_came(target, whose)
-    for batch in last:
-        _give_way_to_another(target, whose)
-        _delete_if_there(batch, target)
-    removed = (*ours, *documents)
-    return Discarded(removed, tuple(sorted({*there, *lying_beside} - {*removed})))
+        files += _remove_what_came(target, whose)
+    _remove_what_goes_last(lying, whose)
+    removed = (*files, *lying.documents)
+    return Discarded(removed, tuple(sorted({*lying.there, *lying.beside} - {*removed})))
+
+
+@dataclass(frozen=True)
+class _Lying:
+    """What lies in a target and beside it, and of the latter the documents of runs."""
+
+    target: str
+    there: tuple[str, ...]
+    beside: tuple[str, ...]
+    documents: tuple[str, ...]
+
+    @property
+    def last(self) -> tuple[list[str], ...]:
+        """What goes behind all else, in this order, whether it is there or not; the note of the discard itself, too."""
+        places = Places(self.target, "")
+        plans = [uri for uri in self.documents if name(uri).startswith("plan-")]
+        return [places.published], [places.claim], [*plans, places.publishing], [discarding_place(self.target)]
+
+
+def _lying(target: str) -> _Lying:
+    store = open_store(target)
+    there, lying_beside = (tuple(entry.uri for entry in store.list(place)) for place in (target, beside(target)))
+    return _Lying(target, there, lying_beside, tuple(uri for uri in lying_beside if is_document(target, uri)))
+
+
+def _files_of_the_plan(lying: _Lying, digest: str | None, state: State) -> list[str]:
+    """The files in the target that the plan of this digest has claimed, without a claim none; `RequestError`."""
+    if digest is None:
+        if lying.there and not lying.documents:
+            raise _nothing_of_ours(lying.target, lying.there)
+        return []
+    if state is State.EMPTIED:
+        refuse_unless(State.GONE if lying.there else state, Move.DISCARD, lying.target)
+        return []
+    # a plan that was damaged would name others, which would stay when the claim goes: it is not loaded
+    planned = planned_names(load_plan(Places(lying.target, digest).plan)) if lying.there else ()
+    return [uri for uri in lying.there if name(uri) in planned]
+
+
+def _remove_documents(lying: _Lying, whose: str | None) -> None:
+    """But for those that go last. The certificate goes before what it speaks for."""
+    target, places = lying.target, [certificate_place(lying.target)]
+    if certificate := _those_there(places, target):
+        _remove(certificate, target, whose)
+    last = [uri for batch in lying.last for uri in batch]
+    _remove([uri for uri in lying.documents if uri not in (*places, *last)], target, whose)
+
+
+def _remove_files(target: str, files: Sequence[str], whose: str | None) -> None:
+    for at in range(0, len(files), _AT_ONCE):
+        _remove(files[at : at + _AT_ONCE], target, whose)
+
+
+def _remove_what_goes_last(lying: _Lying, whose: str | None) -> None:
+    for batch in lying.last:
+        _remove(_those_there(batch, lying.target), lying.target, whose)
+
+
+def _remove(uris: Sequence[str], target: str, whose: str | None) -> None:
+    """Looks right before the request, after which nothing that was found out before it may be true any more."""
+    _give_way_to_another(target, whose)
+    open_store(target).delete(uris)
 
 
 def _noted_plan(target: str) -> str | None:
@@ -89,8 +129,9 @@ def _noted_plan(target: str) -> str | None:
     return found[0].decode() if found else None
 
 
-def _say_that_it_goes_on(places: Places, note: str) -> None:
+def _say_that_it_goes_on(places: Places) -> None:
     """On a full disk what nobody needs any more makes room for the note: what was staged, and pages about the run."""
+    note = discarding_place(places.target)
     store, said = open_store(places.target), _NOTE.format(places.digest).encode()
     try:
         store.put(note, said)
@@ -128,9 +169,12 @@ def _give_way_to_another(target: str, digest: str | None) -> None:
 
 
 def _delete_if_there(uris: Sequence[str], target: str) -> None:
+    open_store(target).delete(_those_there(uris, target))
+
+
+def _those_there(uris: Sequence[str], target: str) -> list[str]:
     """Who may delete only what he has put there is not asked for more."""
-    store = open_store(target)
-    store.delete([uri for uri, pin in zip(uris, store.stats(uris), strict=True) if pin is not None])
+    return [uri for uri, pin in zip(uris, open_store(target).stats(uris), strict=True) if pin is not None]
 
 
 def _remove_what_came(target: str, digest: str) -> list[str]:
@@ -144,8 +188,7 @@ def _remove_what_came(target: str, digest: str) -> list[str]:
         came = [entry.uri for entry in store.list(target) if plan_in_name(name(entry.uri)) == digest[:8]]
         if not came:
             return removed
-        _give_way_to_another(target, digest)
-        store.delete(came)
+        _remove(came, target, digest)
         removed += came
     raise RequestError(
         "the run that is to be discarded goes on: it writes new files",
