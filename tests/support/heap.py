@@ -20,7 +20,8 @@ from rescale.flink.metadata.writer import write_metadata
 from rescale.flink.operator_id import operator_id_of_uid
 from support.canonical import Record
 from support.composite import composite_key
-from support.java_values import HASHABLE_LEAVES, JavaType, List, Pojo, Tuple
+from support.java_composites import List, Pojo, Tuple
+from support.java_values import HASHABLE_LEAVES, JavaType
 from support.snapshot_bytes import BASE, composite, i32, list_of, state
 from support.written import UID
 

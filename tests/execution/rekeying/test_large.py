@@ -27,7 +27,8 @@ from support import written
 from support.canonical import Record
 from support.composite import keyed
 from support.faults import Faults, FaultyStore
-from support.java_values import HASHABLE_LEAVES, long_code
+from support.java_hash_codes import long_code
+from support.java_values import HASHABLE_LEAVES
 from support.pipeline import execute, execute_without_spark, plan_rescale
 from support.rekeyed import assert_rekeyed
 from support.s3 import S3Server, put_files

@@ -20,7 +20,8 @@ from rescale.snapshot.opening import open_snapshot
 from rescale.target.places import places_of
 from support import snapshots
 from support.canonical import Record, read_group, write_group
-from support.java_values import HASHABLE_LEAVES, Pojo
+from support.java_composites import Pojo
+from support.java_values import HASHABLE_LEAVES
 from support.pipeline import execute, execute_without_spark, plan_rescale
 from support.snapshot_bytes import CUSTOM, keyed_header, keyed_state
 from support.written import UID, write_savepoint

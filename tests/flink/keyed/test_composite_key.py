@@ -17,7 +17,8 @@ from rescale.flink.keys.key_function import FunctionHash
 from rescale.flink.serializers.formulas import KNOWN
 from support.canonical import Record
 from support.composite import TIME_WINDOW, composite_key, in_a_buffer, keyed, length_bytes, timer, timers
-from support.java_values import HASHABLE_LEAVES, JavaType, Tuple
+from support.java_composites import Tuple
+from support.java_values import HASHABLE_LEAVES, JavaType
 from support.snapshot_bytes import INT, LONG, STRING, VOID_NAMESPACE, keyed_header, nested, simple, state
 
 LONG_KEY, TEXT = HASHABLE_LEAVES["Long"], HASHABLE_LEAVES["String"]

@@ -15,7 +15,7 @@ from rescale.flink.keyed.new_key_groups import NewKeyGroups
 from rescale.flink.serializers.formulas import KNOWN
 from support.canonical import Record
 from support.composite import in_a_buffer
-from support.java_values import long_code
+from support.java_hash_codes import long_code
 from support.snapshot_bytes import LONG, keyed_header, keyed_state
 
 LONGS = composite_keys(read_keyed_header(keyed_header(keyed_state("total"), key=LONG), ""), KNOWN)

@@ -14,17 +14,8 @@ from rescale.flink.keys.java_hash import WRONG, WalkedKeys, key_groups_of_hashes
 from rescale.flink.serializers import machine
 from rescale.flink.serializers.program import Program, compile_program
 from rescale.flink.serializers.type_tree import BlobHash, FixedHash
-from support.java_values import (
-    HASHABLE_LEAVES,
-    BinaryRow,
-    ByteArray,
-    Either,
-    JavaType,
-    List,
-    Nullable,
-    Row,
-    Tuple,
-)
+from support.java_composites import Either, List, Nullable, Row, Tuple
+from support.java_values import HASHABLE_LEAVES, BinaryRow, ByteArray, JavaType
 from support.snapshot_bytes import INT, LONG, STRING, VOID_NAMESPACE, parsed, pojo, simple
 
 LEAVES = HASHABLE_LEAVES

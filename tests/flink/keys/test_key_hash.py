@@ -10,7 +10,8 @@ from rescale.flink.key_groups import key_group_of_hash
 from rescale.flink.keys.java_hash import SUBCLASS, WRONG
 from rescale.flink.keys.key_hash import KeyHash, candidate_hashes, choose_hash, known_hash, named_hash
 from rescale.flink.serializers import machine
-from support.java_values import HASHABLE_LEAVES, CaseClass, JavaType, Pojo, Tuple
+from support.java_composites import CaseClass, Pojo, Tuple
+from support.java_values import HASHABLE_LEAVES, JavaType
 from support.snapshot_bytes import BASE, INT, LONG, RUNTIME, i32, list_of, optional_map, parsed, pojo, simple, utf
 from support.snapshot_bytes import snapshot as snapshot_of
 

@@ -20,7 +20,8 @@ from rescale.flink.serializers.formulas import (
     parse_formula,
 )
 from rescale.flink.serializers.program import Program, compile_program
-from support.java_values import HASHABLE_LEAVES, ByteArray, CaseClass, Either, JavaType, List, Pojo, Row, Tuple
+from support.java_composites import CaseClass, Either, List, Pojo, Row, Tuple
+from support.java_values import HASHABLE_LEAVES, ByteArray, JavaType
 from support.snapshot_bytes import INT, parsed, pojo, simple
 
 LEAVES = HASHABLE_LEAVES

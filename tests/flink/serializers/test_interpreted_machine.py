@@ -19,18 +19,8 @@ from rescale.flink.serializers import machine
 from rescale.flink.serializers.lowering import lower
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.type_tree import Flagged, Product, TypeTree, WeightedSum, changed
-from support.java_values import (
-    HASHABLE_LEAVES,
-    ByteArray,
-    CaseClass,
-    Either,
-    JavaType,
-    List,
-    Nullable,
-    Pojo,
-    Row,
-    Tuple,
-)
+from support.java_composites import CaseClass, Either, List, Nullable, Pojo, Row, Tuple
+from support.java_values import HASHABLE_LEAVES, ByteArray, JavaType
 from support.snapshot_bytes import parsed
 
 LEAVES = list(HASHABLE_LEAVES.values())

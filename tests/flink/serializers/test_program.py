@@ -9,7 +9,8 @@ import pytest
 
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.serializers.program import compile_program
-from support.java_values import HASHABLE_LEAVES, ByteArray, Either, List, Nullable, Row, Tuple
+from support.java_composites import Either, List, Nullable, Row, Tuple
+from support.java_values import HASHABLE_LEAVES, ByteArray
 from support.snapshot_bytes import (
     BASE,
     CUSTOM,

@@ -12,7 +12,8 @@ from rescale.errors import SnapshotError
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.value_words import in_words
-from support.java_values import HASHABLE_LEAVES, ByteArray, Either, JavaType, List, Nullable, Pojo, Row, Tuple
+from support.java_composites import Either, List, Nullable, Pojo, Row, Tuple
+from support.java_values import HASHABLE_LEAVES, ByteArray, JavaType
 from support.snapshot_bytes import parsed
 
 INT, LONG, TEXT = HASHABLE_LEAVES["Int"], HASHABLE_LEAVES["Long"], HASHABLE_LEAVES["String"]

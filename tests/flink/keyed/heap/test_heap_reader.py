@@ -17,7 +17,8 @@ from rescale.flink.keyed.heap.heap_reader import HeapReader
 from support.canonical import Record
 from support.composite import timer, timers
 from support.heap import LONG, ORDER, TEXT, drawn, read, records_of, states_with, write_heap_group
-from support.java_values import JavaType, Tuple
+from support.java_composites import Tuple
+from support.java_values import JavaType
 from support.snapshot_bytes import STRING, VOID_NAMESPACE, i32, keyed_header, keyed_state, list_of, pojo, state
 
 KEYS: list[JavaType] = [LONG, TEXT, Tuple([LONG, TEXT])]

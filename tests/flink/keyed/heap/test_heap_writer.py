@@ -19,7 +19,8 @@ from rescale.flink.keyed.heap.heap_writer import HeapWriter
 from rescale.flink.keyed.timers.timer_writer import Run
 from support.composite import timer, timers
 from support.heap import LONG, TEXT, drawn, read, states_with, write_heap_group
-from support.java_values import JavaType, Tuple
+from support.java_composites import Tuple
+from support.java_values import JavaType
 from support.snapshot_bytes import STRING, VOID_NAMESPACE, i32, keyed_header
 
 KEYS: list[JavaType] = [LONG, TEXT, Tuple([LONG, TEXT])]
