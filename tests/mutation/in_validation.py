@@ -45,7 +45,17 @@ BY_MODULE = {
     "key_counter": KEYS,
     "declared_differences": ("tests/execution/validation/test_declared_differences.py",),
     "declared_offsets": ("tests/execution/validation/test_declared_offsets.py",),
-    "directories": ("tests/execution/validation/test_directories.py", "tests/execution/validation/test_files_proof.py"),
+    "directories": tuple(
+        f"tests/execution/validation/test_{name}.py"
+        for name in (
+            "directories",
+            "directory_looks",
+            "rewritten_directories",
+            "files_proof",
+            "files_proof_faults",
+            "files_referred_to",
+        )
+    ),
     "record_compare": ("tests/execution/validation/test_record_compare.py", *RECORDS),
     "validation": (*ALL, *RECORDS),
 }

@@ -1,14 +1,26 @@
-"""Finished results of committed snapshots."""
+"""Finished results of committed snapshots, and snapshots that are written file by file."""
 
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import pytest
 
 from support.finished import PARALLELISM, ResultOf, rescaled
+from support.small_directories import Side
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> ResultOf:
     return cache(lambda name: rescaled(name, tmp_path_factory.mktemp("finished"), PARALLELISM.get(name, "4")))
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Side:
+    return Side(tmp_path / "source")
+
+
+@pytest.fixture
+def result(tmp_path: Path) -> Side:
+    return Side(tmp_path / "result")

@@ -1,0 +1,71 @@
+"""The command line explains itself, and asks about what is misspelt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rescale.cli.main import main, parser
+from support.answers import Captured, answer
+from support.snapshots import directory, uids
+
+SOURCE = directory("1.20-heap-native")
+
+
+@pytest.mark.parametrize(
+    "command", ["inspect", "plan", "run", "validate", "report", "diff", "discard", "virtual-keys", "demo"]
+)
+def test_every_command_explains_itself(capsys: Captured, command: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    assert text.startswith(f"usage: rescale {command}")
+    assert "--output" in text
+    assert max(map(len, text.partition("For example:")[0].splitlines())) <= 80
+    example = text.partition("For example:\n\n  rescale ")[2].strip()
+    assert parser().parse_args(example.split()).execute
+
+
+def test_alone_it_shows_the_way(capsys: Captured) -> None:
+    assert main([]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    steps = [line.split() for line in captured.err.splitlines() if line.startswith("  rescale ")]
+    assert [step[1] for step in steps] == ["inspect", "plan", "run", "validate"]
+    for step in steps:
+        assert parser().parse_args(step[1:]).execute
+
+
+@pytest.mark.parametrize(
+    ("words", "question"),
+    [
+        (["inspekt", "/a"], "did you mean 'inspect'?"),
+        (["plan", "/a", "--target", "/b", "--format", "canonicle"], "did you mean 'canonical'?"),
+        (["plan", "/a", "--targe", "/b"], "--targe: did you mean '--target'?"),
+        (
+            ["plan", "/a", "--target", "/b", "--paralelism=3"],
+            "--paralelism: did you mean '--parallelism' or '--max-parallelism'?",
+        ),
+        (["run", SOURCE, "--target", "/t", "--parallelism", "list=2", "--uids", "NAMES"], "did you mean 'lists'?"),
+        (["plan", SOURCE, "--target", "/t", "--key-hash", "object-hash(a)"], "did you mean 'objects-hash'?"),
+    ],
+)
+def test_what_is_misspelt_is_asked_about(capsys: Captured, tmp_path: Path, words: list[str], question: str) -> None:
+    names = tmp_path / "uids"
+    names.write_text("".join(f"{uid}\n" for _, uid in uids("1.20-heap-native")))
+    code, document = answer(capsys, *(str(names) if word == "NAMES" else word for word in words))
+    assert code == 2
+    assert document["advice"].startswith(question), document
+
+
+def test_the_whole_explains_itself(capsys: Captured) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    assert all(command in text for command in ("inspect", "plan", "run", "validate", "diff", "discard", "Exit codes"))
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out.startswith("rescale ")

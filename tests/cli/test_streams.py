@@ -1,0 +1,85 @@
+"""Where the command line writes to and reads from: what is closed, full, gone, or knows few signs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rescale.cli.main import main
+from support.answers import Captured
+from support.snapshots import directory
+
+SOURCE = directory("1.20-heap-native")
+
+
+def test_an_output_that_knows_few_signs_gets_those() -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    rescale = [sys.executable, "-m", "rescale.cli.main", "plan", SOURCE, "--target", "/t", "--parallelism", "5"]
+    done = subprocess.run(rescale, env=environment, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert b"\\u2192" in done.stdout
+
+
+@pytest.mark.parametrize("words", [["inspect", SOURCE, "--output", "json"], ["inspect", "/nowhere", "--output=json"]])
+def test_a_reader_that_goes_away_ends_it_without_a_word(words: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    rescale = [sys.executable, "-m", "rescale.cli.main", *words]
+    for stderr in (subprocess.PIPE, writing):
+        done = subprocess.run(rescale, stdout=writing, stderr=stderr, check=False)
+        assert done.returncode == 1
+        assert not done.stderr
+    os.close(writing)
+
+
+@pytest.mark.parametrize("words", [["inspect", SOURCE], ["inspect", "/nowhere"]])
+@pytest.mark.parametrize("form", [[], ["--output", "json"]])
+def test_an_answer_that_cannot_be_written_is_worth_another_try(words: list[str], form: list[str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        rescale = [sys.executable, "-m", "rescale.cli.main", *words, *form]
+        done = subprocess.run(rescale, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == (2 if words[1] == "/nowhere" and not form else 1)
+    assert done.stderr.startswith("error: ")
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("closed", "answers"), [("<&-", True), (">&-", False), ("2>&-", True), ("<&- >&- 2>&-", False)]
+)
+def test_streams_may_be_closed(tmp_path: Path, closed: str, answers: bool) -> None:
+    rescale = shlex.join([sys.executable, "-m", "rescale.cli.main", "run", SOURCE, "--target", f"{tmp_path}/t"])
+    done = subprocess.run(["bash", "-c", f"{rescale} {closed}"], capture_output=True, text=True, check=False)
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+    assert (tmp_path / "t/_metadata").exists()
+    assert bool(done.stdout) is answers
+
+
+def test_a_relative_place_needs_a_working_directory(tmp_path: Path) -> None:
+    rescale = shlex.join([sys.executable, "-m", "rescale.cli.main", "inspect"])
+    for place, code in ((SOURCE, 0), ("savepoint", 2)):
+        (tmp_path / "gone").mkdir()
+        command = f"cd {tmp_path}/gone && rmdir ../gone && {rescale} {place}"
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+        assert (done.returncode, "working directory" in done.stderr) == (code, code != 0), done.stderr
+
+
+def test_a_terminal_obeys_no_name_of_a_file(capsys: Captured, tmp_path: Path) -> None:
+    beside = tmp_path / "target.rescale"
+    beside.mkdir()
+    (beside / "\x1b[2J\x9bm\u202e").touch()
+    words = ["discard", str(tmp_path / "target")]
+    assert main(words) == 0
+    text = capsys.readouterr().out
+    assert r"such as " in text
+    assert r"\x1b[2J\x9bm\u202e" in text
+    assert main([*words, "--output", "json"]) == 0
+    printed = capsys.readouterr().out
+    assert all(line.isprintable() for line in printed.splitlines())
+    assert json.loads(printed)["left"] == [str(beside / "\x1b[2J\x9bm\u202e")]
