@@ -85,6 +85,7 @@ def s3() -> Iterator[S3Server]:
         before = dict(os.environ)
         os.environ.update(server.environment)
         stores._s3.cache_clear()  # of another session in this process, and its server
+        stores._s3()  # now: the first test to use it may have named another endpoint, for processes that it starts
         yield server
         os.environ.clear()
         os.environ.update(before)
