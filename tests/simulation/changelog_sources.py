@@ -113,7 +113,7 @@ def _parts(
     base = _keyed(subtask)
     assert base is not None
     there = keyed_rows(subtask.index, base, operator, lambda stream: _content(objects, stream))
-    known = [(row[1], row[2]) for row in there.rows if row[1] in there.key_groups]
+    known = [(row[1], row[2]) for row, _ in there.rows if row[1] in there.key_groups]
     fresh = [(key_group_of_code(long_code(key), operator.max_parallelism), key) for key in range(-60, 60)]
     keys = [*known, *((group, struct.pack(">q", key) + b"\0") for group, key in fresh if group in there.key_groups)]
     changed = states if random.random() < 0.5 else states_in(there.header)

@@ -104,7 +104,7 @@ class Contents:
         return [
             one._replace(
                 header=keyed_without(one.header, left_out),
-                rows={row: value for row, value in one.rows.items() if row[0] not in left_out},
+                rows=[(row, value) for row, value in one.rows if row[0] not in left_out],
             )
             for one in streams
         ]
@@ -115,7 +115,7 @@ class Contents:
         if left_out in (set(), self.keyed_states(operator)):
             return {}
         streams = self._all_rows(operator)
-        return dict(Counter(row[0] for one in streams for row in own_rows(one) if row[0] in left_out))
+        return dict(Counter(row[0] for one in streams for row, _ in own_rows(one) if row[0] in left_out))
 
     def _all_rows(self, operator: OperatorState) -> list[KeyedRows]:
         handles = self.handles(operator, "managed_keyed")
