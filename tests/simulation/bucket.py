@@ -16,6 +16,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from botocore.exceptions import ClientError, IncompleteReadError
@@ -122,7 +123,7 @@ class Bucket:
         if self.has_sums and ChecksumMode == "ENABLED":
             crc = base64.b64encode(crc64(found.as_put).to_bytes(8, "big")).decode()
             answer |= {"ChecksumCRC64NVME": crc, "ChecksumType": "FULL_OBJECT"}
-        return answer | self._version(Key, VersionId)
+        return answer | self._version(Key, VersionId) if self._keeps_versions else answer
 
     def get_object(
         self,
@@ -142,7 +143,8 @@ class Bucket:
             if first >= len(data):
                 raise refused("GetObject", 416, "InvalidRange")
             data = data[first : last + 1]
-        return {"ContentLength": len(data), "ETag": found.etag, "Body": Body(data)} | self._version(Key, VersionId)
+        answer = {"ContentLength": len(data), "ETag": found.etag, "Body": Body(data)}
+        return answer | self._version(Key, VersionId) if self._keeps_versions else answer
 
     def put_object(
         self,
@@ -311,5 +313,6 @@ def refused(operation: str, status: int, code: str) -> ClientError:
     return ClientError(answer, operation)
 
 
+@lru_cache(1024)
 def _etag(data: bytes) -> str:
     return f'"{hashlib.md5(data).hexdigest()}"'

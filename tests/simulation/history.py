@@ -102,7 +102,8 @@ class _History:
 
     def play(self) -> str:
         script = self._script
-        client, order = Client(self._bucket, self._toxics, self._look), Random(self._random.random())
+        look = self._owner.look if self._owner is not None else None
+        client, order = Client(self._bucket, self._toxics, look), Random(self._random.random())
         sizes = Sizes(
             script.part_size, script.chunk_size, script.inline_limit, script.table_bytes, script.foreign_share
         )

@@ -7,22 +7,24 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, Future
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from random import Random
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 from unittest.mock import patch
 
 from rescale.execution.progress import Progress
+from rescale.execution.writers.rocksdb import rows_writer
 from rescale.planning import planner
+from rescale.planning.streams import database_streams, inline
 from rescale.planning.values import plan
 from rescale.storage.contract import PartLimits
 from rescale.storage.s3.s3_store import S3Store
+from rescale.target import claim
 from simulation.bucket import SMALLEST_PART
 from simulation.clock import Clock
 from simulation.native_databases import scratch
-from simulation.remembered import remembered
+from simulation.remembered import forget, remembered
 from simulation.toxics import Client
 
 R = TypeVar("R")
@@ -71,47 +73,75 @@ def at_work(client: Client, order: Random, sizes: Sizes, clock: Clock) -> Iterat
     store.part_limits = PartLimits(smallest=SMALLEST_PART, most=10_000)
     _Now.store, _Now.order = store, order
     with (
-        patch("rescale.planning.planner.PART_SIZE", sizes.part),
-        patch("rescale.planning.planner.CHUNK_SIZE", sizes.chunk),
-        patch("rescale.planning.streams.inline.INLINE_LIMIT", sizes.inline),
-        patch("rescale.planning.streams.database_streams.FOREIGN_SHARE", sizes.foreign_share),
-        patch("rescale.execution.writers.rocksdb.rows_writer.TABLE_BYTES", sizes.table),
-        patch("rescale.target.claim.datetime", clock),
-        patch.object(plan, "FORMAT", plan.FORMAT),
-        patch.object(planner, "FORMAT", planner.FORMAT),
+        patch.object(planner, "PART_SIZE", sizes.part),
+        patch.object(planner, "CHUNK_SIZE", sizes.chunk),
+        patch.object(inline, "INLINE_LIMIT", sizes.inline),
+        patch.object(database_streams, "FOREIGN_SHARE", sizes.foreign_share),
+        patch.object(rows_writer, "TABLE_BYTES", sizes.table),
+        patch.object(claim, "datetime", clock),
+        _one_release(),
     ):
         yield
+
+
+@contextmanager
+def _one_release() -> Iterator[None]:
+    """In the block there may come another one, and what it read is not read so by the one before."""
+    with patch.object(plan, "FORMAT", plan.FORMAT), patch.object(planner, "FORMAT", planner.FORMAT):
+        before = plan.FORMAT
+        try:
+            yield
+        finally:
+            if before != plan.FORMAT:
+                forget()
 
 
 def install_release() -> None:
     """Another one, whose plans are others; until the history is over."""
     plan.FORMAT += 1
     planner.FORMAT += 1
+    forget()
 
 
-class OneByOne(Executor):
+class Done(Generic[R]):
+    """A future that has nothing to wait for: what came of the work, or its error."""
+
+    __slots__ = ("_error", "_value")
+
+    def __init__(self, work: Callable[..., R], arguments: Sequence[Any], named: Mapping[str, Any]) -> None:
+        self._error: Exception | None = None
+        try:
+            self._value = work(*arguments, **named)
+        except Exception as error:
+            self._error = error
+
+    def result(self) -> R:
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+
+class OneByOne:
     """A pool in the thread of the caller. A process that is killed in one piece of work is killed in all."""
 
     def __init__(self, max_workers: int) -> None:
         pass
 
-    def submit(self, work: Callable[..., R], /, *arguments: Any, **named: Any) -> Future[R]:
-        future: Future[R] = Future()
-        try:
-            future.set_result(work(*arguments, **named))
-        except Exception as error:
-            future.set_exception(error)
-        return future
+    def __enter__(self) -> OneByOne:
+        return self
 
-    def map(
-        self,
-        fn: Callable[..., R],
-        *iterables: Iterable[Any],
-        timeout: float | None = None,  # noqa: ARG002
-        chunksize: int = 1,  # noqa: ARG002
-    ) -> Iterator[R]:
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def shutdown(self, *, cancel_futures: bool = False) -> None:
+        pass
+
+    def submit(self, work: Callable[..., R], /, *arguments: Any, **named: Any) -> Done[R]:
+        return Done(work, arguments, named)
+
+    def map(self, work: Callable[..., R], *iterables: Iterable[Any]) -> Iterator[R]:
         calls = list(zip(*iterables, strict=False))
         order = list(range(len(calls)))
         _Now.order.shuffle(order)
-        done = {i: self.submit(fn, *calls[i]) for i in order}
+        done = {i: Done(work, calls[i], {}) for i in order}
         return iter([done[i].result() for i in range(len(calls))])

@@ -16,6 +16,9 @@ from simulation.installed import installed
 T = TypeVar("T")
 R = TypeVar("R")
 
+_SELDOM = 20_000
+"""Objects that are made until cycles are looked for: what is remembered would be looked at again each time."""
+
 CHUNK = 25
 """Histories that a worker plays before it says what came of them."""
 
@@ -37,8 +40,10 @@ class Tally:
 
 def side_by_side(work: Callable[[T], R], items: Sequence[T], workers: int) -> Iterator[R]:
     """`work(item)` for each, in a block of `installed`, in their order; one worker is this process itself."""
+    usual = gc.get_threshold()
     with installed():
         gc.freeze()  # what is imported stays: it need not be looked at again by whoever looks for cycles
+        gc.set_threshold(_SELDOM, *usual[1:])
         try:
             if workers == 1:
                 yield from map(work, items)
@@ -46,6 +51,7 @@ def side_by_side(work: Callable[[T], R], items: Sequence[T], workers: int) -> It
             with ProcessPoolExecutor(workers, multiprocessing.get_context("fork")) as pool:
                 yield from pool.map(work, items)
         finally:
+            gc.set_threshold(*usual)
             gc.unfreeze()
 
 

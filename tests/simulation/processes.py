@@ -62,9 +62,12 @@ class Process:
             self.is_over, self.error = True, Crash()
         self.go_on()
 
-    def before_request(self) -> None:
-        """In its own turn."""
-        self._die_if_killed()
+    def before_request(self, request: str) -> None:
+        """In its own turn. One that is killed dies at every later request, too: what cleans up on its way out would
+        not have run.
+        """
+        if self._killed:
+            raise Crash
         self.requests += 1
         if self.requests == self._lost_at:
             self.is_lost = True
@@ -74,15 +77,13 @@ class Process:
         self._allowed -= 1
         if self.requests == self._crash_at and not self._after:
             self._killed = True
-        self._die_if_killed()
+        if self._killed:  # be it where it stood still
+            raise Crash
+        self.request = request
 
     def after_request(self) -> None:
         if self.requests == self._crash_at:
             self._killed = True
-        self._die_if_killed()
-
-    def _die_if_killed(self) -> None:
-        """Also at every later request: what cleans up on its way out would not have run."""
         if self._killed:
             raise Crash
 

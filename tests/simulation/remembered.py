@@ -6,7 +6,7 @@ functions themselves the first time, and errors every time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from importlib import import_module
@@ -15,32 +15,69 @@ from unittest.mock import patch
 
 _READERS = (
     ("rescale.snapshot.opening", "read_metadata"),
-    ("rescale.snapshot.opening", "snapshot_type"),
     ("rescale.snapshot.stream_reader", "read_keyed_header"),
     ("rescale.snapshot.stream_reader", "read_operator_state_header"),
     ("rescale.execution.sources.planned_records", "read_keyed_header"),
     ("simulation.contents", "read_metadata"),
     ("simulation.rows", "read_keyed_header"),
 )
-"""Where each is called, by modules."""
+"""Where each is called, by modules: with bytes, and with a path that only errors tell."""
 
-_MOST = 300
+_OTHERS = (
+    ("rescale.snapshot.opening", "snapshot_type"),
+    ("rescale.snapshot.stream_reader", "element_extents"),
+    ("rescale.snapshot.stream_reader", "group_extents"),
+    ("rescale.snapshot.kafka.offsets", "stopped_the_job"),
+    ("rescale.planning.planner", "stopped_the_job"),
+    ("rescale.target.documents", "plan_from_json"),
+    ("rescale.storage.locations", "_s3"),
+)
+"""All their arguments count."""
+
+_MOST = 1000
 """Answers that are kept of each: no more than of the last histories."""
 
-_remembering: dict[tuple[str, str], Any] = {}
+_forgetting: list[Callable[[], None]] = []
 
 
 @contextmanager
 def remembered() -> Iterator[None]:
     with ExitStack() as ending:
+        readers: dict[Any, _Reader] = {}
         for module, name in _READERS:
-            reader = lru_cache(_MOST)(getattr(import_module(module), name))
-            ending.enter_context(patch(f"{module}.{name}", reader))
-            _remembering[module, name] = reader
+            original = getattr(import_module(module), name)
+            reader = readers.setdefault(original, _Reader(original))
+            _put(ending, module, name, reader, reader.known.clear)
+        for module, name in _OTHERS:
+            other = lru_cache(_MOST)(getattr(import_module(module), name))
+            _put(ending, module, name, other, other.cache_clear)
         yield
+
+
+def _put(ending: ExitStack, module: str, name: str, other: Any, clear: Callable[[], None]) -> None:
+    ending.enter_context(patch(f"{module}.{name}", other))
+    _forgetting.append(clear)
+    ending.callback(_forgetting.remove, clear)
 
 
 def forget() -> None:
     """What was read before something else reads it."""
-    for reader in _remembering.values():
-        reader.cache_clear()
+    for clear in _forgetting:
+        clear()
+
+
+class _Reader:
+    """Of the same bytes at two places there is one value."""
+
+    def __init__(self, read: Callable[[bytes, str], Any]) -> None:
+        self.known: dict[bytes, Any] = {}
+        self._read = read
+
+    def __call__(self, data: bytes, path: str) -> Any:
+        found = self.known.get(data)
+        if found is None:
+            found = self._read(data, path)
+            if len(self.known) >= _MOST:
+                self.known.pop(next(iter(self.known)))
+            self.known[data] = found
+        return found

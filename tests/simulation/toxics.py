@@ -22,7 +22,7 @@ _LONGEST_STORM = 60
 """Requests, each of which botocore has repeated for a quarter of a minute."""
 
 _SLOW_WRITES = ("complete_multipart_upload", "copy_object", "upload_part_copy")
-_WRITES = (
+_WRITES = {
     "put_object",
     "delete_object",
     "create_multipart_upload",
@@ -31,7 +31,7 @@ _WRITES = (
     "copy_object",
     "complete_multipart_upload",
     "abort_multipart_upload",
-)
+}
 
 
 class Toxic(StrEnum):
@@ -94,65 +94,71 @@ class Toxics:
 class Client:
     """What `S3Store` takes for boto3's client."""
 
-    def __init__(self, bucket: Bucket, toxics: Toxics, after: Callable[[], None]) -> None:
+    def __init__(self, bucket: Bucket, toxics: Toxics, after: Callable[[], None] | None) -> None:
         """`after` is told of each request that was carried out."""
         self._bucket = bucket
         self._after = after
         self.toxics = toxics
 
     def __getattr__(self, request: str) -> Callable[..., Any]:
-        return lambda **arguments: self._request(request, arguments)
+        """Asked once for each kind of request."""
+        carry_out = getattr(self._bucket, request)
+
+        def ask(**arguments: Any) -> Any:
+            return self._request(request, carry_out, arguments)
+
+        setattr(self, request, ask)
+        return ask
 
     def get_paginator(self, request: str) -> Pages:
-        return Pages(lambda arguments: self._request(request, arguments))
+        return Pages(getattr(self, request))
 
-    def _request(self, request: str, arguments: dict[str, Any]) -> Any:
-        process = this_process()
+    def _request(self, request: str, carry_out: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         if arguments["Bucket"] != BUCKET:
             raise refused(request, 404, "NoSuchBucket")
-        if process is not None:
-            process.before_request()
-        where = f"{request} {arguments.get('Key', arguments.get('Prefix', ''))}"
-        self._bucket.by = process.name if process is not None else ""
-        if process is not None:
-            process.request = where
-            where = f"{process.name}: {where}"
-        answer = self._answered(request, arguments, where)
-        if process is not None:
-            process.after_request()
+        where = f"{request} {arguments['Key'] if 'Key' in arguments else arguments.get('Prefix', '')}"
+        process = this_process()
+        if process is None:
+            self._bucket.by = ""
+            return self._answered(request, carry_out, arguments, where)
+        process.before_request(where)
+        self._bucket.by = process.name
+        answer = self._answered(request, carry_out, arguments, f"{process.name}: {where}")
+        process.after_request()
         return answer
 
-    def _answered(self, request: str, arguments: dict[str, Any], where: str) -> Any:
+    def _answered(self, request: str, carry_out: Callable[..., Any], arguments: dict[str, Any], where: str) -> Any:
         toxics = self.toxics
         if request == "delete_object" and toxics.denies(where):
             raise refused(request, 403, "AccessDenied")
         if not toxics.rates:
-            return self._carried_out(request, arguments)
+            return self._carried_out(carry_out, arguments)
         if toxics.storms(where):
             raise refused(request, 503, "SlowDown")
         breaks = request in _SLOW_WRITES and Toxic.ERROR_IN_ANSWER in toxics.rates
         if breaks and toxics.happens(Toxic.ERROR_IN_ANSWER, where):
             if toxics.random.random() < 0.5:
-                self._carried_out(request, arguments)
+                self._carried_out(carry_out, arguments)
             raise refused(request, 500, "InternalError")
         if toxics.happens(Toxic.ERROR, where):
             raise refused(request, 503, "SlowDown") if toxics.random.random() < 0.5 else _connection_lost()
         is_write = request in _WRITES
         if is_write and toxics.happens(Toxic.LOST_ANSWER, where):
-            self._carried_out(request, arguments)
+            self._carried_out(carry_out, arguments)
             raise _no_answer()
         if is_write and toxics.happens(Toxic.REPEATED, where):
-            self._carried_out(request, arguments)
-        answer = self._carried_out(request, arguments)
+            self._carried_out(carry_out, arguments)
+        answer = self._carried_out(carry_out, arguments)
         if request == "get_object":
             return self._spoilt(answer, where)
         if request.startswith("list_"):
             return self._shortened(answer, where)
         return answer
 
-    def _carried_out(self, request: str, arguments: dict[str, Any]) -> Any:
-        answer = getattr(self._bucket, request)(**arguments)
-        self._after()
+    def _carried_out(self, carry_out: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        answer = carry_out(**arguments)
+        if self._after is not None:
+            self._after()
         return answer
 
     def _spoilt(self, answer: dict[str, Any], where: str) -> dict[str, Any]:
@@ -181,10 +187,7 @@ class Client:
 class Pages:
     """A paginator of boto3's."""
 
-    request: Callable[[dict[str, Any]], Iterator[dict[str, Any]]]
-
-    def paginate(self, **arguments: Any) -> Iterator[dict[str, Any]]:
-        return self.request(arguments)
+    paginate: Callable[..., Iterator[dict[str, Any]]]
 
 
 def flipped(data: bytes, random: Random) -> bytes:
