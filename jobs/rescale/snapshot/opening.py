@@ -73,9 +73,10 @@ def open_candidate(
                 locator.extent(stream)
     pinned = len(locator.files)
     for entry in metadata.operators:
-        with _may_fail(entry, left):
-            for stream in streams_of(entry):
-                locator.extent(stream)
+        if entry.operator_id in left:
+            with _may_fail(entry, left):
+                for stream in streams_of(entry):
+                    locator.extent(stream)
     found: list[Pin | None] = [pin, *_stats(locator.files[1:])]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         files = tuple((uri, pin or Pin(0)) for uri, pin in zip(locator.files, found, strict=True))
