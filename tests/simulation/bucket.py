@@ -14,59 +14,20 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any
 
-from botocore.exceptions import ClientError, IncompleteReadError
+from botocore.exceptions import ClientError
 
 from simulation.checksums import crc64
 from simulation.clock import Clock
+from simulation.stored import Body, Stored, Upload, etag_of
 
 BUCKET = "sim"
 SMALLEST_PART = 200
 """Bytes; Amazon's S3 wants 5 MiB."""
 
 _PAGE = 7
-
-
-@dataclass(frozen=True)
-class Stored:
-    """An object; its bytes may have rotted since the ETag was made of them: `put` are those then."""
-
-    data: bytes
-    etag: str
-    put: bytes | None = None
-
-    @property
-    def as_put(self) -> bytes:
-        return self.data if self.put is None else self.put
-
-
-@dataclass
-class Upload:
-    """One that is open: parts by number, and who began it."""
-
-    key: str
-    by: str
-    parts: dict[int, Stored] = field(default_factory=dict)
-
-
-class Body:
-    """Of an answer to GetObject; one that `breaks` off is noticed by botocore from the length in the answer."""
-
-    def __init__(self, data: bytes, *, breaks: bool = False) -> None:
-        self.data = data
-        self.breaks = breaks
-
-    def read(self) -> bytes:
-        if self.breaks:
-            raise IncompleteReadError(actual_bytes=len(self.data) // 2, expected_bytes=len(self.data))
-        return self.data
-
-    def close(self) -> None:
-        pass
 
 
 class Bucket:
@@ -91,7 +52,7 @@ class Bucket:
         self._numbered = 0
 
     def put(self, key: str, data: bytes) -> None:
-        self._keep(key, Stored(data, _etag(data)))
+        self._keep(key, Stored(data, etag_of(data)))
 
     def below(self, directory: str) -> dict[str, bytes]:
         """The objects in a directory, by what their keys say after it."""
@@ -197,7 +158,7 @@ class Bucket:
         Body: bytes,
         **_: Any,
     ) -> dict[str, Any]:
-        part = Stored(bytes(Body), _etag(bytes(Body)))
+        part = Stored(bytes(Body), etag_of(bytes(Body)))
         self._upload("UploadPart", UploadId).parts[PartNumber] = part
         return {"ETag": part.etag}
 
@@ -311,8 +272,3 @@ def refused(operation: str, status: int, code: str) -> ClientError:
     """An answer of S3's that is an error."""
     answer: Any = {"Error": {"Code": code, "Message": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
     return ClientError(answer, operation)
-
-
-@lru_cache(1024)
-def _etag(data: bytes) -> str:
-    return f'"{hashlib.md5(data).hexdigest()}"'

@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from simulation.bucket import Bucket, Stored
+from simulation.bucket import Bucket
+from simulation.stored import Stored
 from simulation.toxics import flipped
 
 

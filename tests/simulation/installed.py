@@ -93,14 +93,14 @@ def _one_release() -> Iterator[None]:
             yield
         finally:
             if before != plan.FORMAT:
-                forget()
+                forget("plan_from_json")
 
 
 def install_release() -> None:
     """Another one, whose plans are others; until the history is over."""
     plan.FORMAT += 1
     planner.FORMAT += 1
-    forget()
+    forget("plan_from_json")
 
 
 class Done(Generic[R]):

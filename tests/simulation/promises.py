@@ -22,6 +22,11 @@ def must(holds: bool, what: str) -> None:
         raise BrokenPromiseError(what)
 
 
+def told(error: BaseException) -> str:
+    """In one line."""
+    return f"{type(error).__name__}: {str(error)[:400]}".replace("\n", ", ")
+
+
 def assert_published(
     bucket: Bucket,
     folder: str,

@@ -37,7 +37,8 @@ _OTHERS = (
 _MOST = 1000
 """Answers that are kept of each: no more than of the last histories."""
 
-_forgetting: list[Callable[[], None]] = []
+_forgetting: list[tuple[str, Callable[[], None]]] = []
+"""By the names of readers."""
 
 
 @contextmanager
@@ -56,14 +57,15 @@ def remembered() -> Iterator[None]:
 
 def _put(ending: ExitStack, module: str, name: str, other: Any, clear: Callable[[], None]) -> None:
     ending.enter_context(patch(f"{module}.{name}", other))
-    _forgetting.append(clear)
-    ending.callback(_forgetting.remove, clear)
+    _forgetting.append((name, clear))
+    ending.callback(_forgetting.remove, (name, clear))
 
 
-def forget() -> None:
-    """What was read before something else reads it."""
-    for clear in _forgetting:
-        clear()
+def forget(reader: str | None = None) -> None:
+    """What that reader read, or all, before something else reads it."""
+    for name, clear in _forgetting:
+        if reader in (None, name):
+            clear()
 
 
 class _Reader:

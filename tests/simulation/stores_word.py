@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from rescale.flink.metadata.checkpoint_metadata import OperatorState
 from rescale.flink.metadata.handles import IncrementalHandle, RelativeFileStream
-from simulation.bucket import Stored
 from simulation.contents import Contents
 from simulation.rows import WrongError
+from simulation.stored import Stored
 
 
 class _Part(NamedTuple):

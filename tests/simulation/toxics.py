@@ -15,8 +15,9 @@ from typing import Any
 
 from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
 
-from simulation.bucket import BUCKET, Body, Bucket, refused
+from simulation.bucket import BUCKET, Bucket, refused
 from simulation.processes import this_process
+from simulation.stored import Body
 
 _LONGEST_STORM = 60
 """Requests, each of which botocore has repeated for a quarter of a minute."""

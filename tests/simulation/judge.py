@@ -1,0 +1,99 @@
+"""What must hold in a history: of a run under faults, and at any time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rescale.errors import InternalError, unexpected
+from rescale.planning.values.proof import Proof
+from simulation.model import assert_certified
+from simulation.promises import BrokenPromiseError, assert_published, must, told
+from simulation.run import TARGET, Wish
+from simulation.scene import DISCARD, Scene
+from simulation.stored import Stored
+from simulation.stores_word import left_to_the_store
+from simulation.supervisor import Ending
+
+
+class Judge:
+    """`BrokenPromiseError` or `WrongError` says what was promised, and does not hold."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._right: dict[str, tuple[dict[str, Stored], int, set[str]]] = {}
+        """By folder, what was there when its result was found to be right, how many sources, and what had happened."""
+
+    def judge_run(self, ending: Ending) -> None:
+        """The run under faults."""
+        error = ending.error
+        if error is None:
+            must(self._scene.was_published(TARGET), "a run says that it published, and did not")
+            self.look_for_open_uploads("behind a run that published")
+        elif error.final and self._scene.is_strict():
+            raise BrokenPromiseError(f"what passes ended a run for good, at {ending.step}: {told(error)}")
+
+    def judge(self) -> None:
+        """What must hold at any time."""
+        scene = self._scene
+        for process in scene.processes:
+            if isinstance(process.error, Exception):
+                error = unexpected(process.error)
+                came_late = process.is_lost and scene.has_discarded
+                if error.final and scene.is_strict() and not (came_late or process.name.startswith(DISCARD)):
+                    raise BrokenPromiseError(f"what passes ended {process.name} for good: {told(error)}")
+                if isinstance(error, InternalError):
+                    raise BrokenPromiseError(f"{process.name} ends with a fault of ours: {error.traceback}")
+        must(scene.source_objects() == scene.source, "the source was touched")
+        must(not scene.bucket.taken_away, f"what nobody can bring back is gone: {scene.bucket.taken_away}")
+        if scene.owner is not None and (missed := scene.owner.missed()) is not None:
+            raise BrokenPromiseError(missed)
+        plans = {name.split("-")[3] for name in scene.bucket.below("target") if name != "_metadata"}
+        late = scene.has_discarded and scene.comes_late()
+        must(
+            len(plans) <= 1 or late or bool(scene.done & {"discard", "release"}),
+            f"files of several plans lie together: {plans}",
+        )
+        for target in (TARGET, f"{TARGET}-2"):
+            if scene.is_published(target):
+                self._judge_published(target.rpartition("/")[2])
+
+    def _judge_published(self, folder: str) -> None:
+        """What was right is so until something is another."""
+        scene = self._scene
+        wishes = [scene.script.wish, *([scene.script.other_wish] if "rival" in scene.done else [])]
+        self._believe_the_store(folder, wishes)
+        seen = dict(scene.bucket.objects), len(scene.damage.versions), set(scene.done)
+        if seen == self._right.get(folder):
+            return
+        strangers = bool(scene.done & {"rival", "discard", "release"})
+        wish, source = assert_published(scene.bucket, folder, wishes, scene.damage.versions, strangers=strangers)
+        if "discard" not in scene.done:
+            assert_certified(
+                scene.bucket.objects[f"{folder}.rescale/certificate.json"].data,
+                source,
+                scene.bucket.below(folder),
+                renames=wish.renames,
+                drops=wish.drops,
+                state_drops=wish.state_drops,
+            )
+        self._right[folder] = seen
+
+    def look_for_open_uploads(self, where: str, *, but_strangers: bool = True) -> None:
+        scene = self._scene
+        left = {one.by: one.key for one in scene.bucket.uploads.values()}
+        if but_strangers:
+            strangers = [p.name for p in scene.processes if p.is_lost or p.name.split()[0] in scene.script.beside]
+            left = {by: key for by, key in left.items() if by not in strangers}
+        must(not left, f"an upload stays open {where}: {left}")
+
+    def _believe_the_store(self, folder: str, wishes: Sequence[Wish]) -> None:
+        """Whoever asks for no more than a proof by files does so, as far as the certificate says that it does."""
+        scene, objects = self._scene, self._scene.bucket.objects
+        place = f"{folder}.rescale/certificate.json"
+        if place not in objects or b'"checksums": {' not in objects[place].data:
+            return
+        must(any(wish.proof is Proof.FILES for wish in wishes), "every record was to be read, and was not")
+        result = {name: objects[f"{folder}/{name}"] for name in scene.bucket.below(folder)}
+        left = left_to_the_store(objects[place].data, result, scene.damage.sources, has_sums=scene.bucket.has_sums)
+        scene.happened("bytes left to the store's word")
+        scene.damage.undo_rot({f"{folder}/{name}": extent for name, extent in left.items()})

@@ -1,0 +1,111 @@
+"""What there is in a history, and what has happened in it so far: by this it is judged."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from random import Random
+
+from simulation.bucket import Bucket
+from simulation.clock import Clock
+from simulation.damage import Damage
+from simulation.owner import Owner
+from simulation.processes import Process
+from simulation.run import TARGET, Steps, Wish
+from simulation.script import Script, draw_script
+from simulation.stored import Stored
+from simulation.toxics import Toxics
+
+_OWNED = 0.08
+"""How many of the results a job is started from that owns them."""
+
+DISCARD = "user's discard"
+
+_PUBLISHES = ("head_object target.rescale/published", "put_object target/_metadata")
+"""Requests of a publisher that has had its last look, or has put `_metadata`, and is about to say so."""
+
+
+@dataclass
+class Scene:
+    """All of it comes from the seed. `done` are the names of what befell the run, `source` is as it has to be."""
+
+    seed: int
+    log: list[str] = field(default_factory=list)
+    injected: Counter[str] = field(default_factory=Counter)
+    processes: list[Process] = field(default_factory=list)
+    done: set[str] = field(default_factory=set)
+    has_discarded: bool = False
+
+    def __post_init__(self) -> None:
+        self.random = random = Random(self.seed)
+        self.script: Script = draw_script(random, self.seed)
+        self.log.append(str(self.script))
+        weather = self.script.weather
+        self.clock = weather.clock if weather is not None else Clock()
+        store = self.script.store
+        self.bucket = Bucket(self.clock, keeps_versions=store.keeps_versions, has_sums=store.has_sums)
+        for name, data in self.script.source.objects.items():
+            self.bucket.put(f"source/{name}", data)
+        self.toxics = Toxics(Random(random.random()), self.script.rates, self.injected, self.log)
+        self.damage = Damage(self.bucket, random, self.log, [dict(self.script.source.objects)])
+        self.source = self.source_objects()
+        self.owner = self._drawn_owner()
+
+    def happened(self, what: str) -> None:
+        self.done.add(what)
+        self.injected[what] += 1
+
+    def steps(self, wish: Wish, order: Random) -> Steps:
+        return Steps(wish, order, self.script.cores, tells_who=self.script.weather is not None)
+
+    @property
+    def asked(self) -> list[Wish]:
+        """By whomever there is."""
+        return [self.script.wish, *([self.script.other_wish] if "rival" in self.script.beside else [])]
+
+    def comes_late(self) -> bool:
+        return self.script.weather is not None and self.script.weather.late
+
+    def look(self) -> None:
+        if self.owner is not None:
+            self.owner.look()
+
+    def is_strict(self) -> bool:
+        return self.script.is_strict and not self.is_owned()
+
+    def is_owned(self) -> bool:
+        return self.owner is not None and self.owner.has_taken
+
+    def is_published(self, target: str) -> bool:
+        return f"{target.rpartition('/')[2]}/_metadata" in self.bucket.objects
+
+    def was_published(self, target: str) -> bool:
+        return self.is_published(target) or (target == TARGET and self.is_owned())
+
+    def may_have_been_published(self) -> bool:
+        """Then nothing may be discarded, and what was damaged not be written again."""
+        return bool({"publishing", "published"} & self.bucket.below("target.rescale").keys())
+
+    def source_objects(self) -> dict[str, Stored | None]:
+        """All versions that there are, if the bucket keeps them."""
+        objects = {key: one for key, one in self.bucket.objects.items() if key.startswith("source/")}
+        return objects | self.bucket.history("source/")
+
+    def _was_told(self) -> bool:
+        """Whether a process has ended that published."""
+        ended = [one.name for one in self.processes if one.is_over and one.error is None]
+        return any(name.startswith(("publish", "twin", "rival")) for name in ended)
+
+    def _is_being_published(self) -> bool:
+        """Just now, by a process that lives; where the mark is missing that is set behind `_metadata`, by any."""
+        alive = [one for one in self.processes if one.requests and not one.is_over]
+        marked = "published" in self.bucket.below("target.rescale")
+        return any(one.request in _PUBLISHES for one in alive) if marked else bool(alive)
+
+    def _drawn_owner(self) -> Owner | None:
+        """From a seed of its own: other histories are what they are without it."""
+        random = Random(f"owner {self.seed}")
+        if random.random() > _OWNED:
+            return None
+        patience = random.choice((0, 0, 1, 2, 3, 5, 30, 300))
+        return Owner(self.bucket, random, patience, self._was_told, self._is_being_published, self.log)

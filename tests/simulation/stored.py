@@ -1,0 +1,52 @@
+"""What lies in a bucket: objects, uploads that are not completed, and the body of an answer."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from botocore.exceptions import IncompleteReadError
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An object; its bytes may have rotted since the ETag was made of them: `put` are those then."""
+
+    data: bytes
+    etag: str
+    put: bytes | None = None
+
+    @property
+    def as_put(self) -> bytes:
+        return self.data if self.put is None else self.put
+
+
+@dataclass
+class Upload:
+    """One that is open: parts by number, and who began it."""
+
+    key: str
+    by: str
+    parts: dict[int, Stored] = field(default_factory=dict)
+
+
+class Body:
+    """Of an answer to GetObject; one that `breaks` off is noticed by botocore from the length in the answer."""
+
+    def __init__(self, data: bytes, *, breaks: bool = False) -> None:
+        self.data = data
+        self.breaks = breaks
+
+    def read(self) -> bytes:
+        if self.breaks:
+            raise IncompleteReadError(actual_bytes=len(self.data) // 2, expected_bytes=len(self.data))
+        return self.data
+
+    def close(self) -> None:
+        pass
+
+
+@lru_cache(1024)
+def etag_of(data: bytes) -> str:
+    return f'"{hashlib.md5(data).hexdigest()}"'

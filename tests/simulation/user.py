@@ -1,0 +1,130 @@
+"""What a user does when faults are over, as he is told: goes on, discards, names another target, looks once more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+
+from rescale.errors import RescaleError
+from rescale.target.removal import discard
+from simulation.bucket import BUCKET
+from simulation.judge import Judge
+from simulation.processes import Crash, Process
+from simulation.promises import BrokenPromiseError, must, referred_to, told
+from simulation.run import TARGET
+from simulation.scene import DISCARD, Scene
+from simulation.supervisor import Ending
+from simulation.toxics import Toxic
+
+PUBLISHED, REFUSED = "published", "refused"
+
+_TOO_LATE = "files are named as those of a run, and no claim says that they may go"
+"""So it is told who comes when somebody else has discarded all, and a task went on."""
+
+
+class User:
+    """`order` is drawn from where tasks are done one after the other."""
+
+    def __init__(self, scene: Scene, judge: Judge, order: Random) -> None:
+        self._scene = scene
+        self._judge = judge
+        self._order = order
+
+    def set_right(self, ending: Ending) -> str:
+        """No more faults: what a user does then, as he is told, until it is published or cannot be."""
+        scene = self._scene
+        if scene.owner is not None:
+            scene.owner.take()
+        if scene.is_owned() or (scene.script.discards and ending.error is not None):
+            self._discard()
+        how = "at once" if ending.tries == 5 else "after more tries"
+        if ending.error is not None:
+            how = "by the next run"
+        was_published = scene.is_published(TARGET)
+        source_is_damaged = any(kind.startswith("source") for kind in scene.done)
+        for target, after in ((TARGET, how), (TARGET, "after discard"), (f"{TARGET}-2", "to another target")):
+            wish = replace(scene.script.wish, target=target)
+            process = self._go(f"user, {after}", scene.steps(wish, self._order).all)
+            if process.error is None:
+                must(scene.was_published(target), "a run says that it published, and did not")
+                if target == TARGET and not was_published:
+                    self._judge.look_for_open_uploads("behind a run that published", but_strangers=False)
+                return f"{PUBLISHED} {after}"
+            error = process.error
+            if not isinstance(error, RescaleError) or not error.final:
+                raise BrokenPromiseError(f"without any fault a run ends with {told(error)}")
+            if source_is_damaged and after != how:
+                return f"{REFUSED}: source damaged"
+            if "rival" in scene.done and scene.is_published(TARGET):
+                return f"{REFUSED}: another plan published"
+            if scene.is_published(TARGET):
+                excused = source_is_damaged or bool(scene.done & {"document rots", "discard"}) or self._was_misplanned()
+                must(excused, f"a published target is refused: {told(error)}")
+                return f"{PUBLISHED}, what is beside or behind it was damaged"
+            if scene.is_strict():
+                raise BrokenPromiseError(f"without any fault the next run is refused: {told(error)}")
+            if after == how:
+                must(self._may_need_discard(), f"what could be mended was refused: {told(error)}")
+                self._discard()
+            elif not scene.done & {"document rots", "release"} and not scene.may_have_been_published():
+                raise BrokenPromiseError(f"without any fault a run after discard is refused: {told(error)}")
+        raise BrokenPromiseError(f"without any fault a run to another target is refused: {told(error)}")
+
+    def discard_in_vain(self) -> None:
+        """Where nothing may be deleted nobody is told that it was."""
+        scene = self._scene
+        scene.has_discarded = True
+        scene.happened("discard in vain")
+        process = self._go(f"{DISCARD} in vain", lambda: discard(TARGET))
+        must(process.error is not None or not scene.bucket.below("target.rescale"), "discard deletes nothing")
+
+    def delete_what_is_referred_to(self) -> None:
+        """Whoever owns the source does so after all, and who publishes once more is told."""
+        scene = self._scene
+        uris = referred_to(scene.bucket.below("target")) if scene.is_published(TARGET) else []
+        plans = [key for key in scene.bucket.objects if key.startswith("target.rescale/plan-")]
+        if not uris or len(plans) != 1:
+            return
+        scene.bucket.remove(Random(f"owner of {scene.seed}").choice(uris).removeprefix(f"s3://{BUCKET}/"))
+        scene.happened("source deleted under a result")
+        publish = scene.steps(scene.script.wish, self._order).body("publish", f"s3://{BUCKET}/{plans[0]}")
+        process = self._go("user, once more", publish)
+        must(process.error is not None, "a result is told to be whole, and refers to a file that is gone")
+
+    def _discard(self) -> None:
+        scene = self._scene
+        scene.has_discarded = True
+        crash_at = scene.random.randint(1, 30) if scene.random.random() < 0.5 else 0
+        process = self._go(DISCARD, lambda: discard(TARGET), crash_at)
+        if isinstance(process.error, Crash):
+            process = self._go(f"{DISCARD} again", lambda: discard(TARGET))
+        if process.error is None:
+            self._judge.look_for_open_uploads("after discard", but_strangers=False)
+            left = [*scene.bucket.below("target"), *scene.bucket.below("target.rescale")]
+            if not scene.done & {"document rots", "rival", "discard", "release"}:
+                must(not left, f"discard leaves {left}")
+        elif not (
+            scene.done & {"document rots", "rival", "release"}
+            or scene.may_have_been_published()
+            or ("discard" in scene.done and _TOO_LATE in str(process.error))
+        ):
+            raise BrokenPromiseError(f"discard ends with {told(process.error)}")
+
+    def _go(self, name: str, body: Callable[[], object], crash_at: int = 0) -> Process:
+        """A process of the user's, from end to end."""
+        process = Process(name, body, crash_at=crash_at)
+        self._scene.processes.append(process)
+        process.go_on()
+        self._scene.log.append(f"{name}: {'done' if process.error is None else told(process.error)}")
+        return process
+
+    def _may_need_discard(self) -> bool:
+        """What is cut or gone is written again, and what was not validated is validated again."""
+        scene = self._scene
+        mended = {"result is cut or gone", "candidate rots", "certificate rots", "twin"}
+        return Toxic.FLIPPED in scene.script.rates or scene.is_owned() or not scene.done <= mended
+
+    def _was_misplanned(self) -> bool:
+        """What is misread for a plan may change its digest alone; what comes of it is right, the next plan another."""
+        return any(line.startswith(f"{Toxic.FLIPPED}: plan ") for line in self._scene.log)
