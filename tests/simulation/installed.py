@@ -18,12 +18,14 @@ from rescale.execution.writers.rocksdb import rows_writer
 from rescale.planning import planner
 from rescale.planning.streams import database_streams, inline
 from rescale.planning.values import plan
+from rescale.rocksdb.assembly import compaction
+from rescale.rocksdb.engine import open_database
 from rescale.storage.contract import PartLimits
 from rescale.storage.s3.s3_store import S3Store
 from rescale.target import claim
 from simulation.bucket import SMALLEST_PART
 from simulation.clock import Clock
-from simulation.native_databases import scratch
+from simulation.native_databases import ONE_THREAD, scratch
 from simulation.remembered import forget, remembered
 from simulation.toxics import Client
 
@@ -57,6 +59,10 @@ def installed() -> Iterator[None]:
         patch("rescale.snapshot.opening.ThreadPoolExecutor", OneByOne),
         patch("rescale.rocksdb.engine.directory.ThreadPoolExecutor", OneByOne),
         patch.object(Progress, "say", lambda *_: None),
+        *(
+            patch.object(module, "_OPTIONS", f"{module._OPTIONS};{ONE_THREAD}")
+            for module in (open_database, compaction)
+        ),
     )
     with ExitStack() as ending:
         folder = ending.enter_context(tempfile.TemporaryDirectory(dir=scratch()))

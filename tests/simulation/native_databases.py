@@ -28,7 +28,8 @@ Rows = dict[str, dict[bytes, bytes]]
 _CREATED = 1_700_000_000
 _IN_MEMORY = Path("/dev/shm")
 _FLINKS_TABLES = "block_based_table_factory={format_version=5;checksum=kCRC32c};compression=kSnappyCompression"
-_AS_IT_IS = f"{MERGE};create_if_missing=0;create_missing_column_families=0;max_file_opening_threads=1"
+_AS_IT_IS = f"{MERGE};create_if_missing=0;create_missing_column_families=0"
+ONE_THREAD = "max_file_opening_threads=1"
 """To begin the sixteen threads that open files otherwise takes longer than to open a few small ones."""
 
 _SMALL_LEVELS = f"{MERGE};{_FLINKS_TABLES};db_host_id=sim;max_bytes_for_level_base=2000;target_file_size_base=900"
@@ -156,7 +157,7 @@ def rows_of_database(files: tuple[tuple[str, bytes], ...], states: tuple[str, ..
             if not name.startswith("OPTIONS-"):
                 Path(folder, name).write_bytes(data)
         try:
-            with written(Path(folder), states, _AS_IT_IS) as db:
+            with written(Path(folder), states, f"{_AS_IT_IS};{ONE_THREAD}") as db:
                 rows = {state: db.rows(state) for state in states}
                 by_key = {state: {key: db.value(state, key) for key in rows[state]} for state in states}
                 for state in states:

@@ -18,6 +18,8 @@ _READERS = (
     ("rescale.snapshot.stream_reader", "read_keyed_header"),
     ("rescale.snapshot.stream_reader", "read_operator_state_header"),
     ("rescale.execution.sources.planned_records", "read_keyed_header"),
+    ("rescale.target.candidate", "read_keyed_handle"),
+    ("rescale.target.candidate", "read_operator_handle"),
     ("simulation.contents", "read_metadata"),
     ("simulation.rows", "read_keyed_header"),
 )

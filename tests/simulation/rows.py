@@ -81,8 +81,8 @@ def keyed_rows(
         assert isinstance(base, IncrementalHandle | KeyGroupsHandle)
         lay, changes = keyed_rows(subtask, base, operator, content), list(changes_of(handle, content))
         same("rows below a changelog that are there once", len(lay.rows), len(dict(lay.rows)))
-        rows = replayed(dict(lay.rows), changes)
-        return lay._replace(header=with_logged_states(lay.header, changes), rows=list(rows.items()))
+        changed = replayed(dict(lay.rows), changes)
+        return lay._replace(header=with_logged_states(lay.header, changes), rows=list(changed.items()))
     if isinstance(handle, IncrementalHandle):
         first = handle.first_key_group
         own = list(range(first, first + handle.key_groups))
