@@ -76,8 +76,12 @@ class User:
         scene = self._scene
         scene.has_discarded = True
         scene.happened("discard in vain")
-        process = self._go(f"{DISCARD} in vain", lambda: discard(TARGET))
-        must(process.error is not None or not scene.bucket.below("target.rescale"), "discard deletes nothing")
+        removed: list[str] = []
+        process = self._go(f"{DISCARD} in vain", lambda: removed.extend(discard(TARGET).removed))
+        left = [f"s3://{BUCKET}/{key}" for key in scene.bucket.objects if key.startswith("target")]
+        must(not {*removed} & {*left}, "discard tells that it deleted what is there")
+        if not any(line.startswith(f"{Toxic.MISSED_NAME}: {process.name}:") for line in scene.log):
+            must(process.error is not None or not scene.bucket.below("target.rescale"), "discard deletes nothing")
 
     def delete_what_is_referred_to(self) -> None:
         """Whoever owns the source does so after all, and who publishes once more is told."""
