@@ -48,9 +48,8 @@ class Judge:
         if scene.owner is not None and (missed := scene.owner.missed()) is not None:
             raise BrokenPromiseError(missed)
         plans = {name.split("-")[3] for name in scene.bucket.below("target") if name != "_metadata"}
-        late = scene.has_discarded and scene.comes_late()
         must(
-            len(plans) <= 1 or late or bool(scene.done & {"discard", "release"}),
+            len(plans) <= 1 or self._may_come_late() or bool(scene.done & {"discard", "release"}),
             f"files of several plans lie together: {plans}",
         )
         for target in (TARGET, f"{TARGET}-2"):
@@ -65,7 +64,7 @@ class Judge:
         seen = dict(scene.bucket.objects), len(scene.damage.versions), set(scene.done)
         if seen == self._right.get(folder):
             return
-        strangers = bool(scene.done & {"rival", "discard", "release"})
+        strangers = self._may_come_late() or bool(scene.done & {"rival", "discard", "release"})
         wish, source = assert_published(scene.bucket, folder, wishes, scene.damage.versions, strangers=strangers)
         if "discard" not in scene.done:
             assert_certified(
@@ -77,6 +76,10 @@ class Judge:
                 state_drops=wish.state_drops,
             )
         self._right[folder] = seen
+
+    def _may_come_late(self) -> bool:
+        """Whether a task of a run that was discarded may have put a file since: its request was on the way."""
+        return self._scene.has_discarded and self._scene.comes_late()
 
     def look_for_open_uploads(self, where: str, *, but_strangers: bool = True) -> None:
         scene = self._scene
