@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Mapping, Sequence
 
+from rescale.planning.values.proof import Proof
 from simulation.bucket import Bucket
 from simulation.contents import Contents
 from simulation.model import assert_right, kinds_of, shapes_of
@@ -61,6 +62,7 @@ def _assert_published_for(
                 result,
                 elsewhere,
                 strangers=strangers,
+                by_files=wish.proof is Proof.FILES,
                 renames=wish.renames,
                 drops=wish.drops,
                 state_drops=wish.state_drops,
