@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from random import Random
 from typing import Any
@@ -21,6 +21,9 @@ from simulation.stored import Body
 
 _LONGEST_STORM = 60
 """Requests, each of which botocore has repeated for a quarter of a minute."""
+
+_NEAR = 3
+"""Bytes on either side of a bit, by which it is known again where it was written."""
 
 _SLOW_WRITES = ("complete_multipart_upload", "copy_object", "upload_part_copy")
 _WRITES = {
@@ -67,6 +70,8 @@ class Toxics:
     log: list[str]
     deletes_are_denied: bool = False
     _storm: int = 0
+    _flips: set[tuple[bytes, bytes]] = field(default_factory=set)
+    """What was near a bit that was flipped on the way, before and after."""
 
     def end(self) -> None:
         self.rates, self.deletes_are_denied, self._storm = {}, False, 0
@@ -90,6 +95,19 @@ class Toxics:
         self.injected[toxic] += 1
         self.log.append(f"{toxic}: {what}")
         return True
+
+    def flipped_on_the_way(self, data: bytes) -> bytes:
+        """The same but for one bit, and not the one that takes an earlier flip back.
+
+        Where what was written wrong is read right again nobody can tell.
+        """
+        at, bit = self.random.randrange(len(data)), self.random.randrange(8)
+        near = slice(max(0, at - _NEAR), at + _NEAR + 1)
+        spoilt = _with_another_bit(data, at, bit)
+        if (spoilt[near], data[near]) in self._flips:
+            spoilt = _with_another_bit(data, at, (bit + 1) % 8)
+        self._flips.add((data[near], spoilt[near]))
+        return spoilt
 
 
 class Client:
@@ -170,7 +188,7 @@ class Client:
             data = data[: random.randrange(len(data))]
             return {**answer, "Body": Body(data), "ContentLength": len(data)}
         if data and self.toxics.happens(Toxic.FLIPPED, where):
-            return {**answer, "Body": Body(flipped(data, random))}
+            return {**answer, "Body": Body(self.toxics.flipped_on_the_way(data))}
         if data and where.startswith("publish ") and self.toxics.happens(Toxic.MISREAD, where):
             return {**answer, "Body": Body(flipped(data, random))}
         return answer
@@ -193,8 +211,12 @@ class Pages:
 
 def flipped(data: bytes, random: Random) -> bytes:
     """The same but for one bit."""
+    return _with_another_bit(data, random.randrange(len(data)), random.randrange(8))
+
+
+def _with_another_bit(data: bytes, at: int, bit: int) -> bytes:
     spoilt = bytearray(data)
-    spoilt[random.randrange(len(data))] ^= 1 << random.randrange(8)
+    spoilt[at] ^= 1 << bit
     return bytes(spoilt)
 
 
