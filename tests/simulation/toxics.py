@@ -97,15 +97,16 @@ class Toxics:
         return True
 
     def flipped_on_the_way(self, data: bytes) -> bytes:
-        """The same but for one bit, and not the one that takes an earlier flip back.
+        """The same but for one bit: not one that was flipped before, nor one that takes an earlier flip back.
 
-        Where what was written wrong is read right again nobody can tell.
+        What is read wrong twice in the same way, or was written wrong and is read right again, nobody can tell.
         """
         at, bit = self.random.randrange(len(data)), self.random.randrange(8)
         near = slice(max(0, at - _NEAR), at + _NEAR + 1)
-        spoilt = _with_another_bit(data, at, bit)
-        if (spoilt[near], data[near]) in self._flips:
-            spoilt = _with_another_bit(data, at, (bit + 1) % 8)
+        for other in range(bit, bit + 8):
+            spoilt = _with_another_bit(data, at, other % 8)
+            if not {(data[near], spoilt[near]), (spoilt[near], data[near])} & self._flips:
+                break
         self._flips.add((data[near], spoilt[near]))
         return spoilt
 
@@ -190,7 +191,7 @@ class Client:
         if data and self.toxics.happens(Toxic.FLIPPED, where):
             return {**answer, "Body": Body(self.toxics.flipped_on_the_way(data))}
         if data and where.startswith("publish ") and self.toxics.happens(Toxic.MISREAD, where):
-            return {**answer, "Body": Body(flipped(data, random))}
+            return {**answer, "Body": Body(self.toxics.flipped_on_the_way(data))}
         return answer
 
     def _shortened(self, pages: Iterator[dict[str, Any]], where: str) -> Iterator[dict[str, Any]]:
