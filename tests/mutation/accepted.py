@@ -31,8 +31,11 @@ ACCEPTED: dict[str, dict[str, str]] = {
         f"document = json.dumps({{'plan': plan.digest, 'source': plan.source, **who}}{indent}).encode()": _FOR_PEOPLE
         for indent in ("", ", indent=2", ", indent=0")
     },
-    "target/publication.py: publish": {
-        "if not ours and (not any((read_document(places.metadata) == candidate for _ in range(3)))):": (
+    "target/publication.py: _begin": {
+        "return permit(plan, Move.PUBLISH) is State.PUBLISHED": "saves requests where nobody was faster",
+    },
+    "target/publication.py: _refuse_another": {
+        "if any((read_document(uri) == candidate for _ in range(3))):": (
             "one look more can only find that it is one's own"
         ),
     },

@@ -39,28 +39,45 @@ def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
     """
     already = permit(plan, Move.PUBLISH) is State.PUBLISHED
     claim = _read_twice(plan)
-    places, store = places_of(plan), open_store(plan.target)
     certificate, candidate = looked_at_again(lambda: _certified(plan), DOCUMENTS)
-    sha256 = certificate.candidate_sha256
     if not already:
-        clear_leftovers(places)
+        clear_leftovers(places_of(plan))
     check_files(plan.target, certificate.files, published=already)
     if not already:
-        store.put(places.publishing, b"the _metadata of this result was about to be put\n")
-        _give_way(plan, claim)
-        if store.stat(places.published) is not None:  # another one was faster, and its result may have gone since
-            already = permit(plan, Move.PUBLISH) is State.PUBLISHED
-    ours = not already and _put(places.metadata, candidate, accept_unconditional=accept_unconditional)
-    if not ours and not any(read_document(places.metadata) == candidate for _ in range(2)):  # one may be misread
-        raise RequestError(
-            "the target holds another published result",
-            path=places.metadata,
-            expected=f"none, or one with SHA-256 {sha256}",
-            advice="name another target",
-        )
+        already = _begin(plan, claim)
+    if already or not _put(places_of(plan).metadata, candidate, accept_unconditional=accept_unconditional):
+        _refuse_another(places_of(plan).metadata, candidate, certificate)
+    _say_that_it_is_published(plan)
+    return Published(plan.target, certificate.candidate_sha256, already, certificate.proof)
+
+
+def _begin(plan: Plan, claim: Claim | None) -> bool:
+    """Says that `_metadata` is about to be put; whether one that was faster has put it meanwhile.
+
+    `RequestError` where it must not be: the result is being discarded, or that of the faster one has gone since.
+    """
+    places, store = places_of(plan), open_store(plan.target)
+    store.put(places.publishing, b"the _metadata of this result was about to be put\n")
+    _give_way(plan, claim)
+    return store.stat(places.published) is not None and permit(plan, Move.PUBLISH) is State.PUBLISHED
+
+
+def _refuse_another(uri: str, candidate: bytes, certificate: Certificate) -> None:
+    """`RequestError` if the `_metadata` that is there is not the candidate. One look may misread it."""
+    if any(read_document(uri) == candidate for _ in range(2)):
+        return
+    raise RequestError(
+        "the target holds another published result",
+        path=uri,
+        expected=f"none, or one with SHA-256 {certificate.candidate_sha256}",
+        advice="name another target",
+    )
+
+
+def _say_that_it_is_published(plan: Plan) -> None:
+    places, store = places_of(plan), open_store(plan.target)
     if store.stat(places.published) is None:
         store.put(places.published, b"the _metadata of this result was put: who deletes it may still use the files\n")
-    return Published(plan.target, sha256, already, certificate.proof)
 
 
 def _put(uri: str, candidate: bytes, *, accept_unconditional: bool) -> bool:
