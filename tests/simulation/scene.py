@@ -46,7 +46,13 @@ class Scene:
         self.bucket = Bucket(self.clock, keeps_versions=store.keeps_versions, has_sums=store.has_sums)
         for name, data in self.script.source.objects.items():
             self.bucket.put(f"source/{name}", data)
-        self.toxics = Toxics(Random(random.random()), self.script.rates, self.injected, self.log)
+        self.toxics = Toxics(
+            Random(random.random()),
+            self.script.rates,
+            self.injected,
+            self.log,
+            spares_the_lost=self.comes_late(),
+        )
         self.damage = Damage(self.bucket, random, self.log, [dict(self.script.source.objects)])
         self.source = self.source_objects()
         self.owner = self._drawn_owner()

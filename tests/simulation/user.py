@@ -21,6 +21,8 @@ PUBLISHED, REFUSED = "published", "refused"
 
 _TOO_LATE = "files are named as those of a run, and no claim says that they may go"
 """So it is told who comes when somebody else has discarded all, and a task went on."""
+_IN_THE_WAY = "the target is occupied"
+"""So, if he comes with another plan than the one whose files these are."""
 
 
 class User:
@@ -67,7 +69,11 @@ class User:
             if after == how:
                 must(self._may_need_discard(), f"what could be mended was refused: {told(error)}")
                 self._discard()
-            elif not scene.done & {"document rots", "release"} and not scene.may_have_been_published():
+            elif not (
+                scene.done & {"document rots", "release"}
+                or scene.may_have_been_published()
+                or (_IN_THE_WAY in str(error) and self._was_discarded_meanwhile())
+            ):
                 raise BrokenPromiseError(f"without any fault a run after discard is refused: {told(error)}")
         raise BrokenPromiseError(f"without any fault a run to another target is refused: {told(error)}")
 
@@ -128,6 +134,12 @@ class User:
         scene = self._scene
         mended = {"result is cut or gone", "candidate rots", "certificate rots", "twin"}
         return Toxic.FLIPPED in scene.script.rates or scene.is_owned() or not scene.done <= mended
+
+    def _was_discarded_meanwhile(self) -> bool:
+        """Whether somebody else has, to the end: what a task put then is nobody's any more."""
+        return any(
+            one.name.startswith("discard ") and one.is_over and one.error is None for one in self._scene.processes
+        )
 
     def _was_misplanned(self) -> bool:
         """What is misread for a plan may change its digest alone; what comes of it is right, the next plan another."""
