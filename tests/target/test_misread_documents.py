@@ -49,6 +49,17 @@ def test_a_misread_result_that_stands_there_is_still_ones_own(plan: Plan, monkey
     assert publish(plan).already
 
 
+def test_a_result_that_reads_otherwise_at_each_look_is_not_anothers(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute_without_spark(plan)
+    metadata, looks = places_of(plan).metadata, iter([b"misread", b"misread otherwise"])
+    read = publication.read_document
+    monkeypatch.setattr(publication, "read_document", lambda uri: next(looks) if uri == metadata else read(uri))
+    with pytest.raises(StoreError, match="the result did not read the same twice"):
+        publish(plan)
+
+
 def test_a_damaged_certificate_is_an_answer_too(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
     execute_without_spark(plan)
     place = places_of(plan).certificate

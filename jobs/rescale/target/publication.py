@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rescale.errors import IntegrityError, RequestError, StoreError
 from rescale.planning.values.plan import Plan
 from rescale.planning.values.proof import Proof
-from rescale.storage.second_look import DOCUMENTS, looked_at_again
+from rescale.storage.second_look import DOCUMENTS, RESULT, looked_at_again, misread
 from rescale.storage.store import open_store
 from rescale.target.certificate import Certificate, certificate_for
 from rescale.target.certified_files import check_files
@@ -63,15 +63,20 @@ def _begin(plan: Plan, claim: Claim | None) -> bool:
 
 
 def _refuse_another(uri: str, candidate: bytes, certificate: Certificate) -> None:
-    """`RequestError` if the `_metadata` that is there is not the candidate. One look may misread it."""
-    if any(read_document(uri) == candidate for _ in range(2)):
-        return
-    raise RequestError(
+    """`RequestError` if the `_metadata` that is there is not the candidate; `StoreError` if it is never the same."""
+    looks = []
+    for _ in range(2):  # one look may misread it
+        looks.append(read_document(uri))
+        if looks[-1] == candidate:
+            return
+    another = RequestError(
         "the target holds another published result",
         path=uri,
         expected=f"none, or one with SHA-256 {certificate.candidate_sha256}",
+        found=f"one with SHA-256 {hashlib.sha256(looks[0]).hexdigest()}",
         advice="name another target",
     )
+    raise another if looks[0] == looks[1] else misread([RESULT], another)
 
 
 def _say_that_it_is_published(plan: Plan) -> None:

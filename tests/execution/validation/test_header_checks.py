@@ -97,6 +97,24 @@ def test_a_directory_may_know_states_that_gave_it_nothing() -> None:
     refused([directory(A)], stream(AB), "none of the source's")
 
 
+@pytest.mark.parametrize(("subtask", "maximum"), [(0, 8), (1, 8), (0, 128), (1, 128), (0, 3), (1, 3)])
+def test_the_headers_of_all_directories_are_compared_whatever_their_key_groups(subtask: int, maximum: int) -> None:
+    """Where records get others, each subtask has some of each: no range of the source says of which."""
+
+    def of(maximum: int, *headers: KeyedHeader) -> Operator:
+        lie = [
+            replace(directory(header), subtask=i, key_groups=key_group_range(maximum, len(headers), i))
+            for i, header in enumerate(headers)
+        ]
+        return operator("op", len(headers), maximum, databases=tuple(lie))
+
+    check_rekeyed(of(8, AB, AB), of(maximum, AB, AB))
+    headers = [AB, AB]
+    headers[subtask] = header_of("a", "b", value=STRING)
+    with pytest.raises(IntegrityError, match=f"the header of subtask {subtask} does not go with the source's"):
+        check_rekeyed(of(8, AB, AB), of(maximum, *headers))
+
+
 def test_what_was_given_up_is_in_no_header() -> None:
     compare([stream(AB)], stream(A), left_out=["b"])
     assert compare([stream(BA)], stream(A), left_out=["b"]) == {stream(BA).header: (-1, 0)}
