@@ -34,11 +34,6 @@ ACCEPTED: dict[str, dict[str, str]] = {
     "target/publication.py: _begin": {
         "return permit(plan, Move.PUBLISH) is State.PUBLISHED": "saves requests where nobody was faster",
     },
-    "target/publication.py: _refuse_another": {
-        "if any((read_document(uri) == candidate for _ in range(3))):": (
-            "one look more can only find that it is one's own"
-        ),
-    },
     "target/removal.py: _those_there": {
         f"return [uri for uri, pin in zip(uris, open_store(target).stats(uris){strict}) if pin is not None]": (
             "a store says of each file whether it is there"
