@@ -37,10 +37,11 @@ class Stored:
 
     def _checksums(self, uri: str, pin: Pin) -> list[Checksum]:
         assert open_store(uri).stat(uri) == pin, "of the version that was seen"
-        self.asked.append("/".join(Path(uri).parts[-2:]))
+        name = "/".join(Path(uri).parts[-2:])
+        self.asked.append(name)  # by several threads
         data = Path(uri).read_bytes()
         found = {NVME.name: NVME.of(data), C.name: C.of(data), "ETag": data[0]}
-        known = self.known.get(self.asked[-1], self.known[Path(uri).parent.name])
+        known = self.known.get(name, self.known[Path(uri).parent.name])
         return [Checksum(name, found[name]) for name in known]
 
     def side(self, name: str, files: Sequence[bytes]) -> Snapshot:
