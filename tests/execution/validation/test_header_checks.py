@@ -182,6 +182,15 @@ def test_where_records_moved_timers_became_states_or_did_not() -> None:
         check_rekeyed(replace(old, keyed=()), operator("op", 3, 16))
 
 
+def test_streams_that_were_made_anew_list_the_states_of_all() -> None:
+    """Though their key groups stay."""
+    old = as_streams(2, 8, A)
+    old = replace(old, keyed=(old.keyed[0], as_streams(2, 8, B).keyed[1]))
+    check_rekeyed(old, as_streams(2, 8, AB))
+    with pytest.raises(IntegrityError, match="header of subtask 0: result and source differ"):
+        check_rekeyed(old, as_streams(2, 8, A))
+
+
 def test_timers_that_were_there_twice_are_there_once() -> None:
     """As states, or as raw keyed state, and beside what was given up."""
     key = replace(A, key_serializer=parsed(LONG))
