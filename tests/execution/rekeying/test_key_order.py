@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -97,6 +98,22 @@ def test_every_state_is_in_the_order_of_its_keys(
         check_lasts(ordered)
         for state, found in expected.items():
             assert rows_as_written(ordered.of_state(state)) == sorted(found)
+
+
+@pytest.mark.parametrize("window", [30, 45, 48, 50, 51, 57, 60, 75, 100])
+def test_what_is_loaded_of_a_run_may_end_with_a_record(window: int) -> None:
+    """Though there is more of the run, whose next record comes before those of others."""
+    runs = [[b"", b"\0", b"\0\0", b"\1", b"\2", b"\3", b"\4"], [b"\5"]]
+    batches = [[Moving(0, Record(0, key, bytes(4) if key == b"\0\0" else b"")) for key in run] for run in runs]
+    with (
+        patch.object(windows, "SLOT_MEMORY", 1),
+        patch.object(windows, "WINDOW", window),
+        patch.object(key_order, "WINDOW", window),
+        BlockBuffer() as buffer,
+    ):
+        ordered = in_key_order(take_in(rows_of(batches), buffer).of_range(WHOLE, STATES))
+        found = [key for key, _ in rows_as_written(ordered.of_state(0))]
+    assert found == sorted(prefix(0, GROUPS) + key for run in runs for key in run)
 
 
 def test_no_blocks_have_an_order() -> None:

@@ -66,7 +66,8 @@ def _windows(slot: SortedBlocks) -> Iterator[tuple[Bytes, int]]:
         sizes = np.minimum(slot.sizes - taken, room)
         data, at = slot.buffer.load(slot.places + taken, sizes)
         begins, at = at, at.copy()
-        size, last, hungry = loop.merge_runs(data, at, begins + sizes, out)
+        left = slot.sizes - taken - sizes
+        size, last, hungry = loop.merge_runs(data, at, begins + sizes, left, out)
         taken += at - begins
         if size:
             yield out[:size], last

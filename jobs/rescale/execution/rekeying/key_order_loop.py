@@ -39,18 +39,18 @@ def _record_end(data: Bytes, at: Long, end: Long) -> Long:
 
 
 @compiled
-def merge_runs(data: Bytes, at: Longs, ends: Longs, out: Bytes) -> tuple[Long, Long, int]:
+def merge_runs(data: Bytes, at: Longs, ends: Longs, left: Longs, out: Bytes) -> tuple[Long, Long, int]:
     """Writes the records of sorted runs in the order of their keys; of equal ones that of the first run comes first.
 
-    What is loaded of run i is `data[at[i]:ends[i]]`, and `at` is moved behind what was taken; a run that is used up has
-    nothing. It ends when there is no more, when a run has not even its next record loaded, or when the next one finds
-    no room. Returns (bytes, where the last record begins, run that needs more or -1).
+    What is loaded of run i is `data[at[i]:ends[i]]`, and `at` is moved behind what was taken; `left[i]` bytes of it are
+    not loaded. It ends when there is no more, when a run has not even its next record loaded, or when the next one
+    finds no room. Returns (bytes, where the last record begins, run that needs more or -1).
     """
     size = last = np.int64(0)
     while True:
         least, least_end = -1, np.int64(0)
         for i in range(len(at)):
-            if at[i] == ends[i]:
+            if at[i] == ends[i] and left[i] == 0:
                 continue
             end = _record_end(data, at[i], ends[i])
             if end > ends[i]:
