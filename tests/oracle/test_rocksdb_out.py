@@ -9,6 +9,7 @@ import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -18,9 +19,11 @@ from oracle.key_types import FOLDED_KEYS, keyed
 from oracle.test_canonical import CHANGING, INLINE
 from oracle.test_copies import HEAP_TIMERS, INCREMENTAL, MERGING
 from rescale.execution.loop import Loop
+from rescale.execution.rekeying import key_order
 from rescale.execution.steps import validate_published
+from rescale.execution.writers import windows
 from support import snapshots
-from support.pipeline import execute, plan_rescale
+from support.pipeline import execute, execute_without_spark, plan_rescale
 from support.slow import lines_in_turn, slow
 
 OPENED = "Restored previous incremental files status in backend with range"
@@ -133,6 +136,27 @@ def test_flink_opens_rocksdb_as_it_is(flink: Flink, tmp_path: Path, case: Case) 
     directories = made + sum(len(o.databases) + len(o.compacted) for o in plan.operators)
     assert told.count(OPENED) >= directories > 0
     assert not [line for line in told.splitlines() if any(word in line for word in REBUILT)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("window", [100, 1000])
+def test_flink_holds_what_was_sorted_in_parts(
+    flink: Flink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: int
+) -> None:
+    """Slots that do not fit into memory: runs of their records are sorted, and merged a window at a time."""
+    for place, name, size in ((windows, "SLOT_MEMORY", 3 * window), (windows, "WINDOW", window)):
+        monkeypatch.setattr(place, name, size)
+    monkeypatch.setattr(key_order, "WINDOW", window)
+    merged = Mock(wraps=key_order._merged)
+    monkeypatch.setattr(key_order, "_merged", merged)
+    job, target = everything(4, keys=400), tmp_path / "target"
+    source = flink.snapshot(job.with_(**ROCKSDB), tmp_path / "source", "native")
+    execute_without_spark(plan_rescale(str(source), str(target), ["3"], max_parallelism=["6"]))
+    assert merged.called
+    restored = job.with_(**ROCKSDB, parallelism=3, max_parallelism=6)
+    verdict = flink.restore(target, job, restored, again="checkpoint")
+    assert verdict.ok, verdict
+    assert verdict.compared["keyed"] > 0
 
 
 @pytest.mark.parametrize("kept", [HEAP_TIMERS, slow(INCREMENTAL)], ids=["on the heap", "in RocksDB"])
