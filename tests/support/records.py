@@ -1,8 +1,8 @@
-"""What ran by hand, for hours or by the million: a small file for each run, and the table that is made of them.
+"""What ran by hand, for hours or by the million: a line for each run, and the table that is made of them.
 
 Commands that play histories, plant bugs, fuzz or disturb wires append a record when they are told to, and nobody types
-a figure: `python -m simulation --table` makes the table in `tests/README.md` of the files in `tests/record`. Each is a
-JSON object: `sort` (one of `SORTS`), `date`, `command`, and `counts`, integers or hours by what they count.
+a figure: `python -m simulation --table` makes the table in `tests/README.md` of the files in `tests/record`, one for
+each of `SORTS`. Their lines are JSON objects: `date`, `command`, and `counts`, integers or hours by what they count.
 """
 
 from __future__ import annotations
@@ -39,27 +39,25 @@ SORTS = {
 }
 
 
-def append_record(sort: str, command: str, counts: Mapping[str, int | float], folder: Path = FOLDER) -> Path:
-    """A file of its own, so that records of several people never conflict."""
+def append_record(sort: str, command: str, counts: Mapping[str, int | float], folder: Path = FOLDER) -> None:
+    """In one write, for several may run at once; git keeps the lines of both sides (`.gitattributes` there)."""
     if sort not in SORTS:
         raise ValueError(f"no sort of records: {sort}")
-    now = datetime.now(UTC)
-    record = {"sort": sort, "date": f"{now:%Y-%m-%d}", "command": command, "counts": dict(counts)}
+    record = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "command": command, "counts": dict(counts)}
     folder.mkdir(exist_ok=True)
-    path = folder / f"{sort}-{now:%Y%m%d-%H%M%S-%f}.json"
-    path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
-    return path
+    with _file(folder, sort).open("a") as lines:
+        lines.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
 def table(folder: Path = FOLDER) -> str:
     """In Markdown: a row for each sort that there are records of."""
-    records = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
     lines = ["| what | figures | command | last |", "|---|---|---|---|"]
     for name, sort in SORTS.items():
-        own = [record for record in records if record["sort"] == name]
-        if own:
-            figures = ", ".join(f"{_number(count)} {what}" for what, count in _counts(own, sort).items())
-            lines.append(f"| {sort.title} | {figures} | `{own[-1]['command']}` | {own[-1]['date']} |")
+        path = _file(folder, name)
+        records = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        if records:
+            figures = ", ".join(f"{_number(count)} {what}" for what, count in _counts(records, sort).items())
+            lines.append(f"| {sort.title} | {figures} | `{records[-1]['command']}` | {records[-1]['date']} |")
     return "\n".join(lines) + "\n"
 
 
@@ -70,6 +68,10 @@ def page_with(made: str, page: str) -> str:
     if not found:
         raise ValueError("the page has no place for the table")
     return f"{before}{BEGIN}\n{made}\n{END}{after}"
+
+
+def _file(folder: Path, sort: str) -> Path:
+    return folder / f"{sort}.jsonl"
 
 
 def _counts(records: Sequence[Mapping[str, Any]], sort: Sort) -> dict[str, int | float]:
