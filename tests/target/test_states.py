@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,12 @@ from rescale.execution.loop import Loop
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.planning.values.plan import Plan
 from rescale.storage.store import open_store
+from rescale.target import states
 from rescale.target.claim import claim
 from rescale.target.places import places_of
 from rescale.target.publication import is_published, publish
 from rescale.target.removal import discard
-from rescale.target.states import MOVES, Move, State, permit, refuse_unpublished, state_of
+from rescale.target.states import MOVES, Claim, Move, State, permit, refuse_unpublished, state_of
 from support import snapshots
 from support.pipeline import plan_rescale
 
@@ -119,11 +121,15 @@ def test_only_of_a_target_that_is_taken_it_is_said_by_whom(plan: Plan) -> None:
     assert refused.value.found is None
 
 
-def test_a_claim_that_is_another_ones_at_one_look_only_is_looked_at_again(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("second", ["the plan's", "a third one"])
+def test_a_claim_that_reads_otherwise_at_a_second_look_is_looked_at_again(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch, second: str
 ) -> None:
+    """Though both looks begin with the plan's digits, of which an error tells no more."""
     claim(plan)
-    monkeypatch.setattr("rescale.target.states.state_of", lambda *_: State.TAKEN)
+    misread = [plan.digest[:-1] + digit for digit in "0123456789abcdef" if not plan.digest.endswith(digit)]
+    readings = cycle([misread[0], plan.digest if second == "the plan's" else misread[1]])
+    monkeypatch.setattr(states, "claim_on", lambda _: Claim(next(readings), {}, None))
     with pytest.raises(StoreError, match="did not read the same twice"):
         permit(plan, Move.MOVE)
 

@@ -148,12 +148,16 @@ _WANTS = {
 
 def state_of(target: str, digest: str | None) -> State:
     """The state of a target for the plan with this digest."""
+    return _state_under(target, digest, claimed_by(target))
+
+
+def _state_under(target: str, digest: str | None, holder: str | None) -> State:
+    """The same, where the digest of the plan that claims the target has been read already."""
     places, store = Places(target, ""), open_store(target)
 
     def is_there(place: str) -> bool:
         return store.stat(place) is not None
 
-    holder = claimed_by(target)
     ours = holder is not None and holder == digest
     if is_there(places.metadata):
         return State.PUBLISHED if ours else State.OCCUPIED
@@ -175,9 +179,10 @@ def permit(plan: Plan, move: Move) -> State:
 
 
 def _permitted(plan: Plan, move: Move) -> State:
-    state = state_of(plan.target, plan.digest)
+    read = claimed_by(plan.target)
+    state = _state_under(plan.target, plan.digest, read)
     holder = claim_on(plan.target) if state is State.TAKEN else None
-    if holder is not None and holder.plan == plan.digest:
+    if holder is not None and holder.plan != read:
         raise StoreError("the claim did not read the same twice", path=claim_place(plan.target), found=holder)
     refuse_unless(state, move, plan.target, f"a claim by plan {plan.digest[:8]}", holder)
     return state
