@@ -51,6 +51,11 @@ class Bucket:
         self.has_sums = has_sums
         self._numbered = 0
 
+    @property
+    def is_certified(self) -> bool:
+        """Whether a result has been read back."""
+        return any(key.endswith(".rescale/certificate.json") for key in self.objects)
+
     def put(self, key: str, data: bytes) -> None:
         self._keep(key, Stored(data, etag_of(data)))
 

@@ -26,7 +26,7 @@ class Process:
 
     It is killed at request number `crash_at` (from 1), before it is carried out or after it; at `lost_at` whoever waits
     for it is told that it died, and it did not. `result` and `error` are there when it `is_over`; `request` is the one
-    that it makes, or made last.
+    that it makes, or made last; a bit was flipped of what it read if it `has_misread`.
     """
 
     def __init__(
@@ -37,6 +37,7 @@ class Process:
         self.request = ""
         self.is_over = False
         self.is_lost = False
+        self.has_misread = False
         self.result: Any = None
         self.error: BaseException | None = None
         self._body = body
@@ -80,6 +81,11 @@ class Process:
         if self._killed:  # be it where it stood still
             raise Crash
         self.request = request
+
+    def end_here(self) -> None:
+        """In its own turn: it is killed, and the request is not made."""
+        self._killed = True
+        raise Crash
 
     def after_request(self) -> None:
         if self.requests == self._crash_at:

@@ -51,7 +51,6 @@ class Scene:
             self.script.rates,
             self.injected,
             self.log,
-            spares_the_lost=self.comes_late(),
         )
         self.damage = Damage(self.bucket, random, self.log, [dict(self.script.source.objects)])
         self.source = self.source_objects()

@@ -69,8 +69,6 @@ class Toxics:
     injected: Counter[str]
     log: list[str]
     deletes_are_denied: bool = False
-    spares_the_lost: bool = False
-    """Who is taken for dead reads nothing wrong: it may write it when all has been read back."""
     _storm: int = 0
     _flips: set[tuple[bytes, bytes]] = field(default_factory=set)
     """What was near a bit that was flipped on the way, before and after."""
@@ -144,6 +142,8 @@ class Client:
             self._bucket.by = ""
             return self._answered(request, carry_out, arguments, where)
         process.before_request(where)
+        if process.is_lost and process.has_misread and request in _WRITES and self._bucket.is_certified:
+            process.end_here()  # what it writes is read back no more: nobody promises to be spared both at once
         self._bucket.by = process.name
         answer = self._answered(request, carry_out, arguments, f"{process.name}: {where}")
         process.after_request()
@@ -190,9 +190,9 @@ class Client:
         if data and Toxic.SHORT in self.toxics.rates and self.toxics.happens(Toxic.SHORT, where):
             data = data[: random.randrange(len(data))]
             return {**answer, "Body": Body(data), "ContentLength": len(data)}
-        process = this_process()
-        is_spared = self.toxics.spares_the_lost and process is not None and process.is_lost
-        if data and not is_spared and self.toxics.happens(Toxic.FLIPPED, where):
+        if data and self.toxics.happens(Toxic.FLIPPED, where):
+            if (process := this_process()) is not None:
+                process.has_misread = True
             return {**answer, "Body": Body(self.toxics.flipped_on_the_way(data))}
         if data and where.startswith("publish ") and self.toxics.happens(Toxic.MISREAD, where):
             return {**answer, "Body": Body(self.toxics.flipped_on_the_way(data))}
