@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rescale.errors import RescaleError, SnapshotError
+from rescale.rocksdb.manifest.edit_writer import varint
 from rescale.rocksdb.sst.footer import read_footer
 from rescale.rocksdb.sst.table_blocks import BlockHandle
 from rescale.rocksdb.sst.table_entries import IndexEntry, IndexFormat, entries, index_entries, rows
@@ -26,6 +27,16 @@ def test_the_index_of_a_real_format() -> None:
         IndexEntry(b"abc", BlockHandle(0, 4096)),
         IndexEntry(b"abx", BlockHandle(4101, 4094)),
     ]
+
+
+@pytest.mark.parametrize("size", [100, 101, (1 << 63) - 1])
+def test_no_block_is_smaller_than_any_can_be(size: int) -> None:
+    """By difference, too: what follows is read, and reckoned with, by these sizes."""
+    smaller = bytes([2, 1, *b"x"]) + varint(2 * size - 1)
+    form = IndexFormat(user_keys=True, by_difference=True, first_keys=False)
+    for block in (bytes([0, 3, *b"abc", 0, 0]), bytes([0, 3, *b"abc", 0, 100]) + smaller):
+        with pytest.raises(SnapshotError, match="a block without a byte"):
+            list(index_entries(block + ONE_RESTART, form, "some.sst", 0))
 
 
 @pytest.mark.parametrize(

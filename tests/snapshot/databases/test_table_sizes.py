@@ -9,6 +9,7 @@ import pytest
 
 from rescale.errors import SnapshotError
 from rescale.flink.key_groups import KeyGroupRange
+from rescale.rocksdb.sst.table_blocks import BlockHandle
 from rescale.snapshot import snapshot_files
 from rescale.snapshot.databases import table_sizes
 from rescale.snapshot.databases.live_tables import with_tables
@@ -17,6 +18,7 @@ from rescale.snapshot.model import Snapshot
 from rescale.snapshot.opening import open_snapshot
 from support import snapshots
 from support.composite import keyed
+from support.forged import with_index
 from support.pipeline import plan_rescale
 from support.rocksdb_writer import MERGE, Writer, written
 from support.snapshot_bytes import LONG, VOID_NAMESPACE, keyed_header
@@ -143,5 +145,17 @@ def test_a_damaged_index_is_named(tmp_path: Path) -> None:
     data[-1000] ^= 1
     table.write_bytes(data)
     with pytest.raises(SnapshotError, match="checksum of a block is wrong") as caught:
+        measured(snapshot_of(files, HEADER, KeyGroupRange(0, 127)))
+    assert (caught.value.path, caught.value.operator) == (str(table), "of mine")
+
+
+def test_so_is_one_of_blocks_without_a_byte(tmp_path: Path) -> None:
+    """Its checksum is right: nobody but who forges a file makes such."""
+    with written(tmp_path / "db", ["value"], PLAIN) as writer:
+        fill(writer, lambda _: 10)
+        files = writer.checkpoint(tmp_path / "checkpoint")
+    (table,) = tmp_path.glob("checkpoint/*.sst")
+    table.write_bytes(with_index(table.read_bytes(), BlockHandle(0, 0)))
+    with pytest.raises(SnapshotError, match="a block without a byte") as caught:
         measured(snapshot_of(files, HEADER, KeyGroupRange(0, 127)))
     assert (caught.value.path, caught.value.operator) == (str(table), "of mine")

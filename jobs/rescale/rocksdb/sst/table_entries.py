@@ -89,6 +89,8 @@ def index_entries(
             handle = BlockHandle(handle.offset + handle.size + TRAILER_SIZE, handle.size + signed)
         else:
             handle = read_handle(reader)
+        if handle.size < 1:
+            raise reader.error("a block without a byte", found=handle.size)
         if form.first_keys:
             reader.slice()
         yield IndexEntry(key if form.user_keys else key[:-_KIND_SIZE], handle)
