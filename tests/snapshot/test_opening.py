@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from big_savepoint import write_savepoint
-from rescale.flink.metadata.checkpoint_metadata import OperatorState, SubtaskState
+from rescale.flink.metadata.checkpoint_metadata import OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.handles import ChangelogDelta, ChangelogHandle, InMemoryChangelogHandle, KeyGroupsHandle
 from rescale.flink.metadata.reader import read_metadata
 from rescale.flink.metadata.writer import write_metadata
+from rescale.snapshot.model import KeyedStream
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.s3.s3_requests import REQUESTS
 from support import snapshots
@@ -49,6 +53,43 @@ def test_a_changelog_without_changes_is_what_it_stands_on(tmp_path: Path) -> Non
     assert opened_in_changelog(tmp_path / "none", ()) == (streams, 0)
     nothing = InMemoryChangelogHandle(0, 128, 0, 1, (), "00000000-0000-0000-0000-000000000001")
     assert opened_in_changelog(tmp_path / "nothing", (nothing,)) == (streams, 0)
+
+
+def places(streams: Iterable[KeyedStream]) -> list[tuple[int, int, int]]:
+    """(key group, start, length) of all that they hold."""
+    return [
+        (key_group, extent.start, extent.length) for stream in streams for key_group, extent in stream.present_groups
+    ]
+
+
+@pytest.mark.parametrize(("first", "number"), [(0, 10), (0, 64), (40, 50), (64, 64), (100, 28)])
+def test_of_what_a_changelog_stands_on_only_its_own_key_groups_count(first: int, number: int, tmp_path: Path) -> None:
+    """Which may be some of a part, all of it, or none."""
+
+    def wrapped(operator: OperatorState) -> OperatorState:
+        states = [one.state for one in operator.subtasks if one.state is not None]
+        base = tuple(one.managed_keyed for one in states if isinstance(one.managed_keyed, KeyGroupsHandle))
+        if not base:
+            return operator
+        handle = ChangelogHandle(14, first, number, 0, base, (), 0, 1, "00000000-0000-0000-0000-000000000000")
+        return replace(operator, subtasks=(Subtask(0, False, SubtaskState(managed_keyed=handle)),))
+
+    shutil.copytree(snapshots.directory(HEAP), tmp_path / "taken")
+    place = tmp_path / "taken/_metadata"
+    metadata = read_metadata(place.read_bytes(), "")
+    place.write_bytes(write_metadata(replace(metadata, operators=tuple(map(wrapped, metadata.operators)))))
+    there = {
+        operator.entry.operator_id: places(operator.keyed)
+        for operator in snapshots.opened(HEAP).operators
+        if operator.keyed
+    }
+    opened = [operator for operator in open_snapshot(str(place)).operators if operator.changelogs]
+    assert len(opened) == len(there) > 0
+    for operator in opened:
+        parts = [part for part in operator.changelogs[0].base if isinstance(part, KeyedStream)]
+        own = range(first, first + number)
+        assert len(parts) == 2
+        assert places(parts) == [place for place in there[operator.entry.operator_id] if place[0] in own]
 
 
 def test_a_file_takes_one_request(s3: S3Server, tmp_path: Path) -> None:

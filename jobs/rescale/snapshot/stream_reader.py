@@ -182,9 +182,10 @@ class StreamReader:
                 found=type(handle).__name__,
             )
         stream = self.keyed(label, subtask, handle)
-        kept = stream.key_groups.intersection(own)
-        groups = stream.groups[kept.first - stream.first_key_group : kept.last + 1 - stream.first_key_group]
-        return replace(stream, first_key_group=kept.first, groups=groups)
+        groups = tuple(
+            group for key_group, group in enumerate(stream.groups, stream.first_key_group) if key_group in own
+        )
+        return replace(stream, first_key_group=max(stream.first_key_group, own.first), groups=groups)
 
     def _change_sets(self, label: str, subtask: int, delta: ChangelogDelta) -> Iterator[ChangeSet]:
         if isinstance(delta, InMemoryChangelogHandle):
