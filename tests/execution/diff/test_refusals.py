@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -32,6 +33,13 @@ def test_what_cannot_be_compared_is_refused_with_a_way_round(
         diff(snapshots.opened(a), snapshots.opened(b))
     assert refused.value.operator
     assert refused.value.advice
+
+
+def test_records_in_flight_need_not_tell_their_size() -> None:
+    unaligned = snapshots.opened("2-unaligned")
+    told = replace(unaligned, operators=tuple(replace(one, channel_bytes=0) for one in unaligned.operators))
+    with pytest.raises(UnsupportedError, match="records in flight"):
+        diff(told, told)
 
 
 @pytest.mark.parametrize("damage", ["cut", "gone"])

@@ -18,8 +18,8 @@ from rescale.execution.validation.coverage import (
     check_references,
 )
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.flink.metadata.checkpoint_metadata import MasterState, OperatorState, Subtask
-from rescale.flink.metadata.handles import InlineStream, KeyGroupsHandle
+from rescale.flink.metadata.checkpoint_metadata import MasterState, OperatorState, Subtask, SubtaskState
+from rescale.flink.metadata.handles import InlineStream, KeyGroupsHandle, SingleChannelHandle
 from rescale.flink.metadata.properties import savepoint_properties
 from rescale.snapshot.model import Changelog, KeyedStream, Operator, OtherKeyed, Snapshot
 from rescale.storage.store import Pin
@@ -77,6 +77,9 @@ def finished_first(before: Snapshot) -> Snapshot:
 
 OTHER = OtherKeyed(0, KeyGroupsHandle(7, 0, (0,), InlineStream("x", b"")), 0)
 NO_CHANGES = Changelog(0, streams(Framing.CANONICAL, 1)[0].key_groups, (), (), 0, b"", None)
+IN_FLIGHT = (
+    Subtask(0, False, SubtaskState(output_channels=(SingleChannelHandle(0, 0, 0, (0,), 0, InlineStream("x", b"x")),))),
+)
 
 FAULTS: dict[str, tuple[Callable[[Snapshot], Snapshot], str]] = {
     "version": (metadata(version=5), "metadata version"),
@@ -95,6 +98,10 @@ FAULTS: dict[str, tuple[Callable[[Snapshot], Snapshot], str]] = {
     "keyed state of another kind": (state(other_keyed=(OTHER,)), "of a kind that is never written"),
     "a changelog": (state(changelogs=(NO_CHANGES,)), "of a kind that is never written"),
     "channel state": (state(channel_bytes=1), "of a kind that is never written"),
+    "channel state that calls itself nothing": (
+        entry(STATELESS, subtasks=IN_FLIGHT),
+        "of a kind that is never written",
+    ),
 }
 
 

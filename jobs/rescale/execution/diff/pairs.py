@@ -95,7 +95,7 @@ def _check_kinds(pair: OperatorPair) -> None:
                 found=type(other.handle).__name__,
                 advice=_CANONICAL_ADVICE,
             )
-        if operator.channel_bytes:
+        if operator.has_channel_state:
             raise UnsupportedError(
                 "an unaligned checkpoint with records in flight, which are not compared",
                 operator=pair.label,

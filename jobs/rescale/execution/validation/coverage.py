@@ -71,7 +71,7 @@ def check_metadata(source: Snapshot, result: Snapshot) -> None:
         if old.entry.max_parallelism == 1:  # for ever: Flink forces it on what cannot be parallel
             check_equal("max parallelism", 1, new.entry.max_parallelism, old.label)
         check_equal("finished subtasks", _finished(old), _finished(new), old.label)
-        if new.other_keyed or new.changelogs or new.channel_bytes:
+        if new.other_keyed or new.changelogs or new.has_channel_state:
             raise IntegrityError("state of a kind that is never written", operator=old.label)
 
 
