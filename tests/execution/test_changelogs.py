@@ -12,14 +12,24 @@ from rescale.errors import IntegrityError, SnapshotError, UnsupportedError
 from rescale.execution.diff.snapshots import diff_snapshots
 from rescale.execution.loop import Loop
 from rescale.execution.sources import log_windows
+from rescale.execution.sources.changelog_records import ChangelogRecords
 from rescale.execution.sources.record_sources import ChangelogPlace, SourceReader, sources_of
 from rescale.execution.steps import validate_published
+from rescale.flink.key_groups import key_group_of_hash
 from rescale.flink.keyed.blocks.records import Records
-from rescale.snapshot.model import Snapshot
+from rescale.flink.keyed.changelog.logged_states import Operation
+from rescale.flink.keyed.header import read_keyed_header
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import ChangeSet, Snapshot
 from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.snapshot_files import SnapshotFiles
 from support import edited, snapshots
+from support.canonical import Record
+from support.composite import in_a_buffer
+from support.heap import LONG, TEXT, HeapState
 from support.pipeline import execute_without_spark, plan_rescale
 from support.slow import slow_but
+from support.snapshot_bytes import i32, keyed_header
 
 CHANGELOGS = [f"{line}-changelog-over-{backend}" for line in ("1.20", "2") for backend in ("heap", "rocksdb")]
 SHAPES = [((), ()), (("5",), ()), (("5",), ("1000",)), (("3",), ("64",))]
@@ -177,3 +187,27 @@ def test_a_state_is_dropped_from_it(tmp_path: Path) -> None:
     )
     execute_without_spark(plan)
     assert diff_snapshots(twin(name), open_snapshot(plan.target), Loop(), plan.surgery).equal
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_log_that_only_the_job_can_replay_is_named(number: int, tmp_path: Path) -> None:
+    """Whether that shows as soon as a record is seen, or when all have been."""
+    header = read_keyed_header(keyed_header(HeapState("sum", LONG, TEXT, "REDUCING").info, key=LONG.snapshot), "")
+    key, group = LONG.write(1), key_group_of_hash(LONG.code(1), 128)
+    merged = bytes((Operation.MERGE_NS, 0, 0)) + key + LONG.write(1) + LONG.write(1) + i32(1) + LONG.write(2)
+    there = bytes((Operation.SET, 0, 0)) + key + LONG.write(2) + TEXT.write((97,))
+    described = bytes((Operation.METADATA,)) + i32(7) + header.states[0].raw + bytes(3)
+    changes = [(-1, described), *([(group, there)] if number == 1 else []), (group, merged)]
+    log = tmp_path / "log"
+    log.write_bytes(b"".join(i32(of) + i32(len(change)) + change for of, change in changes))
+    before = in_a_buffer(
+        [Record(0, key + LONG.write(one), TEXT.write((98,))) for one in (1, 2)[:number]], [group] * number
+    )
+    listed = ChangeSet(Extent(1, 0, log.stat().st_size), None)
+    files = SnapshotFiles((("/source/_metadata", None), (str(log), None)))
+    records = ChangelogRecords(
+        header, 128, files, [listed], (0, 127), lambda windows: [(iter([before]) for _ in windows)]
+    )
+    with pytest.raises(UnsupportedError, match="the job's own function") as caught:
+        list(records)
+    assert (caught.value.path, caught.value.state) == (str(log), "sum")

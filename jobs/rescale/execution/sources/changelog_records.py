@@ -6,7 +6,7 @@ So whoever asks for records gets those that Flink would have after a restore, an
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.execution.sources.log_windows import LogWindows
@@ -49,20 +49,24 @@ class ChangelogRecords:
             cut = stack.enter_context(windows.cut())
             parts = [stack.enter_context(closing(part)) for part in self._base([own for own, _ in cut])]
             for _, changes in cut:
-                try:
+                with self._named():
                     overlay = Overlay(list(changes), self._header, self._max_parallelism)
-                except (SnapshotError, UnsupportedError) as error:
-                    raise self._located(error) from None
                 for part in parts:
                     for records in next(part):
-                        yield from overlay.over(records)
-                try:
-                    yield from overlay.rest()
-                except UnsupportedError as error:
-                    raise self._located(error) from None
+                        yield from self._of(overlay.over(records))
+                yield from self._of(overlay.rest())
 
     def check_all_read(self, accounted: int) -> None:
         """What was materialised is checked as it is read, and a log says itself where it ends."""
 
-    def _located(self, error: SnapshotError | UnsupportedError) -> SnapshotError | UnsupportedError:
-        return error.located(path=self._files.uri(self._changes[0].extent))
+    def _of(self, overlaid: Iterator[Records]) -> Iterator[Records]:
+        with self._named():
+            yield from overlaid
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """In the block, errors are the log's."""
+        try:
+            yield
+        except (SnapshotError, UnsupportedError) as error:
+            raise error.located(path=self._files.uri(self._changes[0].extent)) from None
