@@ -123,6 +123,9 @@ def test_compressed_elements_are_read() -> None:
     readers = [[chunk(element) for element in elements] for elements in placed("orders", 5, 2)]
     offsets = only(source(readers, assigned("orders", 5), compressed=True))
     assert [position.next for position in offsets.held] == [10, 30, 0, 20, 40]
+    readers[1][0] += chunk(b"more")[:7]
+    offsets = only(source(readers, assigned("orders", 5), compressed=True))
+    assert "ends inside a snappy chunk" in str(offsets.unread)
 
 
 @pytest.mark.parametrize(

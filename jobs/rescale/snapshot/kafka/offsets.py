@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from rescale.errors import SnapshotError
-from rescale.flink.encoding.snappy import FramedDecompressor
+from rescale.flink.encoding.snappy import decompressed
 from rescale.flink.kafka.consumer import OFFSETS_STATE, read_consumer_element
 from rescale.flink.kafka.dynamic_source import is_dynamic_enumerator, is_dynamic_split
 from rescale.flink.kafka.position import Position, StartAt, owner
@@ -197,11 +197,11 @@ def _states(operator: Operator, name: str) -> Iterator[tuple[ElementStream, Elem
 
 
 def contents_of(snapshot: Snapshot, stream: ElementStream, elements: Sequence[Extent]) -> list[bytes]:
-    """The bytes of elements, without compression; `UnreadError` if they are gone."""
+    """The bytes of elements, without compression; `UnreadError` if they are gone, `SnapshotError` if damaged."""
     uri = snapshot.contents.uri(elements[0])
     if uri in snapshot.missing:
         raise UnreadError(f"{uri} is gone")
     stored = snapshot.contents.read_each(elements)
     if not has_compressed_elements(stream.header):
         return stored
-    return [FramedDecompressor(identifier=False).feed(element) for element in stored]
+    return [b"".join(decompressed([element], identifier=False)) for element in stored]
