@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -199,6 +200,18 @@ def test_what_does_not_fit_goes_to_a_file(memory: int, tmp_path: Path, monkeypat
         assert scratch is not None
     assert scratch.closed
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_gone_from_the_file_is_worth_another_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(block_buffer, "MEMORY", 10)
+    with BlockBuffer() as buffer:
+        places = np.array([buffer.append(memoryview(bytes(20))) for _ in range(2)])
+        assert buffer._scratch is not None
+        buffer._scratch.flush()
+        os.ftruncate(buffer._scratch.fileno(), 39)
+        buffer.load(places[:1], np.array([20]))
+        with pytest.raises(StoreError, match="not as long as it was"):
+            buffer.load(places, np.array([20, 20]))
 
 
 def test_no_room_in_the_scratch_directory_is_worth_another_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

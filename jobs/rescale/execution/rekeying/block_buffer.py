@@ -50,12 +50,13 @@ class BlockBuffer:
         return place
 
     def load(self, places: Longs, sizes: Longs) -> tuple[Bytes, Longs]:
-        """Bytes in memory, and where in them the blocks begin that lie at `places`."""
+        """Bytes in memory, and where in them the blocks begin that lie at `places`; `StoreError` if they are gone."""
         if self._scratch is None:
             return self._memory, places
         self._scratch.flush()
         starts = np.cumsum(sizes) - sizes
         loaded = memoryview(bytearray(int(sizes.sum())))
         for place, start, size in zip(places.tolist(), starts.tolist(), sizes.tolist(), strict=True):
-            os.preadv(self._scratch.fileno(), [loaded[start : start + size]], place)
+            if os.preadv(self._scratch.fileno(), [loaded[start : start + size]], place) < size:
+                raise StoreError("a file of blocks in the scratch directory is not as long as it was")
         return np.frombuffer(loaded, np.uint8), starts
