@@ -183,3 +183,39 @@ def test_a_file_may_have_been_written_by_any_clock(seconds: int) -> None:
         assert store.read(str(path), 0, 4, pin) == b"data"
     finally:
         path.unlink(missing_ok=True)
+
+
+def _closed(monkeypatch: pytest.MonkeyPatch, place: Path, number: int) -> None:
+    """The place cannot be listed."""
+    scandir = os.scandir
+
+    def fail(path: str) -> object:
+        if Path(path) == place:
+            raise OSError(number, os.strerror(number), path)
+        return scandir(path)
+
+    monkeypatch.setattr("os.scandir", fail)
+
+
+@pytest.mark.parametrize(("number", "kind"), [(errno.EACCES, RequestError), (errno.EIO, StoreError)])
+def test_a_directory_that_cannot_be_listed_is_not_taken_for_an_empty_one(
+    home: Path, monkeypatch: pytest.MonkeyPatch, number: int, kind: type[RescaleError]
+) -> None:
+    home.mkdir(parents=True)
+    _closed(monkeypatch, home, number)
+    with pytest.raises(kind, match=os.strerror(number)) as error:
+        LocalStore().list(str(home))
+    assert error.value.path == str(home)
+
+
+def test_what_is_closed_to_us_below_a_directory_is_nobodys_business(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mount point has such a one: `lost+found`."""
+    (home / "lost+found").mkdir(parents=True)
+    (home / "file").write_bytes(b"data")
+    _closed(monkeypatch, home / "lost+found", errno.EACCES)
+    assert [entry.uri for entry in LocalStore().list(str(home))] == [str(home / "file")]
+    _closed(monkeypatch, home / "lost+found", errno.EIO)
+    with pytest.raises(StoreError):
+        LocalStore().list(str(home))

@@ -6,6 +6,7 @@ name it.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import uuid
@@ -100,9 +101,14 @@ class LocalStore:
         return True  # link(2) never replaces
 
     def list(self, directory: str) -> list[Entry]:
+        def fail(error: OSError) -> None:
+            closed = error.errno == errno.EACCES and error.filename != directory  # `lost+found`: it is none of ours
+            if not closed and not is_absent(error):
+                raise error
+
         entries = []
         with translated(directory):
-            for folder, _, names in os.walk(directory):
+            for folder, _, names in os.walk(directory, onerror=fail):
                 for name in names:
                     path = Path(folder, name)
                     with suppress(FileNotFoundError):  # gone meanwhile
