@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -88,3 +91,18 @@ def test_a_directory_that_goes_before_it_is_locked(tmp_path: Path, monkeypatch: 
     with scratch_folder(tmp_path, ScratchKind.DATABASE) as folder:
         assert [str(folder)] == made[2:]
         assert folder.exists()
+
+
+def test_a_file_system_without_locks_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NFS locks only what is open for writing, which no directory can be."""
+
+    def refuse(*_: object) -> NoReturn:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+    left = tmp_path / f"{ScratchKind.DATABASE}left"
+    left.mkdir()
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with scratch_folder(tmp_path, ScratchKind.DATABASE) as folder:
+        assert folder.is_dir()
+    assert not folder.exists()
+    assert left.exists()

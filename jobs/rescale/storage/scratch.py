@@ -6,6 +6,7 @@ locked any more: whoever makes the next directory on this machine removes it, an
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -17,6 +18,9 @@ from pathlib import Path
 
 _OF_SPARK = "blockmgr-*"
 """The scratch directories of Spark's applications (`DiskBlockManager`), beside each other; killed ones leave theirs."""
+
+_NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+"""What a file system says that has none for directories, as NFS (`flock(2)`): nobody removes what others left then."""
 
 
 class ScratchKind(StrEnum):
@@ -70,8 +74,11 @@ def remove_all_left() -> None:
 def _made(place: Path, kind: ScratchKind, stack: ExitStack) -> Path | None:
     """A new directory, locked; None if another process took it for one that was left, in between."""
     path = Path(tempfile.mkdtemp(prefix=kind, dir=place))
-    with suppress(FileNotFoundError):
+    try:
         _lock(path, stack, fcntl.LOCK_EX)
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, *_NO_LOCKS):
+            raise
     return path if path.exists() else None
 
 
