@@ -137,6 +137,15 @@ def test_certificates_and_proxies_are_handed_on(s3: S3Server, monkeypatch: pytes
         assert (os.environ["AWS_CA_BUNDLE"], os.environ["HTTPS_PROXY"]) == ("/etc/ca.pem", "http://proxy:3128")
 
 
+def test_what_a_client_does_about_checksums_is_handed_on(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of a bucket that wants them advises just this (`words`)."""
+    checksums = {"request_checksum_calculation": "when_supported", "response_checksum_validation": "when_required"}
+    connect(monkeypatch, login="a", password="b", extra=of_server(s3, config_kwargs=checksums))
+    with storage_access("state"):
+        assert os.environ["AWS_REQUEST_CHECKSUM_CALCULATION"] == "when_supported"
+        assert os.environ["AWS_RESPONSE_CHECKSUM_VALIDATION"] == "when_required"
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [

@@ -54,6 +54,9 @@ _OURS_ANYWAY = {
 }
 """Settings of a client that Rescale has its own of: that they are another's changes no result."""
 
+_CHECKSUMS = {"request_checksum_calculation", "response_checksum_validation"}
+"""Settings that have a variable of this name."""
+
 
 def no_connection(connection_id: str, advice: str) -> RequestError:
     """What the name of a connection that Airflow does not have is answered with."""
@@ -191,6 +194,8 @@ def _client(connection_id: str, settings: Mapping[str, Any]) -> dict[str, str]:
     for name, value in settings.items():
         if name == "proxies":
             variables |= {f"{scheme.upper()}_PROXY": url for scheme, url in value.items()}
+        elif name in _CHECKSUMS:
+            variables[f"AWS_{name.upper()}"] = value
         elif name == "s3" and set(value) <= {"addressing_style"} and value.get("addressing_style") in ("auto", "path"):
             continue  # as it is done anyway
         elif (name, value) != ("signature_version", "s3v4") and name not in _OURS_ANYWAY:
