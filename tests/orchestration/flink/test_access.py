@@ -104,6 +104,9 @@ def test_certificates_that_cannot_be_read_are_refused(monkeypatch: pytest.Monkey
     [
         ("http://me:secret@flink:8081", "a secret in an address would be seen by many"),
         ("ftp://flink:8081", "not an address of Flink's REST API"),
+        ("http://flink:8O81", "not an address of Flink's REST API"),
+        ("http://flink:80811", "not an address of Flink's REST API"),
+        ("http://[flink:8081", "not an address of Flink's REST API"),
         ("nobody", "there is no connection 'nobody'"),
         ("of_s3", "the connection 'of_s3' does not say where Flink's REST API is"),
     ],

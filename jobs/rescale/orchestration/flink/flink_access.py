@@ -62,9 +62,13 @@ def open_kubernetes(connection_id: str | None) -> Any:
 
 
 def _address(text: str) -> str:
-    parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
-        raise RequestError("not an address of Flink's REST API", expected="http://host:port", found=parts.hostname)
+    try:
+        parts = urlsplit(text)
+        good = parts.scheme in ("http", "https") and parts.hostname and not parts.query and parts.port != 0
+    except ValueError:  # a port that is no number, or too large; half a bracket
+        raise _no_address("what cannot be read as an address") from None
+    if not good:
+        raise _no_address(parts.hostname)
     if parts.username is not None or parts.password is not None:
         raise RequestError(
             "a secret in an address would be seen by many",
@@ -72,6 +76,11 @@ def _address(text: str) -> str:
             advice="put login and password into an Airflow connection and name that",
         )
     return text.rstrip("/")
+
+
+def _no_address(found: str | None) -> RequestError:
+    """All of it is not said: there may be a password in it."""
+    return RequestError("not an address of Flink's REST API", expected="http://host:port", found=found)
 
 
 def _headers(connection: Connection) -> dict[str, str]:
