@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime, time
+from datetime import UTC, datetime, time
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -64,6 +65,15 @@ def test_its_values_are_in_its_form_and_what_is_found_goes_before_them() -> None
 def test_the_target_says_which_window_and_when_it_opened() -> None:
     opened = datetime(2026, 3, 29, 3, 5)
     assert target_of("/a/{window}/{date}-{time}", "night", opened) == "/a/night/2026-03-29-0305"
+
+
+def test_the_hour_that_clocks_show_twice_has_two_targets() -> None:
+    """In autumn; Airflow runs what it runs every hour in each of the two."""
+    zone = ZoneInfo("Europe/Berlin")
+    first, second = (datetime(2026, 10, 25, hour, 30, tzinfo=UTC).astimezone(zone) for hour in (0, 1))
+    for pattern in ("{date}-{time}", "{date:%Y%m%d}-{time:%H-%M}", "{date:%Y%m%d%H%M}"):
+        assert target_of(f"/a/{pattern}", "night", second) == f"{target_of(f'/a/{pattern}', 'night', first)}-second"
+    assert target_of("/a/{date}", "night", second) == target_of("/a/{date}", "night", first)
 
 
 JOB = {

@@ -31,13 +31,18 @@ _EXPECTED = (
 
 @dataclass(frozen=True)
 class _Instant:
-    """A point in time in a target: in its `usual` format, or in the one after the colon (`{date:%Y%m%d}`)."""
+    """A point in time in a target: in its `usual` format, or in the one after the colon (`{date:%Y%m%d}`).
+
+    Of an hour that clocks show twice, in autumn, the second one says so: else its run had the target of the first one.
+    """
 
     instant: datetime
     usual: str
 
     def __format__(self, spec: str) -> str:
-        return self.instant.strftime(spec or self.usual)
+        form = spec or self.usual
+        again = self.instant.fold and "%H" in form
+        return self.instant.strftime(form) + ("-second" if again else "")
 
 
 def target_of(pattern: str, window: str, opened: datetime) -> str:
