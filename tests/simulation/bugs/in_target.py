@@ -27,10 +27,11 @@ from rescale.target.certificate import Certificate, read_certificate
 from rescale.target.documents import read_document
 from rescale.target.places import places_of
 from rescale.target.publication import Published, is_published, publish
-from rescale.target.states import Move, State, permit, state_of
+from rescale.target.states import Move, State, claimed_by, permit, state_of
 from rescale.target.written_handles import WrittenHandles, _gone, begin_moving, read_handles
 from simulation.bugs.planting import Bug, both, function, method, nothing
 
+_state_under = states._state_under
 _claim = claim.claim
 _give_way = publication._give_way
 
@@ -39,9 +40,9 @@ def _anything_goes(plan: Plan, move: Move) -> State:
     return state_of(plan.target, plan.digest)
 
 
-def _everybodys(target: str, digest: str | None) -> State:
+def _everybodys(target: str, digest: str | None, holder: str | None) -> State:
     """Whoever has the claim."""
-    state = state_of(target, digest)
+    state = _state_under(target, digest, holder)
     return State.CLAIMED if state is State.TAKEN else state
 
 
@@ -107,17 +108,17 @@ def _without_one(source: Any, plan: Plan, written: Any) -> bytes:
     return build_candidate(replace(source, operators=operators), plan, written)
 
 
-def _unsure(target: str, digest: str | None) -> State:
+def _unsure(target: str) -> str | None:
     """A store that does not answer has nothing."""
     try:
-        return state_of(target, digest)
+        return claimed_by(target)
     except StoreError:
-        return State.FREE
+        return None
 
 
-def _without_marks(target: str, digest: str | None) -> State:
+def _without_marks(target: str, digest: str | None, holder: str | None) -> State:
     """As it was before there were any."""
-    state = state_of(target, digest)
+    state = _state_under(target, digest, holder)
     return State.CERTIFIED if state in (State.PUBLISHING, State.GONE, State.EMPTIED) else state
 
 
@@ -163,8 +164,8 @@ _looked_at_once = both(
 
 BUGS = [
     Bug("everything may be done in every state", function(permit, _anything_goes)),
-    Bug("a target that another plan has is one's own", function(state_of, _everybodys)),
-    Bug("no answer is taken for a free target", method(states, "state_of", _unsure)),
+    Bug("a target that another plan has is one's own", method(states, "_state_under", _everybodys)),
+    Bug("no answer is taken for a free target", method(states, "claimed_by", _unsure)),
     Bug("claim: put whoever has the target", function(claim.claim, _claim_last)),
     Bug("claim: the condition is not sent", function(claim.claim, _claim_unconditionally)),
     Bug("written handles are believed, whatever is there", function(begin_moving, _handles_as_they_are)),
@@ -187,7 +188,7 @@ BUGS = [
     Bug("discard: open uploads stay", method(removal, "clear_leftovers", nothing)),
     Bug("discard: published or not", function(removal.discard, _discarded_whatever_it_is)),
     Bug("publish: does not look for discard", method(publication, "is_being_discarded", lambda target: False)),
-    Bug("a mark of publication is not looked at", function(state_of, _without_marks)),
+    Bug("a mark of publication is not looked at", method(states, "_state_under", _without_marks)),
     Bug("publish: no mark behind `_metadata`", function(publish, _leaves_no_mark)),
     Bug("publish: no mark before `_metadata`", method(publication, "_give_way", _mark_goes)),
     Bug("publish: looks for the claim before the note", method(publication, "_give_way", _claim_first)),
