@@ -80,10 +80,11 @@ def open_candidate(
     found: list[Pin | None] = [pin, *_stats(locator.files[1:])]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         files = tuple((uri, pin or Pin(0)) for uri, pin in zip(locator.files, found, strict=True))
-        missing = tuple(uri for uri, pin in zip(locator.files, found, strict=True) if pin is None)
-        reader = StreamReader(data, files, frozenset(missing), locator)
+        gone = frozenset(uri for uri, pin in zip(locator.files, found, strict=True) if pin is None)
+        reader = StreamReader(data, files, gone, locator)
         operators = _operators(metadata.operators, reader, labels, left, pool)
-    files, missing = files[:pinned], tuple(uri for uri in missing if uri in locator.files[:pinned])
+    files = files[:pinned]
+    missing = tuple(uri for uri, _ in files if uri in gone)
     taken = open_store(metadata_uri).modified(metadata_uri)
     kind = snapshot_type(metadata.properties)
     return Snapshot(directory, metadata, data, kind, files, missing, taken, operators, unused_names=unused)
