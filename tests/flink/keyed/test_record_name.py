@@ -11,9 +11,23 @@ from rescale.flink.keyed.record_name import name_record
 from rescale.flink.state_meta_info import read_state_meta_info
 from support import snapshots
 from support.canonical import read_group
-from support.snapshot_bytes import BASE, INT, LONG, STRING, VOID_NAMESPACE, composite, keyed_state, parsed, state, utf
+from support.snapshot_bytes import (
+    BASE,
+    INT,
+    LONG,
+    STATE,
+    STRING,
+    VOID_NAMESPACE,
+    composite,
+    keyed_state,
+    parsed,
+    snapshot,
+    state,
+    utf,
+)
 
 MAP = composite("org.apache.flink.api.common.typeutils.base.MapSerializerSnapshot", LONG, STRING)
+TTL_AWARE = snapshot(STATE + "ttl.TtlAwareSerializerSnapshot", 1, b"\1" + MAP)
 TIMER = composite("org.apache.flink.streaming.api.operators.TimerSerializerSnapshot", STRING, STRING)
 TUPLE = composite(
     "org.apache.flink.api.java.typeutils.runtime.TupleSerializerSnapshot",
@@ -43,6 +57,11 @@ def per_namespace(namespace: bytes, value: bytes = LONG, state_type: str = "VALU
         (header(per_namespace(STRING), LONG), "0000000000000001" + "0263", {"key": "1", "namespace": '"c"'}),
         (
             header(per_namespace(VOID_NAMESPACE, MAP, "MAP")),
+            "0261" + "00" + "0000000000000009",
+            {"key": '"a"', "user_key": "9"},
+        ),
+        (
+            header(per_namespace(VOID_NAMESPACE, TTL_AWARE, "MAP")),
             "0261" + "00" + "0000000000000009",
             {"key": '"a"', "user_key": "9"},
         ),

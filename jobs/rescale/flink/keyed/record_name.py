@@ -9,6 +9,7 @@ from __future__ import annotations
 from rescale.errors import RescaleError, UnsupportedError
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.keyed.heap.heap_entries import content_of
 from rescale.flink.keyed.namespaces import namespace_serializer
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.reading import type_name
@@ -18,7 +19,6 @@ from rescale.flink.serializers.value_words import bytes_in_words, in_words
 from rescale.flink.state_meta_info import StateKind, StateMetaInfo
 
 _SIGN_BIT = 1 << 63
-_MAP = "org.apache.flink.api.common.typeutils.base.MapSerializerSnapshot"
 _VOID_NAMESPACE = "VoidNamespace"
 
 
@@ -70,14 +70,13 @@ def _take_length(reader: ByteReader, length: int) -> None:
 
 
 def _user_key(info: StateMetaInfo, reader: ByteReader) -> str:
-    content = dict(info.serializers).get("VALUE_SERIALIZER")
-    is_map = content is not None and content.class_name == _MAP and content.nested
-    tree = _tree_or_none(content.nested[0]) if content is not None and is_map else None
+    tree = _tree_of_user_key(info)
     return in_words(tree, reader) if tree is not None else bytes_in_words(reader.raw(reader.remaining))
 
 
-def _tree_or_none(snapshot: SerializerSnapshot) -> TypeTree | None:
+def _tree_of_user_key(info: StateMetaInfo) -> TypeTree | None:
+    content = dict(info.serializers).get("VALUE_SERIALIZER")
     try:
-        return compile_program(snapshot).tree
+        return compile_program(content_of(info, content)[1][0]).tree if content is not None else None
     except UnsupportedError:
         return None
