@@ -191,7 +191,7 @@ class _Assembly:
     @staticmethod
     def _with_epochs(found: list[_Taken]) -> list[LiveFile]:
         """The files of a column family; level 0 of a source is newer than all of the sources before."""
-        epochs = [_epoch(taken.file) for taken in found]
+        epochs = [taken.file.epoch for taken in found]
         if None in epochs:
             return [replace(taken.file, fields=_without_epoch(taken.file)) for taken in found]
         newest: Counter[int] = Counter()
@@ -212,7 +212,7 @@ class _Assembly:
         above = [file.largest for file in files if self._wanted.reaches_above(file)]
         ranges = [(min(below), begin)] if below else []
         ranges += [(end, max(above) + b"\0")] if above else []
-        epochs = [_epoch(file) for file in files]
+        epochs = [file.epoch for file in files]
         newest = None if None in epochs else max((epoch or 0 for epoch in epochs), default=0)
         for number, (first, behind) in enumerate(ranges, 1):
             sequence, self._next_sequence = self._next_sequence, self._next_sequence + 1
@@ -259,11 +259,6 @@ class _Assembly:
         ]
         straddling = [one.file.name for one in taken if self._wanted.overlap(one.file) == Overlap.STRADDLING]
         return AssembledDatabase(manifest, tuple(files), (*small, *made), tuple(straddling))
-
-
-def _epoch(file: LiveFile) -> int | None:
-    """None where it is not known (`kUnknownEpochNumber`)."""
-    return file.number_in(FileTag.EPOCH_NUMBER) or None
 
 
 def _without_epoch(file: LiveFile) -> tuple[tuple[int, bytes], ...]:

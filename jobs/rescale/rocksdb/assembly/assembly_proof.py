@@ -18,7 +18,7 @@ from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.assembly.assembled_database import SourceDatabase
 from rescale.rocksdb.key_range import KeyRange, Overlap, key_range
 from rescale.rocksdb.manifest.manifest import ColumnFamily, Manifest
-from rescale.rocksdb.manifest.version_edit import FileTag, LiveFile
+from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.rocksdb.sst.table import DeletedRange
 
 
@@ -116,8 +116,8 @@ class _Proof:
         ages |= {(after.largest_sequence - before.largest_sequence) for before, after in pairs}
         in_order = sorted(pairs, key=lambda pair: pair[0].number)
         numbers_in_order = all(one[1].number < other[1].number for one, other in pairwise(in_order))
-        with_epochs = [pair for pair in pairs if _epoch(pair[1])]
-        epochs = {(_epoch(after) or 0) - (_epoch(before) or 0) for before, after in with_epochs}
+        with_epochs = [pair for pair in pairs if pair[1].epoch]
+        epochs = {(after.epoch or 0) - (before.epoch or 0) for before, after in with_epochs}
         if len(ages) > 1 or len(epochs) > 1 or not numbers_in_order:
             raise self._error("files of one source are not as old as they were", state=state)
 
@@ -127,7 +127,7 @@ class _Proof:
         for older, newer in pairwise(by_age):
             last = max(file.largest_sequence for file in older)
             first = min(file.smallest_sequence for file in newer)
-            epochs = max(_epoch(file) or 0 for file in older), min(_epoch(file) or 0 for file in newer)
+            epochs = max(file.epoch or 0 for file in older), min(file.epoch or 0 for file in newer)
             if first < last or 0 < epochs[1] <= epochs[0]:
                 raise self._error("files of two sources are not one after the other in age", state=state)
 
@@ -143,14 +143,14 @@ class _Proof:
             ranges.append(KeyRange(file.smallest, file.largest))
         newest = max((file.largest_sequence for file in taken), default=0)
         sequences = [file.largest_sequence for file in deleted]
-        newest_epoch = max((_epoch(file) or 0 for file in taken), default=0)
-        epochs = [_epoch(file) for file in deleted]
+        newest_epoch = max((file.epoch or 0 for file in taken), default=0)
+        epochs = [file.epoch for file in deleted]
         older = any(sequence <= newest for sequence in sequences) or any(
             epoch is not None and epoch <= newest_epoch for epoch in epochs
         )
         if older or len(set(sequences)) < len(sequences):
             raise self._error("a deleted range is older than rows that it is to hide", state=family.name)
-        if len({_epoch(file) is None for file in family.files}) > 1:
+        if len({file.epoch is None for file in family.files}) > 1:
             raise self._error("only some files say how new they are", state=family.name)
         for hidden in ranges:
             if hidden.begin < self._wanted.end and self._wanted.begin < hidden.end:
@@ -192,7 +192,3 @@ def _place(file: LiveFile) -> tuple[object, ...]:
     """All that stays as it is wherever a file is taken to."""
     sequences = (file.smallest_sequence, file.largest_sequence) if file.level else ()
     return file.level, file.size, file.smallest_key, file.largest_key, sequences
-
-
-def _epoch(file: LiveFile) -> int | None:
-    return file.number_in(FileTag.EPOCH_NUMBER) or None

@@ -127,6 +127,11 @@ class LiveFile:
         """No row has the key `largest`, it is the end of a range that was deleted."""
         return self.largest_key[1:] == (LARGEST_SEQUENCE, RANGE_DELETION)
 
+    @property
+    def epoch(self) -> int | None:
+        """How new it is among the files of its column family; None where it is not known (`kUnknownEpochNumber`)."""
+        return self.number_in(FileTag.EPOCH_NUMBER) or None
+
     def number_in(self, tag: FileTag) -> int | None:
         """The number in one of the fields; None if it is not there."""
         value = dict(self.fields).get(tag)
