@@ -14,6 +14,8 @@ from support.helm import CHART, CHARTS, KUBERNETES_VERSION, PLATFORM, WAYS, Mani
 from support.needs import need
 from support.slow import slow_but
 
+RUN = ("--set", "run.source=s3://a/s", "--set", "run.target=s3://a/t")
+
 VERSIONS = ("1.31", "1.34", "1.37")
 
 WINDOWS = """
@@ -219,6 +221,36 @@ def test_plans_are_estimated_for_what_there_may_be(all_manifests: dict[str, list
         environment = {entry["name"]: entry.get("value", "") for entry in container["env"]}
         expected = Cluster(4, 2, scratch=20 << 30, driver_memory=2 << 30)
         assert cluster_of_environment(environment) == expected
+
+
+def test_large_numbers_are_written_in_full(tmp_path: Path) -> None:
+    """Helm itself writes 1.048576e+08, which neither Spark nor the command line reads."""
+    values = {
+        "spark": {"conf": {"spark.a": 104857600, "spark.b": 0.6, "spark.c": True, "spark.d": "one two"}},
+        "driver": {"resources": {"limits": {"memory": 4 << 30}}},
+        "scratch": {"size": 20 << 30},
+    }
+    (tmp_path / "values.yaml").write_text(yaml.safe_dump(values))
+    manifests = rendered("--values", str(tmp_path / "values.yaml"), *RUN)
+    conf = one(manifests, "ConfigMap", "-spark")["data"]["spark-defaults.conf"].splitlines()
+    assert conf[-4:] == ["spark.a 104857600", "spark.b 0.6", "spark.c true", "spark.d one two"]
+    (job,) = [m for m in manifests if m["kind"] == "Job"]
+    spec = job["spec"]["template"]["spec"]
+    environment = {entry["name"]: entry.get("value", "") for entry in spec["containers"][0]["env"]}
+    assert cluster_of_environment(environment) == Cluster(4, 2, scratch=20 << 30, driver_memory=4 << 30)
+    (scratch,) = [volume for volume in spec["volumes"] if volume["name"] == "spark-local-dir-1"]
+    assert scratch["emptyDir"] == {"sizeLimit": str(20 << 30)}
+
+
+def test_what_a_driver_asks_for_may_be_left_out() -> None:
+    """As of a value that `null` takes away."""
+    for part in ("limits", "requests"):
+        for name, spec in pod_specs(rendered(*RUN, "--set", f"driver.resources.{part}=null")):
+            if name.startswith("Job/"):
+                asked = spec["containers"][0]["resources"]
+                assert "memory" not in (asked[part] or {})
+    without_requests = rendered(*RUN, "--set", "run.sparkOperator=true", "--set", "driver.resources.requests=null")
+    assert "coreRequest" not in one(without_requests, "SparkApplication", "")["spec"]["driver"]
 
 
 def test_windows_and_settings_are_files_of_airflow(all_manifests: dict[str, list[Manifest]]) -> None:

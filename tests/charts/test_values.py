@@ -16,6 +16,7 @@ from rescale.cli.main import parser
 from rescale.orchestration.form import rescale_form
 from rescale.orchestration.job.job_form import job_form
 from rescale.orchestration.settings import Settings
+from rescale.orchestration.windows.window import read_entry
 from support.helm import CHART, rendered, template
 from support.needs import need
 
@@ -108,6 +109,8 @@ def schema() -> dict[str, Any]:
         ({"closes": "25:00"}, "does not match pattern"),
         ({"closes": None}, "missing property 'closes'"),
         ({"target": "s3://a/b"}, "does not match pattern"),
+        ({"target": "s3://a/{dates}"}, "does not match pattern"),
+        ({"schedule": "noon"}, "does not match pattern"),
     ],
 )
 def test_wrong_windows_are_refused(change: dict[str, Any], sentence: str, tmp_path: Path) -> None:
@@ -127,6 +130,21 @@ def test_windows_have_the_fields_of_the_forms(tmp_path: Path) -> None:
     for window in example.values():
         del window["connection"]
     done = with_windows({**example, "early": WINDOW}, tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"target": "s3://a/{date:%Y%m%d}"},
+        {"target": "s3://a/{window}/{date:%Y}/{date:%m-%d}-{time}"},
+        {"schedule": "@daily"},
+    ],
+)
+def test_what_the_dags_take_of_a_window_the_chart_takes_too(change: dict[str, Any], tmp_path: Path) -> None:
+    entry = {**WINDOW, "parallelism": 2, **change}
+    assert read_entry("early", entry)[1] == []
+    done = with_windows({"early": entry}, tmp_path)
     assert done.returncode == 0, done.stderr
 
 

@@ -16,7 +16,7 @@
 
 {{- $beside := ternary 640 384 $run.sparkOperator }}
 {{- $heap := include "rescale.mib" (printf "%si" (upper .Values.driver.memory)) | float64 }}
-{{- with .Values.driver.resources.limits.memory }}
+{{- with (.Values.driver.resources.limits | default dict).memory }}
 {{- if gt (addf $heap $beside) (include "rescale.mib" . | float64) }}
 {{- fail (printf "driver.memory: a heap of %s and %d MiB beside it are more than driver.resources.limits.memory, %v" $.Values.driver.memory $beside .) }}
 {{- end }}

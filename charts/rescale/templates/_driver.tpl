@@ -98,6 +98,6 @@ volumes:
 {{- define "rescale.cluster.env" -}}
 - name: RESCALE_CLUSTER
   value: >-
-    executors={{ .Values.executors.most }} cores={{ .Values.executors.cores }} scratch={{ .Values.scratch.size }}
-    {{- with (.Values.driver.resources.limits | default dict).memory }} driver-memory={{ . }}{{ end }}
+    executors={{ .Values.executors.most }} cores={{ .Values.executors.cores }} scratch={{ include "rescale.plain" .Values.scratch.size }}
+    {{- with (.Values.driver.resources.limits | default dict).memory }} driver-memory={{ include "rescale.plain" . }}{{ end }}
 {{- end }}

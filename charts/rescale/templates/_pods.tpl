@@ -31,6 +31,11 @@ imagePullSecrets:
 {{- end }}
 {{- end }}
 
+{{/* A value as others read it: Helm itself would write a large number as 1.048576e+08. */}}
+{{- define "rescale.plain" -}}
+{{- if kindIs "string" . }}{{ . }}{{ else }}{{ toJson . }}{{ end }}
+{{- end }}
+
 {{/* Where pods run and who has to make room for them, as a section of the values says. */}}
 {{- define "rescale.placement" -}}
 {{- range $name := list "priorityClassName" "nodeSelector" "tolerations" "affinity" "topologySpreadConstraints" }}
@@ -117,9 +122,9 @@ imagePullSecrets:
       spec:
         accessModes: [ReadWriteOnce]
         storageClassName: {{ .Values.scratch.storageClass | quote }}
-        resources: {requests: {storage: {{ .Values.scratch.size | quote }}}}
+        resources: {requests: {storage: {{ include "rescale.plain" .Values.scratch.size | quote }}}}
   {{- else }}
-  emptyDir: {sizeLimit: {{ .Values.scratch.size | quote }}}
+  emptyDir: {sizeLimit: {{ include "rescale.plain" .Values.scratch.size | quote }}}
   {{- end }}
 {{- end }}
 
@@ -127,5 +132,5 @@ imagePullSecrets:
 {{- define "rescale.scratch.requests" -}}
 {{- $disk := dict }}
 {{- if not .root.Values.scratch.storageClass }}{{ $disk = dict "ephemeral-storage" .root.Values.scratch.size }}{{ end }}
-{{- merge (deepCopy .requests) $disk | toYaml }}
+{{- merge (deepCopy (.requests | default dict)) $disk | toYaml }}
 {{- end }}
