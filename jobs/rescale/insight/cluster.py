@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import inf, nan
 from types import MappingProxyType
 from typing import Any
 
@@ -107,8 +108,10 @@ def _prices(name: str, text: str) -> Prices:
     try:
         writes, reads = map(float, text.split(","))
     except ValueError:
+        writes = reads = nan
+    if not (0 <= writes < inf and 0 <= reads < inf):
         expected = "dollars for a thousand requests that write, and that read, such as 0.005,0.0004"
-        raise _misread(name, expected, text) from None
+        raise _misread(name, expected, text)
     return Prices(writes, reads)
 
 
