@@ -176,6 +176,14 @@ def test_a_claim_that_is_none_of_ours_is_shown(plans: Callable[[str], Plan], cla
     assert len(str(caught.value.found)) <= 500
 
 
+def test_a_claim_of_another_plan_may_say_more_than_ours_do(plans: Callable[[str], Plan]) -> None:
+    plan = plans("3")
+    open_store(plan.target).put(places_of(plan).claim, b'{"plan": "1", "by": {"dag": 2}, "at": 1768737600}')
+    with pytest.raises(RequestError, match="claimed by another plan") as caught:
+        claim(plan)
+    assert caught.value.found == "plan 1, dag 2, 1768737600"
+
+
 def test_a_claim_that_reads_otherwise_once_is_no_reason_to_end_for_good(
     plans: Callable[[str], Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -244,7 +244,8 @@ def claim_on(target: str, store: Store | None = None) -> Claim | None:
     data = store.read_all(uri, DOCUMENT_LIMIT)[0]
     try:
         document = json.loads(data)
-        return Claim(str(document["plan"]), dict(document.get("by", {})), document.get("at"))
+        at = document.get("at")
+        return Claim(str(document["plan"]), dict(document.get("by", {})), None if at is None else str(at))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise RequestError(
             "there is a claim on the target that is not one of ours",
