@@ -17,7 +17,6 @@ import argparse
 import hashlib
 import json
 import os
-import re
 import shutil
 import subprocess
 import tempfile
@@ -87,8 +86,9 @@ def project_version() -> str:
 
 def bill_of_materials(file: Path) -> None:
     """Everything that images hold of Python, as it is locked."""
-    words = ("--frozen", "--no-dev", "--extra", "spark", "--extra", "airflow", "--group", "postgres", "--quiet")
-    run("uv", "export", "--format", "cyclonedx1.5", *words, "--output-file", str(file), cwd=PROJECT)
+    kinds = ("--extra", "spark", "--extra", "tracing", "--extra", "airflow", "--group", "postgres")
+    words = ("--quiet", "--frozen", "--no-dev", *kinds, "--output-file", str(file))
+    run("uv", "export", "--format", "cyclonedx1.5", *words, cwd=PROJECT)
 
 
 def image(kind: str, version: str, into: Path, arguments: argparse.Namespace) -> str:
@@ -175,7 +175,7 @@ def gpg(*words: str) -> bytes:
 
 def run(*words: str, cwd: Path | None = None) -> str:
     """What a command says; shows it, and ends with its error."""
-    print(f"$ {re.sub(str(PROJECT), '.', ' '.join(words))}", flush=True)
+    print(f"$ {' '.join(words).replace(str(PROJECT), '.')}", flush=True)
     environment = {"BUILDAH_ISOLATION": "chroot", **os.environ}
     done = subprocess.run(words, cwd=cwd, env=environment, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
