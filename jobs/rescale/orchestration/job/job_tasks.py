@@ -92,7 +92,7 @@ def _check_places(request: Request) -> None:
             "the target is occupied",
             path=request.target,
             expected="an empty or absent directory: the job is stopped only where the result can be written",
-            advice="name another target, or remove what an unpublished run left there: rescale discard TARGET",
+            advice=f"name another target, or remove what an unpublished run left: rescale discard {request.target}",
         )
 
 
