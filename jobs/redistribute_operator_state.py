@@ -7,7 +7,8 @@ from typing import Any
 
 from rescale.execution.job import add_plan, job_parser, run_job
 from rescale.execution.step_tasks import step_tasks
-from rescale.execution.steps import OPERATOR_SLOTS, redistribute_operator_state
+from rescale.execution.steps import redistribute_operator_state
+from rescale.flink.slot import OPERATOR_SLOTS
 from rescale.storage.locations import normalise
 from rescale.target.documents import load_plan
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from rescale.execution.job import add_plan, job_parser, run_job
 from rescale.execution.step_tasks import step_tasks
-from rescale.execution.steps import KEYED_SLOTS, reshuffle_keyed_state
+from rescale.execution.steps import reshuffle_keyed_state
+from rescale.flink.slot import KEYED_SLOTS
 from rescale.storage.locations import normalise
 from rescale.target.documents import load_plan
 

@@ -16,7 +16,7 @@ from rescale.execution.validation.declared_offsets import check_offsets
 from rescale.execution.validation.directories import may_go_by_files
 from rescale.execution.validation.validation import SnapshotPair, compared, open_result, validate_result
 from rescale.execution.validation.verdict import certificate_of
-from rescale.flink.slot import Slot
+from rescale.flink.slot import KEYED_SLOTS, OPERATOR_SLOTS, Slot
 from rescale.planning.asked.asked_kafka import with_kafka
 from rescale.planning.asked.asked_surgery import asked_surgery, words_after
 from rescale.planning.asked.kafka_words import NO_KAFKA_WORDS, KafkaWords
@@ -35,8 +35,6 @@ from rescale.target.certificate import certificate_beside, write_certificate
 from rescale.target.certified_files import check_files
 from rescale.target.places import places_of
 from rescale.target.states import KEYED, OPERATOR
-
-KEYED_SLOTS, OPERATOR_SLOTS = (Slot.KEYED, Slot.RAW_KEYED), (Slot.OPERATOR, Slot.RAW_OPERATOR)
 
 
 @contextmanager

@@ -15,4 +15,7 @@ class Slot(StrEnum):
 
     @property
     def is_keyed(self) -> bool:
-        return self in (Slot.KEYED, Slot.RAW_KEYED)
+        return self in KEYED_SLOTS
+
+
+KEYED_SLOTS, OPERATOR_SLOTS = (Slot.KEYED, Slot.RAW_KEYED), (Slot.OPERATOR, Slot.RAW_OPERATOR)

@@ -22,6 +22,7 @@ from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState
 from rescale.flink.metadata.handles import DistributionMode, KeyedHandle
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.operator_state import OperatorStateHeader
+from rescale.flink.slot import Slot
 from rescale.rocksdb.assembly.assembled_database import SourceDatabase
 from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.snapshot.locate import Extent
@@ -250,6 +251,10 @@ class Operator:
     changelogs: tuple[Changelog, ...] = ()
     is_whole: bool = True
     left_out: frozenset[str] = frozenset()
+
+    def elements_in(self, slot: Slot) -> tuple[ElementStream, ...]:
+        """Its managed or its raw operator state, by one of the `OPERATOR_SLOTS`."""
+        return self.operator if slot is Slot.OPERATOR else self.raw_operator
 
     @property
     def managed_keyed(self) -> tuple[KeyedHolder, ...]:

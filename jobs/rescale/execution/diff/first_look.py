@@ -18,7 +18,7 @@ from rescale.execution.tasks import Tasks
 from rescale.flink.keyed.blocks.record_digest import StateDigest
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.operator_state import has_compressed_elements
-from rescale.flink.slot import Slot
+from rescale.flink.slot import OPERATOR_SLOTS, Slot
 from rescale.snapshot.model import ElementStream, KeyedStream, Operator
 
 StateDigests = dict[str, StateDigest]
@@ -90,8 +90,8 @@ def look_first(pairs: Sequence[OperatorPair], files: BothFiles, tasks: Tasks) ->
 
 def _element_parts(i: int, operator: Operator) -> Iterator[StatePart]:
     """Those without a single element, too."""
-    for slot, streams in ((Slot.OPERATOR, operator.operator), (Slot.RAW_OPERATOR, operator.raw_operator)):
-        for stream in streams:
+    for slot in OPERATOR_SLOTS:
+        for stream in operator.elements_in(slot):
             for state in stream.states:
                 yield StatePart(i, slot, state.name, state.mode)
 
@@ -104,8 +104,8 @@ def _extent_units(
             yield from _group_units(StatePart(i, Slot.KEYED, "", None), pair.label, side, stream)
     for stream in pair.raw_keyed(operator):
         yield from _group_units(StatePart(i, Slot.RAW_KEYED, "", None), pair.label, side, stream)
-    for slot, element_streams in ((Slot.OPERATOR, operator.operator), (Slot.RAW_OPERATOR, operator.raw_operator)):
-        for element_stream in element_streams:
+    for slot in OPERATOR_SLOTS:
+        for element_stream in operator.elements_in(slot):
             yield from _element_units(i, pair.label, side, slot, element_stream)
 
 

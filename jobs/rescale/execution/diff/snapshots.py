@@ -142,10 +142,7 @@ class _Comparison:
         return compare_copies(items, (a, b), contents.in_words)
 
     def _contents(self, part: StatePart, pair: OperatorPair) -> Contents:
-        a, b = (
-            () if operator is None else operator.operator if part.slot is Slot.OPERATOR else operator.raw_operator
-            for operator in pair.sides
-        )
+        a, b = (operator.elements_in(part.slot) if operator is not None else () for operator in pair.sides)
         return Contents(self._files, part.state, (a, b))
 
 

@@ -23,7 +23,7 @@ from rescale.execution.validation.directories import WholeFiles
 from rescale.execution.validation.record_compare import RecordCheck
 from rescale.flink.givers import Givers
 from rescale.flink.key_groups import KeyGroupRange
-from rescale.flink.slot import Slot
+from rescale.flink.slot import KEYED_SLOTS, OPERATOR_SLOTS, Slot
 from rescale.planning.little_work import is_little
 from rescale.snapshot.model import Database, ElementStream, KeyedHolder, Operator, Snapshot
 
@@ -57,10 +57,10 @@ def list_checks(
         checks += (FileCheck(i, old.label, pair) for one in whole for pair in one.copies)
         small += (FileCheck(i, old.label, pair) for one in whole for pair in one.small)
         checks += _keyed_checks(i, old, new, key_hashes.get(old.entry.operator_id), by_files[i])
-        for slot in (Slot.OPERATOR, Slot.RAW_OPERATOR):
+        for slot in OPERATOR_SLOTS:
             check_elements(old, new, slot)
             for in_result, operator in ((False, old), (True, new)):
-                checks += _element_checks(i, old.label, element_streams(operator, slot), slot, in_result)
+                checks += _element_checks(i, old.label, operator.elements_in(slot), slot, in_result)
     return Checks([(_weight(check), check) for check in checks], small)
 
 
@@ -69,7 +69,7 @@ def _keyed_checks(
 ) -> Iterator[Check]:
     """Of keyed state, but for the directories that go `by_files`."""
     if not goes_by_record(old, new):
-        for slot in (Slot.KEYED, Slot.RAW_KEYED):
+        for slot in KEYED_SLOTS:
             yield from _group_checks(i, old, pair_key_groups(old, new, slot), slot)
         if not by_files:
             yield from (FileCheck(i, old.label, pair) for pair in pair_database_files(old, new))
@@ -86,10 +86,6 @@ def _keyed_checks(
 def _without_timers(operator: Operator) -> Operator:
     """Timers are compared with the records of other states."""
     return replace(operator, raw_keyed=operator.own_raw_keyed)
-
-
-def element_streams(operator: Operator, slot: Slot) -> Sequence[ElementStream]:
-    return operator.operator if slot is Slot.OPERATOR else operator.raw_operator
 
 
 def _group_checks(i: int, operator: Operator, pairs: Iterable[GroupPair], slot: Slot) -> Iterator[GroupCheck]:

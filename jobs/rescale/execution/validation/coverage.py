@@ -251,24 +251,12 @@ def _by_name(*databases: Database) -> Iterator[list[DatabaseFile]]:
 
 def check_elements(old: Operator, new: Operator, slot: Slot) -> None:
     """States, modes and headers of operator state; whose bytes are where is compared by digest."""
-    sources = old.operator if slot is Slot.OPERATOR else old.raw_operator
-    results = new.operator if slot is Slot.OPERATOR else new.raw_operator
+    sources, results = old.elements_in(slot), new.elements_in(slot)
     check_equal(f"{slot} states", _modes(sources), _modes(results), old.label)
     same_parallelism = old.entry.parallelism == new.entry.parallelism
-    if same_parallelism or not sources:
-        check_equal(
-            f"subtasks with {slot} state",
-            [s.subtask for s in sources],
-            [s.subtask for s in results],
-            old.label,
-        )
-    else:
-        check_equal(
-            f"subtasks with {slot} state",
-            list(range(new.entry.parallelism)),
-            [s.subtask for s in results],
-            old.label,
-        )
+    unmoved = same_parallelism or not sources
+    expected = [stream.subtask for stream in sources] if unmoved else list(range(new.entry.parallelism))
+    check_equal(f"subtasks with {slot} state", expected, [stream.subtask for stream in results], old.label)
     by_subtask: dict[int, list[ElementStream]] = defaultdict(list)
     for source in sources:
         by_subtask[source.subtask].append(source)

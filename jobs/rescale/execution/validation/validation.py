@@ -11,7 +11,7 @@ from rescale.errors import IntegrityError, SnapshotError, UnsupportedError
 from rescale.execution.progress import Progress
 from rescale.execution.sources.byte_digests import MODULUS
 from rescale.execution.tasks import Tasks
-from rescale.execution.validation.check_units import Check, Checks, element_streams, list_checks
+from rescale.execution.validation.check_units import Check, Checks, list_checks
 from rescale.execution.validation.compare import Comparer, ElementCheck, Tally
 from rescale.execution.validation.coverage import (
     broadcast_states,
@@ -27,7 +27,7 @@ from rescale.execution.validation.record_proof import record_proof
 from rescale.execution.validation.stored_sums import StoredSums, proven_by_sums
 from rescale.execution.validation.timer_coverage import check_raw_timers
 from rescale.flink.metadata.handles import DistributionMode
-from rescale.flink.slot import Slot
+from rescale.flink.slot import OPERATOR_SLOTS, Slot
 from rescale.planning.values.proof import Proof
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.opening import open_candidate
@@ -161,7 +161,7 @@ def _proof(
     rewritten = [tally for tally in record_tallies if tally.in_result]
     digests = [tally.digest for tally in tallies if tally.in_result]
     digests += [digest.placed for tally in rewritten for digest in tally.states.values()]
-    for slot in (Slot.OPERATOR, Slot.RAW_OPERATOR):
+    for slot in OPERATOR_SLOTS:
         _compare_bags(old, [tally for tally in tallies if tally.slot is slot])
         _compare_broadcasts(old, new, slot, [tally for tally in tallies if tally.slot is slot])
     written = [tally for tally in tallies if tally.in_result]
@@ -225,7 +225,7 @@ def _compare_broadcasts(old: Operator, new: Operator, slot: Slot, tallies: Itera
         if tally.mode is DistributionMode.BROADCAST:
             copies[tally.state, tally.in_result][tally.subtask] = tally.digest
     holders = defaultdict(set)
-    for state, subtask in broadcast_states(element_streams(old, slot)):
+    for state, subtask in broadcast_states(old.elements_in(slot)):
         holders[state].add(subtask)
     same_parallelism = old.entry.parallelism == new.entry.parallelism
     for state, subtasks in holders.items():

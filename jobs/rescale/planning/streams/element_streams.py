@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rescale.errors import UnsupportedError
 from rescale.flink.operator_state import merge_operator_state_headers, write_operator_state_header
 from rescale.flink.redistribution import redistribute
-from rescale.flink.slot import Slot
+from rescale.flink.slot import OPERATOR_SLOTS, Slot
 from rescale.planning.streams.inline import InlineBudget
 from rescale.planning.values.new_streams import CheckedElements, CopiedElements, StateElements
 from rescale.planning.values.pieces import Literals, Piece, joined, piece_of
@@ -20,7 +20,8 @@ def plan_elements(
 ) -> list[CopiedElements | CheckedElements]:
     """The managed and raw operator-state streams of one operator at `new_parallelism`."""
     planned: list[CopiedElements | CheckedElements] = []
-    for slot, sources in ((Slot.OPERATOR, operator.operator), (Slot.RAW_OPERATOR, operator.raw_operator)):
+    for slot in OPERATOR_SLOTS:
+        sources = operator.elements_in(slot)
         if not sources:
             continue
         by_subtask = {source.subtask: source for source in sources}
