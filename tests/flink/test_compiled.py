@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 import rescale
 from rescale.flink.compiled import content
 from rescale.flink.keyed.blocks import digest_loop, record_walk
+from rescale.flink.keyed.heap import heap_loop, heap_write_loop
+from rescale.flink.serializers import machine
 
 INNER = """
 from rescale.flink.compiled import compiled
@@ -75,3 +81,22 @@ def test_a_loop_that_calls_others_has_their_content() -> None:
     assert (
         len({content(loop) for loop in (digest_loop.digest_records, record_walk.walk_records, record_walk.number)}) == 3
     )
+
+
+@pytest.mark.parametrize(
+    ("loop", "name"),
+    [
+        (heap_loop.copy_entries, "walk"),
+        (heap_loop.copy_entries, "SHORT"),
+        (heap_write_loop.put_entries, "walk"),
+        (heap_write_loop.put_entries, "FINE"),
+    ],
+)
+def test_so_do_those_that_are_named_by_their_module(
+    loop: Callable[..., Any], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = content(loop)
+    monkeypatch.setattr(machine, name, record_walk.number if name == "walk" else 99)
+    assert content(loop) != before
+    monkeypatch.undo()
+    assert content(loop) == before

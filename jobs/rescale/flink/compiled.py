@@ -10,9 +10,9 @@ a loop is the same; but the loops and constants of other modules that it names a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import EnumMeta
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
@@ -37,8 +37,7 @@ def _content(function: FunctionType, above: tuple[FunctionType, ...]) -> str:
     """Of a loop that those `above` call, which need not be looked into again."""
     literals = [literal for literal in function.__code__.co_consts if not isinstance(literal, CodeType)]
     hasher = hashlib.sha256(repr((function.__code__.co_code, literals)).encode())
-    for name in function.__code__.co_names:
-        value = function.__globals__.get(name)
+    for name, value in _named_in(function):
         inner = getattr(value, "py_func", None)
         if inner is None:
             told = list(value) if isinstance(value, EnumMeta) else value
@@ -47,6 +46,15 @@ def _content(function: FunctionType, above: tuple[FunctionType, ...]) -> str:
             told = _content(inner, (*above, function)) if inner not in (*above, function) else None
         hasher.update(repr((name, told)).encode())
     return hasher.hexdigest()
+
+
+def _named_in(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """(name, value) of all that a loop names: as it stands there, or as one of a module that stands there."""
+    names = function.__code__.co_names
+    own = [(name, function.__globals__.get(name)) for name in names]
+    yield from own
+    for module in (value for _, value in own if isinstance(value, ModuleType)):
+        yield from ((name, getattr(module, name, None)) for name in names)
 
 
 try:

@@ -5,7 +5,7 @@ of the value just read, which may be null, and a stack of frames: an accumulator
 or where a row's mask lies.
 
 Hashes are kept in 64 bits and wrap: sums, products and exclusive ors leave the lower 32 bits right, which are all that
-Java keeps. What the compiled code refers to stands in this one file, because numba's cache sees no change in another.
+Java keeps.
 """
 
 from __future__ import annotations
