@@ -216,6 +216,26 @@ def test_whenever_it_stands_still_it_takes_nothing_of_a_run_that_began_meanwhile
         assert lying(plan) == before
 
 
+def test_what_a_run_that_began_meanwhile_has_staged_stays(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stood still when it had looked what the target is, after it had put its note."""
+    move(plan, Loop())
+    store, staged, looks = open_store(plan.target), f"{places_of(plan).staging}/part", count(1)
+
+    def stood_still(target: str, digest: str | None) -> State:
+        state = state_of(target, digest)
+        if next(looks) == 2:
+            monkeypatch.setattr("rescale.target.removal.state_of", state_of)
+            discard(target)
+            claim(plan)
+            store.put(staged, b"staged")
+        return state
+
+    monkeypatch.setattr("rescale.target.removal.state_of", stood_still)
+    with pytest.raises(RequestError, match="discarded by another one meanwhile"):
+        discard(plan.target)
+    assert store.stat(staged) is not None
+
+
 def test_plans_are_not_taken_from_a_run_that_began_meanwhile(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody had claimed the target, so nothing tells that run of a discard: whenever this one looks, it gives way."""
     store = open_store(plan.target)

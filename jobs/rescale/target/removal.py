@@ -50,6 +50,7 @@ def discard(target: str) -> Discarded:
     if digest is not None:
         _say_that_it_goes_on(Places(target, digest))
         _give_way(state_of(target, digest), target)
+    _give_way_to_another(target, whose)
     clear_leftovers(Places(target, ""))
     _remove_documents(lying, whose)
     _remove_files(target, files, whose)

@@ -41,10 +41,10 @@ before `_metadata`, one after it.
 
 Only `discard` removes a mark, where no file is left, or the publication that has put it where it finds that all was
 discarded before. `publish` puts its mark and looks for the note of `discard` then; `discard` puts its note and looks
-for the mark then: whichever comes second gives way, before it has put `_metadata` or deleted a file. Right before
-each request that deletes, but for what was staged, it looks whether its note is still there: if not, another one has
-come to the end, and what lies there may be a new run's. Between that look and the request nothing else is asked, and
-that no look can close.
+for the mark then: whichever comes second gives way, before it has put `_metadata` or deleted a file. Before what was
+staged goes, and right before each other request that deletes, it looks whether its note is still there: if not, another
+one has come to the end, and what lies there may be a new run's. Between that look and the request nothing else is
+asked, and that no look can close.
 """
 
 from __future__ import annotations
