@@ -101,22 +101,24 @@ def run_step(
             found=f"exit code {code}",
             advice="look at its output above (out of memory?), then run the same command again: it resumes",
         )
-    document = _result(result_uri)
-    for of_the_process in ("seconds", "metrics"):  # which others read
-        document.pop(of_the_process, None)
-    if document.pop("status") != "done":
-        raise RescaleError.from_json(document)
-    return document
+    return read_result(result_uri)
 
 
-def _result(uri: str) -> dict[str, Any]:
-    """`StoreError` if it is not as it was written: nothing but another run of the step tells what it was."""
+def read_result(uri: str) -> dict[str, Any]:
+    """The result document of a step, without status, seconds and metrics; raises the error that the step ended with.
+
+    `StoreError` if it is not as it was written: nothing but another run of the step tells what it was.
+    """
     try:
         document: dict[str, Any] = msgspec.json.decode(read_document(uri), type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise _unread(uri, str(error)) from None
     if "status" not in document or (document["status"] != "done" and not {"error", "what"} <= document.keys()):
         raise _unread(uri, "no status, or no error where it failed")
+    for of_the_process in ("seconds", "metrics"):  # which others read
+        document.pop(of_the_process, None)
+    if document.pop("status") != "done":
+        raise RescaleError.from_json(document)
     return document
 
 

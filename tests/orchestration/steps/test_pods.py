@@ -14,6 +14,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from airflow.providers.cncf.kubernetes.operators.pod import KubernetesPodOperator
 from kubernetes.client import (
     V1ContainerState,
     V1ContainerStateTerminated,
@@ -117,6 +118,34 @@ def test_a_pod_that_was_lost_is_worth_another_try(
     found = told(tmp_path, document, code)
     assert isinstance(found, StoreError)
     assert (found.final, found.found) == (False, seen)
+
+
+def test_a_pod_whose_words_cannot_be_read_is_worth_another_try(tmp_path: Path) -> None:
+    (tmp_path / "result.json").write_text('{"status": "fai')
+    found = told(tmp_path, None, 4)
+    assert isinstance(found, StoreError)
+    assert found.found == "exit code 4"
+
+
+def test_what_a_step_gives_is_the_same_from_a_pod_and_from_a_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numbers of the process stay in its document: what goes from task to task is small."""
+    plan = plan_rescale(directory("2-finished"), str(tmp_path / "target"), ["3"])
+    claim(plan)
+    result = Path(places_of(plan).result(Step.RESHUFFLE))
+    result.write_text(json.dumps({"status": "done", "bytes": 7, "seconds": 1.5, "metrics": {"records": 3}}))
+    monkeypatch.setattr(KubernetesPodOperator, "trigger_reentry", lambda *_: None)
+    planned, ti = {"plan": places_of(plan).plan, "published": False}, Mock()
+    step = StepPod(
+        task_id="move",
+        step=Step.RESHUFFLE,
+        planned=planned,
+        template="/driver.yaml",
+        answer=lambda _, document: document,
+    )
+    step.trigger_reentry({"params": {"connection": None}, "ti": ti}, {})  # type: ignore[typeddict-item]
+    ti.xcom_push.assert_called_once_with("return_value", {"bytes": 7})
 
 
 def test_the_driver_s_lines_arrive_at_their_levels(caplog: pytest.LogCaptureFixture) -> None:

@@ -7,7 +7,6 @@ another try is of use, and the result document in storage tells what was wrong.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Iterator, Sequence
@@ -24,12 +23,12 @@ from rescale.errors import RescaleError, StoreError
 from rescale.orchestration.connections.access import storage_access
 from rescale.orchestration.filled_form import stripped
 from rescale.orchestration.steps.attempts import ATTEMPTS, ended_by_our_errors
-from rescale.orchestration.steps.rescale_task import Answer, Summary, Words
+from rescale.orchestration.steps.rescale_task import Answer, Words
 from rescale.orchestration.steps.trace_context import trace_context
 from rescale.orchestration.telling import StepLog
-from rescale.process import Step
+from rescale.process import Step, read_result
 from rescale.storage.store import open_store
-from rescale.target.documents import load_plan, read_document
+from rescale.target.documents import load_plan
 from rescale.target.places import places_of
 
 CONTAINER = "driver"
@@ -108,7 +107,7 @@ class StepPod(KubernetesPodOperator):
                 super().trigger_reentry(context, event)
             except AirflowException as failure:
                 raise error_of(self.step, exit_code(self.pod), result, str(failure)) from None
-            context["ti"].xcom_push("return_value", self.answer(plan, _document(result)))
+            context["ti"].xcom_push("return_value", self.answer(plan, read_result(result)))
 
     def _write_logs(  # type: ignore[override]  # the caller says what went wrong, and goes on: nothing is tried again
         self, pod: V1Pod, follow: bool = False, since_time: datetime | str | None = None
@@ -143,19 +142,16 @@ def _access(context: Context) -> Iterator[None]:
 def error_of(step: Step, code: int | None, result: str, failure: str) -> RescaleError:
     """What the pod ended with: its own words, if it left any and its exit code is that of these."""
     if code and open_store(result).stat(result) is not None:
-        document = _document(result)
-        if document.get("exit_code") == code:
-            return RescaleError.from_json(document)
+        try:
+            read_result(result)
+        except RescaleError as error:
+            if error.exit_code == code:
+                return error
     return StoreError(
         f"the pod of the step {step.value!r} ended without a result",
         found=failure.partition("\n")[0] if code is None else f"exit code {code}",
         advice="look at its output above (out of memory? a lost node?); another try resumes",
     )
-
-
-def _document(uri: str) -> Summary:
-    document: Summary = json.loads(read_document(uri))
-    return document
 
 
 def exit_code(pod: V1Pod | None) -> int | None:
