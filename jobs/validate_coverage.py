@@ -28,7 +28,7 @@ def main() -> int:
     parser.add_argument("--drop-state", metavar="UID:NAME", action="append", default=[])
     add_proof(parser)
     arguments = parser.parse_args()
-    if bool(arguments.plan) == bool(arguments.source and arguments.target):
+    if [bool(arguments.plan), bool(arguments.source), bool(arguments.target)] not in ([1, 0, 0], [0, 1, 1]):
         parser.error("give either --plan, or --source and --target")
 
     def body() -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import validate_coverage
 from rescale.errors import IntegrityError, RequestError
 from rescale.execution.job import run_job
 from rescale.execution.spark.session import spark_context
@@ -69,3 +70,24 @@ def test_a_machine_without_java_is_told_what_it_needs(
     with pytest.raises(RequestError, match="Spark needs a JDK 17") as caught, spark_context("a test", "local"):
         pass
     assert caught.value.found == f"no {missing}"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--plan", "/p", "--plan", "/q"], "argument --plan: given more than once"),
+        (["--plan", "/p", "--proof", "files", "--proof=records"], "argument --proof: given more than once"),
+        (["--plan", "/p", "--res", "/s"], "unrecognized arguments: --res"),
+        (["--plan", "/p", "--source", "/s"], "give either --plan, or --source and --target"),
+        (["--target", "/t"], "give either --plan, or --source and --target"),
+        ([], "give either --plan, or --source and --target"),
+    ],
+)
+def test_words_that_are_at_odds_are_refused(
+    words: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.setattr("sys.argv", ["validate_coverage", "--result", "/r", *words])
+    with pytest.raises(SystemExit) as ended:
+        validate_coverage.main()
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err

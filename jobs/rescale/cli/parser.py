@@ -8,25 +8,24 @@ from textwrap import fill
 from typing import Any, NoReturn
 
 from rescale.errors import RequestError
+from rescale.given_once import GivenOnce
 from rescale.names import did_you_mean
 
 
-class Parser(argparse.ArgumentParser):
-    """A parser whose errors are `RequestError`s, so that they can be answered in JSON too; nothing is abbreviated.
+class Parser(GivenOnce):
+    """A parser whose errors are `RequestError`s, so that they can be answered in JSON too.
 
-    What is misspelt is asked about. Of two values for an option that has one, neither is taken.
+    What is misspelt is asked about.
     """
 
     def __init__(self, **arguments: Any) -> None:
-        super().__init__(allow_abbrev=False, **arguments)
+        super().__init__(**arguments)
         self._words: list[str] = []
-        self._given: set[argparse.Action] = set()
         self._question: str | None = None
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse does it, but words that are left over are an error of the command that they belong to."""
         self._words = list(sys.argv[1:] if args is None else args)
-        self._given.clear()
         found, unknown = super().parse_known_args(self._words, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
@@ -42,13 +41,6 @@ class Parser(argparse.ArgumentParser):
         misspelt = option.startswith("--") and option not in ("--", *self._option_string_actions)
         question = did_you_mean(option, self._option_string_actions) if misspelt else None
         return f"{option}: {question}" if question else None
-
-    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
-        if action.option_strings and isinstance(action, argparse._StoreAction):  # which others keep all, or are flags
-            if action in self._given:
-                raise argparse.ArgumentError(action, "given more than once, and only one value is taken")
-            self._given.add(action)
-        return super()._get_values(action, arg_strings)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:

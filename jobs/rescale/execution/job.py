@@ -23,6 +23,7 @@ from rescale.errors import RequestError, RescaleError, unexpected
 from rescale.execution.meter import METER
 from rescale.execution.progress import Progress
 from rescale.execution.tracing import traced
+from rescale.given_once import GivenOnce
 from rescale.planning.asked.kafka_words import KafkaWords, parse_offsets, parse_sources, parse_topics
 from rescale.planning.values.proof import Proof
 from rescale.storage.locations import normalise
@@ -30,7 +31,7 @@ from rescale.storage.store import open_store
 
 
 def job_parser(description: str | None) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=description)
+    parser = GivenOnce(description=description)
     parser.add_argument("--result", metavar="URI", required=True, help="where to put the result document (JSON)")
     parser.add_argument(
         "--master", metavar="MASTER", help="Spark's master, such as local[*]; default: what spark-submit says"

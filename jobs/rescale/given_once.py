@@ -1,0 +1,25 @@
+"""A command line whose options are given once: of two values for one that has a single value, neither is taken."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+
+class GivenOnce(argparse.ArgumentParser):
+    """It refuses what argparse takes: the last of two values, and the beginning of an option's name for the option."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(allow_abbrev=False, **arguments)
+        self._given: set[argparse.Action] = set()
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        self._given.clear()
+        return super().parse_known_args(args, namespace)
+
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        if action.option_strings and isinstance(action, argparse._StoreAction):  # which others keep all, or are flags
+            if action in self._given:
+                raise argparse.ArgumentError(action, "given more than once, and only one value is taken")
+            self._given.add(action)
+        return super()._get_values(action, arg_strings)
