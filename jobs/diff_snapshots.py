@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from rescale.execution.diff.snapshots import diff_snapshots
-from rescale.execution.job import add_kafka, job_parser, kafka_words_of, run_job
+from rescale.execution.job import add_surgery, job_parser, kafka_words_of, run_job
 from rescale.execution.step_tasks import step_tasks
 from rescale.planning.asked.asked_kafka import with_kafka
 from rescale.planning.asked.asked_surgery import asked_surgery
@@ -19,11 +19,7 @@ def main() -> int:
     parser = job_parser(__doc__)
     parser.add_argument("--a", metavar="URI", required=True, help="a snapshot")
     parser.add_argument("--b", metavar="URI", required=True, help="another one")
-    parser.add_argument("--allow-prefix", metavar="URI", action="append", default=[])
-    parser.add_argument("--rename", metavar="OLD=NEW", action="append", default=[])
-    parser.add_argument("--drop", metavar="UID", action="append", default=[])
-    add_kafka(parser)
-    parser.add_argument("--drop-state", metavar="UID:NAME", action="append", default=[])
+    add_surgery(parser)
     arguments = parser.parse_args()
 
     def body() -> dict[str, Any]:

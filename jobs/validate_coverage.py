@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from rescale.execution.job import add_kafka, add_plan, add_proof, job_parser, kafka_words_of, run_job
+from rescale.execution.job import add_plan, add_proof, add_surgery, job_parser, kafka_words_of, run_job
 from rescale.execution.step_tasks import step_tasks
 from rescale.execution.steps import validate_coverage, validate_published
 from rescale.planning.values.proof import Proof
@@ -20,12 +20,8 @@ def main() -> int:
     add_plan(parser, required=False)
     parser.add_argument("--source", metavar="URI", help="instead of a plan: the source of a published result")
     parser.add_argument("--target", metavar="URI", help="instead of a plan: the published result")
-    parser.add_argument("--allow-prefix", metavar="URI", action="append", default=[])
     parser.add_argument("--key-hash", metavar="[UID=]HASH", action="append", default=[])
-    parser.add_argument("--rename", metavar="OLD=NEW", action="append", default=[])
-    parser.add_argument("--drop", metavar="UID", action="append", default=[])
-    add_kafka(parser)
-    parser.add_argument("--drop-state", metavar="UID:NAME", action="append", default=[])
+    add_surgery(parser)
     add_proof(parser)
     arguments = parser.parse_args()
     if [bool(arguments.plan), bool(arguments.source), bool(arguments.target)] not in ([1, 0, 0], [0, 1, 1]):

@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 from unittest.mock import patch
 
@@ -24,6 +23,8 @@ from support.snapshots import directory
 
 A, OTHER, SAME = (directory(f"1.20-{kind}") for kind in ("canonical-hashmap", "canonical-rocksdb", "clicks"))
 
+_SURGERY = ("rename", "drop", "drop-state")
+
 Captured = pytest.CaptureFixture[str]
 
 
@@ -34,10 +35,9 @@ def in_this_process() -> Any:
     def run_step(step: Step, _: str, words: Sequence[str], *__: object) -> dict[str, Any]:
         assert step is Step.DIFF
         a, b = (open_snapshot(words[words.index(word) + 1]) for word in ("--a", "--b"))
-        renames = [new for word, new in pairwise(words) if word == "--rename"]
-        drops = [uid for word, uid in pairwise(words) if word == "--drop"]
-        states = [state for word, state in pairwise(words) if word == "--drop-state"]
-        return diff(a, b, asked_surgery(a.operators, parse_renames(renames), drops, states)).document()
+        said = {name: [word.partition("=")[2] for word in words if word.startswith(f"--{name}=")] for name in _SURGERY}
+        surgery = asked_surgery(a.operators, parse_renames(said["rename"]), said["drop"], said["drop-state"])
+        return diff(a, b, surgery).document()
 
     with patch("rescale.cli.own_step.run_step", run_step):
         yield

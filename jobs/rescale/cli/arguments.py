@@ -263,19 +263,25 @@ def request_of(arguments: argparse.Namespace) -> Request:
 
 
 def surgery_words(arguments: argparse.Namespace) -> list[str]:
-    """The options of `add_surgery` for a step; `RequestError` if they make no sense."""
+    """The options of `add_surgery` and `add_allow_prefix` for a step; `RequestError` if they make no sense."""
     KafkaWords(sources=parse_sources(arguments.kafka_source)).with_renames(parse_renames(arguments.rename))
     parse_drops(arguments.drop)
-    renames = [word for rename in arguments.rename for word in ("--rename", rename)]
     parse_topics(arguments.kafka_topic)
     parse_state_drops(arguments.drop_state)
-    words = [*renames, *(word for drop in arguments.drop for word in ("--drop", drop))]
-    words += [word for state in arguments.drop_state for word in ("--drop-state", state)]
+    offsets = []
     if arguments.kafka_offsets:
         _read_offsets(arguments.kafka_offsets)
-        words += ["--kafka-offsets", str(Path(arguments.kafka_offsets).absolute())]
-    words += [word for topic in arguments.kafka_topic for word in ("--kafka-topic", topic)]
-    return [*words, *(word for source in arguments.kafka_source for word in ("--kafka-source", source))]
+        offsets = [Path(arguments.kafka_offsets).absolute()]
+    options = {
+        "--allow-prefix": arguments.allow_prefix,
+        "--rename": arguments.rename,
+        "--drop": arguments.drop,
+        "--drop-state": arguments.drop_state,
+        "--kafka-offsets": offsets,
+        "--kafka-topic": arguments.kafka_topic,
+        "--kafka-source": arguments.kafka_source,
+    }
+    return [f"{option}={value}" for option, values in options.items() for value in values]
 
 
 def uids_of(arguments: argparse.Namespace) -> Sequence[tuple[str, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -13,12 +12,6 @@ from typing import Any
 from rescale.cli.terminal import moves_the_cursor
 from rescale.process import Step, run_step
 from rescale.storage.scratch import ScratchKind, remove_all_left, scratch_folder
-
-
-def run_reading_step(step: Step, words: Sequence[str], arguments: argparse.Namespace) -> dict[str, Any]:
-    """The document of a step that reads all state and writes nothing; it is given the prefixes of the command line."""
-    prefixes = [word for prefix in arguments.allow_prefix for word in ("--allow-prefix", prefix)]
-    return run_own_step(step, [*words, *prefixes], arguments.master)
 
 
 def run_own_step(step: Step, words: Sequence[str], master: str) -> dict[str, Any]:

@@ -57,14 +57,19 @@ def add_proof(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_kafka(parser: argparse.ArgumentParser) -> None:
+def add_surgery(parser: argparse.ArgumentParser) -> None:
+    """What one of two snapshots is declared to have otherwise, and where else files of them may lie."""
+    parser.add_argument("--allow-prefix", metavar="URI", action="append", default=[])
+    parser.add_argument("--rename", metavar="OLD=NEW", action="append", default=[])
+    parser.add_argument("--drop", metavar="UID", action="append", default=[])
+    parser.add_argument("--drop-state", metavar="UID:NAME", action="append", default=[])
     parser.add_argument("--kafka-offsets", metavar="FILE", help="offsets that are declared, in CSV or JSON")
     parser.add_argument("--kafka-topic", metavar="OLD=NEW", action="append", default=[])
     parser.add_argument("--kafka-source", metavar="OLD[=NEW]", action="append", default=[])
 
 
 def kafka_words_of(arguments: argparse.Namespace) -> KafkaWords:
-    """The mirror of `add_kafka`; `RequestError`."""
+    """Of `add_surgery`; `RequestError`."""
     path = arguments.kafka_offsets
     try:
         text = Path(path).read_text(encoding="utf-8-sig") if path is not None else ""

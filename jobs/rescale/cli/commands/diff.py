@@ -6,7 +6,7 @@ import argparse
 
 from rescale.cli.arguments import add_allow_prefix, add_master, add_surgery, surgery_words
 from rescale.cli.output import Output
-from rescale.cli.own_step import run_reading_step
+from rescale.cli.own_step import run_own_step
 from rescale.errors import IntegrityError
 from rescale.process import Step
 from rescale.report.pages.difference import difference_text
@@ -31,6 +31,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:
     words = ["--a", normalise(arguments.a), "--b", normalise(arguments.b), *surgery_words(arguments)]
-    document = run_reading_step(Step.DIFF, words, arguments)
+    document = run_own_step(Step.DIFF, words, arguments.master)
     output.answer(document, lambda: difference_text(document))
     return 0 if document["equal"] else IntegrityError.exit_code
