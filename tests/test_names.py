@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
+
 import pytest
 
 from rescale.errors import InternalError, SnapshotError, StoreError, unexpected
-from rescale.names import did_you_mean, first_of, printable, printable_lines, without_secrets
+from rescale.names import did_you_mean, first_of, printable, printable_lines, quoted, without_secrets
 
 EVIL = "\x1b[2J\x9b31mred\u202e\rgone\nerror: forged\x07"
 
@@ -22,6 +25,15 @@ def test_what_a_terminal_would_obey_is_shown_as_python_writes_it() -> None:
     assert printable("visits → ∑") == "visits → ∑"
     assert printable(EVIL) == r"\x1b[2J\x9b31mred\u202e\rgone\nerror: forged\x07"
     assert printable_lines(f"a\n{EVIL}").count("\n") == 2
+
+
+@pytest.mark.parametrize("word", ["a b", "it's \\", "visits", "\u3000", f"it's \\ {EVIL} ü \U000e0001", ""])
+def test_a_shell_takes_a_word_for_what_it_is(word: str) -> None:
+    told = quoted(word)
+    assert told.isprintable()
+    assert (told == shlex.quote(word)) is word.isprintable()
+    bash = ["bash", "-c", f"printf %s {told}"]
+    assert subprocess.run(bash, env={"LC_ALL": "C.UTF-8"}, capture_output=True, check=True).stdout == word.encode()
 
 
 def test_an_error_obeys_no_name_that_is_in_it() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from shlex import quote
 
 _MOST_NEAR = 3
 _NEAR = 0.65
@@ -23,6 +24,22 @@ def printable(words: str) -> str:
     if words.isprintable():
         return words
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in words)
+
+
+def quoted(word: str) -> str:
+    """The word as a shell takes it; what a terminal would obey in it stands as bash, zsh and ksh write that."""
+    if word.isprintable():
+        return quote(word)
+    return f"$'{''.join(map(_in_ansi_c_quotes, word))}'"
+
+
+def _in_ansi_c_quotes(sign: str) -> str:
+    if sign in "\\'":
+        return f"\\{sign}"
+    if sign.isprintable():
+        return sign
+    code = ord(sign)
+    return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def encodable(words: str) -> str:

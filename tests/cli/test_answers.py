@@ -83,6 +83,12 @@ def test_plan_writes_nothing(capsys: Captured, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("word", ["1e3", "٣", "1_000", "", "9" * 5000])
+def test_a_shape_is_numbers(capsys: Captured, word: str) -> None:
+    assert main(["virtual-keys", "--max-parallelism", word, "--parallelism", "2"]) == 2
+    assert "not a number from 1 to 32768" in capsys.readouterr().err
+
+
 def test_keys_of_a_shape(capsys: Captured) -> None:
     words = ["virtual-keys", "--max-parallelism", "128", "--parallelism", "2"]
     code, document = answer(capsys, *words)

@@ -70,6 +70,17 @@ def test_a_relative_place_needs_a_working_directory(tmp_path: Path) -> None:
         assert (done.returncode, "working directory" in done.stderr) == (code, code != 0), done.stderr
 
 
+def test_a_name_of_two_lines_is_told_on_one(capsys: Captured, tmp_path: Path) -> None:
+    target = tmp_path / "a\nerror: b"
+    assert main(["run", SOURCE, "--target", str(target)]) == 0
+    said = capsys.readouterr()
+    assert "error: b" not in (said.out + said.err).splitlines()
+    assert rf"report: {tmp_path}/a\nerror: b.rescale/report.html" in said.err
+    assert rf"flink run -s $'{tmp_path}/a\x0aerror: b' -p" in said.out
+    assert main(["report", SOURCE, "-o", f"{target}.html"]) == 0
+    assert capsys.readouterr().out.startswith(rf"{tmp_path}/a\nerror: b.html: ")
+
+
 def test_a_terminal_obeys_no_name_of_a_file(capsys: Captured, tmp_path: Path) -> None:
     beside = tmp_path / "target.rescale"
     beside.mkdir()

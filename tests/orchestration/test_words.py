@@ -11,6 +11,7 @@ import pytest
 
 import rescale
 from rescale.errors import RequestError
+from rescale.names import quoted
 from rescale.orchestration.words import in_words_of_the_form, told_in_words_of_the_form
 
 _PACKAGE = Path(rescale.__file__).parent
@@ -54,6 +55,14 @@ def test_there_are_sentences_to_translate() -> None:
 def test_no_word_of_the_command_line_is_left(where: str) -> None:
     told = _OF_FLINK.sub("", in_words_of_the_form(FOUND[where]))
     assert not _OF_A_COMMAND_LINE.search(told), told
+
+
+@pytest.mark.parametrize("place", ["/state/clicks", "/my state/it's", "/state/\n"])
+def test_a_place_that_a_shell_wants_quoted_is_one_word(place: str) -> None:
+    word = quoted(place)
+    assert in_words_of_the_form(f"see rescale validate {word} {word}") == "see another validation"
+    told = in_words_of_the_form(f"remove it: rescale discard {word}")
+    assert told == f'remove it: run "Discard what an unpublished run left" for {word}'
 
 
 def test_an_error_is_told_in_words_of_the_form() -> None:

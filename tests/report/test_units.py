@@ -39,6 +39,7 @@ def test_nouns() -> None:
         (90, "2 minutes"),
         (5400, "1 hour and 30 minutes"),
         (99.4 * 3600, "4 days and 3 hours"),
+        (1e14, "1,000 years and more"),
     ],
 )
 def test_durations(seconds: float, text: str) -> None:

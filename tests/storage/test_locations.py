@@ -44,7 +44,17 @@ def test_a_relative_path_starts_here(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 def test_other_places_are_refused(text: str) -> None:
     with pytest.raises(RequestError) as refused:
         normalise(text)
-    assert ("copy a savepoint" in (refused.value.advice or "")) is bool(text)
+    advice = refused.value.advice or ""
+    assert ("copy a savepoint" in advice) is (bool(text) and not text.startswith("s3:"))
+    assert ("name a bucket" in advice) is text.startswith("s3:")
+
+
+@pytest.mark.parametrize("text", ["~", "~/savepoint"])
+def test_a_home_that_no_shell_has_looked_up_is_refused(text: str) -> None:
+    with pytest.raises(RequestError, match="for a shell alone") as refused:
+        normalise(text)
+    assert f"./{text}" in (refused.value.advice or "")
+    assert normalise(f"./{text}").endswith(f"/{text}")
 
 
 @pytest.mark.parametrize("directory", ["/a/b", "s3://bucket/a/b"])

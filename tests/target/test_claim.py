@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -152,6 +153,11 @@ def test_a_target_that_is_no_free_directory_is_refused(plans: Callable[[str], Pl
     with pytest.raises(RequestError, match="the target is a file"):
         claim(plan)
     target.unlink()
+    for make in (lambda: target.symlink_to("nowhere"), lambda: os.mkfifo(target)):
+        make()
+        with pytest.raises(RequestError, match="is no directory"):
+            claim(plan)
+        target.unlink()
     target.mkdir()
     (target / "notes.txt").write_bytes(b"mine")
     with pytest.raises(RequestError, match="the target is occupied") as caught:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from typing import NamedTuple
+
+from rescale.names import quoted
 
 Shapes = Sequence[tuple[int, int]]
 
@@ -23,7 +24,7 @@ class Start(NamedTuple):
     def command(self) -> str:
         """`flink run …`; the jar is the user's."""
         option = "" if self.max_parallelism is None else f" -D{MAX_PARALLELISM_OPTION}={self.max_parallelism}"
-        return f"flink run -s {shlex.quote(self.snapshot)} -p {self.parallelism}{option} <your-job.jar>"
+        return f"flink run -s {quoted(self.snapshot)} -p {self.parallelism}{option} <your-job.jar>"
 
 
 def start_of(snapshot: str, old: Shapes, new: Shapes) -> Start:

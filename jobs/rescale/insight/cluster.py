@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import inf, nan
 from types import MappingProxyType
 from typing import Any
 
@@ -18,7 +17,7 @@ _WHERE_IT_STANDS = f"change the option of that name, or the variable {VARIABLE},
 
 _UNITS = {"": 1, **{letter: 1000**i for i, letter in enumerate("kMGTPE", 1)}}
 _UNITS |= {f"{letter}i": 1024**i for i, letter in enumerate("KMGTPE", 1)}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kMGTPE]|[KMGTPE]i|)B?(?:/s)?")
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kMGTPE]|[KMGTPE]i|)B?(?:/s)?")
 
 
 @dataclass(frozen=True)
@@ -69,14 +68,18 @@ def cluster_of(words: Mapping[str, str | None]) -> Cluster | None:
 
 
 def words_of(text: str) -> dict[str, str]:
-    """`executors=40 cores=8` by name; `RequestError` for a word that says nothing."""
-    pairs = [word.partition("=") for word in text.split()]
-    broken = [name for name, _, value in pairs if not value]
-    if broken:
-        raise RequestError(
-            "a word about the cluster says nothing", expected="NAME=VALUE", found=broken[0], advice=_WHERE_IT_STANDS
-        )
-    return {name: value for name, _, value in pairs}
+    """`executors=40 cores=8` by name; `RequestError` for a word that says nothing, or what another one has said."""
+    words: dict[str, str] = {}
+    for word in text.split():
+        name, _, value = word.partition("=")
+        if not name or not value:
+            raise RequestError(
+                "a word about the cluster says nothing", expected="NAME=VALUE", found=word, advice=_WHERE_IT_STANDS
+            )
+        if name in words:
+            raise RequestError(f"{name} of the cluster is given twice", found=text, advice=_WHERE_IT_STANDS)
+        words[name] = value
+    return words
 
 
 def cluster_of_environment(
@@ -90,9 +93,12 @@ def cluster_of_environment(
 _MOST_DIGITS = 20
 """Of no cluster is there more to say, and Python reads no number with thousands of them."""
 
+_MOST_DOLLARS = 1_000_000
+"""For a thousand requests."""
+
 
 def _number(name: str, text: str) -> int:
-    if not text.isdecimal() or len(text) > _MOST_DIGITS or not int(text):
+    if not (text.isascii() and text.isdecimal()) or len(text) > _MOST_DIGITS or not int(text):
         raise _misread(name, "a number, 1 or more", text)
     return int(text)
 
@@ -106,13 +112,12 @@ def _size(name: str, text: str) -> int:
 
 def _prices(name: str, text: str) -> Prices:
     try:
-        writes, reads = map(float, text.split(","))
+        dollars = [float(word) for word in text.split(",")]
     except ValueError:
-        writes = reads = nan
-    if not (0 <= writes < inf and 0 <= reads < inf):
-        expected = "dollars for a thousand requests that write, and that read, such as 0.005,0.0004"
-        raise _misread(name, expected, text)
-    return Prices(writes, reads)
+        dollars = []
+    if len(dollars) != 2 or not all(0 <= one <= _MOST_DOLLARS for one in dollars):  # "nan" is a number to Python
+        raise _misread(name, "dollars for a thousand requests that write, and that read, such as 0.005,0.0004", text)
+    return Prices(writes=dollars[0], reads=dollars[1])
 
 
 def _misread(name: str, expected: str, text: str) -> RequestError:

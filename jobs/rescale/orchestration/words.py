@@ -35,15 +35,18 @@ _CONNECTION = (
     "workers (where steps are pods: these) access of their own"
 )
 
+_PLACE = r"(?:\$?'(?:[^'\\]|\\.)*'|\S)+"
+"""As `quoted` writes it."""
+
 _SENTENCES = (
     (r"list their uids, in a file for --uids or in the form,", 'list their uids under "Operator names",'),
     (r", as rescale virtual-keys .*? prints them", ""),
     (r"rescale inspect (says|lists)", r"the log of the task inspect \1"),
     (r", and with --output json which files these are", ""),
-    (r"rescale discard (\S+)", r'run "Discard what an unpublished run left" for \1'),
+    (rf"rescale discard ({_PLACE})", r'run "Discard what an unpublished run left" for \1'),
     (r"run the same command again", "clear the task"),
     (r"compare it with its source: rescale validate;", "compare it with its source;"),
-    (r"rescale validate \S+ \S+", "another validation"),
+    (rf"rescale validate {_PLACE} {_PLACE}", "another validation"),
     (r"rescale run (\w+)", r"a run \1"),
     (r"--parallelism UID=N", '"Shape of single operators"'),
     (

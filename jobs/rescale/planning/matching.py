@@ -13,11 +13,11 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from shlex import quote
 from typing import NamedTuple
 
 from rescale.flink.job_graph import GraphVertex
 from rescale.flink.operator_id import operator_id_of_uid
+from rescale.names import quoted
 from rescale.snapshot.model import Operator
 from rescale.snapshot.surgery import what_is_lost
 
@@ -97,8 +97,8 @@ class Matching:
     @property
     def options(self) -> list[str]:
         """What is proposed as options, each of two words, as a shell takes them."""
-        renames = [f"--rename {quote(f'{one.old.word}={one.new.word}')}" for one in self.proposed]
-        return [*renames, *(f"--drop {quote(one.word)}" for one in self.in_the_way)]
+        renames = [f"--rename {quoted(f'{one.old.word}={one.new.word}')}" for one in self.proposed]
+        return [*renames, *(f"--drop {quoted(one.word)}" for one in self.in_the_way)]
 
     @property
     def certain(self) -> bool:

@@ -14,6 +14,7 @@ import msgspec
 
 from rescale.errors import RequestError, SnapshotError, unexpected
 from rescale.flink.release_line import ReleaseLine
+from rescale.names import printable
 from rescale.planning.values.plan import Plan
 from rescale.process import STEPS_OF_A_RUN, Step
 from rescale.report.html_report import html_report
@@ -46,7 +47,7 @@ def put_report(plan: Plan, summary: dict[str, Any] | None = None) -> str:
         store_report(plan, page)
     except Exception as error:
         return f"the report could not be written: {unexpected(error)}"
-    return f"report: {places_of(plan).report}"
+    return f"report: {printable(places_of(plan).report)}"
 
 
 def report_of(

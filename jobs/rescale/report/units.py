@@ -5,6 +5,8 @@ from __future__ import annotations
 import humanize
 
 _DAY = 24 * 3600
+_MOST_YEARS = 1000
+"""Nobody waits so long, and Python's calendar ends soon after."""
 
 
 def human_bytes(size: float) -> str:
@@ -19,6 +21,8 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
 
 def duration(seconds: float) -> str:
     """No finer than anybody would plan with: `40 seconds`, `3 minutes`, `2 hours and 30 minutes`."""
+    if seconds >= _MOST_YEARS * 365 * _DAY:
+        return f"{_MOST_YEARS:,} years and more"
     unit = "seconds" if seconds < 90 else "minutes" if seconds < _DAY else "hours"
     return humanize.precisedelta(max(1, seconds), minimum_unit=unit, format="%0.0f")
 

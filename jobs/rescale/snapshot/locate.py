@@ -21,6 +21,7 @@ from rescale.flink.metadata.handles import (
     SegmentStream,
     Stream,
 )
+from rescale.names import quoted
 from rescale.storage.locations import contains, is_s3, join, name, normalise, parent
 
 _CHECKPOINT_DIRECTORY = re.compile(r"chk-\d+")
@@ -116,5 +117,5 @@ class Locator:
                 found=uri,
                 advice="take a savepoint instead of a checkpoint with files of its own"
                 if local_from_s3
-                else f"if the file belongs to the job, allow its place: --allow-prefix {parent(uri)}",
+                else f"if the file belongs to the job, allow its place: --allow-prefix {quoted(parent(uri))}",
             )

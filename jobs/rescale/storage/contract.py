@@ -119,7 +119,7 @@ class Store(Protocol):
         """Whether a second `put_if_absent` is turned away; `uri` was just put with `data`."""
 
     def list(self, directory: str) -> list[Entry]:
-        """Everything below a directory, sorted; nothing if it is not there."""
+        """Everything below a directory, sorted; nothing if it is not there. `RequestError` if it may not be listed."""
 
     def delete(self, uris: Iterable[str]) -> None:
         """Files that are not there are fine; directories that become empty go too."""

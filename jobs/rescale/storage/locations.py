@@ -18,12 +18,24 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _LOCAL_PATH = re.compile(r"(?://(?:localhost)?(?=/)|(?!//))(/.*)", re.DOTALL)
 _S3_SCHEMES = ("s3", "s3a", "s3p")
 _S3_PREFIX = "s3://"
+_ELSEWHERE = "copy a savepoint that lies elsewhere, as a whole, to one of these: it can be moved"
+_ADVICE = {
+    "file": f"name the whole path; of another machine's: {_ELSEWHERE}",
+    **dict.fromkeys(_S3_SCHEMES, "name a bucket, and no user: access to it is not part of its name"),
+}
 
 
 def normalise(text: str) -> str:
     """The one spelling of a local path, a `file:` URI or an `s3://`, `s3a://`, `s3p://` URI."""
     if not _is_text(text):
         raise RequestError("the name of a place is not UTF-8", path=ascii(text), advice="give it another name")
+    if text == "~" or text.startswith("~/"):  # as in `--target=~/x`: a directory of that name would be a trap
+        raise RequestError(
+            "~ is your home directory for a shell alone, which has left it as it is",
+            path=text,
+            expected="a path without ~ at its beginning",
+            advice=f"write your home directory out; or if there is a directory of that name: ./{text}",
+        )
     match = _SCHEME.fullmatch(text)
     if match is None and text:
         return _clean(text if text.startswith("/") else f"{_working_directory(text)}/{text}")
@@ -38,7 +50,7 @@ def normalise(text: str) -> str:
         f"not a place that can be read: {text!r}",
         expected="a local path, file:/path, or s3://bucket/key (s3a:// and s3p:// too)",
         found=text,
-        advice="copy a savepoint that lies elsewhere, as a whole, to one of these: it can be moved" if match else None,
+        advice=_ADVICE.get(scheme, _ELSEWHERE) if match else None,
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from rescale.errors import RequestError, UnsupportedError
+from rescale.names import quoted
 from rescale.planning.values.new_streams import CompactedRows, RekeyedRows
 from rescale.planning.values.plan import Plan
 from rescale.storage.locations import name
@@ -57,7 +58,7 @@ def refuse_taken(plan: Plan) -> None:
         raise RequestError(
             "what lies in the target is being discarded, or was begun to be",
             path=plan.target,
-            advice=f"when nobody is at it any more, end it and run this again: rescale discard {plan.target}",
+            advice=f"when nobody is at it any more, end it and run this again: rescale discard {quoted(plan.target)}",
         )
 
 
@@ -96,5 +97,5 @@ def _refuse_foreign_files(plan: Plan, store: Store) -> None:
             found=f"other files ({len(foreign)}), such as {min(foreign)}",
             advice="name another target"
             if published
-            else f"name another target, or remove what an unpublished run left: rescale discard {plan.target}",
+            else f"name another target, or remove what an unpublished run left: rescale discard {quoted(plan.target)}",
         )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rescale.errors import RequestError, StoreError
+from rescale.names import quoted
 from rescale.planning.asked.request import beside
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
@@ -159,13 +160,13 @@ def _give_way_to_another(target: str, digest: str | None) -> None:
             "the target was claimed by a run meanwhile",
             path=target,
             found=claim,
-            advice=f"see what that run does; if what it leaves is to go, too: rescale discard {target}",
+            advice=f"see what that run does; if what it leaves is to go, too: rescale discard {quoted(target)}",
         )
     if digest is not None and not is_being_discarded(target):
         raise RequestError(
             "the target was discarded by another one meanwhile, who came to the end",
             path=target,
-            advice=f"see what lies there now; if it is to go, too: rescale discard {target}",
+            advice=f"see what lies there now; if it is to go, too: rescale discard {quoted(target)}",
         )
 
 
@@ -195,7 +196,7 @@ def _remove_what_came(target: str, digest: str) -> list[str]:
         "the run that is to be discarded goes on: it writes new files",
         path=target,
         found=f"{len(removed)} of them, which were removed, the last one {removed[-1]}",
-        advice=f"end that run, then remove what it left: rescale discard {target}",
+        advice=f"end that run, then remove what it left: rescale discard {quoted(target)}",
     )
 
 

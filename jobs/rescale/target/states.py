@@ -55,6 +55,7 @@ from enum import StrEnum, auto
 from typing import NamedTuple
 
 from rescale.errors import RequestError, StoreError
+from rescale.names import quoted
 from rescale.planning.values.plan import Plan
 from rescale.storage.second_look import DOCUMENTS, looked_at_again
 from rescale.storage.store import Store, open_store
@@ -280,12 +281,12 @@ def _advice(state: State, target: str, holders: State | None) -> str:
         case State.GONE:
             return "name another target; or if no job uses these files any more, delete the directory yourself"
         case State.EMPTIED:
-            return f"remove what was noted, or name another target: rescale discard {target}"
+            return f"remove what was noted, or name another target: rescale discard {quoted(target)}"
         case State.PUBLISHED | State.OCCUPIED:
             return "if you want it gone, delete the directory yourself"
         case State.TAKEN if holders is not None and Move.DISCARD not in MOVES[holders]:
             return "name another target"
         case State.TAKEN:
-            return f"name another target; if that run is over, remove what it left: rescale discard {target}"
+            return f"name another target; if that run is over, remove what it left: rescale discard {quoted(target)}"
         case _:
-            return f"name another target, or remove what that run left: rescale discard {target}"
+            return f"name another target, or remove what that run left: rescale discard {quoted(target)}"

@@ -49,6 +49,12 @@ def test_a_name_that_only_begins_alike_is_apart() -> None:
     assert make_request("/a/b", "/a/b-rescaled").target == "/a/b-rescaled"
 
 
+def test_a_target_that_flink_would_look_for_elsewhere_is_refused() -> None:
+    with pytest.raises(RequestError, match="a backslash is a slash"):
+        make_request("/source", "/results/of\\clicks")
+    assert make_request("/source\\1", "/target").source == "/source\\1"
+
+
 def test_parallelism_is_for_all_or_for_one() -> None:
     words = ["4", "counts=6", "a=b=2", f"{'0a' * 16}=32768"]
     assert parse_numbers(words, "parallelism") == {"": 4, "counts": 6, "a=b": 2, "0a" * 16: 32768}

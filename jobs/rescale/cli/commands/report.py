@@ -7,6 +7,7 @@ import argparse
 from rescale.cli.arguments import add_allow_prefix, add_for_flink, add_uids, line_of, prefixes_of, uids_of
 from rescale.cli.output import Output
 from rescale.cli.terminal import waiting
+from rescale.names import printable
 from rescale.report.stored import report_of
 from rescale.report.units import human_bytes
 from rescale.storage.locations import normalise
@@ -45,4 +46,4 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     place = normalise(arguments.out)
     open_store(place).put(place, page)
     answer = {"report": place, "bytes": len(page)}
-    output.answer(answer, lambda: f"{place}: {human_bytes(len(page))}")
+    output.answer(answer, lambda: f"{printable(place)}: {human_bytes(len(page))}")

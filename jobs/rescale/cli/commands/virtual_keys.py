@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 
 from tabulate import tabulate
 
@@ -20,13 +21,20 @@ EXAMPLE = "rescale virtual-keys --max-parallelism 128 --parallelism 6 --key-type
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--max-parallelism", metavar="M", type=int, required=True)
-    parser.add_argument("--parallelism", metavar="P", type=int, required=True)
+    parser.add_argument("--max-parallelism", metavar="M", type=_number, required=True)
+    parser.add_argument("--parallelism", metavar="P", type=_number, required=True)
     parser.add_argument(
         "--key-type",
         choices=tuple(HASHES),
         help="the type of the key in Java; string: the number in decimal (default: all three)",
     )
+
+
+def _number(word: str) -> int:
+    """Of no more digits than say that it is too large."""
+    if not re.fullmatch("[0-9]{1,9}", word):
+        raise argparse.ArgumentTypeError(f"not a number from 1 to {UPPER_BOUND_MAX_PARALLELISM}: {word!r}")
+    return int(word)
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:

@@ -8,10 +8,10 @@ one chain finish together (`VertexFinishedStateChecker`), so all that stay are f
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from shlex import quote
 
 from rescale.errors import UnsupportedError
 from rescale.flink.operator_id import operator_id_of_uid
+from rescale.names import quoted
 from rescale.planning.asked.operator_shapes import Shape
 from rescale.planning.asked.request import Format, Request
 from rescale.planning.asked.result_kind import goes_by_record
@@ -68,14 +68,14 @@ def _words(operators: Sequence[Operator], shapes: Mapping[str, Shape]) -> Iterat
     for one in operators:
         parallelism = shapes[one.entry.operator_id].parallelism
         if parallelism != one.entry.parallelism:
-            yield f"--parallelism {quote(f'{_word(one)}={parallelism}')}"
+            yield f"--parallelism {quoted(f'{_word(one)}={parallelism}')}"
     maxima = {shapes[one.entry.operator_id].max_parallelism for one in operators if one.entry.max_parallelism != 1}
     changed = [one for one in operators if shapes[one.entry.operator_id].max_parallelism != one.entry.max_parallelism]
     if changed and len(maxima) == 1:
         yield f"--max-parallelism {maxima.pop()}"
         return
     for one in changed:
-        yield f"--max-parallelism {quote(f'{_word(one)}={shapes[one.entry.operator_id].max_parallelism}')}"
+        yield f"--max-parallelism {quoted(f'{_word(one)}={shapes[one.entry.operator_id].max_parallelism}')}"
 
 
 def _word(operator: Operator) -> str:

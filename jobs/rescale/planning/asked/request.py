@@ -132,6 +132,13 @@ def target_place(text: str) -> str:
             expected="a directory below a bucket or the file system's root: what is ours lies beside it",
             advice="name a directory that does not exist yet",
         )
+    if "\\" in target:
+        raise RequestError(
+            "Flink would not find the target: a backslash is a slash to it",  # `Path.normalizePath`
+            path=target,
+            expected="a name without a backslash",
+            advice="name another target directory",
+        )
     return target
 
 

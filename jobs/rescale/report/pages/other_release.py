@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from shlex import quote
 from typing import Any
 
 from rescale.flink.serializers.release_rules import Reason, Restores
-from rescale.names import first_of
+from rescale.names import first_of, quoted
 from rescale.report.page import Block, Command, Listed, Section, paragraph
 from rescale.report.shortening import cut_lines, cut_table
 from rescale.report.units import counted
@@ -105,8 +104,8 @@ def _drop(operators: list[dict[str, Any]], snapshot: str) -> list[Block]:
     lost = [one["label"] for one in operators if one["restores"] == Restores.NO]
     if not lost:
         return []
-    options = " ".join(f"--drop {quote(label)}" for label in lost)
+    options = " ".join(f"--drop {quoted(label)}" for label in lost)
     return [
         paragraph("or give up what is not restored, and keep all else:"),
-        Command(f"rescale run {quote(snapshot)} --target TARGET {options}"),
+        Command(f"rescale run {quoted(snapshot)} --target TARGET {options}"),
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from rescale.names import quoted
 from rescale.planning.values.plan import Plan
 from rescale.planning.values.proof import Proof
 from rescale.report.page import Block, Listed, Page, Table, paragraph, table
@@ -44,7 +45,7 @@ def outcome_page(document: dict[str, Any]) -> Page:
     lead = f"{document['target']} {done}: {size} of state, all of it accounted for{exceptions}"
     items = [f"{name}: {document[name]}" for name in ("certificate", "report")]
     if document["proof"] == Proof.FILES:
-        deeper = f"rescale validate {document['source']} {document['target']}"
+        deeper = f"rescale validate {quoted(document['source'])} {quoted(document['target'])}"
         items.append(
             f"proof: by files, or by checksums of the store, where these tell; to have every record compared: {deeper}"
         )

@@ -102,11 +102,13 @@ class LocalStore:
 
     def list(self, directory: str) -> list[Entry]:
         def fail(error: OSError) -> None:
-            closed = error.errno == errno.EACCES and error.filename != directory  # `lost+found`: it is none of ours
-            if not closed and not is_absent(error):
+            if error.filename == directory:
+                _refuse_unlisted(directory, error)
+            elif error.errno != errno.EACCES and not is_absent(error):  # closed is `lost+found`, and none of ours
                 raise error
 
         entries = []
+
         with translated(directory):
             for folder, _, names in os.walk(directory, onerror=fail):
                 for name in names:
@@ -214,6 +216,20 @@ def _refuse_device(uri: str) -> None:
             expected="a file, or nothing yet",
             found="a pipe or a device",
             advice="name a file",
+        )
+
+
+def _refuse_unlisted(directory: str, error: OSError) -> None:
+    """Nothing lies below what is not there, or is a file; but what else has the name can be no directory."""
+    if not is_absent(error):
+        raise error
+    if os.path.lexists(directory) and not Path(directory).is_file():
+        raise RequestError(
+            "what has this name is no directory, and none can be made there",
+            path=directory,
+            expected="a directory, or nothing yet",
+            found="a link to nothing, a pipe or a device",
+            advice="name another place",
         )
 
 
