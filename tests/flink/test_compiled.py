@@ -38,8 +38,11 @@ print(both(10), sum(both.stats.cache_hits.values()))
 """
 
 
-def run(folder: Path, factor: int, summand: int) -> tuple[int, int]:
-    """What the outer loop gives in a process of its own, and how often it came from the cache."""
+def run(folder: Path, factor: int, summand: int, limit: int | None = None, **more: str) -> tuple[int, int]:
+    """What the outer loop gives in a process of its own, and how often it came from the cache.
+
+    No file of that process may be larger than `limit` bytes; `more` is its environment, too.
+    """
     (folder / "inner.py").write_text(INNER.format(factor=factor, summand=summand))
     (folder / "outer.py").write_text(OUTER)
     environment = {
@@ -47,8 +50,10 @@ def run(folder: Path, factor: int, summand: int) -> tuple[int, int]:
         "NUMBA_CACHE_DIR": str(folder / "cache"),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PATH": "/usr/bin:/bin",
+        **more,
     }
-    command = [sys.executable, "-c", "import outer"]
+    bounded = "" if limit is None else f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit},) * 2); "
+    command = [sys.executable, "-c", f"{bounded}import outer"]
     done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
     result, hits = map(int, done.stdout.split())
     return result, hits
@@ -64,7 +69,9 @@ def test_code_and_constants_of_other_modules_count(tmp_path: Path) -> None:
 
 def test_whoever_asked_is_told_once_that_loops_are_compiled(tmp_path: Path) -> None:
     """And not when they are found."""
-    asked = "from rescale.flink import compiling; compiling.tell_once(lambda: print('compiling')); import outer"
+    asked = (
+        "from rescale.flink import compiling; compiling.tell_once(lambda kept: print('compiling', kept)); import outer"
+    )
     (tmp_path / "inner.py").write_text(INNER.format(factor=2, summand=1))
     (tmp_path / "outer.py").write_text(OUTER)
     environment = {
@@ -73,7 +80,24 @@ def test_whoever_asked_is_told_once_that_loops_are_compiled(tmp_path: Path) -> N
     }
     command = [sys.executable, "-c", asked]
     told = [subprocess.run(command, env=environment, check=True, capture_output=True, text=True) for _ in range(2)]
-    assert [one.stdout for one in told] == ["compiling\n21 0\n", "21 1\n"]
+    assert [one.stdout for one in told] == ["compiling True\n21 0\n", "21 1\n"]
+
+
+@pytest.mark.parametrize("spoilt", ["no directory", "no room", "broken files"])
+def test_machine_code_that_cannot_be_kept_or_read_is_made_anew(tmp_path: Path, spoilt: str) -> None:
+    """As for a user without a home, to whom the package is closed."""
+    cache = tmp_path / "cache"
+    if spoilt == "no directory":
+        cache.write_text("a file")
+        (tmp_path / "__pycache__").write_text("another one")
+        assert run(tmp_path, 2, 1, HOME="/dev/null") == (21, 0)
+        assert run(tmp_path, 2, 1, HOME="/dev/null") == (21, 0)
+        return
+    assert run(tmp_path, 2, 1, limit=100 if spoilt == "no room" else None) == (21, 0)
+    for path in cache.rglob("*.nb*"):
+        path.write_bytes(b"\x80")
+    assert run(tmp_path, 2, 1) == (21, 0)
+    assert run(tmp_path, 2, 1) == (21, 1)
 
 
 def test_a_loop_that_calls_others_has_their_content() -> None:

@@ -17,9 +17,14 @@ _SECONDS_TO_ESTIMATE_FROM = 30.0
 _PARTS_OF_WHICH_ONE_IS_DONE = 100
 
 
-def say_compiling() -> None:
-    """Said by whoever finds no machine code for a loop."""
-    print("compiling loops over records, which later runs on this machine find", file=sys.stderr, flush=True)
+def say_compiling(kept: bool) -> None:
+    """Said by whoever finds no machine code for a loop; `kept`: it is, for those who come later."""
+    which = (
+        "which later runs on this machine find"
+        if kept
+        else "and later runs will again: no directory for them can be written to, so let NUMBA_CACHE_DIR name one"
+    )
+    print(f"compiling loops over records, {which}", file=sys.stderr, flush=True)
 
 
 class Progress:

@@ -3,14 +3,16 @@
 Tasks that move state always have numba; a plan only looks at a sample, and must do with what a small installation has.
 Whoever imports a module with such loops waits most of a second for numba, so it is done where they are needed.
 
-Machine code is kept on disk for the processes that follow. Numba would take what it finds there as long as the file of
-a loop is the same; but the loops and constants of other modules that it names are compiled into it, so these count too.
+Machine code is kept on disk for the processes that follow, where a directory for it can be written to. Numba would take
+what it finds there as long as the file of a loop is the same; but the loops and constants of other modules that it
+names are compiled into it, so these count too.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from enum import EnumMeta
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, ParamSpec, TypeVar, cast
@@ -59,7 +61,7 @@ def _named_in(function: FunctionType) -> Iterator[tuple[str, Any]]:
 
 try:
     from numba import njit
-    from numba.core.caching import FunctionCache
+    from numba.core.caching import FunctionCache, NullCache
 except ModuleNotFoundError:
 
     def compiled(function: Callable[P, R]) -> Callable[P, R]:
@@ -75,15 +77,35 @@ else:
             return (*key, content(self._py_func))
 
         def load_overload(self, sig: Any, target_context: Any) -> Any:
-            found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+            found = None
+            try:
+                found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+            except OSError:
+                pass
+            except Exception:  # a broken file: it begins anew
+                with suppress(OSError):
+                    self.flush()  # type: ignore[no-untyped-call]
             if found is None:
-                compiling.begins()
+                compiling.begins(kept=True)
             return found
 
+        def save_overload(self, sig: Any, data: Any) -> None:
+            with suppress(OSError):  # such as a full disk
+                super().save_overload(sig, data)  # type: ignore[no-untyped-call]
+
+    class _NoCache(NullCache):
+        """Where numba finds no directory to keep machine code in."""
+
+        def load_overload(self, sig: Any, target_context: Any) -> None:  # noqa: ARG002
+            compiling.begins(kept=False)
+
     def compiled(function: Callable[P, R]) -> Callable[P, R]:
-        """The function in machine code, which is kept on disk."""
+        """The function in machine code, which is kept on disk if that can be."""
         dispatcher: Any = njit(function)
-        dispatcher._cache = _LoopCache(function)  # type: ignore[no-untyped-call]
+        try:
+            dispatcher._cache = _LoopCache(function)  # type: ignore[no-untyped-call]
+        except RuntimeError:  # neither beside the module, nor below the home of whoever runs this
+            dispatcher._cache = _NoCache()
         return cast(Callable[P, R], dispatcher)
 
 
