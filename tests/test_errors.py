@@ -19,6 +19,7 @@ from rescale.errors import (
     SnapshotError,
     StoreError,
     UnsupportedError,
+    unexpected,
 )
 
 KINDS = [
@@ -96,3 +97,9 @@ def test_an_offset_of_numpys_is_one_of_pythons() -> None:
     """A loop that is not compiled leaves one, which no document takes."""
     error = SnapshotError("damaged", offset=np.int64(3))
     assert msgspec.json.decode(msgspec.json.encode(error.to_json()))["offset"] == 3
+
+
+@pytest.mark.parametrize("exception", [MemoryError(), RuntimeError("can't start new thread"), ConnectionResetError()])
+def test_a_machine_that_has_no_more_to_give_is_no_fault_of_ours(exception: Exception) -> None:
+    assert isinstance(unexpected(exception), StoreError)
+    assert isinstance(unexpected(RuntimeError("another")), InternalError)

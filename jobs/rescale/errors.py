@@ -32,6 +32,8 @@ _OF_THE_MACHINE = {
     errno.ETIMEDOUT,
 }
 """What the operating system says when it has no more to give."""
+_NO_THREAD = "can't start new thread"
+"""What Python says then."""
 
 
 class RescaleError(Exception):
@@ -175,6 +177,7 @@ def unexpected(exception: Exception) -> RescaleError:
     if isinstance(exception, RescaleError):
         return exception
     out_of = isinstance(exception, OSError) and exception.errno in _OF_THE_MACHINE
+    out_of = out_of or (isinstance(exception, RuntimeError) and str(exception) == _NO_THREAD)
     if out_of or isinstance(exception, MemoryError | ConnectionError | TimeoutError):
         return StoreError(
             "this machine, or one that it talks to, had no more to give",

@@ -6,7 +6,7 @@ import os
 import re
 from typing import NamedTuple
 
-_LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:\s*,\s*(\d+))?\])?")
+_LOCAL = re.compile(r"local(?:\[([1-9][0-9]{0,4}|\*)(?:\s*,\s*([1-9][0-9]{0,4}))?\])?")
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[.*\]")
 _CLUSTER = re.compile(r"yarn|(spark|k8s)://.+")
 

@@ -13,12 +13,14 @@ from typing import NoReturn
 
 import pytest
 
-from rescale.storage.scratch import ScratchKind, scratch_folder
+from rescale.errors import RequestError
+from rescale.storage.scratch import ScratchKind, scratch_directory, scratch_folder
 
 HOLDER = """
 import sys
 from pathlib import Path
-from rescale.storage.scratch import ScratchKind, scratch_folder
+from rescale.errors import RequestError
+from rescale.storage.scratch import ScratchKind, scratch_directory, scratch_folder
 with scratch_folder(Path(sys.argv[1]), ScratchKind.DATABASE) as folder:
     (folder / "CURRENT").write_bytes(b"x")
     print(folder, flush=True)
@@ -62,6 +64,20 @@ def test_what_a_killed_process_left_goes_with_the_next_one(home: str, tmp_path: 
     finally:
         living.communicate("")
     assert not used.exists()
+
+
+def test_a_place_that_is_not_there_yet_is_made_as_spark_makes_it(tmp_path: Path) -> None:
+    with scratch_folder(tmp_path / "disk" / "scratch", ScratchKind.DATABASE) as folder:
+        assert folder.exists()
+
+
+def test_a_machine_without_any_place_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setattr("tempfile._candidate_tempdir_list", lambda: ["/nowhere"])
+    monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
+    with pytest.raises(RequestError, match="no place for temporary files") as refused:
+        scratch_directory()
+    assert "TMPDIR" in (refused.value.advice or "")
 
 
 def test_directories_of_others_stay(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -11,13 +10,13 @@ from typing import Any
 
 from rescale.cli.terminal import moves_the_cursor
 from rescale.process import Step, run_step
-from rescale.storage.scratch import ScratchKind, remove_all_left, scratch_folder
+from rescale.storage.scratch import ScratchKind, remove_all_left, scratch_folder, temporary_directory
 
 
 def run_own_step(step: Step, words: Sequence[str], master: str) -> dict[str, Any]:
     """The result document of a step that is given `words` and Spark's master; on a terminal, how far it is is drawn."""
     remove_all_left()
-    with scratch_folder(Path(tempfile.gettempdir()), ScratchKind.RESULT) as directory:
+    with scratch_folder(Path(temporary_directory()), ScratchKind.RESULT) as directory:
         # What the store writes beside a file's directory lies in ours then.
         result, words = str(directory / "step" / "result.json"), [*words, "--master", master]
         if not moves_the_cursor():

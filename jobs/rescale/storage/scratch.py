@@ -16,6 +16,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 
+from rescale.errors import RequestError
+
 _OF_SPARK = "blockmgr-*"
 """The scratch directories of Spark's applications (`DiskBlockManager`), beside each other; killed ones leave theirs."""
 
@@ -31,6 +33,19 @@ class ScratchKind(StrEnum):
     LIBRARY = "rescale-library-"
     EVENT_LOG = "rescale-event-log-"
     RESULT = "rescale-result-"
+    CHANGELOG = "rescale-changelog-"
+
+
+def temporary_directory() -> str:
+    """The system's place for temporary files; `RequestError` if it has none."""
+    try:
+        return tempfile.gettempdir()
+    except FileNotFoundError as error:
+        raise RequestError(
+            "there is no place for temporary files that can be written to",
+            found=error.strerror,
+            advice="let TMPDIR name a directory that the user who runs this may write to",
+        ) from None
 
 
 def scratch_directory() -> str:
@@ -41,12 +56,13 @@ def scratch_directory() -> str:
 def scratch_directories() -> list[str]:
     """All places that Spark may use."""
     named = [place for place in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if place]
-    return named or [tempfile.gettempdir()]
+    return named or [temporary_directory()]
 
 
 @contextmanager
 def scratch_folder(place: Path, kind: ScratchKind) -> Iterator[Path]:
-    """A new directory below `place`, until the block ends."""
+    """A new directory below `place`, which is made as Spark makes its own, until the block ends."""
+    place.mkdir(parents=True, exist_ok=True)
     remove_left(place)
     with ExitStack() as stack:
         path = None
@@ -67,7 +83,7 @@ def remove_left(place: Path) -> None:
 
 def remove_all_left() -> None:
     """The same in all places where processes of ours keep something on this machine."""
-    for place in {tempfile.gettempdir(), *scratch_directories()}:
+    for place in {temporary_directory(), *scratch_directories()}:
         remove_left(Path(place))
 
 

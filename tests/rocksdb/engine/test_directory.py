@@ -90,6 +90,20 @@ def test_objects(stored: Stored, scratch: Path, s3: S3Server, monkeypatch: pytes
     assert list(scratch.iterdir()) == []
 
 
+def test_a_scratch_directory_that_cannot_be_is_named_with_the_way_round(stored: Stored, tmp_path: Path) -> None:
+    """One that is only not there yet is made, as Spark makes its own."""
+    with fetched_database(stored.files, tmp_path / "not yet" / "scratch") as there:
+        assert there.path.parent == tmp_path / "not yet" / "scratch"
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(StoreError, match="file system") as refused,
+        fetched_database(stored.files, tmp_path / "file" / "scratch"),
+    ):
+        pass
+    assert "SPARK_LOCAL_DIRS" in (refused.value.advice or "")
+    assert str(tmp_path / "file") in (refused.value.path or "")
+
+
 def test_local_files_that_have_changed_or_are_gone(stored: Stored, scratch: Path) -> None:
     path = Path(stored.files[0].uri)
     pin = Pin(path.stat().st_size, mtime_ns=path.stat().st_mtime_ns + 1)
@@ -130,11 +144,6 @@ def test_a_disk_without_room(stored: Stored, scratch: Path, monkeypatch: pytest.
     assert caught.value.found == f"{free} bytes are free"
     assert "SPARK_LOCAL_DIRS" in (caught.value.advice or "")
     assert rows_of(stored, list(stored.files), scratch)
-
-
-def test_a_scratch_directory_that_is_not_there(stored: Stored, tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="file system"):
-        rows_of(stored, list(stored.files), tmp_path / "none")
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])

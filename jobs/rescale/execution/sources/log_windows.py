@@ -7,7 +7,6 @@ into windows of consecutive key groups, each of which waits in a scratch file fo
 from __future__ import annotations
 
 import struct
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +24,7 @@ from rescale.flink.keyed.header import KeyedHeader
 from rescale.snapshot.changelogs import logged_changes
 from rescale.snapshot.model import ChangeSet
 from rescale.snapshot.snapshot_files import SnapshotFiles
-from rescale.storage.scratch import scratch_directory
+from rescale.storage.scratch import ScratchKind, scratch_directory, scratch_folder
 
 WINDOW = 32 * 1024 * 1024
 """Bytes of changes that are replayed at once; what they become takes several times as many."""
@@ -70,8 +69,8 @@ class LogWindows:
             return
         ranges = self._ranges(sizes)
         try:
-            with tempfile.TemporaryDirectory(dir=scratch_directory()) as directory:
-                places = [Path(directory) / str(i) for i in range(len(ranges))]
+            with scratch_folder(Path(scratch_directory()), ScratchKind.CHANGELOG) as directory:
+                places = [directory / str(i) for i in range(len(ranges))]
                 self._spill(ranges, places)
                 yield [(own, _read_back(place)) for own, place in zip(ranges, places, strict=True)]
         except OSError as error:

@@ -15,7 +15,6 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from functools import cache
@@ -31,7 +30,7 @@ from rescale.execution.spark.event_log import event_log_kept
 from rescale.execution.spark.executors import Executors, executors_for
 from rescale.execution.spark.waiting import executors_awaited
 from rescale.spark_master import is_on_this_machine, local_master
-from rescale.storage.scratch import ScratchKind, scratch_directories, scratch_folder
+from rescale.storage.scratch import ScratchKind, scratch_directories, scratch_folder, temporary_directory
 
 _LONGEST_OF_SOCKETS = 107 - len("/.01234567-0123-0123-0123-0123456789ab.sock")
 """Bytes in the name of a directory of Unix domain sockets."""
@@ -118,9 +117,8 @@ def _own_scratch() -> list[str]:
     ending = ExitStack()
     atexit.register(ending.close)
     made: dict[str, str] = {}
-    for place in (tempfile.gettempdir(), *scratch_directories()):
+    for place in (temporary_directory(), *scratch_directories()):
         try:
-            Path(place).mkdir(parents=True, exist_ok=True)
             made[place] = made.get(place) or str(ending.enter_context(scratch_folder(Path(place), ScratchKind.SPARK)))
         except OSError as error:
             kind = StoreError if error.errno in NO_ROOM else RequestError
@@ -129,7 +127,7 @@ def _own_scratch() -> list[str]:
                 path=place,
                 advice="name a directory with room in SPARK_LOCAL_DIRS, and one in TMPDIR",
             ) from None
-    return [made[tempfile.gettempdir()], *(made[place] for place in scratch_directories())]
+    return [made[temporary_directory()], *(made[place] for place in scratch_directories())]
 
 
 @contextmanager

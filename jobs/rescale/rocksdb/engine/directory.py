@@ -20,6 +20,7 @@ from rescale.storage.locations import is_s3
 from rescale.storage.scratch import ScratchKind, scratch_folder
 from rescale.storage.store import open_store, read_in_chunks
 
+_PLACE = "name a directory that can be written to in SPARK_LOCAL_DIRS (with executors of their own: spark.local.dir)"
 _CHUNK_BYTES = 8 * 1024 * 1024
 _AT_ONCE = 4
 ROOM = (
@@ -77,8 +78,8 @@ def _translated(scratch: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        path, full = error.filename or str(scratch), error.errno in NO_ROOM
-        raise StoreError(f"the file system says: {error.strerror}", path=path, advice=ROOM if full else None) from None
+        path, advice = error.filename or str(scratch), ROOM if error.errno in NO_ROOM else _PLACE
+        raise StoreError(f"the file system says: {error.strerror}", path=path, advice=advice) from None
 
 
 def _is_whole_local_file(file: StoredFile) -> bool:

@@ -11,7 +11,6 @@ import ctypes
 import importlib.util
 import os
 import platform
-import tempfile
 import zipfile
 from collections.abc import Iterator
 from functools import cache
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from rescale.errors import StoreError, UnsupportedError
-from rescale.storage.scratch import ScratchKind, scratch_folder
+from rescale.storage.scratch import ScratchKind, scratch_folder, temporary_directory
 
 _SUFFIXES = {
     ("Linux", "x86_64"): "linux64.so",
@@ -138,7 +137,7 @@ def load_library() -> ctypes.CDLL:
     try:
         # Once it is loaded, the file is needed no more.
         with (
-            scratch_folder(Path(tempfile.gettempdir()), ScratchKind.LIBRARY) as folder,
+            scratch_folder(Path(temporary_directory()), ScratchKind.LIBRARY) as folder,
             zipfile.ZipFile(jar) as archive,
         ):
             return _loaded(archive.extract(f"librocksdbjni-{suffix}", folder), jar)
