@@ -34,6 +34,8 @@ MAX_PARALLELISM_CASES = (
     Case(everything(4, lazy=1, keys=5), 3, "native", max_after=1000),
     Case(everything(3, 1000).with_(**COMPRESSED), 5, "checkpoint", max_after=64),
     Case(graph("windows", 3), 4, "native", max_after=256),
+    Case(graph("cep", 3), 4, "native", max_after=1000),
+    Case(graph("sql", 3, many_fields=1), 2, "checkpoint", max_after=1000),
     # Operators in different shapes, before and after.
     Case(everything(4).with_(exceptions={"lists": 7, "rules": 2}), 3, exceptions_after={"lists": 5}, max_after=256),
     Case(keyed(3, 128, "Long", "String"), 4, max_exceptions_after={"by String": 1000}, onto="rocksdb"),

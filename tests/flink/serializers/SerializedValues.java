@@ -7,6 +7,7 @@ import java.util.Base64;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 import org.apache.flink.api.common.typeutils.TypeSerializer;
 import org.apache.flink.api.common.typeutils.TypeSerializerSnapshot;
 import org.apache.flink.api.common.typeutils.base.GenericArraySerializer;
@@ -23,6 +24,16 @@ import org.apache.flink.api.common.typeutils.base.array.IntPrimitiveArraySeriali
 import org.apache.flink.api.common.typeutils.base.array.LongPrimitiveArraySerializer;
 import org.apache.flink.api.common.typeutils.base.array.ShortPrimitiveArraySerializer;
 import org.apache.flink.api.common.typeutils.base.array.StringArraySerializer;
+import org.apache.flink.cep.nfa.ComputationState;
+import org.apache.flink.cep.nfa.DeweyNumber;
+import org.apache.flink.cep.nfa.NFAState;
+import org.apache.flink.cep.nfa.NFAStateSerializer;
+import org.apache.flink.cep.nfa.sharedbuffer.EventId;
+import org.apache.flink.cep.nfa.sharedbuffer.Lockable;
+import org.apache.flink.cep.nfa.sharedbuffer.NodeId;
+import org.apache.flink.cep.nfa.sharedbuffer.SharedBufferEdge;
+import org.apache.flink.cep.nfa.sharedbuffer.SharedBufferNode;
+import org.apache.flink.cep.nfa.sharedbuffer.SharedBufferNodeSerializer;
 import org.apache.flink.core.memory.DataOutputViewStreamWrapper;
 import org.apache.flink.streaming.runtime.streamrecord.StreamElementSerializer;
 import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
@@ -31,12 +42,16 @@ import org.apache.flink.table.api.dataview.MapView;
 import org.apache.flink.table.data.DecimalData;
 import org.apache.flink.table.data.GenericArrayData;
 import org.apache.flink.table.data.GenericMapData;
+import org.apache.flink.table.data.GenericRowData;
+import org.apache.flink.table.data.RawValueData;
 import org.apache.flink.table.data.StringData;
 import org.apache.flink.table.data.TimestampData;
 import org.apache.flink.table.dataview.ListViewSerializer;
 import org.apache.flink.table.dataview.MapViewSerializer;
 import org.apache.flink.table.runtime.typeutils.DecimalDataSerializer;
 import org.apache.flink.table.runtime.typeutils.InternalSerializers;
+import org.apache.flink.table.runtime.typeutils.RawValueDataSerializer;
+import org.apache.flink.table.runtime.typeutils.RowDataSerializer;
 import org.apache.flink.table.runtime.typeutils.StringDataSerializer;
 import org.apache.flink.table.runtime.typeutils.TimestampDataSerializer;
 import org.apache.flink.table.types.logical.ArrayType;
@@ -88,6 +103,64 @@ public class SerializedValues {
         MapView<String, Integer> map = new MapView<>();
         map.setMap(Map.of("a", 1));
         print(new MapViewSerializer<>(new MapSerializer<>(TEXT, IntSerializer.INSTANCE)), map);
+        ofTables();
+        ofEventProcessing();
+    }
+
+    private static void ofTables() throws Exception {
+        print(new RawValueDataSerializer<>(TEXT), RawValueData.fromObject("äöü"));
+        TreeMap<String, Integer> sorted = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
+        sorted.putAll(Map.of("a", 1, "B", 2));
+        printNamed(
+                "org.apache.flink.table.runtime.typeutils.SortedMapSerializer",
+                new Object[] {String.CASE_INSENSITIVE_ORDER, TEXT, IntSerializer.INSTANCE},
+                sorted);
+        printNamed(
+                "org.apache.flink.runtime.state.v2.ttl.TtlStateFactory$TtlSerializer",
+                new Object[] {LongSerializer.INSTANCE, TEXT},
+                make("org.apache.flink.runtime.state.ttl.TtlValue", "a", 7L));
+        printNamed("org.apache.flink.table.runtime.operators.sink.SortedLongSerializer", new Object[] {}, -7L);
+        String multiset = "org.apache.flink.table.runtime.sequencedmultisetstate.linked.";
+        if (isThere(multiset + "Node")) {
+            printNamed(multiset + "MetaSqnInfoSerializer", new Object[] {}, make(multiset + "MetaSqnInfo", 1L, 2L));
+            printNamed(multiset + "RowSqnInfoSerializer", new Object[] {}, make(multiset + "RowSqnInfo", 1L, 2L));
+            Object node = make(multiset + "Node", GenericRowData.of(7L), 1L, null, 2L, null, 3L);
+            Constructor<?> ofRows = Class.forName(multiset + "NodeSerializer").getConstructor(TypeSerializer.class);
+            printAny((TypeSerializer<?>) ofRows.newInstance(new RowDataSerializer(new BigIntType())), node);
+        }
+        String bitmap = "org.apache.flink.types.bitmap.Bitmap";
+        if (isThere(bitmap)) {
+            Object two = Class.forName(bitmap).getMethod("fromArray", int[].class).invoke(null, new int[] {1, 70_000});
+            printNamed("org.apache.flink.api.common.typeutils.base.BitmapSerializer", new Object[] {}, two);
+        }
+    }
+
+    private static void ofEventProcessing() throws Exception {
+        EventId event = new EventId(3, 7);
+        NodeId node = new NodeId(event, "start");
+        DeweyNumber version = DeweyNumber.fromString("1.2.3");
+        SharedBufferEdge first = new SharedBufferEdge(null, version);
+        SharedBufferNode edges = new SharedBufferNode();
+        edges.addEdge(first);
+        edges.addEdge(new SharedBufferEdge(node, version));
+        print(EventId.EventIdSerializer.INSTANCE, event);
+        print(DeweyNumber.DeweyNumberSerializer.INSTANCE, version);
+        print(new NodeId.NodeIdSerializer(), node);
+        print(new SharedBufferEdge.SharedBufferEdgeSerializer(), first);
+        print(new SharedBufferNodeSerializer(), edges);
+        print(new Lockable.LockableTypeSerializer<>(TEXT), new Lockable<>("a", 2));
+        ComputationState begun = ComputationState.createStartState("start");
+        ComputationState going = ComputationState.createState("next", node, version, 5, 6, event);
+        print(new NFAStateSerializer(), new NFAState(List.of(begun, going)));
+    }
+
+    private static boolean isThere(String name) {
+        try {
+            Class.forName(name);
+            return true;
+        } catch (ClassNotFoundException absent) {
+            return false;
+        }
     }
 
     private static Object make(String name, Object... arguments) throws Exception {

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.encoding.binary import ByteReader
+from rescale.flink.serializers.cep_types import DEWEY_NUMBER, EVENT_ID, buffer_node, lockable, matches, node_id
 from rescale.flink.serializers.layouts import COMPOSITE_MAGIC
 from rescale.flink.serializers.reading import type_name
 from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot
@@ -41,8 +42,12 @@ _STREAMING = "org.apache.flink.streaming."
 _WINDOW = "org.apache.flink.streaming.api.windowing.windows."
 _TABLE = "org.apache.flink.table.runtime.typeutils."
 _TABLE_WINDOW = "org.apache.flink.table.runtime.operators.window."
+_SINK = "org.apache.flink.table.runtime.operators.sink."
 _VIEW = "org.apache.flink.table.dataview."
+_MULTISET = "org.apache.flink.table.runtime.sequencedmultisetstate.linked."
 _SCALA = "org.apache.flink.api.scala.typeutils."
+_CEP = "org.apache.flink.cep.nfa."
+_SHARED_BUFFER = _CEP + "sharedbuffer."
 
 _NOTHING = Fixed(0)
 
@@ -159,6 +164,24 @@ def _timestamp(snapshot: SerializerSnapshot) -> TypeTree:
 
 def _blob(_: SerializerSnapshot) -> TypeTree:
     return Blob(BlobHash.UNKNOWN)
+
+
+def _nfa_state(snapshot: SerializerSnapshot) -> TypeTree:
+    version, node, event = _exactly(3, snapshot)
+    timed = snapshot.values("supportsPreviousTimestamp") == (str(True),)
+    return matches(version, node, event, has_previous_time=timed)
+
+
+def _node_id(snapshot: SerializerSnapshot) -> TypeTree:
+    return node_id(_inner(snapshot))
+
+
+def _lockable(snapshot: SerializerSnapshot) -> TypeTree:
+    return lockable(_inner(snapshot))
+
+
+def _buffer_node(snapshot: SerializerSnapshot) -> TypeTree:
+    return buffer_node(_inner(snapshot))
 
 
 def _case_class(snapshot: SerializerSnapshot) -> TypeTree:
@@ -286,6 +309,7 @@ _SIMPLE: dict[str, TypeTree] = {
             *(("Float", 4), ("Long", 8), ("Double", 8)),
         )
     },
+    _base("Bitmap"): Blob(BlobHash.UNKNOWN),
     _TABLE + "StringDataSerializer$StringDataSerializerSnapshot": Blob(BlobHash.UNKNOWN),
     _TABLE + "BinaryRowDataSerializer$BinaryRowDataSerializerSnapshot": Blob(BlobHash.BINARY_ROW),
     _TABLE + "RowDataSerializer$RowDataSerializerSnapshot": Blob(BlobHash.BINARY_ROW),
@@ -296,12 +320,16 @@ _SIMPLE: dict[str, TypeTree] = {
     _TABLE_WINDOW + "TimeWindow$Serializer$TimeWindowSerializerSnapshot": Fixed(16),
     _TABLE_WINDOW + "CountWindow$Serializer$CountWindowSerializerSnapshot": Fixed(8),
     _TABLE_WINDOW + "GlobalWindow$Serializer$GlobalWindowSerializerSnapshot": Fixed(1),
+    _SINK + "SortedLongSerializer$SortedLongSerializerSnapshot": Fixed(8),
+    _SHARED_BUFFER + "EventId$EventIdSerializer$EventIdSerializerSnapshot": EVENT_ID,
+    _CEP + "DeweyNumber$DeweyNumberSerializer$DeweyNumberSerializerSnapshot": DEWEY_NUMBER,
 }
 
 _COMPOSITE: dict[str, Callable[[SerializerSnapshot], TypeTree]] = {
     _BASE + "ListSerializerSnapshot": _list,
     _STATE + "ArrayListSerializerSnapshot": _list,
     _STATE + "ttl.TtlStateFactory$TtlSerializerSnapshot": _tuple,
+    _STATE + "v2.ttl.TtlStateFactory$TtlSerializerSnapshot": _tuple,
     _STATE + "ttl.TtlAwareSerializerSnapshot": _inner,
     _BASE + "MapSerializerSnapshot": _map,
     _BASE + "SetSerializerSnapshot": _set,
@@ -313,6 +341,12 @@ _COMPOSITE: dict[str, Callable[[SerializerSnapshot], TypeTree]] = {
     _TABLE + "TimestampDataSerializer$TimestampDataSerializerSnapshot": _timestamp,
     _TABLE + "ArrayDataSerializer$ArrayDataSerializerSnapshot": _blob,
     _TABLE + "MapDataSerializer$MapDataSerializerSnapshot": _blob,
+    _TABLE + "RawValueDataSerializer$RawValueDataSerializerSnapshot": _blob,
+    _TABLE + "SortedMapSerializerSnapshot": _map,
+    _MULTISET + "MetaSqnInfoSerializer$MetaSqnInfoSerializerSnapshot": _tuple,
+    _MULTISET + "RowSqnInfoSerializer$RowSqnInfoSerializerSnapshot": _tuple,
+    _MULTISET + "NodeSerializer$NodeSerializerSnapshot": _tuple,
+    _MULTISET + "RowDataKeySerializerSnapshot": _inner,
     _VIEW + "ListViewSerializerSnapshot": _inner,
     _VIEW + "MapViewSerializerSnapshot": _inner,
     _JAVA + "TupleSerializerSnapshot": _tuple,
@@ -322,4 +356,9 @@ _COMPOSITE: dict[str, Callable[[SerializerSnapshot], TypeTree]] = {
     _JAVA + "PojoSerializerSnapshot": _pojo,
     _SCALA + "ScalaCaseClassSerializerSnapshot": _case_class,
     _SCALA + "Tuple2CaseClassSerializerSnapshot": _case_class,
+    _CEP + "NFAStateSerializerSnapshot": _nfa_state,
+    _SHARED_BUFFER + "NodeId$NodeIdSerializer$NodeIdSerializerSnapshot": _node_id,
+    _SHARED_BUFFER + "LockableTypeSerializerSnapshot": _lockable,
+    _SHARED_BUFFER + "SharedBufferNodeSerializerSnapshotV2": _buffer_node,
+    _SHARED_BUFFER + "SharedBufferEdge$SharedBufferEdgeSerializer$SharedBufferEdgeSerializerSnapshot": _tuple,
 }

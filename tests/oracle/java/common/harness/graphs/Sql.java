@@ -19,7 +19,8 @@ import org.apache.flink.table.api.bridge.java.StreamTableEnvironment;
 /**
  * A SQL aggregate over everything, which never runs in parallel, and one by user. Chaining is off, so that the ids
  * that Flink generates do not depend on the parallelism. Parameters: `seed`, `keys`; with the switch `many_fields` more
- * aggregates, by a text, by columns of many types, null now and then, and by visits that go on over the pause.
+ * aggregates, by a text, by columns of many types, null now and then, and by visits that go on over the pause, and a
+ * ranking of sums that change.
  */
 public final class Sql implements Scenario {
     private static final String NAME = "'üser-𝄞-' || CAST(f0 AS STRING)";
@@ -55,6 +56,14 @@ public final class Sql implements Scenario {
                     "by-all",
                     "SELECT " + columns + ", COUNT(*), SUM(f2) FROM (SELECT " + MANY_FIELDS + " FROM events) GROUP BY "
                             + columns,
+                    job,
+                    run);
+            String sums = "SELECT f0, " + NAME + " AS name, SUM(f2) AS amount FROM events GROUP BY f0";
+            add(
+                    tables,
+                    "best",
+                    "SELECT name, amount FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY name ORDER BY amount DESC) AS "
+                            + "place FROM (" + sums + ")) WHERE place <= 2",
                     job,
                     run);
             Schema timed = Schema.newBuilder()
