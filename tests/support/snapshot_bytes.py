@@ -44,6 +44,11 @@ def composite(class_name: str, *snapshots: bytes, outer: bytes = b"", outer_vers
     return snapshot(class_name, 3, i32(911108, outer_version) + outer + nested(*snapshots))
 
 
+def co_grouped(one: bytes, two: bytes) -> bytes:
+    """Of what a window holds of two streams."""
+    return composite("org.apache.flink.streaming.api.datastream.CoGroupedStreams$UnionSerializerSnapshot", one, two)
+
+
 def list_of(element: bytes) -> bytes:
     return composite(BASE + "ListSerializerSnapshot", element)
 

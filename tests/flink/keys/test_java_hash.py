@@ -16,7 +16,7 @@ from rescale.flink.serializers.program import Program, compile_program
 from rescale.flink.serializers.type_tree import BlobHash, FixedHash
 from support.java_composites import Either, List, Nullable, Row, Tuple
 from support.java_values import HASHABLE_LEAVES, BinaryRow, ByteArray, JavaType
-from support.snapshot_bytes import INT, LONG, STRING, VOID_NAMESPACE, parsed, pojo, simple
+from support.snapshot_bytes import INT, LONG, STRING, VOID_NAMESPACE, co_grouped, parsed, pojo, simple
 
 LEAVES = HASHABLE_LEAVES
 LONG_KEY, TEXT = LEAVES["Long"], LEAVES["String"]
@@ -179,6 +179,9 @@ def test_no_damage_is_read_beyond_the_limit(data: st.DataObject) -> None:
         (List(LONG_KEY).snapshot, "7fffffff00000000", "a length that cannot be", 0),
         (Row([LONG_KEY]).snapshot, "21", "a mask of null fields with bits behind its end", 0),
         (Either(LONG_KEY, TEXT).snapshot, "0200", "a flag that cannot be", 0),
+        (co_grouped(LONG, STRING), "0000", "a flag that cannot be", 0),
+        (co_grouped(LONG, STRING), "0300", "a flag that cannot be", 0),
+        (co_grouped(LONG, STRING), "02", "the data ends inside the key", 1),
         (Nullable(LONG_KEY, 8).snapshot, "0100", "the data ends inside the key", 0),
         (BinaryRow.snapshot, "0000000400000000", "a length that cannot be", 0),
         (ByteArray.snapshot, "ffffffff", "a length that cannot be", 0),

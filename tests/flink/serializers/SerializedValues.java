@@ -88,6 +88,10 @@ public class SerializedValues {
         print(new StreamElementSerializer<>(TEXT), new StreamRecord<>("a"));
         String join = "org.apache.flink.streaming.api.operators.co.IntervalJoinOperator$BufferEntry";
         printNamed(join + "Serializer", new Object[] {TEXT}, make(join, "a", true));
+        Object[] both = {TEXT, IntSerializer.INSTANCE};
+        String coGrouped = "org.apache.flink.streaming.api.datastream.CoGroupedStreams$UnionSerializer";
+        printNamed(coGrouped, both, tagged("a", null));
+        printNamed(coGrouped, both, tagged(null, 7));
         print(StringDataSerializer.INSTANCE, StringData.fromString("äöü"));
         print(new DecimalDataSerializer(18, 2), DecimalData.fromBigDecimal(new BigDecimal("1.23"), 18, 2));
         print(new DecimalDataSerializer(19, 2), DecimalData.fromBigDecimal(new BigDecimal("1.23"), 19, 2));
@@ -171,6 +175,15 @@ public class SerializedValues {
             }
         }
         throw new IllegalArgumentException(name);
+    }
+
+    /** What a window holds of two streams; Flink 2 has moved it. */
+    private static Object tagged(Object one, Object two) throws Exception {
+        try {
+            return make("org.apache.flink.util.TaggedUnion", one, two);
+        } catch (ClassNotFoundException old) {
+            return make("org.apache.flink.streaming.api.datastream.CoGroupedStreams$TaggedUnion", one, two);
+        }
     }
 
     private static void printNamed(String serializer, Object[] arguments, Object value) throws Exception {

@@ -14,7 +14,7 @@ from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.value_words import in_words
 from support.java_composites import Either, List, Nullable, Pojo, Row, Tuple
 from support.java_values import HASHABLE_LEAVES, ByteArray, JavaType
-from support.snapshot_bytes import parsed
+from support.snapshot_bytes import co_grouped, parsed
 
 INT, LONG, TEXT = HASHABLE_LEAVES["Int"], HASHABLE_LEAVES["Long"], HASHABLE_LEAVES["String"]
 ORDER = Pojo({"a": INT, "b": TEXT}, 0, 31, ["a", "b"])
@@ -101,6 +101,18 @@ def test_a_value_reads_as_people_write_it(java_type: JavaType, value: object, te
     written = java_type.write(value)
     assert words_of(java_type, written) == (text, len(written))
     assert java_type.read(io.BytesIO(written)) == value
+
+
+def test_an_element_of_one_of_two_streams() -> None:
+    program = compile_program(parsed(co_grouped(INT.snapshot, TEXT.snapshot)))
+    tree = program.tree
+    assert not program.hashable
+    assert in_words(tree, ByteReader(b"\1" + INT.write(7))) == "7"
+    assert in_words(tree, ByteReader(b"\2" + TEXT.write(units("a")))) == '"a"'
+    for tag in (b"\0", b"\3"):
+        with pytest.raises(SnapshotError, match="a flag that cannot be") as caught:
+            in_words(tree, ByteReader(tag + INT.write(7)))
+        assert caught.value.expected == "1 or 2"
 
 
 def test_a_number_of_thousands_of_digits_is_shown_by_its_bytes() -> None:

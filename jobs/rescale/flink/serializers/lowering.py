@@ -72,8 +72,8 @@ class _Lowering:
                 self._masked(fields, has_kind)
             case Repeat(items):
                 self._repeat(items)
-            case Union(left, right):
-                self._union(left, right)
+            case Union(left, right, right_tag):
+                self._union(left, right, right_tag)
             case Nullable(inner, padding):
                 nullable = self.emit(machine.NULLABLE, padding)
                 self.add(inner)
@@ -133,8 +133,8 @@ class _Lowering:
         repeat[1] = self.here
         self._leave(machine.POP)
 
-    def _union(self, left: TypeTree, right: TypeTree) -> None:
-        union = self.emit(machine.UNION)
+    def _union(self, left: TypeTree, right: TypeTree, right_tag: int) -> None:
+        union = self.emit(machine.UNION, 0, right_tag)
         self.add(left)
         jump = self.emit(machine.JUMP)
         union[1] = self.here

@@ -20,7 +20,7 @@ PUSH, FOLD, POP, MASK, FIELD, END_ROW = range(5, 11)
 REPEAT, AGAIN, UNION, JUMP, NULLABLE, FLAGS, DEEP = range(11, 18)
 WEIGH, MIX, END_PRODUCT = range(18, 21)
 """FIXED size rule; TEXT has-null; NUMBER scaled; BLOB rule; PUSH initial; MASK bits; FIELD bit target-if-null;
-END_ROW has-kind; REPEAT target-if-none; AGAIN target; UNION target-if-right; JUMP target; NULLABLE padding
+END_ROW has-kind; REPEAT target-if-none; AGAIN target; UNION target-if-right tag-of-right; JUMP target; NULLABLE padding
 target-if-null; FLAGS target-if-null; WEIGH weight hash-of-null; END_PRODUCT number-of-fields."""
 
 UNKNOWN, INTEGER, CHARACTER, BOOLEAN, FLOAT, LONG, DOUBLE = range(7)
@@ -33,6 +33,9 @@ FINE, OUTSIDE, SHORT, BAD_LENGTH, BAD_FLAG, BAD_MASK, BAD_CHARACTER, SUBCLASS = 
 
 _NULL_FLAG, _PLAIN_FLAG, _SUBCLASS_FLAG, _TAGGED_SUBCLASS_FLAG = 1, 2, 4, 8
 """`PojoSerializer`."""
+
+_LEFT = 1
+"""`EitherSerializer`, `CoGroupedStreams.UnionSerializer`: of what is right, the latter says 2, and the former 0."""
 
 _SMALLEST_LONG, _SMALLEST_INT = -(1 << 63), -(1 << 31)
 _SHORTCUTS = 4
@@ -335,12 +338,16 @@ def walk(
                 elif data[at] != _PLAIN_FLAG:
                     reason = SUBCLASS if data[at] in (_SUBCLASS_FLAG, _TAGGED_SUBCLASS_FLAG) else BAD_FLAG
                 at += 1
+            elif op == UNION:
+                if data[at] == b:
+                    next_one = a
+                    at += 1
+                elif data[at] == _LEFT:
+                    at += 1
+                else:
+                    reason = BAD_FLAG
             elif data[at] > 1:
                 reason = BAD_FLAG
-            elif op == UNION:
-                if not data[at]:
-                    next_one = a
-                at += 1
             elif not data[at]:  # NULLABLE, and it is not null
                 at += 1
             elif a > limit - at - 1:

@@ -142,6 +142,12 @@ def _stream_element(snapshot: SerializerSnapshot) -> TypeTree:
     return Union(element, Sequence((Fixed(8), element)))
 
 
+def _co_grouped(snapshot: SerializerSnapshot) -> TypeTree:
+    """What a window holds of two streams: an element of the one behind a 1, one of the other behind a 2."""
+    one, two = _exactly(2, snapshot)
+    return Union(one, two, right_tag=2)
+
+
 def _buffer_entry(snapshot: SerializerSnapshot) -> TypeTree:
     (element,) = _exactly(1, snapshot)
     return Sequence((Fixed(1), element))
@@ -335,6 +341,7 @@ _COMPOSITE: dict[str, Callable[[SerializerSnapshot], TypeTree]] = {
     _BASE + "SetSerializerSnapshot": _set,
     _BASE + "GenericArraySerializerSnapshot": _array,
     _STREAMING + "runtime.streamrecord.StreamElementSerializer$StreamElementSerializerSnapshot": _stream_element,
+    _STREAMING + "api.datastream.CoGroupedStreams$UnionSerializerSnapshot": _co_grouped,
     _STREAMING + "api.operators.co.IntervalJoinOperator$BufferEntrySerializerSnapshot": _buffer_entry,
     _TABLE + "ExternalSerializer$ExternalSerializerSnapshot": _external,
     _TABLE + "DecimalDataSerializer$DecimalSerializerSnapshot": _decimal,

@@ -168,14 +168,18 @@ class Repeat(_Variable):
 
 @dataclass(frozen=True)
 class Union(_Variable):
-    """`EitherSerializer`: whether it is the left one, and its value, of which the hash is."""
+    """A tag that says which it is (1: the left one; `right_tag`: the other), and its value.
+
+    `EitherSerializer` says 0 of what is right, and the hash is that of the value; others have none.
+    """
 
     left: TypeTree
     right: TypeTree
+    right_tag: int = 0
 
     @property
     def hashable(self) -> bool:
-        return self.left.hashable and self.right.hashable
+        return self.right_tag == 0 and self.left.hashable and self.right.hashable
 
 
 @dataclass(frozen=True)
@@ -274,7 +278,8 @@ def changed(tree: TypeTree, change: Callable[[TypeTree], TypeTree]) -> TypeTree:
         case Repeat():
             tree = replace(tree, items=inside)
         case Union():
-            tree = Union(*inside)
+            left, right = inside
+            tree = replace(tree, left=left, right=right)
         case Nullable() | Deep():
             tree = replace(tree, inner=inside[0])
     return change(tree)

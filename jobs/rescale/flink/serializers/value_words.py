@@ -32,6 +32,9 @@ NULL = "null"
 _NULL_FLAG, _PLAIN_FLAG = 1, 2
 """`PojoSerializer.IS_NULL`, `NO_SUBCLASS`."""
 
+_LEFT = 1
+"""Of all unions; what they say of the other one they say themselves."""
+
 _SHORTCUTS = (NULL, "0", "1", "10")
 """What `BigIntSerializer` writes as a length below 4."""
 
@@ -58,8 +61,8 @@ def in_words(tree: TypeTree, reader: ByteReader) -> str:
             return _row(fields, reader, has_kind=has_kind)
         case Repeat(items):
             return f"[{', '.join(_item(items, reader) for _ in range(reader.count(1)))}]"
-        case Union(left, right):
-            return in_words(left if reader.boolean() else right, reader)
+        case Union(left, right, right_tag):
+            return in_words(right if _is_right(reader, right_tag) else left, reader)
         case Nullable(inner, padding):
             if not reader.boolean():
                 return in_words(inner, reader)
@@ -121,6 +124,13 @@ def _number(reader: ByteReader, *, scaled: bool) -> str:
 
 def _item(items: tuple[TypeTree, ...], reader: ByteReader) -> str:
     return ": ".join(in_words(item, reader) for item in items)
+
+
+def _is_right(reader: ByteReader, right_tag: int) -> bool:
+    at, tag = reader.position, reader.u8()
+    if tag not in (_LEFT, right_tag):
+        raise reader.error("a flag that cannot be", at=at, expected=f"{_LEFT} or {right_tag}", found=tag)
+    return tag == right_tag
 
 
 def _row(fields: tuple[TypeTree, ...], reader: ByteReader, *, has_kind: bool) -> str:
