@@ -15,6 +15,7 @@ from rescale.planning.asked.operator_shapes import Shape, new_shapes
 from rescale.planning.asked.request import Files, Request
 from rescale.planning.asked.result_kind import becomes_databases, goes_by_record, keeps_heap_timers, stays_on_heap
 from rescale.planning.changelog_refusals import refuse_changelog
+from rescale.planning.database_refusals import refuse_names
 from rescale.planning.database_remarks import of_references
 from rescale.planning.heap_refusals import refuse_heap
 from rescale.planning.remarks import of_key_hashes, of_surgery, remarks
@@ -112,6 +113,7 @@ def _plan_operator(
     by_record = goes_by_record(operator, shape, wanted)
     _refuse_unsupported(operator)
     refuse_changelog(operator, wanted)
+    refuse_names(operator, wanted)
     if by_record:
         refuse_heap(operator)
     headers = HeaderPlanner(operator.label, literals)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from rescale.rocksdb.engine.library import library
+from rescale.rocksdb.engine.library import RocksdbError, library
 
 TABLES = "compression=kLZ4Compression;block_based_table_factory={format_version=5;checksum=kCRC32c}"
 """Of new SST files: what both families of Flink's releases read."""
@@ -29,8 +29,11 @@ def open_directory(
 ) -> tuple[int, dict[str, int]]:
     """The addresses of a `rocksdb_t` and of its column families, until the stack closes.
 
-    All column families have the same options. `RocksdbError` if it cannot be opened.
+    All column families have the same options. `RocksdbError` if it cannot be opened: RocksDB's interface for C ends a
+    name at its first zero character, and would open another state under it.
     """
+    if cut := [state for state in states if "\0" in state]:
+        raise RocksdbError(f"a state's name has a zero character in it: {cut[0]!r}")
     rocksdb = library()
     handles = (ctypes.c_void_p * len(states))()
     chosen = options_of(options, stack)
