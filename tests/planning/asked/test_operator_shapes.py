@@ -101,6 +101,16 @@ def test_a_maximum_of_one_is_for_those_alone_that_have_it() -> None:
     assert caught.value.operator == "counts"
 
 
+def test_a_request_that_no_operator_can_follow_is_refused() -> None:
+    alone = (SINGLE, operator("one more", 1, 1))
+    for request in (Request("/s", "/t", {"": 3}), Request("/s", "/t", {}, max_parallelism={"": 1000})):
+        with pytest.raises(RequestError, match="every operator has max parallelism 1") as caught:
+            new_shapes(alone, request)
+        assert "2 of which none may" in str(caught.value.found)
+    for request in (Request("/s", "/t", {}), Request("/s", "/t", {"": 1}, max_parallelism={"": 1})):
+        assert set(new_shapes(alone, request).values()) == {Shape(1, 1)}
+
+
 def test_a_name_that_two_operators_have_is_refused() -> None:
     both = (operator("one", label="the map"), operator("other", label="the map"))
     with pytest.raises(RequestError, match="'the map' is the name of 2 operators") as caught:

@@ -26,16 +26,28 @@ class Shape(NamedTuple):
 
 
 def new_shapes(operators: Sequence[Operator], request: Request) -> dict[str, Shape]:
-    """New shape by operator id; `RequestError` names the operator that cannot have what was asked for."""
+    """New shape by operator id; `RequestError` names the operator that cannot have what was asked for.
+
+    Nor is a request for all taken that none could follow.
+    """
+    of_all = max(request.parallelism.get("", 1), request.max_parallelism.get("", 1))
+    if of_all > 1 and operators and all(operator.entry.max_parallelism == 1 for operator in operators):
+        raise RequestError(
+            "every operator has max parallelism 1, and stays as it is",
+            expected="one operator at least that may run with more than one subtask",
+            found=f"{len(operators)} of which none may",
+            advice="a job that set its max parallelism to 1 itself cannot be told from one that must run with one "
+            "subtask; without a shape the result is a copy",
+        )
     parallelisms = by_operator(operators, request.parallelism)
     maxima = by_operator(operators, request.max_parallelism)
     shapes = {}
     for operator in operators:
         entry = operator.entry
         stays = entry.max_parallelism == 1
-        of_all = ({}, {}) if stays else (request.parallelism, request.max_parallelism)
-        wanted = parallelisms.get(entry.operator_id) or of_all[0].get("") or entry.parallelism
-        maximum = maxima.get(entry.operator_id) or of_all[1].get("") or entry.max_parallelism
+        common = ({}, {}) if stays else (request.parallelism, request.max_parallelism)
+        wanted = parallelisms.get(entry.operator_id) or common[0].get("") or entry.parallelism
+        maximum = maxima.get(entry.operator_id) or common[1].get("") or entry.max_parallelism
         if stays and maximum != 1:
             raise RequestError(
                 "this operator always runs with one subtask, and its max parallelism is 1 for ever",
