@@ -98,8 +98,8 @@ def validate_published(
 
     A certificate that lies beside the result must be the result's; files that this refers to must be as it says. What
     the result is declared to have otherwise is what `renames`, `drops`, `kafka` and `state_drops` say, or if they say
-    nothing, the certificate.
-    `RequestError` if a proof by files is asked for, and there is nothing that it could be about.
+    nothing, the certificate. `RequestError` if a proof by files is asked for, and there is nothing that it could be
+    about.
     """
 
     def opened() -> tuple[SnapshotPair, Surgery, bool]:

@@ -2,10 +2,9 @@
 
 Records are compared one by one where it is told where each begins: in canonical streams, in RocksDB directories, in
 changelogs, and in heap streams whose serializers are all known, whatever the shapes; one may have those and the other
-these.
-Raw keyed timers are compared as the records that canonical state has of them. Other heap streams and other raw keyed
-state are compared by whole key groups, which takes the same key groups on both sides, and for the heap the same states
-in the same places.
+these. Raw keyed timers are compared as the records that canonical state has of them. Other heap streams and other raw
+keyed state are compared by whole key groups, which takes the same key groups on both sides, and for the heap the same
+states in the same places.
 """
 
 from __future__ import annotations

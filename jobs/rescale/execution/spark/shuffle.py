@@ -50,7 +50,6 @@ class SparkShuffle:
     @failures_as_ours()
     def read(self, partition: int, work: Callable[[Iterable[bytes]], R]) -> R:
         """Has everything read; returns what `work` makes of the rows of one partition."""
-
         with reported(self._progress, lambda: self._done.value):
             (result,) = self._spark.runJob(self._rows, lambda rows: [work(rows)], [partition])
         METER.add(self._sent.value)

@@ -1,6 +1,4 @@
-"""From the words of a request to the surgery that they stand for: which operators get which ids, and which
-are left out.
-"""
+"""From the words of a request to the surgery that they stand for: the new ids of operators, and what is left out."""
 
 from __future__ import annotations
 

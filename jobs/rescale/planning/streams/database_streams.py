@@ -43,10 +43,8 @@ class PlannedDatabases(NamedTuple):
 class DatabasePlanner:
     """Plans the RocksDB directories of one operator, which were looked through if it gets a new shape.
 
-    What the user should know is added to `notes`.
-
-    `referring` has the size of every file of the source by its number, where files are to be referred to: only whole
-    ones can be.
+    What the user should know is added to `notes`. `referring` has the size of every file of the source by its number,
+    where files are to be referred to: only whole ones can be.
     """
 
     def __init__(

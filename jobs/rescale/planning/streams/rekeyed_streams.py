@@ -50,9 +50,9 @@ def plan_rekeyed(
     """Which records are read, and the streams that they come to; None where there is no keyed state.
 
     `timers` are raw keyed ones that become states like any other. `created` is there if all comes to RocksDB
-    directories: what these say of their age, in seconds since 1970. If it `stays_on_heap`, all comes to the heap's own
-    format. Timers that are in raw keyed state, too, are left
-    out there: of a directory's a job takes none that keeps its own on the heap.
+    directories: what these say of their age, in seconds since 1970. Timers that are in raw keyed state, too, are left
+    out of these: a job that keeps its timers on the heap takes none of a directory's. If it `stays_on_heap`, all comes
+    to the heap's own format.
     """
     givers = operator.managed_keyed
     _refuse_to_rekey(operator, shape.max_parallelism)

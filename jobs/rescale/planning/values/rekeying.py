@@ -92,8 +92,8 @@ class Rekeying:
     They come from key-group streams, from `databases` or from `changelogs`; timers that are kept on the heap beside a
     database come from streams. `sources` are all streams. `header` says which states every new stream has.
 
-    `key_hash` names the rule that a key's hash follows from its bytes by (`choose_key_hash`); None where there is none
-    and none is needed. `compressed` holds for source and result.
+    `key_hash` names the rule that a key's hash follows from its bytes by (`choose_key_hashes`); None where there is
+    none and none is needed. `compressed` holds for source and result.
     """
 
     sources: tuple[RekeyedSource, ...]
