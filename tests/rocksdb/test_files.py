@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rescale.errors import SnapshotError, UnsupportedError
-from rescale.rocksdb.stored_files import StoredFile, needed_files, newest
+from rescale.rocksdb.stored_files import StoredFile, needed_files, newest_options
 
 LISTED = ["000010.sst", "1234567.sst", "MANIFEST-000004", "OPTIONS-000017", "CURRENT", "IDENTITY"]
 
@@ -47,5 +47,5 @@ def test_a_name_stands_for_one_file() -> None:
 
 def test_the_newest_options_count() -> None:
     listed = files("OPTIONS-000009", "OPTIONS-000100", "OPTIONS-000017", "CURRENT")
-    assert newest(listed, "OPTIONS") == listed[1]
-    assert newest(listed, "MANIFEST") is None
+    assert newest_options(listed) == listed[1]
+    assert newest_options([]) is None

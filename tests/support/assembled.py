@@ -12,7 +12,7 @@ from typing import Any
 from rescale.flink.key_groups import KeyGroupRange, key_group_range, prefix_size
 from rescale.rocksdb.assembly.assembled_database import AssembledDatabase, SourceDatabase
 from rescale.rocksdb.consistency import checked_manifest
-from rescale.rocksdb.stored_files import newest
+from rescale.rocksdb.stored_files import newest_options
 from support.databases import databases, read_file, read_rows
 from support.flinks_rocksdb import FlinksRocksdb
 from support.rocksdb_writer import listed
@@ -40,7 +40,7 @@ class Part:
 
     def source(self) -> SourceDatabase:
         files = listed(self.path)
-        options = newest(files, "OPTIONS")
+        options = newest_options(files)
         manifest = checked_manifest(files, read_file, self.states)
         return SourceDatabase(str(self.path), manifest, self.key_groups, options.name if options else None)
 

@@ -18,7 +18,7 @@ from rescale.rocksdb.manifest.manifest import (
 )
 from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.rocksdb.options_file import check_options
-from rescale.rocksdb.stored_files import CURRENT, StoredFile, newest
+from rescale.rocksdb.stored_files import CURRENT, StoredFile, newest_options
 
 
 def checked_manifest(
@@ -54,7 +54,7 @@ def _inventory(
         )
     check_manifest_size(manifest_file.length, manifest_file.uri)
     manifest = read_manifest(content(manifest_file), manifest_file.uri)
-    if options := newest(files, "OPTIONS"):
+    if options := newest_options(files):
         check_options(content(options), options.uri)
     _check_files(by_name, manifest.files, manifest_file)
     _check_states(manifest, states, manifest_file)

@@ -58,7 +58,7 @@ def needed_files(files: Sequence[StoredFile]) -> list[StoredFile]:
     return needed
 
 
-def newest(files: Sequence[StoredFile], kind: str) -> StoredFile | None:
-    """Of the files `kind`-<number> the one with the highest number; None if there is none."""
-    numbered = [file for file in files if file.name.startswith(f"{kind}-")]
+def newest_options(files: Sequence[StoredFile]) -> StoredFile | None:
+    """Of the files `OPTIONS-<number>` the one with the highest number; None if there is none."""
+    numbered = [file for file in files if file.name.startswith("OPTIONS-")]
     return max(numbered, key=lambda file: int(file.name.partition("-")[2]), default=None)

@@ -121,7 +121,8 @@ class _Judge:
 
     def _keyed(self, header: KeyedHeader, framing: Framing) -> Iterator[StateProspect]:
         """The states of a header, which all suffer from its key, and some from one another."""
-        key = self._why("its key", reasons(header.key_serializer, self._writer, self._line))
+        worst = self._worst(reasons(header.key_serializer, self._writer, self._line))
+        key = () if worst is None else (worst._replace(why=f"its key: {worst.why}"),)
         yield from self._described(header.states, key, alone=framing is not Framing.HEAP)
 
     def _elements(self, operator: Operator, header: OperatorStateHeader) -> Iterator[StateProspect]:
@@ -149,11 +150,6 @@ class _Judge:
                 for shared in _of_neighbour(name, own, alone=alone)
             ]
             yield StateProspect(state.name, self._worst((*found[state.name], *of_all, *others)))
-
-    def _why(self, of: str, found: Iterable[Reason]) -> tuple[Reason, ...]:
-        """The worst one, said to be of something else."""
-        worst = self._worst(found)
-        return () if worst is None else (worst._replace(why=f"{of}: {worst.why}"),)
 
     def _source(self, operator: Operator) -> Reason | None:
         """Of splits and enumerator: those of a KafkaSource are known, if they could be read.

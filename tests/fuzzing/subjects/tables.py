@@ -79,7 +79,6 @@ def read_table(data: bytes) -> None:
 
     opened = SstTable(read, len(data), "000001.sst")
     assert opened.index_size >= 0
-    assert opened.needs_flink_2 in (True, False)
     for _ in opened.deleted_ranges():
         pass
     for number, entry in enumerate(opened.index()):

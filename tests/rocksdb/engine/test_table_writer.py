@@ -18,6 +18,7 @@ from rescale.rocksdb.assembly.new_database import NewTable, manifest_of
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.engine.table_writer import Rows, TableWriter, WrittenTable
 from rescale.rocksdb.manifest.manifest_writer import write_current, write_manifest
+from rescale.rocksdb.sst.footer import FOOTER_SIZE, read_footer
 from rescale.rocksdb.sst.table import SstTable
 from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, ChecksumType, unpacked
 from rescale.rocksdb.sst.table_entries import TableRow, entries
@@ -167,7 +168,8 @@ def test_files_are_cut_and_say_what_they_hold() -> None:
         whole = opened(data)
         some = [(row.key, row.value) for _, block in whole.index() for row in whole.rows(block)]
         assert (len(data), len(some)) == (table.size, table.rows)
-        assert (whole.needs_flink_2, whole.properties.global_sequence) == (False, 0)
+        assert read_footer(data[-FOOTER_SIZE:], len(data), "", 0).checksum == ChecksumType.CRC32C
+        assert whole.properties.global_sequence == 0
         assert (some[0][0], some[-1][0]) == (table.smallest, table.largest)
         found += some
     assert found == pairs

@@ -15,6 +15,7 @@ from rescale.flink.arrays import Bytes, Codes, Flags, Longs
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.namespaces import namespace_serializer
+from rescale.flink.keyed.timers.heap_timers import TIME_SIZE
 from rescale.flink.keys.java_hash import walk_keys
 from rescale.flink.keys.key_function import FunctionHash, names_function
 from rescale.flink.keys.key_hash import named_hash
@@ -23,7 +24,6 @@ from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.type_tree import Fixed
 from rescale.flink.state_meta_info import StateKind, StateMetaInfo
 
-_TIME_SIZE = 8
 _ANY_SIZE = np.iinfo(np.int64).max
 _MOST_KEY_BYTES_SHOWN = 64
 
@@ -161,7 +161,7 @@ def _behind_length(data: Bytes, at: Longs, limits: Longs, lengths: Longs) -> tup
 
 def _lead(state: StateMetaInfo) -> int:
     """Bytes in front of the key."""
-    return _TIME_SIZE if state.kind is StateKind.PRIORITY_QUEUE else 0
+    return TIME_SIZE if state.kind is StateKind.PRIORITY_QUEUE else 0
 
 
 def _compiled(snapshot: SerializerSnapshot) -> Program | None:

@@ -6,7 +6,7 @@ from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.state_meta_info import StateKind, StateMetaInfo
 
-_TIMER_SNAPSHOT = "org.apache.flink.streaming.api.operators.TimerSerializerSnapshot"
+TIMER_SNAPSHOT = "org.apache.flink.streaming.api.operators.TimerSerializerSnapshot"
 
 
 def namespace_serializer(state: StateMetaInfo) -> SerializerSnapshot:
@@ -14,11 +14,11 @@ def namespace_serializer(state: StateMetaInfo) -> SerializerSnapshot:
     if state.kind is not StateKind.PRIORITY_QUEUE:
         return _serializer(state, "NAMESPACE_SERIALIZER")
     element = _serializer(state, "VALUE_SERIALIZER")
-    if element.class_name != _TIMER_SNAPSHOT:
+    if element.class_name != TIMER_SNAPSHOT:
         raise UnsupportedError(
             "where the key lies in the elements of a priority queue is known for timers only",
             state=state.name,
-            expected=_TIMER_SNAPSHOT,
+            expected=TIMER_SNAPSHOT,
             found=element.class_name,
             advice="keep the max parallelism",
         )
@@ -34,7 +34,7 @@ def namespace_serializer(state: StateMetaInfo) -> SerializerSnapshot:
 def is_of_timers(state: StateMetaInfo) -> bool:
     """Whether it is a priority queue of timers, whose serializer has those of their keys and namespaces."""
     element = dict(state.serializers).get("VALUE_SERIALIZER")
-    is_timer = element is not None and element.class_name == _TIMER_SNAPSHOT and len(element.nested) == 2
+    is_timer = element is not None and element.class_name == TIMER_SNAPSHOT and len(element.nested) == 2
     return state.kind is StateKind.PRIORITY_QUEUE and is_timer
 
 

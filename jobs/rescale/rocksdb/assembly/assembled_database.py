@@ -8,7 +8,7 @@ from functools import cached_property
 
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.manifest.manifest import Manifest
-from rescale.rocksdb.stored_files import StoredFile, newest
+from rescale.rocksdb.stored_files import StoredFile, newest_options
 
 SLOWS_DOWN = 20
 """Files of level 0 from which on RocksDB delays writes (`level0_slowdown_writes_trigger`)."""
@@ -30,7 +30,7 @@ class SourceDatabase:
 
 def source_database(files: Sequence[StoredFile], manifest: Manifest, key_groups: KeyGroupRange) -> SourceDatabase:
     """Of the files of a handle; nothing is known of ingested ones."""
-    options = newest(files, "OPTIONS")
+    options = newest_options(files)
     uri = next(file.uri for file in files if file.name.startswith("MANIFEST-"))
     return SourceDatabase(uri, manifest, key_groups, options.name if options else None)
 

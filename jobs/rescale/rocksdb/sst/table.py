@@ -11,7 +11,7 @@ from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.rocksdb.manifest.edit_reader import EditReader
 from rescale.rocksdb.sst.footer import FOOTER_SIZE, check_handle, read_footer
-from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, BlockHandle, ChecksumType, read_handle, unpacked
+from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, BlockHandle, read_handle, unpacked
 from rescale.rocksdb.sst.table_entries import IndexEntry, TableRow, entries, index_entries, rows
 from rescale.rocksdb.sst.table_properties import PROPERTIES, RANGE_DELETIONS, TableProperties, read_properties
 
@@ -53,11 +53,6 @@ class SstTable:
             raise UnsupportedError(
                 "an SST file that is compressed with a dictionary is not read", path=path, advice=CANONICAL
             )
-
-    @property
-    def needs_flink_2(self) -> bool:
-        """RocksDB 6, which is that of Flink 1, does not know the checksum that RocksDB 8 writes by itself."""
-        return self._footer.checksum == ChecksumType.XXH3
 
     @property
     def parts(self) -> list[BlockHandle]:

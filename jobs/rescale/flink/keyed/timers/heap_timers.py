@@ -18,6 +18,7 @@ from functools import cached_property
 from rescale.errors import RescaleError
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.keyed.namespaces import TIMER_SNAPSHOT
 from rescale.flink.serializers.layouts import COMPOSITE_MAGIC
 from rescale.flink.serializers.program import Program, compile_program
 from rescale.flink.serializers.reading import read_snapshot, write_snapshot, write_versioned
@@ -35,7 +36,6 @@ EMPTY_BLOCK_SIZE = len(BLOCK_HEAD) + 4
 TIME_SIZE = 8
 
 _PROCESSING, _EVENT = "_timer_state/processing_", "_timer_state/event_"
-_TIMER_SNAPSHOT = "org.apache.flink.streaming.api.operators.TimerSerializerSnapshot"
 _SNAPSHOT_VERSION, _OUTER_VERSION = 3, 2
 """`CompositeTypeSerializerSnapshot`, `TimerSerializerSnapshot`."""
 
@@ -125,5 +125,5 @@ def _state(name: str, service: TimerService) -> StateMetaInfo:
     out.i32(0)
     out.i32(1)
     out.utf("VALUE_SERIALIZER")
-    write_versioned(out, SerializerSnapshot(_TIMER_SNAPSHOT, _SNAPSHOT_VERSION, body.bytes()))
+    write_versioned(out, SerializerSnapshot(TIMER_SNAPSHOT, _SNAPSHOT_VERSION, body.bytes()))
     return read_state_meta_info(ByteReader(out.bytes()))
