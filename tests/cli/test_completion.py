@@ -45,3 +45,11 @@ def completed(line: str, tmp_path: Path) -> list[str]:
 )
 def test_words_are_completed(line: str, words: list[str], tmp_path: Path) -> None:
     assert completed(line, tmp_path) == (words or [""])
+
+
+def test_names_that_were_given_are_completed_whatever_wrote_the_file(tmp_path: Path) -> None:
+    """Windows begins a text with a mark of its byte order."""
+    uids = tmp_path / "uids"
+    uids.write_text("bc1318e8f318643c042ed22188f09655 numbers\n", encoding="utf-8-sig")
+    line = f"rescale plan {directory('1.20-canonical-hashmap')} --target /t --uids {uids} --parallelism nu"
+    assert completed(line, tmp_path) == ["numbers="]

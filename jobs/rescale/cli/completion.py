@@ -50,4 +50,4 @@ def _operators(end: str, parsed_args: argparse.Namespace, **_: object) -> list[s
 def _given_names(parsed_args: argparse.Namespace) -> dict[str, str]:
     """By operator id, as `--uids` gives them."""
     file = getattr(parsed_args, "uids", None)
-    return dict(parse_uids(Path(file).read_text(encoding="utf-8").splitlines())) if file else {}
+    return dict(parse_uids(Path(file).read_text(encoding="utf-8-sig").splitlines())) if file else {}
