@@ -13,7 +13,7 @@ from rescale.cli.terminal import coloured, console, shows_colours
 from rescale.errors import RescaleError
 from rescale.names import printable_lines
 
-_INTERRUPTED = 130
+INTERRUPTED = 130
 """What shells make of a process that Ctrl-C has ended."""
 
 
@@ -44,9 +44,9 @@ class Output:
         """The answer to Ctrl-C, and its exit code; `resumes`: the same command goes on."""
         what = "interrupted; the same command takes it up again" if resumes else "interrupted"
         if self.json:
-            self._print_json({"error": "KeyboardInterrupt", "what": what, "exit_code": _INTERRUPTED})
+            self._print_json({"error": "KeyboardInterrupt", "what": what, "exit_code": INTERRUPTED})
         self.say(what)
-        return _INTERRUPTED
+        return INTERRUPTED
 
     def say(self, what: str) -> None:
         print(printable_lines(what), file=sys.stderr, flush=True)

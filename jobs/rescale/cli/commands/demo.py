@@ -7,7 +7,7 @@ import shutil
 from functools import partial
 from importlib.util import find_spec
 
-from rescale.cli.output import Output
+from rescale.cli.output import INTERRUPTED, Output
 from rescale.errors import RequestError
 
 SUMMARY = "the whole DAG on this machine, on a real savepoint"
@@ -16,9 +16,6 @@ DESCRIPTION = (
     "and shows before and after. Everything is gone when it ends."
 )
 EXAMPLE = "rescale demo --ui"
-
-_INTERRUPTED = 130
-"""The exit code of what was ended by Ctrl-C."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +46,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
             demo(say, with_flink=arguments.flink)
     except KeyboardInterrupt:
         say("Interrupted: everything that was started is gone.")
-        return _INTERRUPTED
+        return INTERRUPTED
     return 0
 
 
