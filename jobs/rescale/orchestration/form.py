@@ -6,6 +6,7 @@ values: a connection is named.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from airflow.sdk import Param
@@ -191,40 +192,31 @@ def _shape_fields() -> Form:
 def _result_fields() -> Form:
     """What the result is: the kind of its state. Whatever else there is to choose about its files belongs here."""
     return {
-        "format": Param(
-            Format.KEEP.value,
-            type="string",
-            enum=[one.value for one in Format],
-            values_display={
-                Format.KEEP.value: "keep: as in the source",
-                Format.CANONICAL.value: "canonical: restored by every state backend but ForSt",
-                Format.ROCKSDB.value: "rocksdb: opened by RocksDB as it is",
+        "format": choice(
+            {
+                Format.KEEP: "keep: as in the source",
+                Format.CANONICAL: "canonical: restored by every state backend but ForSt",
+                Format.ROCKSDB: "rocksdb: opened by RocksDB as it is",
             },
             title="Format of the result",
             section=_RESULT,
             description_md="Canonical state is put into a backend record by record when the job starts; RocksDB's own "
             "files are only opened.",
         ),
-        "files": Param(
-            Files.COPY.value,
-            type="string",
-            enum=[one.value for one in Files],
-            values_display={
-                Files.COPY.value: "copy: the result stands alone",
-                Files.REFER.value: "refer: files of RocksDB stay where they are",
+        "files": choice(
+            {
+                Files.COPY: "copy: the result stands alone",
+                Files.REFER: "refer: files of RocksDB stay where they are",
             },
             title="Files of RocksDB",
             section=_RESULT,
             description_md="Those that the result takes as they are. If it refers to them, the source must stay until "
             "the job has made a full checkpoint of its own, and the job must not be started in `CLAIM` mode.",
         ),
-        "proof": Param(
-            Proof.RECORDS.value,
-            type="string",
-            enum=[one.value for one in Proof],
-            values_display={
-                Proof.RECORDS.value: "records: every record is compared",
-                Proof.FILES.value: "files: files of RocksDB and copies within S3 as a whole, records of all else",
+        "proof": choice(
+            {
+                Proof.RECORDS: "records: every record is compared",
+                Proof.FILES: "files: files of RocksDB and copies within S3 as a whole, records of all else",
             },
             title="Proof",
             section=_RESULT,
@@ -282,3 +274,9 @@ def lines(*, pattern: str = ".", **schema: Any) -> Param:
     The form makes null of a field that is emptied, and an empty string of every empty line.
     """
     return Param([], type=["array", "null"], items={"type": "string", "pattern": _EMPTY_OR + pattern}, **schema)
+
+
+def choice(shown: Mapping[Any, str], **schema: Any) -> Param:
+    """A field for one of some values, by what each is shown as; the first is its default."""
+    words = {one.value: said for one, said in shown.items()}
+    return Param(next(iter(words)), type="string", enum=[*words], values_display=words, **schema)

@@ -11,7 +11,7 @@ from airflow.sdk import Param
 from rescale.errors import RequestError
 from rescale.orchestration.flink.kinds import HandOver, PatchDeployment, Print, RunJar
 from rescale.orchestration.flink.rest import SavepointFormat, Taking
-from rescale.orchestration.form import PLACE, Form, lines, rescale_form
+from rescale.orchestration.form import PLACE, Form, choice, lines, rescale_form
 from rescale.planning.asked.request import Request
 
 _STARTING = "Starting it again"
@@ -71,21 +71,15 @@ def _job_fields() -> Form:
             description_md="The directory below which Flink puts the savepoint of the run. Flink and workers must "
             "reach it.",
         ),
-        "savepoint_format": Param(
-            SavepointFormat.CANONICAL.value,
-            type="string",
-            enum=[one.value for one in SavepointFormat],
-            values_display={one.value: shown for one, shown in _FORMAT_SHOWN.items()},
+        "savepoint_format": choice(
+            _FORMAT_SHOWN,
             title="Format of the savepoint",
             description_md="A native one is quickly taken, and RocksDB opens what is made of it as it is. It lacks "
             "timers that are kept on the heap: unless the job's latest checkpoint shows that there are none, it is "
             "refused before anything is stopped.",
         ),
-        "taking": Param(
-            Taking.RUN_ON.value,
-            type="string",
-            enum=[one.value for one in Taking],
-            values_display={one.value: shown for one, shown in _TAKING_SHOWN.items()},
+        "taking": choice(
+            _TAKING_SHOWN,
             title="What becomes of the job",
             description_md="A job that is stopped or cancelled is handed over below; if anything fails, or the plan is "
             "rejected, it is started again from its savepoint. A job with a `FlinkKafkaConsumer` loses its offsets "
@@ -96,11 +90,8 @@ def _job_fields() -> Form:
 
 def _starting_fields() -> Form:
     return {
-        "hand_over": Param(
-            Kind.PRINT.value,
-            type="string",
-            enum=[one.value for one in Kind],
-            values_display={one.value: shown for one, shown in _KIND_SHOWN.items()},
+        "hand_over": choice(
+            _KIND_SHOWN,
             title="Hand over",
             section=_STARTING,
             description_md="How the job is started from the result, and started again if there is none. A parallelism "
