@@ -62,7 +62,7 @@ def _details(error: dict[str, Any]) -> list[Block]:
 def what_changes(plan: dict[str, Any]) -> list[Block]:
     """From where to where, who gets which shape, and how the job starts."""
     facts: list[Words] = [
-        ("from ", Code(plan["source"]), f", taken {plan['taken'] or 'at a time that is not known'}"),
+        ("from ", Code(plan["source"]), f", its _metadata written {plan['taken'] or 'at a time that is not known'}"),
         ("to ", Code(plan["target"])),
         *_changes(plan["operators"]),
         *declared_lines(plan["surgery"]),
