@@ -74,6 +74,8 @@ def test_a_notifier_is_made_by_its_path(tmp_path: Path, monkeypatch: pytest.Monk
         ("form: {require_approval: 7}", "form.require_approval"),
         ("notify: {failed: [{notifier: nothing.there}]}", "there is no such notifier"),
         ("a: [", "make no sense"),
+        ("tags: [a]\nruns_at_once: 2\ntags: [b]\n", "'tags' stands twice"),
+        ("tags: [2026-13-01]\n", "make no sense"),
     ],
 )
 def test_a_field_that_makes_no_sense_is_refused(

@@ -16,11 +16,11 @@ from pkgutil import resolve_name
 from typing import Any
 
 import msgspec
-import yaml
 from airflow.sdk.exceptions import ParamValidationError
 
 from rescale.errors import RequestError
 from rescale.orchestration.form import Form
+from rescale.orchestration.yaml_file import read_yaml
 
 VARIABLE = "RESCALE_SETTINGS"
 
@@ -37,7 +37,9 @@ class Notifier(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         try:
             return resolve_name(self.notifier)(**self.arguments)
         except (ImportError, AttributeError, TypeError, ValueError) as error:
-            raise RequestError("there is no such notifier", expected="the path of a class", found=error) from None
+            raise RequestError(
+                "there is no such notifier", expected="the path of a class", found=f"{self.notifier}: {error}"
+            ) from None
 
 
 class Notify(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -101,11 +103,12 @@ def settings() -> Settings:
 
 def read_settings(path: Path) -> Settings:
     """All of a file; `RequestError` names the field that makes no sense."""
+    what = "the settings of the platform make no sense"
+    document = read_yaml(path, what)
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
         return msgspec.convert(document or {}, Settings)
-    except (OSError, UnicodeError, yaml.YAMLError, msgspec.ValidationError) as error:
-        raise RequestError("the settings of the platform make no sense", path=str(path), found=error) from None
+    except msgspec.ValidationError as error:
+        raise RequestError(what, path=str(path), found=error) from None
 
 
 def dag_arguments(form: Form, tags: Sequence[str] = (), *, one_run: bool = False) -> dict[str, Any]:

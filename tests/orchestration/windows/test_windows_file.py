@@ -50,6 +50,8 @@ def test_a_file_may_be_empty(tmp_path: Path, text: str) -> None:
         ("a: [", "cannot be read"),
         (f"a:{ENTRY}a:{ENTRY}", "'a' stands twice"),
         (f"a:{ENTRY}  closes: '08:00'\n", "'closes' stands twice"),
+        (f"a:{ENTRY}? [a, b]\n: c\n", "cannot be read"),
+        (f"a:{ENTRY}b: 2026-13-01\n", "cannot be read"),
         ("a: !!python/object/apply:os.system ['true']", "cannot be read"),
     ],
 )

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import yaml
+from typing import NamedTuple
 
 from rescale.errors import RequestError
 from rescale.orchestration.windows.window import Window, read_entry
+from rescale.orchestration.yaml_file import read_yaml
 
 VARIABLE = "RESCALE_WINDOWS"
 """Variable with the path of the file, where it does not lie beside the DAGs as `windows.yaml`."""
@@ -33,9 +32,9 @@ def read_windows(path: Path) -> WindowsFile:
     if not path.exists() and VARIABLE not in os.environ:
         return WindowsFile((), ())
     try:
-        entries = yaml.load(path.read_text(encoding="utf-8"), _Loader)
-    except (OSError, UnicodeError, yaml.YAMLError) as error:
-        return WindowsFile((), (RequestError("the file of windows cannot be read", path=str(path), found=error),))
+        entries = read_yaml(path, "the file of windows cannot be read")
+    except RequestError as error:
+        return WindowsFile((), (error,))
     if entries is None:
         return WindowsFile((), ())
     if not isinstance(entries, dict):
@@ -54,16 +53,3 @@ def refuse(wrong: Sequence[RequestError]) -> None:
     """Raises one `RequestError` that tells all that is wrong."""
     if wrong:
         raise RequestError("\n".join(map(str, wrong)))
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML's safe loader; of two fields with one name, which it would take the last of, it complains."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key, _ in node.value:
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} stands twice", key.start_mark)
-            seen.add(key.value)
-        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
-        return mapping
