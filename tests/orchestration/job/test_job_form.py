@@ -48,6 +48,14 @@ def test_a_jar_is_run_where_the_job_ran() -> None:
     assert taking_of(params, hand_over_of(params)) is Taking.STOP
 
 
+def test_an_empty_line_is_no_argument_of_the_program() -> None:
+    """The form makes one of every line, of the end of the last one too."""
+    params = filled(taking="stop", hand_over="jar", jar="clicks.jar", arguments=["--fast", "", "--wide", ""])
+    hand_over = hand_over_of(params)
+    assert isinstance(hand_over, RunJar)
+    assert hand_over.arguments == ("--fast", "--wide")
+
+
 def test_a_deployment_is_named_with_its_namespace() -> None:
     params = filled(taking="cancel", hand_over="deployment", deployment="flink/clicks", kubernetes_connection="k8s")
     assert hand_over_of(params) == PatchDeployment("flink", "clicks", "k8s")

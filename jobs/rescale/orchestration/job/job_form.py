@@ -9,6 +9,7 @@ from typing import Any
 from airflow.sdk import Param
 
 from rescale.errors import RequestError
+from rescale.orchestration.filled_form import lines_of
 from rescale.orchestration.flink.kinds import HandOver, PatchDeployment, Print, RunJar
 from rescale.orchestration.flink.rest import SavepointFormat, Taking
 from rescale.orchestration.form import PLACE, Form, choice, lines, rescale_form
@@ -153,7 +154,7 @@ def hand_over_of(params: Mapping[str, Any]) -> HandOver:
             params["flink"],
             _given(params, "jar", kind),
             params["entry_class"],
-            tuple(params["arguments"] or ()),
+            tuple(lines_of(params, "arguments")),
             params["flink_options"] or {},
         )
     if kind is Kind.DEPLOYMENT:
