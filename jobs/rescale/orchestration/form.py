@@ -39,7 +39,8 @@ Form = dict[str, Param]
 
 def rescale_form() -> Form:
     """The Params of a rescale, in the order of the form. What most people need has no section: it is always open."""
-    return {**_places(), **_shape_fields(), **_result_fields(), **_approval_fields(), **_storage_fields()}
+    of_all = {**_places(), **_shape_fields(), **_operator_fields()}
+    return {**of_all, **_result_fields(), **_approval_fields(), **_storage_fields()}
 
 
 def look_form() -> Form:
@@ -76,7 +77,7 @@ def _places() -> Form:
 
 
 def _shape_fields() -> Form:
-    """The new shape, and how state gets it."""
+    """The new shape of all operators, and access to their state."""
     return {
         "parallelism": Param(
             None,
@@ -107,6 +108,12 @@ def _shape_fields() -> Form:
             description_md="The id of an Airflow connection of type aws that gives access to S3. "
             "Empty, as it must be where steps are pods: what the worker has in its own environment.",
         ),
+    }
+
+
+def _operator_fields() -> Form:
+    """What becomes of single operators: their shapes, names, states, Kafka offsets, and how their keys hash."""
+    return {
         "operators": Param(
             {},
             type=["object", "null"],

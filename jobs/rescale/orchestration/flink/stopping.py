@@ -106,14 +106,17 @@ def look_at_job(
         hand_over,
         savepoint_format=savepoint_format,
     )
-    if not isinstance(hand_over, PatchDeployment):
-        return before
-    deployment = read_deployment(hand_over)
-    if deployment.job_id not in (None, line.job_id):
+    return _with_deployment(before, hand_over) if isinstance(hand_over, PatchDeployment) else before
+
+
+def _with_deployment(before: JobBefore, where: PatchDeployment) -> JobBefore:
+    """With what the FlinkDeployment says as yet; `RequestError` if it is that of another job."""
+    deployment = read_deployment(where)
+    if deployment.job_id not in (None, before.job_id):
         raise RequestError(
             "the job is not that of the FlinkDeployment",
-            path=f"{hand_over.namespace}/{hand_over.name}",
-            expected=f"job {line.job_id}",
+            path=f"{where.namespace}/{where.name}",
+            expected=f"job {before.job_id}",
             found=deployment.job_id,
         )
     return msgspec.structs.replace(before, deployment=deployment.fields, nonce=deployment.nonce)
