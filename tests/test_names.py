@@ -68,6 +68,8 @@ def test_near_misses(word: str, question: str | None) -> None:
         ("HTTPS://me:pa/ss@host", "HTTPS://…@host"),
         ("postgresql+psycopg2://me:pass@host/db and http://ok", "postgresql+psycopg2://…@host/db and http://ok"),
         ("s3a://KEY:secret@bucket/key", "s3a://…@bucket/key"),
+        ("s3a://KEY:sec/ret@bucket/key, s3://b/k", "s3a://…@bucket/key, s3://b/k"),
+        ("s3://arn:aws:s3:eu-west-1:123456789012:accesspoint:mine/a@b", None),
         ("https://b.s3.amazonaws.com/k?X-Amz-Signature=1a2b&b=c, or not", "https://b.s3.amazonaws.com/k?… or not"),
         ("s3://bucket/a@b?c file:///a@b?c /a?b@c me@example.org", None),
     ],

@@ -14,7 +14,9 @@ _NEAR = 0.65
 _SIGNS = r"[^\s\"'<>]{0,2000}"
 """Bounded, as schemes are: names come out of files that anybody may have made."""
 _SCHEME = r"\b(?!s3[ap]?:|file:)[a-z][a-z0-9+.-]{0,30}://"
-_USER_INFO = re.compile(rf"(\bs3[ap]?://)[^/\s]{{0,2000}}@|({_SCHEME}){_SIGNS}@", re.IGNORECASE)
+_KEYS = rf"(?!arn:)[^/\s:]{{1,128}}:{_SIGNS}"
+"""As Hadoop once took them: the second one may have a slash. No bucket has a colon, but the ARN of an access point."""
+_USER_INFO = re.compile(rf"(\bs3[ap]?://)(?:{_KEYS}|[^/\s]{{0,2000}})@|({_SCHEME}){_SIGNS}@", re.IGNORECASE)
 """A key in S3, or a path, may have the sign itself."""
 _QUERY = re.compile(r"(\bhttps?://[^\s\"'<>?]{0,2000}\?)[^\s\"'<>]+", re.IGNORECASE)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,19 @@ def test_a_home_that_no_shell_has_looked_up_is_refused(text: str) -> None:
         normalise(text)
     assert f"./{text}" in (refused.value.advice or "")
     assert normalise(f"./{text}").endswith(f"/{text}")
+
+
+@pytest.mark.parametrize("secret", ["planted", "plan/ted", "/planted"])
+def test_keys_in_a_place_are_refused_and_not_shown(secret: str) -> None:
+    """They would lie in the plan, and be seen wherever the place is said."""
+    with pytest.raises(RequestError) as refused:
+        normalise(f"s3a://KEY:{secret}@bucket/savepoint")
+    assert not {"planted", "plan", "ted"} & {*re.findall(r"\w+", f"{refused.value} {refused.value.to_json()}")}
+
+
+def test_a_bucket_may_be_an_access_point() -> None:
+    place = "s3://arn:aws:s3:eu-west-1:123456789012:accesspoint:mine/savepoint"
+    assert normalise(place) == place
 
 
 @pytest.mark.parametrize("directory", ["/a/b", "s3://bucket/a/b"])

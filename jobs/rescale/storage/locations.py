@@ -44,7 +44,8 @@ def normalise(text: str) -> str:
         return _clean(local[1])
     if scheme in _S3_SCHEMES and rest.startswith("//"):
         bucket, _, key = rest[2:].partition("/")
-        if bucket and "@" not in bucket:  # as Hadoop once took keys, which all who see the plan would see
+        named = "@" not in bucket and (":" not in bucket or bucket.startswith("arn:"))
+        if bucket and named:  # without keys, as Hadoop once took them: all who see the plan would see them
             return _s3(bucket, key)
     raise RequestError(
         f"not a place that can be read: {text!r}",
