@@ -219,3 +219,11 @@ def test_what_is_closed_to_us_below_a_directory_is_nobodys_business(
     _closed(monkeypatch, home / "lost+found", errno.EIO)
     with pytest.raises(StoreError):
         LocalStore().list(str(home))
+
+
+def test_a_file_may_have_been_written_in_the_first_moment_of_1970(tmp_path: Path) -> None:
+    """As archives say of files that are to be the same whoever packs them."""
+    path = tmp_path / "_metadata"
+    path.write_bytes(b"")
+    os.utime(path, ns=(0, 0))
+    assert LocalStore().modified(str(path)) == datetime(1970, 1, 1, tzinfo=UTC)

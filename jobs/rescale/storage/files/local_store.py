@@ -48,7 +48,7 @@ class LocalStore:
 
     def modified(self, uri: str) -> datetime | None:
         pin = self.stat(uri)
-        return instant_of(pin.mtime_ns) if pin and pin.mtime_ns else None
+        return instant_of(pin.mtime_ns) if pin is not None and pin.mtime_ns is not None else None
 
     def checksums(self, uri: str, pin: Pin) -> Sequence[Checksum]:  # noqa: ARG002
         return ()
