@@ -45,3 +45,4 @@ def test_a_list_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | No
     with pytest.raises(RequestError, match="list of uids cannot be read") as caught:
         read_uids(str(path))
     assert caught.value.path == str(path)
+    assert ("UTF-8" in (caught.value.advice or "")) is (content is not None)

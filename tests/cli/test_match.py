@@ -57,3 +57,11 @@ def test_names_of_neither_side_are_told(capsys: Captured, tmp_path: Path) -> Non
 def test_a_job_that_is_not_there(capsys: Captured, tmp_path: Path) -> None:
     assert main(["match", directory("2-clicks"), "--job", str(tmp_path / "nothing")]) == 2
     assert "there is no snapshot" in capsys.readouterr().err
+
+
+def test_a_job_that_is_not_there_is_told_as_what_it_may_be(capsys: Captured, tmp_path: Path) -> None:
+    assert main(["match", directory("2-clicks"), "--job", str(tmp_path / "jbo.json")]) == 2
+    said = capsys.readouterr().err
+    assert f"path: {tmp_path}/jbo.json\n" in said
+    assert "a file with what Flink's REST API tells of the job" in said
+    assert "jobs/JOB-ID > job.json" in said

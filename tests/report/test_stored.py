@@ -45,6 +45,36 @@ def page_of(plan: Plan) -> str:
     return Path(places_of(plan).report).read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(
+    "out", ["source/_metadata", "source/report.html", "link/report.html", "target/report.html", "notes.txt"]
+)
+def test_it_takes_the_place_of_nothing_that_somebody_needs(
+    out: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = shutil.copytree(directory("2-clicks"), tmp_path / "source")
+    (tmp_path / "link").symlink_to("source")
+    assert main(["run", str(source), "--target", str(tmp_path / "target")]) == 0
+    (tmp_path / "notes.txt").write_text("mine")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    of = tmp_path / ("target" if out.startswith("target") else "source")
+    for name in (str(of), f"{of}/_metadata"):
+        capsys.readouterr()
+        assert main(["report", name, "-o", str(tmp_path / out)]) == 2
+        assert "name another file: -o FILE" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_it_takes_the_place_of_an_earlier_one_behind_a_link_too(tmp_path: Path) -> None:
+    """As /dev/stdout is one: the link stays."""
+    page, link = tmp_path / "page.html", tmp_path / "link"
+    page.touch()
+    link.symlink_to(page)
+    for _ in range(2):
+        assert main(["report", directory("2-clicks"), "-o", str(link)]) == 0
+        assert link.is_symlink()
+        assert page.read_bytes().startswith(b"<!doctype html>")
+
+
 def test_a_plan_has_a_report_that_goes_with_the_rest(plan: Plan) -> None:
     assert "Planned" in page_of(plan)
     assert plan.start.command.replace("<", "&lt;").replace(">", "&gt;") in page_of(plan)

@@ -35,7 +35,14 @@ def test_a_snapshot_is_itself_whether_its_directory_or_its_metadata_is_named(hom
 
 def test_of_a_job_the_newest_complete_checkpoint_is_taken(home: str) -> None:
     put(
-        home, "chk-9/_metadata", "chk-10/_metadata", "chk-11/state", "shared/a", "x/chk-12/_metadata", "chk-x/_metadata"
+        home,
+        "chk-9/_metadata",
+        "chk-10/_metadata",
+        "chk-11/state",
+        "shared/a",
+        "x/chk-12/_metadata",
+        "chk-x/_metadata",
+        "chk-٩٩/_metadata",
     )
     assert find_metadata(home) == join(home, "chk-10/_metadata")
 

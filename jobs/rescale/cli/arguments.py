@@ -316,9 +316,17 @@ def read_text(path: str, what: str) -> str:
     """A text file that was named; `RequestError` if it cannot be read."""
     try:
         return Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise RequestError(f"the {what} cannot be read: {reason}", path=path) from None
+    except OSError as error:
+        raise RequestError(
+            f"the {what} cannot be read: {error.strerror}", path=path, advice="name a file that is there"
+        ) from None
+    except UnicodeError as error:
+        raise RequestError(
+            f"the {what} cannot be read: it is no text in UTF-8",
+            path=path,
+            found=error,
+            advice="name another file, or save this one as text in UTF-8",
+        ) from None
 
 
 def prepared(arguments: argparse.Namespace) -> Prepared:

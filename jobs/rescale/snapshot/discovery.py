@@ -13,7 +13,7 @@ from rescale.storage.store import open_store
 
 METADATA = "_metadata"
 
-_OF_CHECKPOINT = re.compile(r"chk-(\d+)/" + METADATA)
+_OF_CHECKPOINT = re.compile(r"chk-([0-9]+)/" + METADATA)
 
 
 def find_metadata(uri: str) -> str:

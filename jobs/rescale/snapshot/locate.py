@@ -24,7 +24,7 @@ from rescale.flink.metadata.handles import (
 from rescale.names import quoted
 from rescale.storage.locations import contains, is_s3, join, name, normalise, parent
 
-_CHECKPOINT_DIRECTORY = re.compile(r"chk-\d+")
+_CHECKPOINT_DIRECTORY = re.compile(r"chk-[0-9]+")
 
 
 def is_checkpoint_directory(directory: str) -> bool:

@@ -7,11 +7,11 @@ import argparse
 from rescale.cli.arguments import add_source, add_uids, prefixes_of, uids_of
 from rescale.cli.output import Output
 from rescale.cli.terminal import waiting
-from rescale.errors import IntegrityError
+from rescale.errors import IntegrityError, RequestError
 from rescale.flink.job_graph import read_job_graph
 from rescale.planning.matching import Counterpart, match, of_graph, of_snapshot
 from rescale.report.pages.matched import matched, matched_text
-from rescale.snapshot.discovery import METADATA
+from rescale.snapshot.discovery import METADATA, find_metadata
 from rescale.snapshot.given_names import unused_names
 from rescale.snapshot.opening import METADATA_LIMIT, open_snapshot
 from rescale.storage.locations import name, normalise
@@ -48,6 +48,8 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         prefixes = prefixes_of(arguments)
         old = open_snapshot(source, prefixes, uids)
         of_plan = name(job) != METADATA and open_store(job).stat(job) is not None
+        if not of_plan:
+            _refuse_nothing(job)
         new = _of_plan(job, dict(uids)) if of_plan else of_snapshot(open_snapshot(job, prefixes, uids).operators)
     there = of_snapshot(old.operators)
     matching = match(there, new)
@@ -55,6 +57,19 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     document = matched(old.directory, job, matching, of_plan=of_plan, unused_names=unused)
     output.answer(document, lambda: matched_text(document))
     return 0 if matching.certain else IntegrityError.exit_code
+
+
+def _refuse_nothing(uri: str) -> None:
+    """Whoever has misspelt the name of a file looks for no snapshot."""
+    try:
+        find_metadata(uri)
+    except RequestError as error:
+        raise RequestError(
+            error.what,
+            path=uri,
+            expected="a file with what Flink's REST API tells of the job, or a snapshot's directory",
+            advice=error.advice if open_store(uri).list(uri) else "curl http://jobmanager:8081/jobs/JOB-ID > job.json",
+        ) from None
 
 
 def _of_plan(uri: str, names: dict[str, str]) -> list[Counterpart]:
