@@ -150,8 +150,8 @@ def test_two_formulas_that_do_not_agree_are_refused() -> None:
     [
         (ENUM, "hold an enum", "module:function"),
         (pojo({"colour": ENUM, "id": INT}), "hold an enum", "module:function"),
-        (simple("StringValue"), "is not known", "module:function"),
-        (list_of(simple("StringValue")), "is not known", "module:function"),
+        (simple("StringValue"), "is not known", "4, …; or give a function of your own, --key-hash module:function"),
+        (list_of(simple("StringValue")), "is not known", "4, …; or give a function of your own"),
         (pojo({"money": KRYO}), "where a value ends", "--max-parallelism 64, 32, 16, 8, 4, …"),
         (KRYO, "where a value ends", "--max-parallelism 64, 32, 16, 8, 4, …; or give a function of your own"),
     ],

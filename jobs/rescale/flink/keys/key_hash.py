@@ -113,7 +113,7 @@ def choose_hash(
         _refuse(f"keys of the type {program.name} hold an enum, whose hash is another in each JVM", max_parallelism)
     candidates = list(candidate_hashes(snapshot))
     if not candidates:
-        _refuse(f"how keys of the type {program.name} hash is not known", max_parallelism)
+        _refuse(f"how keys of the type {program.name} hash is not known", max_parallelism, has_formula=False)
     if max_parallelism < LEAST_MAX_PARALLELISM:
         _refuse(
             f"how keys of the type {program.name} hash could be found out, but too few key groups prove nothing",
@@ -235,8 +235,11 @@ def _expected(program: Program, classes: tuple[OwnClass, ...]) -> str:
     return f"{names} or STARTxFACTOR, and fields of {owners}, for instance {next(iter(FOLDS))}{example}"
 
 
-def _refuse(what: str, max_parallelism: int, expected: object = None, found: object = None) -> NoReturn:
-    advice = f"{_divisors(max_parallelism)}; or name the formula, --key-hash NAME, or {_OWN_FUNCTION}"
+def _refuse(
+    what: str, max_parallelism: int, expected: object = None, found: object = None, *, has_formula: bool = True
+) -> NoReturn:
+    formula = "name the formula, --key-hash NAME, or " if has_formula else ""
+    advice = f"{_divisors(max_parallelism)}; or {formula}{_OWN_FUNCTION}"
     raise UnsupportedError(what, expected=expected, found=found, advice=advice)
 
 
