@@ -10,6 +10,7 @@ from rescale.flink.encoding.binary import ByteWriter
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import DistributionMode
+from rescale.flink.operator_state import OperatorStateHeader
 from rescale.flink.release_line import RELEASE_LINES, ReleaseLine, major_of_writer
 from rescale.flink.serializers.release_rules import Restores
 from rescale.flink.serializers.snapshot import SerializerSnapshot
@@ -23,6 +24,11 @@ from support.synthetic import element_stream, operator, own_stream, snapshot
 
 NEWEST = RELEASE_LINES[-1]
 LONG = SerializerSnapshot("org.apache.flink.api.common.typeutils.base.LongSerializer$LongSerializerSnapshot", 3, b"")
+BYTES = SerializerSnapshot(
+    "org.apache.flink.api.common.typeutils.base.array.BytePrimitiveArraySerializer$BytePrimitiveArraySerializerSnapshot",
+    3,
+    b"",
+)
 KRYO = SerializerSnapshot(
     "org.apache.flink.api.java.typeutils.runtime.kryo.KryoSerializerSnapshot",
     2,
@@ -34,6 +40,10 @@ UNIT = SerializerSnapshot("org.apache.flink.api.scala.typeutils.UnitSerializer$U
 
 def state(name: str, value: SerializerSnapshot) -> StateMetaInfo:
     return StateMetaInfo(name, StateKind.KEY_VALUE, (), (("VALUE_SERIALIZER", value),), b"")
+
+
+def operator_list(name: str) -> StateMetaInfo:
+    return StateMetaInfo(name, StateKind.OPERATOR, (), (("VALUE_SERIALIZER", BYTES),), b"")
 
 
 def keyed(header: KeyedHeader | bytes, framing: Framing = Framing.CANONICAL) -> Operator:
@@ -146,6 +156,25 @@ def test_sources_and_sinks_by_the_names_of_their_states() -> None:
     assert set(found["1.20-source", "1.20"].values()) == {"unknown"}
     source = open_snapshot(str(FIXTURES / "kafka" / "1.20-source" / "snapshot"))
     assert {s.restores for one in prospects(source, NEWEST).operators for s in one.states} == {Restores.UNKNOWN}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "writer_raw_states",
+        "streaming_committer_raw_states",
+        "remaining_compact_commit_raw_state",
+        "remaining_requests_raw_state",
+        "bucket-states",
+    ],
+)
+def test_what_sinks_keep_as_bytes_of_their_own_is_unknown(name: str) -> None:
+    """Beside it is a state of the same type that is the job's."""
+    split = DistributionMode.SPLIT_DISTRIBUTE
+    header = OperatorStateHeader(6, False, tuple(operator_list(one) for one in (name, "words")), ())
+    elements = tuple(element_stream(i, {name: (split, 1), "words": (split, 1)}, header) for i in range(2))
+    found = restored(prospects(of_flink_1(operator("sink", elements=elements)), NEWEST))
+    assert found == {name: "unknown", "words": "yes"}
 
 
 def test_what_has_no_types_is_unknown() -> None:

@@ -52,6 +52,8 @@ _BYTES_OF_A_CONNECTOR = {
     "writer_raw_states": "StatefulSinkWriterStateHandler",
     "streaming_committer_raw_states": "CommitterOperator",
     "bucket-states": "StreamingFileSinkHelper",
+    "remaining_compact_commit_raw_state": "CompactCoordinator",
+    "remaining_requests_raw_state": "CompactorOperator",
 }
 
 _OF_A_CONNECTOR = "take the connector's release for Flink {line}, and try it; or drop it"
