@@ -19,6 +19,7 @@ from rescale.planning.database_refusals import refuse_names
 from rescale.planning.database_remarks import of_references
 from rescale.planning.heap_refusals import refuse_heap
 from rescale.planning.remarks import of_key_hashes, of_surgery, remarks
+from rescale.planning.sink_remarks import of_sinks
 from rescale.planning.streams.database_streams import DatabasePlanner, PlannedDatabases
 from rescale.planning.streams.element_streams import plan_elements
 from rescale.planning.streams.inline import InlineBudget
@@ -89,6 +90,7 @@ def make_plan(
         operators=operators,
         warnings=(
             *of_surgery(surgery, stopped=stopped_the_job(snapshot.metadata.properties)),
+            *of_sinks(snapshot.operators, surgery, request),
             *findings(snapshot, kafka),
             *remarks(snapshot, shapes, request, kafka),
             *of_key_hashes(snapshot.operators, request.key_hash, key_hashes),
