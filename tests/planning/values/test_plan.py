@@ -156,6 +156,7 @@ def test_an_operator_whose_subtasks_have_partly_finished_keeps_its_parallelism()
     with pytest.raises(UnsupportedError, match="have finished") as caught:
         make_plan(source, make_request("/source", "/target", ["5"]))
     assert caught.value.operator == "ended"
+    assert "let Flink itself change the parallelism" in str(caught.value.advice)
 
 
 @pytest.mark.parametrize("name", ["1.20-partially-finished", "2-partially-finished"])
@@ -164,7 +165,7 @@ def test_the_request_that_leaves_partly_finished_operators_alone_is_printed_read
     source, words = directory(name), {"parallelism": ["3"], "max_parallelism": ["32"]}
     with (
         patch("rescale.planning.asked.key_hashes.choose_key_hashes", side_effect=AssertionError),
-        pytest.raises(UnsupportedError, match="same parallelism only") as caught,
+        pytest.raises(UnsupportedError, match="have finished") as caught,
     ):
         prepare(make_request(source, "/target", **words))
     printed = str(caught.value.advice).partition("only: ")[2].partition(";")[0].split()
@@ -188,6 +189,7 @@ def test_what_finished_subtasks_with_key_groups_cannot_have_is_left_out_of_the_r
         make_plan(source, request)
     words = "--parallelism rest=4 --max-parallelism 'it'\"'\"'s=64' --max-parallelism rest=64"
     assert str(caught.value.advice).startswith(f"name the others only: {words}; or")
+    assert "let Flink itself" not in str(caught.value.advice)
 
 
 def test_what_the_user_should_know_is_said() -> None:

@@ -1,8 +1,10 @@
 """Operators of which some subtasks have finished, and others not yet.
 
-Flink restores them at the same parallelism alone, for it does not say which of other subtasks would have finished
-(`StateAssignmentOperation`); nor do finished subtasks have records for new key groups, or of another kind. Operators of
-one chain finish together (`VertexFinishedStateChecker`), so all that stay are found in a snapshot.
+A result in another shape could not say which of its subtasks have finished; nor do finished subtasks have records for
+new key groups, or of another kind. Flink itself, at another parallelism, takes all subtasks for ones that have not
+(`StateAssignmentOperation`): sources that are given their splits have none left to read, but one that begins by itself
+begins anew. That is for whoever knows the job to decide. Operators of one chain finish together
+(`VertexFinishedStateChecker`), so all that stay are found in a snapshot.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ def refuse_finished(operators: Sequence[Operator], shapes: Mapping[str, Shape], 
     first, new = refused[0], _new(refused[0], shapes)
     more = f" and {len(refused) - 1} more" if len(refused) > 1 else ""
     raise UnsupportedError(
-        "some subtasks of this operator have finished: Flink restores it at the same parallelism only",
+        "some subtasks of this operator have finished: which of others would have, nothing says",
         operator=f"{first.label}{more}",
         expected=f"parallelism {first.entry.parallelism}, max parallelism {first.entry.max_parallelism}, no --format",
         found=f"parallelism {new.parallelism} and max parallelism {new.max_parallelism}",
@@ -54,7 +56,13 @@ def _advice(
     no_format = any(_changes(one, allowed[one.entry.operator_id], request.format) for one in refused)
     name = f"name the others only: {words}" if words else "ask for no other shape"
     also = "; leave --format out, too" if no_format else ""
-    return f"{name}{also}; or take a savepoint before subtasks finish"
+    by_flink = (
+        "; or let Flink itself change the parallelism, at restore: it begins with all subtasks unfinished, which is "
+        "well where a source is given its splits"
+    )
+    same_maxima = all(_new(one, shapes).max_parallelism == one.entry.max_parallelism for one in operators)
+    can_flink = same_maxima and request.format is Format.KEEP
+    return f"{name}{also}; or take a savepoint before subtasks finish{by_flink if can_flink else ''}"
 
 
 def _kept(operator: Operator, shape: Shape) -> Shape:
