@@ -56,6 +56,21 @@ def test_operators_of_which_nothing_is_referred_to_are_named() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "parallelism", "is_said"),
+    [
+        ("2-windows", ["1"], True),
+        ("2-windows", ["count=1"], True),
+        ("2-windows", ["2"], False),
+        ("2-windows", [], False),
+        ("2-clicks", ["1"], False),
+    ],
+)
+def test_one_subtask_beside_operators_that_never_have_more(name: str, parallelism: list[str], is_said: bool) -> None:
+    words = "\n".join(plan_rescale(directory(name), "/nowhere/target", parallelism).warnings)
+    assert ("Flink then takes max parallelism 1 for both" in words) is is_said
+
+
+@pytest.mark.parametrize(
     ("wanted", "is_said"),
     [
         ({"key_hash": ["visits=keys:hash"]}, "visits: none of its keys is hashed"),

@@ -43,6 +43,7 @@ def remarks(
     for operator in snapshot.operators:
         if operator.entry.max_parallelism == 1 and changed and operator not in changed:
             yield f"{operator.label} always runs with one subtask (max parallelism 1) and stays as it is"
+    yield from _of_chains(snapshot.operators, changed, shapes)
     maxima = [o for o in changed if shapes[o.entry.operator_id].max_parallelism != o.entry.max_parallelism]
     if maxima:
         yield from _of_maximum(maxima, shapes, request)
@@ -116,6 +117,20 @@ def _puts_timers_into_rocksdb(operator: Operator, request: Request) -> bool:
     headers = [stream.parsed for stream in operator.keyed if stream.parsed is not None]
     listed = any(state.state_type == "TIMERS" for header in headers for state in header.states)
     return request.format is Format.ROCKSDB and listed and not operator.doubled_timers
+
+
+def _of_chains(
+    operators: Sequence[Operator], changed: Sequence[Operator], shapes: Mapping[str, Shape]
+) -> Iterator[str]:
+    """A chain has the max parallelism of its first operator (`StreamingJobGraphGenerator.createJobVertex`)."""
+    alone = [operator.label for operator in operators if operator.entry.max_parallelism == 1]
+    if alone and any(shapes[operator.entry.operator_id].parallelism == 1 for operator in changed):
+        yield (
+            f"what has one subtask is chained with an operator before it that always runs with one "
+            f"({first_of(alone, _SHOWN)}): Flink then takes max parallelism 1 for both, and refuses the state of what "
+            "had another one, from this result as from any snapshot. Where that is so in the job, keep them apart "
+            "(disableChaining), or ask for two subtasks"
+        )
 
 
 def _of_maximum(changed: list[Operator], shapes: Mapping[str, Shape], request: Request) -> Iterator[str]:
