@@ -8,6 +8,7 @@ import harness.graphs.Cep;
 import harness.graphs.Churn;
 import harness.graphs.Finished;
 import harness.graphs.Jam;
+import harness.graphs.Joins;
 import harness.graphs.Picked;
 import harness.graphs.Splits;
 import harness.graphs.Sql;
@@ -37,6 +38,7 @@ public final class Cases {
             Map.entry("cep", new Cep()),
             Map.entry("finished", new Finished()),
             Map.entry("jam", new Jam()),
+            Map.entry("joins", new Joins()),
             Map.entry("churn", new Churn()),
             Map.entry("bulk", new Bulk()),
             Map.entry("picked", new Picked()),

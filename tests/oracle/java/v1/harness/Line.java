@@ -26,6 +26,10 @@ public final class Line {
         return StateTtlConfig.newBuilder(Time.days(days)).build();
     }
 
+    public static org.apache.flink.streaming.api.windowing.time.Time duration(long millis) {
+        return org.apache.flink.streaming.api.windowing.time.Time.milliseconds(millis);
+    }
+
     public static TumblingEventTimeWindows tumbling(long millis) {
         return TumblingEventTimeWindows.of(org.apache.flink.streaming.api.windowing.time.Time.milliseconds(millis));
     }

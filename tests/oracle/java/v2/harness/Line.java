@@ -26,6 +26,10 @@ public final class Line {
         return StateTtlConfig.newBuilder(Duration.ofDays(days)).build();
     }
 
+    public static Duration duration(long millis) {
+        return Duration.ofMillis(millis);
+    }
+
     public static TumblingEventTimeWindows tumbling(long millis) {
         return TumblingEventTimeWindows.of(Duration.ofMillis(millis));
     }
