@@ -11,8 +11,9 @@ from rescale.errors import RescaleError, SnapshotError, UnsupportedError
 from rescale.flink.key_groups import prefix_size
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.manifest.version_edit import LiveFile
+from rescale.rocksdb.sst.footer import FOOTER_SIZE, read_footer
 from rescale.rocksdb.sst.table import SstTable
-from rescale.rocksdb.sst.table_blocks import BlockHandle
+from rescale.rocksdb.sst.table_blocks import BlockHandle, ChecksumType
 from rescale.rocksdb.sst.table_entries import TableRow
 from rescale.rocksdb.stored_files import StoredFile
 from support.databases import FIXTURES, Rows, databases, read_file, read_rows
@@ -107,9 +108,11 @@ def test_files_of_flink_hold_what_rocksdb_reads(name: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", FLINK)
-def test_which_releases_read_a_file(name: str) -> None:
-    tables = [file for database in databases(name) for file in database.files if file.name.endswith(".sst")]
-    assert {opened(read_file(file)).needs_flink_2 for file in tables} == {name.startswith("2")}
+def test_rocksdb_of_flink_2_writes_a_checksum_of_its_own(name: str) -> None:
+    """Which that of Flink 1 does not know: there is no way back."""
+    tables = [read_file(file) for one in databases(name) for file in one.files if file.name.endswith(".sst")]
+    found = {read_footer(data[-FOOTER_SIZE:], len(data), "", 0).checksum for data in tables}
+    assert found == {ChecksumType.XXH3 if name.startswith("2") else ChecksumType.CRC32C}
 
 
 def fill(writer: Writer) -> None:
