@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NamedTuple
 
 from rescale.errors import UnsupportedError
 from rescale.flink.advice import CANONICAL
@@ -20,14 +22,14 @@ from rescale.planning.database_remarks import of_references
 from rescale.planning.heap_refusals import refuse_heap
 from rescale.planning.remarks import of_key_hashes, of_surgery, remarks
 from rescale.planning.sink_remarks import of_sinks
-from rescale.planning.streams.database_streams import DatabasePlanner, PlannedDatabases
+from rescale.planning.streams.database_streams import DatabasePlanner
 from rescale.planning.streams.element_streams import plan_elements
 from rescale.planning.streams.inline import InlineBudget
 from rescale.planning.streams.key_group_streams import KeyGroupPlanner
 from rescale.planning.streams.keyed_headers import HeaderPlanner
 from rescale.planning.streams.rekeyed_streams import plan_heap_timers, plan_rekeyed
 from rescale.planning.task_sizes import PART_SIZE, part_size_for
-from rescale.planning.values.new_streams import PlannedStream
+from rescale.planning.values.new_streams import CompactedRows, NewDatabase, PlannedStream
 from rescale.planning.values.operator_plan import OperatorPlan
 from rescale.planning.values.pieces import Literals
 from rescale.planning.values.plan import FORMAT, Plan, SourceFile
@@ -61,19 +63,11 @@ def make_plan(
     shapes = new_shapes(snapshot.operators, request)
     refuse_finished(snapshot.operators, shapes, request)
     snapshot.check_complete()
-    literals, inline = Literals(snapshot.written), InlineBudget()
+    literals = Literals(snapshot.written)
     notes: list[str] = []
+    planner = _OperatorPlanner(snapshot, request, literals, InlineBudget(), notes)
     operators = tuple(
-        _plan_operator(
-            snapshot,
-            operator,
-            shapes[operator.entry.operator_id],
-            request,
-            key_hashes.get(operator.entry.operator_id),
-            literals,
-            inline,
-            notes,
-        )
+        planner.plan(operator, shapes[operator.entry.operator_id], key_hashes.get(operator.entry.operator_id))
         for operator in snapshot.operators
     )
     return Plan(
@@ -101,84 +95,107 @@ def make_plan(
     )
 
 
-def _plan_operator(
-    snapshot: Snapshot,
-    operator: Operator,
-    shape: Shape,
-    request: Request,
-    key_hash: str | None,
-    literals: Literals,
-    inline: InlineBudget,
-    notes: list[str],
-) -> OperatorPlan:
-    wanted = request.format
-    by_record = goes_by_record(operator, shape, wanted)
-    _refuse_unsupported(operator)
-    refuse_changelog(operator, wanted)
-    refuse_names(operator, wanted)
-    if by_record:
-        refuse_heap(operator)
-    headers = HeaderPlanner(operator.label, literals)
-    keyed = KeyGroupPlanner(operator, shape, headers, literals, inline)
+class _PlannedKeyed(NamedTuple):
+    """What an operator's keyed state comes to: streams of whole key groups, or what is made record by record."""
+
+    streams: Sequence[PlannedStream]
     rekeying: Rekeying | None = None
     heap_timers: Rekeying | None = None
-    databases = PlannedDatabases((), [], ())
-    streams: list[PlannedStream] = []
-    in_databases = becomes_databases(operator, wanted)
-    if by_record:
-        created = _created(snapshot) if in_databases else None
+    databases: tuple[NewDatabase, ...] = ()
+    compacted: tuple[CompactedRows, ...] = ()
+
+
+@dataclass(frozen=True)
+class _OperatorPlanner:
+    """Plans one operator after the other; what the user should know is added to `notes`."""
+
+    snapshot: Snapshot
+    request: Request
+    literals: Literals
+    inline: InlineBudget
+    notes: list[str]
+
+    def plan(self, operator: Operator, shape: Shape, key_hash: str | None) -> OperatorPlan:
+        wanted = self.request.format
+        by_record = goes_by_record(operator, shape, wanted)
+        _refuse_unsupported(operator)
+        refuse_changelog(operator, wanted)
+        refuse_names(operator, wanted)
+        if by_record:
+            refuse_heap(operator)
+        headers = HeaderPlanner(operator.label, self.literals)
+        groups = KeyGroupPlanner(operator, shape, headers, self.literals, self.inline)
+        if by_record:
+            keyed = self._by_record(operator, shape, headers, groups, key_hash)
+        elif becomes_databases(operator, wanted):
+            keyed = self._directories(operator, shape, headers, groups)
+        else:
+            keyed = _PlannedKeyed(groups.streams())
+        elements = plan_elements(operator, shape.parallelism, self.literals, self.inline)
+        return OperatorPlan(
+            operator_id=operator.entry.operator_id,
+            label=operator.label,
+            parallelism=operator.entry.parallelism,
+            new_parallelism=shape.parallelism,
+            max_parallelism=operator.entry.max_parallelism,
+            new_max_parallelism=shape.max_parallelism,
+            work=work_class(operator.entry.max_parallelism, shape.max_parallelism),
+            states=_keyed_states(operator),
+            id_tables=tuple(headers.id_tables),
+            streams=(*keyed.streams, *elements),
+            old_keyed_bytes=_keyed_bytes(operator),
+            rekeying=keyed.rekeying,
+            heap_timers=keyed.heap_timers,
+            databases=keyed.databases,
+            compacted=keyed.compacted,
+        )
+
+    def _by_record(
+        self, operator: Operator, shape: Shape, headers: HeaderPlanner, groups: KeyGroupPlanner, key_hash: str | None
+    ) -> _PlannedKeyed:
+        """Raw keyed state goes by whole key groups where these stay."""
+        wanted = self.request.format
         stay = keeps_heap_timers(operator, wanted)
-        timers = () if stay else operator.heap_timers
         rekeying = plan_rekeyed(
             operator,
             shape,
             headers,
-            literals,
+            self.literals,
             key_hash,
-            timers=timers,
-            created=created,
+            timers=() if stay else operator.heap_timers,
+            created=_created(self.snapshot) if becomes_databases(operator, wanted) else None,
             stays_on_heap=stays_on_heap(operator, wanted),
         )
         if shape.max_parallelism == operator.entry.max_parallelism:
-            streams += keyed.raw_streams() if stay else keyed.own_raw_streams()
-        elif stay:
-            heap_timers = plan_heap_timers(operator, shape, headers, literals, key_hash)
-    elif in_databases:
-        sizes = {number: pin.size for number, (_, pin) in enumerate(snapshot.files)}
-        referring = sizes if request.files is Files.REFER else None
-        databases = DatabasePlanner(operator, shape, headers, literals, inline, notes, referring).plan()
-        streams += [*databases.files, *keyed.raw_streams()]
-    else:
-        streams += keyed.streams()
-    streams += plan_elements(operator, shape.parallelism, literals, inline)
-    known = [header for header in operator.keyed_headers if header is not None]
-    old_bytes = [0] * operator.entry.parallelism
+            return _PlannedKeyed(groups.raw_streams() if stay else groups.own_raw_streams(), rekeying)
+        heap_timers = plan_heap_timers(operator, shape, headers, self.literals, key_hash) if stay else None
+        return _PlannedKeyed((), rekeying, heap_timers)
+
+    def _directories(
+        self, operator: Operator, shape: Shape, headers: HeaderPlanner, groups: KeyGroupPlanner
+    ) -> _PlannedKeyed:
+        """RocksDB directories that are assembled of whole files, or compacted."""
+        sizes = {number: pin.size for number, (_, pin) in enumerate(self.snapshot.files)}
+        referring = sizes if self.request.files is Files.REFER else None
+        planner = DatabasePlanner(operator, shape, headers, self.literals, self.inline, self.notes, referring)
+        planned = planner.plan()
+        streams = (*planned.files, *groups.raw_streams())
+        return _PlannedKeyed(streams, databases=planned.databases, compacted=planned.compacted)
+
+
+def _keyed_states(operator: Operator) -> tuple[str, ...]:
+    """Every state that stays, with its type, once."""
+    known = [state for header in operator.keyed_headers if header is not None for state in header.states]
+    staying = [state for state in known if state.name not in operator.left_out]
+    return tuple(dict.fromkeys(f"{state.name} ({state.state_type})" for state in staying))
+
+
+def _keyed_bytes(operator: Operator) -> tuple[int, ...]:
+    """Of each old subtask."""
+    sizes = [0] * operator.entry.parallelism
     for holder in (*operator.managed_keyed, *operator.raw_keyed):
-        old_bytes[holder.subtask] += holder.size
-    return OperatorPlan(
-        operator_id=operator.entry.operator_id,
-        label=operator.label,
-        parallelism=operator.entry.parallelism,
-        new_parallelism=shape.parallelism,
-        max_parallelism=operator.entry.max_parallelism,
-        new_max_parallelism=shape.max_parallelism,
-        work=work_class(operator.entry.max_parallelism, shape.max_parallelism),
-        states=tuple(
-            dict.fromkeys(
-                f"{s.name} ({s.state_type})"
-                for header in known
-                for s in header.states
-                if s.name not in operator.left_out
-            )
-        ),
-        id_tables=tuple(headers.id_tables),
-        streams=tuple(streams),
-        old_keyed_bytes=tuple(old_bytes),
-        rekeying=rekeying,
-        heap_timers=heap_timers,
-        databases=databases.databases,
-        compacted=databases.compacted,
-    )
+        sizes[holder.subtask] += holder.size
+    return tuple(sizes)
 
 
 def _created(snapshot: Snapshot) -> int:

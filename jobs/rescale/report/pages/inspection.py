@@ -231,5 +231,5 @@ def _remarks(operator: Operator) -> Iterable[str]:
         yield "entries of the heap's own that cannot be told apart"
     if operator.changelogs:
         yield f"{human_bytes(sum(one.log_size for one in operator.changelogs))} of changes that are not materialised"
-    if operator.channel_bytes:
+    if operator.has_channel_state:
         yield f"{human_bytes(operator.channel_bytes)} in flight"
