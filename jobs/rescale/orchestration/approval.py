@@ -98,7 +98,7 @@ class PlanApproval(ApprovalOperator):
         self, context: Context, until: datetime, left: timedelta, told: Sequence[BaseNotifier], *, remind: bool
     ) -> None:
         """Tells notifiers and parks the task, by an exception of Airflow's, until there is an answer, or it is time to
-        remind, or too late: how long that is, is known without this worker's clock wherever that can be."""
+        remind somebody, or too late. Wherever that can be, how long that is does not depend on this worker's clock."""
         planned = context["ti"].xcom_pull(task_ids=self.plan)
         before = _before_the_end()
         remind = remind and left > before

@@ -55,7 +55,7 @@ class Notify(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Approval(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Who may answer: the `users` by their ids (none: everybody who may), and whether not who has triggered the run.
 
-    `remind_minutes` before the end of an approval who is to be told of its `expiring` is.
+    So many minutes before an approval ends (`remind_minutes`) those are told who are to hear that it is `expiring`.
     """
 
     users: tuple[str, ...] = ()

@@ -101,7 +101,7 @@ class Store(Protocol):
         """Those of the pinned version that the store has computed itself, the strongest one first."""
 
     def read_size(self, length: int, at_once: int | None = None) -> int:
-        """Bytes of each read that `length` of them are best made of, which are used by `at_once` (None: by any)."""
+        """How many bytes are best read at a time, of `length` that are used `at_once` together (None: as they come)."""
 
     def read(self, uri: str, start: int, length: int, pin: Pin | None = None) -> bytes:
         """Exactly `length` bytes from `start`; `SnapshotError` if they or the pinned version are not there."""

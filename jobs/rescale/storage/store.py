@@ -21,7 +21,7 @@ def open_store(uri: str) -> Store:
 def read_in_chunks(uri: str, start: int, length: int, pin: Pin | None, at_once: int | None = None) -> Iterator[bytes]:
     """`length` bytes of a file from `start` on, in pieces of the size that its store likes; errors as `Store.read`.
 
-    Who uses them by `at_once` gets such pieces, or much longer ones of a long run.
+    Whoever uses `at_once` of them together gets such pieces, or much longer ones of a long run.
     """
     store = open_store(uri)
     step = store.read_size(length, at_once)

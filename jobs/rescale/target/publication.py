@@ -128,7 +128,7 @@ def _give_way(plan: Plan, claim: Claim | None) -> None:
     """To `discard`, which says that it is at work, and gives way itself if it finds that the result is to be published.
 
     It removes the claim before what it says, so they are looked for the other way round: else it could end in between.
-    Where the claim is not the one any more, the mark that was just put stands for nothing.
+    Where the claim is no longer the same, the mark that was just put stands for nothing.
     """
     discarded = is_being_discarded(plan.target)
     found = _claim_on(plan)

@@ -2,7 +2,8 @@
 
 Flink's REST API shows vertices: chained operators, under the id of the first of them (`StreamingJobGraphGenerator`). Of
 an operator further on in a chain nothing can be told but that it shares the tasks of its chain. Where some of these
-have finished, a number for all operators is one for it, too, unless somebody is named who is no vertex, and may be it.
+have finished, a number for all operators is one for it, too, unless an operator is named that is no vertex: it may be
+this one.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def _keeps_a_max_parallelism(job: Job, request: Request) -> bool:
 
 
 def _names_vertices_alone(job: Job, request: Request) -> bool:
-    """Whether nobody gets a max parallelism of its own who is no vertex, and may be further on in any chain."""
+    """Whether all that get a max parallelism of their own are vertices; another may be further on in any chain."""
     there = {vertex.operator_id for vertex in job.vertices}
     return {_operator_id(selector, request) for selector in request.max_parallelism if selector} <= there
 

@@ -7,6 +7,6 @@ _READ, _LARGEST_READ, _LONG = 4 << 20, 16 << 20, 64 << 20
 
 
 def request_size(length: int, at_once: int | None = None) -> int:
-    """Bytes that are asked for at once, of `length` that lie end to end and are used by `at_once`."""
+    """How many bytes a request asks for, of `length` that lie end to end and are used `at_once` together."""
     least = at_once or _READ
     return max(least, min(_LARGEST_READ, length // 16)) if length > _LONG else least
