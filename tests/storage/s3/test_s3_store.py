@@ -208,6 +208,25 @@ def test_a_store_that_ignores_ranges_is_told_of(server: ScriptedServer) -> None:
         S3Store().read(_URI, 0, 2)
 
 
+def test_what_was_not_asked_for_is_not_read(server: ScriptedServer) -> None:
+    """It may be larger than memory."""
+    server.answers = [Answer(200, b"1234", sent=0)]
+    with pytest.raises(StoreError, match="more of an object than was asked for"):
+        S3Store().read(_URI, 0, 2)
+    assert len(server.requests) == 1
+
+
+def test_bodies_in_chunks_alone(server: ScriptedServer) -> None:
+    """As something between may make them; nothing says how long they are."""
+    server.answers = [Answer(206, b"4\r\n1234\r\n0\r\n\r\n", chunked=True)]
+    assert S3Store().read(_URI, 0, 4) == b"1234"
+    assert S3Store().read_all(_URI, 4) == (b"1234", _PIN)
+    with pytest.raises(SnapshotError, match="larger than it can be"):
+        S3Store().read_all(_URI, 3)
+    with pytest.raises(StoreError, match="more of an object than was asked for"):
+        S3Store().read(_URI, 0, 2)
+
+
 def test_a_body_in_chunks(server: ScriptedServer) -> None:
     """Of which only boto3 makes one."""
     server.answers = [Answer(206, b"4\r\n1234\r\n0\r\n\r\n", chunked=True), Answer(206, b"1234")]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from rescale.errors import SnapshotError, StoreError
+from rescale.errors import RescaleError, SnapshotError, StoreError
 from rescale.storage.contract import Pin
 from rescale.storage.locations import split_s3
 from rescale.storage.s3.s3_client import ATTEMPTS
@@ -58,18 +58,20 @@ class PinnedObjects:
     def read(
         self, uri: str, pin: Pin | None, start: int = 0, length: int | None = None, limit: int | None = None
     ) -> tuple[bytes, Pin]:
-        """`length` bytes from `start`, or the whole object of at most `limit`, and its version."""
+        """`length` bytes from `start`, or the whole object of at most `limit`, and its version.
+
+        Of a body in chunks nothing tells the size; of none more is read than was asked for.
+        """
+        most = limit if length is None else length
         for attempt in range(ATTEMPTS):
             answer = self._get(uri, pin, start, length)
-            size = answer["ContentLength"]
-            if limit is not None and size > limit:
-                answer["Body"].close()
-                raise SnapshotError(
-                    "an object is larger than it can be", path=uri, expected=f"at most {limit} bytes", found=size
-                )
+            body, size = answer["Body"], answer.get("ContentLength", -1)
+            if most is not None and size > most:
+                body.close()
+                raise _too_large(uri, start, length, most, size)
             try:
                 with translated(uri):
-                    data = answer["Body"].read()
+                    data = body.read() if size >= 0 or most is None else body.read(most + 1)
             except StoreError:
                 if attempt == ATTEMPTS - 1:
                     raise
@@ -77,9 +79,10 @@ class PinnedObjects:
             else:
                 if length is not None and len(data) < length:
                     raise _too_short(uri, start, length, len(data))
-                if length is not None and len(data) > length:
-                    raise _too_much(uri, start, length, len(data))
-                return data, Pin(size, etag=answer["ETag"])
+                if most is not None and len(data) > most:
+                    body.close()
+                    raise _too_large(uri, start, length, most, len(data))
+                return data, Pin(len(data) if size < 0 else size, etag=answer["ETag"])
         raise AssertionError("the last attempt returns or raises")
 
     def changed(self, uri: str, pin: Pin | None) -> SnapshotError:
@@ -135,12 +138,16 @@ def _too_short(uri: str, start: int, length: int, found: int) -> SnapshotError:
     )
 
 
-def _too_much(uri: str, start: int, length: int, found: int) -> StoreError:
+def _too_large(uri: str, start: int, length: int | None, most: int, found: int) -> RescaleError:
+    if length is None:
+        return SnapshotError(
+            "an object is larger than it can be", path=uri, expected=f"at most {most} bytes", found=found
+        )
     return StoreError(
         "the store sent more of an object than was asked for",
         path=uri,
         offset=start,
         expected=f"{length} bytes",
-        found=f"{found} bytes",
+        found=f"{found} bytes or more",
         advice="see that the store, and whatever is between, knows the Range header",
     )
