@@ -143,6 +143,15 @@ def test_names_that_cannot_be_written(home: Path, name: str) -> None:
     assert sorted(path.name for path in home.parent.rglob("*")) == ["file", "home"]
 
 
+def test_an_error_names_what_was_asked_for_and_no_temporary_file(home: Path) -> None:
+    """Whose name is longer than its folder's."""
+    place = f"{home}/{'d' * 250}/claim"
+    for put in (LocalStore().put, LocalStore().put_if_absent):
+        with pytest.raises(RequestError, match="name too long") as refused:
+            put(place, b"")
+        assert refused.value.path == place
+
+
 def test_a_link_that_leads_nowhere_is_no_directory(home: Path) -> None:
     home.mkdir(parents=True)
     (home / "link").symlink_to(home / "gone")

@@ -29,15 +29,27 @@ def temporary(uri: str, fill: Callable[[int], None]) -> Iterator[Path]:
         beside = folder.parent
         apart = beside.stat().st_dev == folder.stat().st_dev and os.access(beside, os.W_OK)
         path = (beside if apart else folder) / f".{folder.name}.{uuid.uuid4().hex}.tmp"
-        try:
-            with path.open("xb") as file:
-                with suppress(OSError):  # a file system without locks: then nobody else removes the file either
-                    fcntl.flock(file, fcntl.LOCK_EX)
-                fill(file.fileno())
-                os.fsync(file.fileno())
-                yield path
-        finally:
-            path.unlink(missing_ok=True)
+        with _told_as(uri, path):
+            try:
+                with path.open("xb") as file:
+                    with suppress(OSError):  # a file system without locks: then nobody else removes the file either
+                        fcntl.flock(file, fcntl.LOCK_EX)
+                    fill(file.fileno())
+                    os.fsync(file.fileno())
+                    yield path
+            finally:
+                path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _told_as(uri: str, path: Path) -> Iterator[None]:
+    """Errors in the block name what was asked for, and not the path, which nobody has given."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename == str(path):
+            error.filename = uri
+        raise
 
 
 def remove_abandoned(folder: Path) -> None:
