@@ -19,6 +19,7 @@ from rescale.planning.asked.result_kind import becomes_databases, goes_by_record
 from rescale.planning.changelog_refusals import refuse_changelog
 from rescale.planning.database_refusals import refuse_names
 from rescale.planning.database_remarks import of_references
+from rescale.planning.element_remarks import of_elements
 from rescale.planning.heap_refusals import refuse_heap
 from rescale.planning.remarks import of_key_hashes, of_surgery, remarks
 from rescale.planning.sink_remarks import of_sinks
@@ -85,6 +86,7 @@ def make_plan(
         warnings=(
             *of_surgery(surgery, stopped=stopped_the_job(snapshot.metadata.properties)),
             *of_sinks(snapshot.operators, surgery, request),
+            *of_elements(snapshot.operators, shapes),
             *findings(snapshot, kafka),
             *remarks(snapshot, shapes, request, kafka),
             *of_key_hashes(snapshot.operators, request.key_hash, key_hashes),
