@@ -47,6 +47,7 @@ STATES = {
 NARROW = pojo({"a": INT})
 WIDE = pojo({"a": INT}, {"com.example.Rush": LONG})
 OTHER = pojo({"a": INT}, {"com.example.Bulk": LONG})
+UNLIKE = pojo({"a": INT}, {"com.example.Rush": INT})
 
 headers = st.lists(st.sampled_from(sorted(STATES)), unique=True)
 
@@ -109,12 +110,24 @@ def test_the_description_that_knows_all_subclasses_is_kept(order: tuple[int, ...
     assert merge_operator_state_headers(lists).list_states[0].raw == operator_list("orders", both)
 
 
+def test_subclasses_that_were_met_apart_are_described_together() -> None:
+    both = pojo({"a": INT}, {"com.example.Rush": LONG, "com.example.Bulk": LONG})
+    headers = [keyed(keyed_state("orders", list_of(value), "LIST")) for value in (NARROW, WIDE, OTHER, WIDE)]
+    merged = merge_keyed_headers(headers)
+    assert merged.header.states[0].raw == keyed_state("orders", list_of(both), "LIST")
+    assert merge_keyed_headers([merged.header, *headers]).header == merged.header
+    assert set(merged.id_maps) == {(0,)}
+    lists = [operator((operator_list("orders", value, "UNION"),)) for value in (WIDE, OTHER)]
+    assert merge_operator_state_headers(lists).list_states[0].raw == operator_list("orders", both, "UNION")
+
+
 @pytest.mark.parametrize(
     ("one", "other", "named"),
     [
         (keyed_header(keyed_state("a", INT)), keyed_header(keyed_state("a", LONG)), "a"),
         (keyed_header(keyed_state("a", LONG)), keyed_header(keyed_state("a", LONG, "REDUCING")), "a"),
-        (keyed_header(keyed_state("a", WIDE)), keyed_header(keyed_state("a", OTHER)), "a"),
+        (keyed_header(keyed_state("a", WIDE)), keyed_header(keyed_state("a", UNLIKE)), "a"),
+        (keyed_header(keyed_state("a", WIDE, "LIST")), keyed_header(keyed_state("a", OTHER)), "a"),
         (keyed_header(keyed_state("a")), keyed_header(keyed_state("b"), keyed_state("b")), "b"),
         (keyed_header(key=INT), keyed_header(key=LONG), None),
         (keyed_header(key=WIDE), keyed_header(key=OTHER), None),

@@ -124,6 +124,14 @@ CASES = (
     Case(everything(4, 128, lazy=1).with_(**ROCKSDB), 3, onto="rocksdb", quick=True),
     Case(everything(4, 1000, lazy=1, keys=5).with_(**ROCKSDB, **COMPRESSED), 7),
     Case(everything(4, 128, lazy=1, keys=5), 3, "native"),
+    Case(
+        Job("typed", 2, {"seed": 5, "POJO of subclasses": 1}, max_parallelism=128, **ROCKSDB),
+        3,
+        "native",
+        onto="rocksdb",
+        max_after=1000,
+        said="subclasses met apart",
+    ),
     # The operators' own framing.
     Case(everything(4, 128, raw_keyed=1, raw_operator=1), 6, quick=True),
     Case(everything(3, 1000, raw_keyed=1).with_(**ROCKSDB), 2),

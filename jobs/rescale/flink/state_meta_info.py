@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-from rescale.flink.encoding.binary import ByteReader
-from rescale.flink.serializers.reading import read_versioned
+from rescale.flink.encoding.binary import ByteReader, ByteWriter
+from rescale.flink.serializers.reading import read_versioned, write_versioned
 from rescale.flink.serializers.snapshot import SerializerSnapshot
+from rescale.flink.serializers.subclasses import put_together
 
 
 class StateKind(IntEnum):
@@ -59,18 +60,49 @@ def read_state_list(reader: ByteReader) -> tuple[StateMetaInfo, ...]:
 
 
 def covering(infos: list[StateMetaInfo]) -> StateMetaInfo | None:
-    """The one of several descriptions of a state that holds all the others; None if there is none.
+    """The one of several descriptions of a state that holds all the others, or one made of them; None if none can.
 
     `PojoSerializer` adds subclasses that it was not told of as it meets them, so that each subtask may know others.
     Any other difference is a real one.
     """
-    return next((info for info in infos if all(_covers_state(info, other) for other in infos)), None)
+    for info in infos:
+        if all(_covers_state(info, other) for other in infos):
+            return info
+    found: StateMetaInfo | None = infos[0]
+    for info in infos[1:]:
+        found = found and _put_together(found, info)
+    return found
+
+
+def _put_together(one: StateMetaInfo, other: StateMetaInfo) -> StateMetaInfo | None:
+    if not _same_kind(one, other):
+        return None
+    others = dict(other.serializers)
+    serializers = {name: put_together(snapshot, others[name]) for name, snapshot in one.serializers}
+    out = ByteWriter()
+    out.utf(one.name)
+    out.i32(one.kind)
+    out.i32(len(one.options))
+    for key, value in one.options:
+        out.utf(key)
+        out.utf(value)
+    out.i32(len(serializers))
+    for name, snapshot in serializers.items():
+        if snapshot is None:
+            return None
+        out.utf(name)
+        write_versioned(out, snapshot)
+    return read_state_meta_info(ByteReader(out.bytes()))
 
 
 def _covers_state(wide: StateMetaInfo, narrow: StateMetaInfo) -> bool:
     if wide.raw == narrow.raw:
         return True
-    mine, others = dict(wide.serializers), dict(narrow.serializers)
-    return ((wide.kind, dict(wide.options), mine.keys()) == (narrow.kind, dict(narrow.options), others.keys())) and all(
-        mine[name].covers(others[name]) for name in mine
-    )
+    others = dict(narrow.serializers)
+    return _same_kind(wide, narrow) and all(snapshot.covers(others[name]) for name, snapshot in wide.serializers)
+
+
+def _same_kind(one: StateMetaInfo, other: StateMetaInfo) -> bool:
+    """Whether they differ in serializers at most."""
+    mine, others = dict(one.serializers).keys(), dict(other.serializers).keys()
+    return (one.kind, dict(one.options), mine) == (other.kind, dict(other.options), others)

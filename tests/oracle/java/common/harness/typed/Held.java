@@ -17,6 +17,7 @@ import org.apache.flink.api.common.typeinfo.TypeHint;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.api.java.tuple.Tuple2;
+import org.apache.flink.runtime.state.KeyGroupRangeAssignment;
 import org.apache.flink.types.Either;
 import org.apache.flink.types.Row;
 
@@ -35,6 +36,7 @@ final class Held {
             kind("POJO with a set", TypeInformation.of(WithSet.class), WithSet::of),
             kind("POJO with an ArrayList", TypeInformation.of(WithArrayList.class), WithArrayList::of),
             kind("POJO with a date", TypeInformation.of(WithDate.class), WithDate::of),
+            kind("POJO of subclasses", TypeInformation.of(Parcel.class), Parcel::of),
             kind("UUID", TypeInformation.of(UUID.class), user -> new UUID(user, 7)),
             kind("HashMap", Types.GENERIC(HashMap.class), user -> new HashMap<>(Map.of("user", user))),
             kind("generic list", TypeInformation.of(new TypeHint<List<String>>() {}), user -> new ArrayList<>(texts(user))),
@@ -156,6 +158,31 @@ final class Held {
         public String toString() {
             return number + " " + date;
         }
+    }
+
+    /** Of one class if the first of two subtasks has the user, else of another: none of them meets both. */
+    public static class Parcel {
+        public long number;
+
+        static Parcel of(long user) {
+            boolean first = KeyGroupRangeAssignment.assignKeyToParallelOperator(user, 128, 2) == 0;
+            Parcel parcel = first ? new Letter() : new Crate();
+            parcel.number = user;
+            return parcel;
+        }
+
+        @Override
+        public String toString() {
+            return getClass().getSimpleName() + " " + number;
+        }
+    }
+
+    public static final class Letter extends Parcel {
+        public String stamp = "blue";
+    }
+
+    public static final class Crate extends Parcel {
+        public double weight = 2.5;
     }
 
     /** Without a constructor that anybody may call, and so no POJO. */

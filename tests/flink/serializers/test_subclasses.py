@@ -1,0 +1,93 @@
+"""Snapshots of POJOs of which each knows subclasses that the other does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import permutations
+
+import pytest
+
+from rescale.flink.encoding.binary import ByteWriter
+from rescale.flink.serializers.reading import write_snapshot
+from rescale.flink.serializers.subclasses import put_together
+from support.snapshot_bytes import BASE, INT, LONG, STRING, composite, list_of, parsed, pojo
+
+FIELDS: dict[str, bytes | None] = {"a": INT, "b": STRING}
+DEEP = pojo({"y": LONG}, name="com.x.Deep")
+DEEPER = pojo({"y": LONG}, {"com.x.E": INT}, name="com.x.Deep")
+
+
+def of(**subclasses: bytes | None) -> bytes:
+    return pojo(FIELDS, {f"com.x.{name}": snapshot for name, snapshot in subclasses.items()})
+
+
+def together(one: bytes, other: bytes) -> bytes | None:
+    mine, theirs = parsed(one), parsed(other)
+    found = put_together(mine, theirs)
+    if found is None:
+        return None
+    assert found.covers(mine)
+    assert found.covers(theirs)
+    out = ByteWriter()
+    write_snapshot(out, found)
+    assert parsed(out.bytes()) == found
+    return out.bytes()
+
+
+def as_it_is(snapshot: bytes) -> bytes:
+    return snapshot
+
+
+def map_of(snapshot: bytes) -> bytes:
+    return composite(BASE + "MapSerializerSnapshot", STRING, snapshot)
+
+
+def list_of_maps_of(snapshot: bytes) -> bytes:
+    return list_of(map_of(snapshot))
+
+
+@pytest.mark.parametrize("wrap", [as_it_is, list_of, map_of, list_of_maps_of])
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [
+        (of(A=LONG), of(B=DEEP), of(A=LONG, B=DEEP)),
+        (of(A=LONG, B=INT), of(C=INT, A=LONG), of(A=LONG, B=INT, C=INT)),
+        (of(A=None), of(B=INT, A=LONG), of(B=INT, A=LONG)),
+        (of(A=None, B=INT), of(A=LONG), of(A=LONG, B=INT)),
+        (of(A=LONG, B=INT), of(A=None, C=None), of(A=LONG, B=INT, C=None)),
+        (of(A=DEEP, B=INT), of(A=DEEPER), of(A=DEEPER, B=INT)),
+    ],
+)
+def test_one_snapshot_knows_the_subclasses_of_both(
+    wrap: Callable[[bytes], bytes], one: bytes, other: bytes, both: bytes
+) -> None:
+    assert together(wrap(one), wrap(other)) == wrap(both)
+
+
+def test_of_several_all_are_known() -> None:
+    for first, second, third in permutations([of(A=LONG), of(B=INT), of(C=DEEP)]):
+        both = together(first, second)
+        assert both is not None
+        all_of_them = together(both, third)
+        assert all_of_them is not None
+        assert {name for name, _ in parsed(all_of_them).subclasses} == {"com.x.A", "com.x.B", "com.x.C"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (of(A=LONG), of(A=INT)),
+        (of(A=LONG, B=INT), of(A=INT, C=INT)),
+        (of(A=LONG), pojo({"b": STRING, "a": INT}, {"com.x.B": INT})),
+        (of(A=LONG), pojo(FIELDS, {"com.x.B": INT}, registered={"com.x.R": INT})),
+        (of(A=LONG), pojo(FIELDS, {"com.x.B": INT}, name="com.x.Other")),
+        (pojo({"field": of(A=LONG)}), pojo({"field": of(B=LONG)})),
+        (INT, LONG),
+        (list_of(of(A=LONG)), map_of(of(B=LONG))),
+        (map_of(of(A=LONG)), composite(BASE + "MapSerializerSnapshot", INT, of(B=LONG))),
+        (map_of(of(A=LONG)), composite(BASE + "MapSerializerSnapshot", of(B=LONG))),
+    ],
+)
+def test_what_differs_otherwise_does_not_go_together(one: bytes, other: bytes) -> None:
+    assert together(one, other) is None
+    assert together(other, one) is None
