@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from unittest.mock import patch
@@ -73,6 +74,17 @@ def test_it_takes_the_place_of_an_earlier_one_behind_a_link_too(tmp_path: Path) 
         assert main(["report", directory("2-clicks"), "-o", str(link)]) == 0
         assert link.is_symlink()
         assert page.read_bytes().startswith(b"<!doctype html>")
+
+
+def test_it_takes_the_place_of_no_pipe_that_a_link_leads_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reading, writing = os.pipe()
+    link = tmp_path / "stdout"
+    link.symlink_to(f"/proc/self/fd/{writing}")
+    assert main(["report", directory("2-clicks"), "-o", str(link)]) == 2
+    assert "a pipe or a device" in capsys.readouterr().err
+    assert link.is_symlink()
+    for end in (reading, writing):
+        os.close(end)
 
 
 def test_a_plan_has_a_report_that_goes_with_the_rest(plan: Plan) -> None:

@@ -143,6 +143,13 @@ def test_names_that_cannot_be_written(home: Path, name: str) -> None:
     assert sorted(path.name for path in home.parent.rglob("*")) == ["file", "home"]
 
 
+def test_a_limit_on_the_size_of_files_is_told_as_one(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.fsync", _failing(errno.EFBIG))
+    with pytest.raises(StoreError, match="File too large") as refused:
+        LocalStore().put(str(home / "file"), b"data")
+    assert "ulimit -f" in (refused.value.advice or "")
+
+
 def test_an_error_names_what_was_asked_for_and_no_temporary_file(home: Path) -> None:
     """Whose name is longer than its folder's."""
     place = f"{home}/{'d' * 250}/claim"

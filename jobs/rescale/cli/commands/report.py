@@ -41,8 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
-    of, place = normalise(arguments.of), real(normalise(arguments.out))
+    of, place = normalise(arguments.of), normalise(arguments.out)
     _refuse_inside(of, place)
+    if open_store(place).stat(place) is not None:
+        place = real(place)  # of a link to a file, the file; a pipe has none
     with waiting(f"reading {arguments.of}"):
         line = line_of(arguments)
         page = report_of(of, prefixes_of(arguments), uids_of(arguments), line)
@@ -54,7 +56,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
 
 def _refuse_inside(of: str, place: str) -> None:
     """A snapshot is never written to, and Flink deletes a directory only if it finds nothing else in it."""
-    if contains(real(of.removesuffix("/_metadata")), place):
+    if contains(real(of.removesuffix("/_metadata")), real(place)):
         raise RequestError(
             "the report must not lie inside of what it is about",
             path=place,

@@ -39,6 +39,8 @@ def _advice(error: OSError) -> str:
         return "give the user that runs this access to it, or name another place"
     if error.errno in _MISPLACED:
         return "name another place"
+    if error.errno == errno.EFBIG:
+        return "have the limit on the size of files raised (ulimit -f), or name a place on another file system"
     if error.errno in NO_ROOM:
         return (
             "make room there, or have the quota raised, then run the same command again: it goes on with what is there"
