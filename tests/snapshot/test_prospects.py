@@ -103,6 +103,21 @@ def test_a_state_fails_alone_but_in_the_heaps_own_format() -> None:
     assert restored(prospects(snapshot(keyed(header)), NEWEST)) == {"sum": "yes", "pages": "yes"}
 
 
+def test_rows_that_wait_in_an_unbounded_over() -> None:
+    def of(*others: str) -> KeyedHeader:
+        return KeyedHeader(False, LONG, tuple(state(name, LONG) for name in ("accState", "inputState", *others)))
+
+    unbounded = prospects(of_flink_1(keyed(of("distinctAcc_0"))), NEWEST)
+    assert restored(unbounded) == {"accState": "yes", "inputState": "unknown", "distinctAcc_0": "yes"}
+    reason = unbounded.operators[0].states[1].reason
+    assert reason is not None
+    assert reason.way.endswith("table.exec.unbounded-over.version: 1")
+    for other in ("lastTriggeringTsState", "cleanupTsState", "smallestTSState"):
+        assert set(restored(prospects(of_flink_1(keyed(of(other))), NEWEST)).values()) == {"yes"}
+    assert set(restored(prospects(of_flink_1(keyed(of())), ReleaseLine(1, 20))).values()) == {"yes"}
+    assert set(restored(prospects(snapshot(keyed(of())), NEWEST)).values()) == {"yes"}
+
+
 def test_a_class_that_is_gone_fails_all_states_beside_it() -> None:
     header = KeyedHeader(False, LONG, (state("sum", LONG), state("nothing", UNIT)))
     assert restored(prospects(of_flink_1(keyed(header)), NEWEST)) == {"sum": "no", "nothing": "no"}

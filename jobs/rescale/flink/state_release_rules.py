@@ -6,6 +6,7 @@ bytes of their own connector are Flink's to hand on and the connector's to read.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import NamedTuple
 
 from rescale.flink.kafka.consumer import OFFSETS_STATE
@@ -95,6 +96,26 @@ def by_name(state: str, writer: int, line: ReleaseLine) -> Reason | None:
         return Reason(Restores.NO, why, gone.rule, gone.way)
     connector = _BYTES_OF_A_CONNECTOR.get(state)
     return _of_a_connector(connector, line) if connector is not None else None
+
+
+_WAITING_ROWS = "inputState"
+_OF_EVERY_OVER = {"accState", _WAITING_ROWS}
+_OF_OTHER_OVERS = {"lastTriggeringTsState", "cleanupTsState", "smallestTSState"}
+"""Keyed states of an OVER in SQL; those that are bounded, or go by processing time, have one of the last."""
+
+
+def by_name_beside(state: str, beside: Set[str], writer: int, line: ReleaseLine) -> Reason | None:
+    """Of a keyed state of an operator that has the states `beside`; None where their names say nothing."""
+    is_unbounded = beside >= _OF_EVERY_OVER and not beside & _OF_OTHER_OVERS
+    if state != _WAITING_ROWS or not is_unbounded or writer >= line.major:
+        return None
+    return Reason(
+        Restores.UNKNOWN,
+        "if it is that of an unbounded OVER by event time, Flink 2 may look for the rows that wait in it by timers of "
+        "their own, which Flink 1 has not set: it takes the state without an error, and loses these rows",
+        "RowTimeUnboundedPrecedingOverFunctionV2",
+        "have the job on Flink 2 take what Flink 1 had: table.exec.unbounded-over.version: 1",
+    )
 
 
 def of_a_source(line: ReleaseLine) -> Reason:

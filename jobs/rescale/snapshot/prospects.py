@@ -19,7 +19,7 @@ from rescale.flink.release_line import ReleaseLine, major_of_writer
 from rescale.flink.serializers.release_rules import Reason, Restores, missing_class, reasons
 from rescale.flink.serializers.snapshot import UnknownSerializer
 from rescale.flink.state_meta_info import StateMetaInfo
-from rescale.flink.state_release_rules import by_name, of_a_kind, of_a_source
+from rescale.flink.state_release_rules import by_name, by_name_beside, of_a_kind, of_a_source
 from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets
 from rescale.snapshot.model import Operator, Snapshot
 
@@ -123,7 +123,10 @@ class _Judge:
         """The states of a header, which all suffer from its key, and some from one another."""
         worst = self._worst(reasons(header.key_serializer, self._writer, self._line))
         key = () if worst is None else (worst._replace(why=f"its key: {worst.why}"),)
-        yield from self._described(header.states, key, alone=framing is not Framing.HEAP)
+        names = {state.name for state in header.states}
+        for state in self._described(header.states, key, alone=framing is not Framing.HEAP):
+            named = by_name_beside(state.name, names, self._writer, self._line)
+            yield StateProspect(state.name, self._worst(filter(None, (named, state.reason))))
 
     def _elements(self, operator: Operator, header: OperatorStateHeader) -> Iterator[StateProspect]:
         for state in self._described((*header.list_states, *header.broadcast_states), (), alone=True):
