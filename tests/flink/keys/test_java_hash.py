@@ -185,9 +185,6 @@ def test_no_damage_is_read_beyond_the_limit(data: st.DataObject) -> None:
         (Nullable(LONG_KEY, 8).snapshot, "0100", "the data ends inside the key", 0),
         (BinaryRow.snapshot, "0000000400000000", "a length that cannot be", 0),
         (ByteArray.snapshot, "ffffffff", "a length that cannot be", 0),
-        (simple("Variant"), "00000000000000", "the data ends inside the key", 0),
-        (simple("Variant"), "0000000100000001ff", "a length that cannot be", 0),
-        (simple("Variant"), "ffffffff00000001ff", "a length that cannot be", 0),
         (pojo({"a": INT}), "04", "an object of a subclass of its POJO, which is not followed", 1),
         (pojo({"a": INT}), "08", "an object of a subclass of its POJO, which is not followed", 1),
         (pojo({"a": INT}), "03", "a flag that cannot be", 1),
@@ -232,7 +229,6 @@ def test_as_many_limits_as_starts() -> None:
         (pojo({"number": INT, "town": STRING}), "02" + "01" + "000361" + "62"),
         (pojo({"number": INT, "town": STRING}), "01"),
         (simple("StringValue"), "026162"),
-        (simple("Variant"), "00000002" + "00000001" + "616263"),
         (Tuple([ByteArray(), LONG_KEY]).snapshot, "0000000180" + "00" * 8),
     ],
 )

@@ -137,12 +137,6 @@ public class SerializedValues {
             Object two = Class.forName(bitmap).getMethod("fromArray", int[].class).invoke(null, new int[] {1, 70_000});
             printNamed("org.apache.flink.api.common.typeutils.base.BitmapSerializer", new Object[] {}, two);
         }
-        String variant = "org.apache.flink.types.variant.Variant";
-        if (isThere(variant)) {
-            Object builder = Class.forName(variant).getMethod("newBuilder").invoke(null);
-            Object text = Class.forName(variant + "Builder").getMethod("of", String.class).invoke(builder, "äöü");
-            printNamed("org.apache.flink.api.common.typeutils.base.VariantSerializer", new Object[] {}, text);
-        }
     }
 
     private static void ofEventProcessing() throws Exception {

@@ -14,7 +14,7 @@ from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.value_words import in_words
 from support.java_composites import Either, List, Nullable, Pojo, Row, Tuple
 from support.java_values import HASHABLE_LEAVES, ByteArray, JavaType
-from support.snapshot_bytes import BASE, co_grouped, parsed, snapshot
+from support.snapshot_bytes import co_grouped, parsed
 
 INT, LONG, TEXT = HASHABLE_LEAVES["Int"], HASHABLE_LEAVES["Long"], HASHABLE_LEAVES["String"]
 ORDER = Pojo({"a": INT, "b": TEXT}, 0, 31, ["a", "b"])
@@ -113,21 +113,6 @@ def test_an_element_of_one_of_two_streams() -> None:
         with pytest.raises(SnapshotError, match="a flag that cannot be") as caught:
             in_words(tree, ByteReader(tag + INT.write(7)))
         assert caught.value.expected == "1 or 2"
-
-
-VARIANT = compile_program(parsed(snapshot(BASE + "VariantSerializer$VariantSerializerSnapshot"))).tree
-
-
-def test_a_variant_is_shown_by_its_bytes() -> None:
-    written = bytes.fromhex("00000002" + "00000001" + "616263")
-    assert in_words(VARIANT, reader := ByteReader(written + b"behind")) == "(0x6162, 0x63)"
-    assert reader.position == len(written)
-
-
-@pytest.mark.parametrize("damaged", ["00000002", "00000002" + "00000002" + "616263", "ffffffff" + "00000001" + "61"])
-def test_a_variant_whose_lengths_cannot_be_is_damage(damaged: str) -> None:
-    with pytest.raises(SnapshotError):
-        in_words(VARIANT, ByteReader(bytes.fromhex(damaged)))
 
 
 def test_a_number_of_thousands_of_digits_is_shown_by_its_bytes() -> None:

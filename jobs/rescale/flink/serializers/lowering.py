@@ -10,7 +10,6 @@ from rescale.flink.arrays import Longs
 from rescale.flink.serializers import machine
 from rescale.flink.serializers.type_tree import (
     Blob,
-    Blobs,
     Deep,
     Fixed,
     Flagged,
@@ -65,8 +64,6 @@ class _Lowering:
                 self.emit(machine.NUMBER, scaled)
             case Blob(rule):
                 self.emit(machine.BLOB, rule)
-            case Blobs(number):
-                self.emit(machine.BLOBS, number)
             case Sequence(fields):
                 self._sequence(fields)
             case Product(fields):

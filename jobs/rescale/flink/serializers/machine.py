@@ -18,10 +18,10 @@ from rescale.flink.compiled import Long, compiled
 STOP, FIXED, TEXT, NUMBER, BLOB = range(5)
 PUSH, FOLD, POP, MASK, FIELD, END_ROW = range(5, 11)
 REPEAT, AGAIN, UNION, JUMP, NULLABLE, FLAGS, DEEP = range(11, 18)
-WEIGH, MIX, END_PRODUCT, BLOBS = range(18, 22)
+WEIGH, MIX, END_PRODUCT = range(18, 21)
 """FIXED size rule; TEXT has-null; NUMBER scaled; BLOB rule; PUSH initial; MASK bits; FIELD bit target-if-null;
 END_ROW has-kind; REPEAT target-if-none; AGAIN target; UNION target-if-right tag-of-right; JUMP target; NULLABLE padding
-target-if-null; FLAGS target-if-null; WEIGH weight hash-of-null; END_PRODUCT number-of-fields; BLOBS number."""
+target-if-null; FLAGS target-if-null; WEIGH weight hash-of-null; END_PRODUCT number-of-fields."""
 
 UNKNOWN, INTEGER, CHARACTER, BOOLEAN, FLOAT, LONG, DOUBLE = range(7)
 DATE, LOCAL_DATE, LOCAL_TIME, LOCAL_DATE_TIME, INSTANT, LONG_VALUE, ZERO = range(7, 14)
@@ -232,20 +232,6 @@ def _blob(data: Bytes, at: int, size: Long, rule: int) -> Long:
 
 
 @compiled
-def _blobs(data: Bytes, at: int, limit: int, number: int) -> tuple[int, int]:
-    """(where they end, what is wrong)."""
-    if 4 * number > limit - at:
-        return at, SHORT
-    end: Long = np.int64(at + 4 * number)
-    for place in range(at, at + 4 * number, 4):
-        size = _signed(data, place, 4)
-        if size < 0 or size > limit - end:
-            return at, BAD_LENGTH
-        end += size
-    return end, FINE
-
-
-@compiled
 def walk(
     code: Longs,
     depth: int,
@@ -343,9 +329,6 @@ def walk(
             elif op == END_PRODUCT:
                 value, null = _finished(frames[top, 0], a), False
                 top -= 1
-            elif op == BLOBS:
-                value, null = np.int64(0), False
-                at, reason = _blobs(data, at, limit, a)
             elif at >= limit:
                 reason = SHORT
             elif op == FLAGS:

@@ -18,7 +18,6 @@ from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot
 from rescale.flink.serializers.type_tree import (
     Blob,
     BlobHash,
-    Blobs,
     Deep,
     Fixed,
     FixedHash,
@@ -316,7 +315,6 @@ _SIMPLE: dict[str, TypeTree] = {
             *(("Float", 4), ("Long", 8), ("Double", 8)),
         )
     },
-    _base("Variant"): Blobs(2),
     _base("Bitmap"): Blob(BlobHash.UNKNOWN),
     _TABLE + "StringDataSerializer$StringDataSerializerSnapshot": Blob(BlobHash.UNKNOWN),
     _TABLE + "BinaryRowDataSerializer$BinaryRowDataSerializerSnapshot": Blob(BlobHash.BINARY_ROW),

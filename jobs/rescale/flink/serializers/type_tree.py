@@ -104,14 +104,6 @@ class Blob(_Variable):
 
 
 @dataclass(frozen=True)
-class Blobs(_Variable):
-    """The `i32` lengths of some, then the bytes of all (`VariantSerializer`)."""
-
-    number: int
-    hashable = False
-
-
-@dataclass(frozen=True)
 class Sequence:
     """Fields one after the other (`TupleSerializer`)."""
 
@@ -253,9 +245,7 @@ class Deep:
         return self.inner.hashable
 
 
-TypeTree = (
-    Fixed | Text | Number | Blob | Blobs | Sequence | Product | Masked | Repeat | Union | Nullable | Flagged | Deep
-)
+TypeTree = Fixed | Text | Number | Blob | Sequence | Product | Masked | Repeat | Union | Nullable | Flagged | Deep
 
 
 def parts(tree: TypeTree) -> Iterator[TypeTree]:

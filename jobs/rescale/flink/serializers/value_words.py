@@ -12,7 +12,6 @@ import struct
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.serializers.type_tree import (
     Blob,
-    Blobs,
     Deep,
     Fixed,
     FixedHash,
@@ -56,8 +55,6 @@ def in_words(tree: TypeTree, reader: ByteReader) -> str:
             return _number(reader, scaled=scaled)
         case Blob():
             return bytes_in_words(reader.blob())
-        case Blobs(number):
-            return _blobs(number, reader)
         case Sequence(fields) | Product(fields):
             return f"({', '.join(in_words(field, reader) for field in fields)})"
         case Masked(fields, has_kind):
@@ -123,13 +120,6 @@ def _number(reader: ByteReader, *, scaled: bool) -> str:
         return digits
     scale = reader.i32()
     return f"{digits}E{-scale}" if scale else digits
-
-
-def _blobs(number: int, reader: ByteReader) -> str:
-    at, sizes = reader.position, [reader.i32() for _ in range(number)]
-    if min(sizes) < 0 or sum(sizes) > reader.remaining:
-        raise reader.error("a length that cannot be", at=at, found=sizes)
-    return f"({', '.join(bytes_in_words(reader.raw(size)) for size in sizes)})"
 
 
 def _item(items: tuple[TypeTree, ...], reader: ByteReader) -> str:
