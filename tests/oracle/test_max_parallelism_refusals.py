@@ -89,7 +89,7 @@ def key_group_of(flink: Flink, key: bytes) -> int:
 @pytest.mark.parametrize(
     ("job", "kind", "shape", "error", "says"),
     [
-        slow(graph("cep", 3), "native", {"max_parallelism": ["64"]}, UnsupportedError, "--type canonical"),
+        slow(graph("typed", 3, HashMap=1), "native", {"max_parallelism": ["64"]}, UnsupportedError, "--type canonical"),
         (everything(3, raw_keyed=1), "canonical", {"max_parallelism": ["1000"]}, UnsupportedError, "raw keyed"),
         slow(everything(3, raw_keyed=1), "canonical", {"max_parallelism": ["64"]}, UnsupportedError, "raw keyed"),
         (graph("windows", 3), "canonical", {"max_parallelism": ["256", "all=256"]}, RequestError, "one subtask"),
