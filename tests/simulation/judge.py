@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from rescale.errors import InternalError, unexpected
@@ -66,9 +67,10 @@ class Judge:
             return
         strangers = self._may_come_late() or bool(scene.done & {"rival", "discard", "release"})
         wish, source = assert_published(scene.bucket, folder, wishes, scene.damage.versions, strangers=strangers)
-        if "discard" not in scene.done:
+        certificate = scene.bucket.objects[f"{folder}.rescale/certificate.json"].data
+        if "discard" not in scene.done and not self._came_late(certificate, folder):
             assert_certified(
-                scene.bucket.objects[f"{folder}.rescale/certificate.json"].data,
+                certificate,
                 source,
                 scene.bucket.below(folder),
                 renames=wish.renames,
@@ -80,6 +82,11 @@ class Judge:
     def _may_come_late(self) -> bool:
         """Whether a task of a run that was discarded may have put a file since: its request was on the way."""
         return self._scene.has_discarded and self._scene.comes_late()
+
+    def _came_late(self, certificate: bytes, folder: str) -> bool:
+        """Whether it is that of a run that was discarded, and not of the one that has the target now."""
+        claim = self._scene.bucket.objects[f"{folder}.rescale/claim"].data
+        return self._may_come_late() and json.loads(claim)["plan"].encode() not in certificate
 
     def look_for_open_uploads(self, where: str, *, but_strangers: bool = True) -> None:
         scene = self._scene

@@ -57,6 +57,7 @@ def test_whatever_happens_nothing_is_lost(seeds: range) -> None:
         pytest.param(1291798, id="what Java takes for true rotted, and is true"),
         pytest.param(1276005, id="who was taken for dead had misread, and wrote that over what was published"),
         pytest.param(1421506, id="the same, by one that had begun long before"),
+        pytest.param(1498066, id="a certificate of a discarded run came behind that of the next one"),
         pytest.param(1264279, id="what came behind a discard was in the way of another plan"),
         pytest.param(1224364, id="the same bit of a claim was flipped at both looks"),
         pytest.param(1216219, id="a file of a discarded run came beside the result of the next one"),
