@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Sequence
 
 from rescale.errors import InternalError, unexpected
@@ -14,6 +14,8 @@ from simulation.scene import DISCARD, Scene
 from simulation.stored import Stored
 from simulation.stores_word import left_to_the_store
 from simulation.supervisor import Ending
+
+_PLAN = re.compile(rb'"plan": ?"([0-9a-f]{64})"')
 
 
 class Judge:
@@ -84,9 +86,15 @@ class Judge:
         return self._scene.has_discarded and self._scene.comes_late()
 
     def _came_late(self, certificate: bytes, folder: str) -> bool:
-        """Whether it is that of a run that was discarded, and not of the one that has the target now."""
-        claim = self._scene.bucket.objects[f"{folder}.rescale/claim"].data
-        return self._may_come_late() and json.loads(claim)["plan"].encode() not in certificate
+        """Whether it is that of a run that was discarded, and not of the one that has the target now.
+
+        Either may be damaged: a certificate that names no plan is judged as it is.
+        """
+        plan = _PLAN.search(certificate)
+        claim = self._scene.bucket.objects.get(f"{folder}.rescale/claim")
+        if plan is None or claim is None or not self._may_come_late():
+            return False
+        return plan[1] not in claim.data
 
     def look_for_open_uploads(self, where: str, *, but_strangers: bool = True) -> None:
         scene = self._scene
