@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -26,6 +27,7 @@ from rescale.flink.metadata.handles import (
 from rescale.flink.metadata.reader import read_metadata
 from simulation.changelogs import changes_of, with_logged_states
 from simulation.headers import keyed_without, operator_without
+from simulation.native_databases import UnreadableError
 from simulation.rows import KeyedRows, Kind, keyed_rows, kind_of, own_rows, same, states_in
 
 
@@ -108,6 +110,14 @@ class Contents:
             )
             for one in streams
         ]
+
+    def readable_rows(self, operator: OperatorState) -> list[KeyedRows]:
+        """Of those subtasks whose directories RocksDB opens; nothing is left out."""
+        readable = []
+        for i, handle in self.handles(operator, "managed_keyed"):
+            with suppress(UnreadableError):
+                readable.append(keyed_rows(i, handle, operator, self._bytes))
+        return readable
 
     def rows_left_out(self, operator: OperatorState) -> dict[str, int]:
         """How many rows of which states of managed keyed state, where others of these stay; none of a state without."""

@@ -122,7 +122,7 @@ def assert_rows(old: list[KeyedRows], new: list[KeyedRows], one: OperatorState, 
     same("states", states, {state for stream in new for state in states_in(stream.header)})
     if len({stream.header for stream in old}) == 1:
         same("headers", {stream.header for stream in old}, {stream.header for stream in new})
-    kept, found = list(_all(old)), list(_all(new))
+    kept, found = list(all_own_rows(old)), list(all_own_rows(new))
     if one.max_parallelism == other.max_parallelism:
         same("rows", Counter(kept), Counter(found))
         return
@@ -138,7 +138,7 @@ def own_rows(stream: KeyedRows) -> list[tuple[Row, bytes]]:
     return [(row, value) for row, value in stream.rows if row[1] in own]
 
 
-def _all(streams: list[KeyedRows]) -> Iterator[tuple[Row, bytes]]:
+def all_own_rows(streams: list[KeyedRows]) -> Iterator[tuple[Row, bytes]]:
     """Of a directory that Flink clipped also what it hides: that is not looked at by anybody who opens it."""
     for stream in streams:
         yield from own_rows(stream)

@@ -62,6 +62,8 @@ def test_whatever_happens_nothing_is_lost(seeds: range) -> None:
         pytest.param(1224364, id="the same bit of a claim was flipped at both looks"),
         pytest.param(1216219, id="a file of a discarded run came beside the result of the next one"),
         pytest.param(1213917, id="a table became unreadable, and a result that is proven by files refers to it"),
+        pytest.param(1522760, id="the same, beside a directory that was rewritten"),
+        pytest.param(1525351, id="the same, with what hides rows of others in the result"),
         pytest.param(1202622, id="nothing could be deleted, and a listing missed all that there was"),
         pytest.param(1152802, id="an SST file that somebody had spoilt was referred to, and a proof by files wanted"),
         pytest.param(1135793, id="a bit was flipped when it was moved, and back when it was validated"),
