@@ -4,19 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from rescale.flink.arrays import Bytes, Longs
+from rescale.flink.arrays import Bytes, Longs, Words
 from rescale.flink.compiled import Long, compiled, copy_bytes
+from rescale.flink.keyed.blocks.key_sort_loop import word_of_key
 from rescale.flink.keyed.blocks.record_walk import number
-
-
-@compiled
-def _is_less(data: Bytes, start: Long, limit: Long, other_start: Long, other_limit: Long) -> bool:
-    """Whether the bytes up to `limit` come before the other ones."""
-    for i in range(min(limit - start, other_limit - other_start)):
-        one, other = data[np.uint64(start + i)], data[np.uint64(other_start + i)]
-        if one != other:
-            return bool(one < other)
-    return bool(limit - start < other_limit - other_start)
 
 
 @compiled
@@ -47,19 +38,69 @@ def merge_runs(data: Bytes, at: Longs, ends: Longs, left: Longs, out: Bytes) -> 
     finds no room. Returns (bytes, where the last record begins, run that needs more or -1).
     """
     size = last = np.int64(0)
-    while True:
-        least, least_end = -1, np.int64(0)
-        for i in range(len(at)):
-            if at[i] == ends[i] and left[i] == 0:
-                continue
-            end = _record_end(data, at[i], ends[i])
-            if end > ends[i]:
-                return size, last, i
-            limit = at[i] + 4 + number(data, at[i])
-            if least < 0 or _is_less(data, at[i] + 4, limit, at[least] + 4, at[least] + 4 + number(data, at[least])):
-                least, least_end = i, end
-        if least < 0 or size + least_end - at[least] > len(out):
-            return size, last, -1
+    words = np.empty(len(at), np.uint64)
+    heap = np.empty(len(at), np.int64)
+    count = 0
+    for run in range(len(at)):
+        if at[run] == ends[run] and left[run] == 0:
+            continue
+        if _record_end(data, at[run], ends[run]) > ends[run]:
+            return size, last, run
+        words[run] = _next_word(data, at[run])
+        heap[count] = run
+        count += 1
+    for place in range(count // 2 - 1, -1, -1):
+        _sink(data, at, words, heap, count, place)
+    while count:
+        run = heap[0]
+        end = _record_end(data, at[run], ends[run])
+        if size + end - at[run] > len(out):
+            break
         last = size
-        size = copy_bytes(data, at[least], least_end, out, size)
-        at[least] = least_end
+        size = copy_bytes(data, at[run], end, out, size)
+        at[run] = end
+        if end == ends[run] and left[run] == 0:
+            count -= 1
+            heap[0] = heap[count]
+        elif _record_end(data, end, ends[run]) > ends[run]:
+            return size, last, run
+        else:
+            words[run] = _next_word(data, end)
+        _sink(data, at, words, heap, count, 0)
+    return size, last, -1
+
+
+@compiled
+def _next_word(data: Bytes, at: Long) -> np.uint64:
+    """The first eight bytes of the key of a record."""
+    return word_of_key(data, at + 4, at + 4 + number(data, at))
+
+
+@compiled
+def _sink(data: Bytes, at: Longs, words: Words, heap: Longs, count: int, place: int) -> None:
+    """Lets the run at a place of the heap sink until none below it comes first."""
+    run = heap[place]
+    while 2 * place + 1 < count:
+        below = 2 * place + 1
+        first = heap[below]
+        if below + 1 < count:
+            other = heap[below + 1]
+            if words[other] < words[first] or (words[other] == words[first] and _comes_first(data, at, other, first)):
+                below, first = below + 1, other
+        if words[run] < words[first] or (words[run] == words[first] and _comes_first(data, at, run, first)):
+            break
+        heap[place] = first
+        place = below
+    heap[place] = run
+
+
+@compiled
+def _comes_first(data: Bytes, at: Longs, one: Long, other: Long) -> bool:
+    """Whether the next record of a run is written before that of another, where their words are equal."""
+    begin, other_begin = at[one] + 4, at[other] + 4
+    size, other_size = number(data, at[one]), number(data, at[other])
+    for i in range(min(size, other_size)):
+        byte, other_byte = data[np.uint64(begin + i)], data[np.uint64(other_begin + i)]
+        if byte != other_byte:
+            return bool(byte < other_byte)
+    return bool(one < other) if size == other_size else bool(size < other_size)

@@ -13,7 +13,7 @@ from rescale.flink.compiled import Long, compiled
 
 
 @compiled
-def _word(data: Bytes, begin: Long, end: Long) -> np.uint64:
+def word_of_key(data: Bytes, begin: Long, end: Long) -> np.uint64:
     """Of a key from `begin` on; bytes behind its end count as zeros."""
     word = np.uint64(0)
     for i in range(8):
@@ -35,7 +35,7 @@ def sort_keys(data: Bytes, begins: Longs, ends: Longs, order: Longs, words: Word
     while len(waiting):
         first, last, depth = waiting.pop()
         for i in range(first, last):
-            words[i] = _word(data, begins[order[i]] + depth, ends[order[i]])
+            words[i] = word_of_key(data, begins[order[i]] + depth, ends[order[i]])
         chosen = np.argsort(words[first:last])
         order[first:last] = order[first:last][chosen]
         words[first:last] = words[first:last][chosen]
