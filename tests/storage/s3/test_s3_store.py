@@ -197,8 +197,10 @@ def test_reads_go_only_to_whom_the_settings_trust(
         monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
         assert S3Store().read(_URI, 0, 4) == b"1234"
     else:
-        with pytest.raises(StoreError, match="certificate verify failed"):
-            S3Store().read(_URI, 0, 4)
+        for asks in (lambda: S3Store().read(_URI, 0, 4), lambda: S3Store().list("s3://bucket/a")):
+            with pytest.raises(RequestError, match=r"certificate that is not trusted: .*verify failed") as caught:
+                asks()
+            assert "AWS_CA_BUNDLE" in (caught.value.advice or "")
         assert server.requests == []
 
 

@@ -39,6 +39,8 @@ _LOCK = re.compile(r"object.?lock|\bWORM\b|retention ?policy|legal hold", re.IGN
 _USER_INFO = re.compile(r"(\w+://)?[^\s\"]*@")
 _BAD_HEADER = "Invalid header value"
 """What `http.client` says, with the value behind it."""
+_UNTRUSTED = "certificate verify failed"
+"""What OpenSSL says."""
 _CREDENTIALS = "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN (or AWS_PROFILE)"
 
 
@@ -57,6 +59,10 @@ def translated(uri: str) -> Iterator[None]:
         if _BAD_HEADER in str(error):
             advice = f"{_CREDENTIALS}: is there a line break in one of them?"
             raise RequestError("a key or a token has signs that no request may have", path=uri, advice=advice) from None
+        if _UNTRUSTED in str(error):
+            advice = "let AWS_CA_BUNDLE name the file with the certificate of who has signed it, or mend the endpoint"
+            what = f"the endpoint of S3 has a certificate that is not trusted: {sentence(error)}"
+            raise RequestError(what, path=uri, advice=advice) from None
         advice = "check the endpoint of S3 and the network, then run the same command again"
         raise StoreError(f"S3 cannot be reached: {sentence(error)}", path=uri, advice=advice) from None
     except BotoCoreError as error:
