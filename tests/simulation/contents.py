@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -195,13 +196,12 @@ class Contents:
 
     def _elements(self, subtask: int, handle: OperatorHandle) -> Elements:
         data = self._bytes(handle.stream)
-        begins = sorted((o, i, j) for i, state in enumerate(handle.states) for j, o in enumerate(state.offsets))
-        ends = [*(begin for begin, _, _ in begins), len(data)][1:]
+        begins = sorted({offset for state in handle.states for offset in state.offsets})
+        ends = dict(pairwise([*begins, len(data)]))  # Flink reads from each offset, also where two states name the same
         states: dict[tuple[str, DistributionMode], list[bytes]] = {(s.name, s.mode): [] for s in handle.states}
-        for (begin, i, _), end in zip(begins, ends, strict=True):
-            state = handle.states[i]
-            states[state.name, state.mode].append(data[begin:end])
-        return Elements(subtask, data[: begins[0][0]] if begins else data, states)
+        for state in handle.states:
+            states[state.name, state.mode] += [data[offset : ends[offset]] for offset in sorted(state.offsets)]
+        return Elements(subtask, data[: begins[0]] if begins else data, states)
 
     def _bytes(self, stream: Stream) -> bytes:
         if isinstance(stream, InlineStream):
