@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from rescale.errors import IntegrityError, StoreError
-from rescale.storage.store import open_store
+from rescale.errors import IntegrityError, RequestError, StoreError
+from rescale.storage.files.local_store import LocalStore
+from rescale.storage.store import Entry, open_store
 from rescale.target.certified_files import CertifiedFile, certified_files, check_files
 from support.s3 import S3Server
+
+_list = LocalStore.list
 
 
 @pytest.fixture
@@ -102,6 +105,23 @@ def test_one_elsewhere_that_changes_while_it_is_compared_has_no_certificate(
     with pytest.raises(StoreError, match="changed while it was compared") as caught:
         certified_files(target, [(uri, pin)])
     assert caught.value.path == uri
+
+
+def test_what_lies_elsewhere_need_not_be_listed(
+    files: tuple[CertifiedFile, ...], places: dict[str, str], target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a bucket whose owner lets a run read the source's objects, and no more."""
+
+    def listed(store: LocalStore, directory: str) -> list[Entry]:
+        if directory != target:
+            raise RequestError("S3 denies access", path=directory)
+        return _list(store, directory)
+
+    monkeypatch.setattr(LocalStore, "list", listed)
+    check_files(target, files, published=False)
+    Path(places["elsewhere"]).unlink()
+    with pytest.raises(IntegrityError, match="of the source"):
+        check_files(target, files, published=True)
 
 
 def test_in_a_bucket_a_version_is_an_etag_without_quotes(s3: S3Server) -> None:

@@ -28,9 +28,9 @@ from rescale.snapshot.handle_streams import has_changes, streams_of
 from rescale.snapshot.locate import Locator
 from rescale.snapshot.model import Database, ElementStream, KeyedStream, Operator, OtherKeyed, Snapshot
 from rescale.snapshot.stream_reader import StreamReader
-from rescale.storage.locations import is_s3, parent
+from rescale.storage.locations import parent
 from rescale.storage.second_look import SOURCE, looked_at_again
-from rescale.storage.store import Pin, open_store
+from rescale.storage.store import Pin, open_store, stats_of
 
 METADATA_LIMIT = 1 << 30
 _AT_ONCE = 32
@@ -77,7 +77,8 @@ def open_candidate(
             with _may_fail(entry, left):
                 for stream in streams_of(entry):
                     locator.extent(stream)
-    found: list[Pin | None] = [pin, *_stats(locator.files[1:])]
+    seen = stats_of(locator.files[1:])
+    found: list[Pin | None] = [pin, *(seen[uri] for uri in locator.files[1:])]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         files = tuple((uri, pin or Pin(0)) for uri, pin in zip(locator.files, found, strict=True))
         gone = frozenset(uri for uri, pin in zip(locator.files, found, strict=True) if pin is None)
@@ -88,15 +89,6 @@ def open_candidate(
     taken = open_store(metadata_uri).modified(metadata_uri)
     kind = snapshot_type(metadata.properties)
     return Snapshot(directory, metadata, data, kind, files, missing, taken, operators, unused_names=unused)
-
-
-def _stats(uris: Sequence[str]) -> Iterator[Pin | None]:
-    """Of files that need not all lie in the same kind of store."""
-    found: dict[str, Pin | None] = {}
-    for of_s3 in (True, False):
-        if own := [uri for uri in uris if is_s3(uri) is of_s3]:
-            found |= zip(own, open_store(own[0]).stats(own), strict=True)
-    return map(found.__getitem__, uris)
 
 
 def _operators(

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 from rescale.storage.contract import Entry, Pin, Store
 from rescale.storage.files.local_store import LocalStore
 from rescale.storage.locations import is_s3
 
-__all__ = ["Entry", "Pin", "Store", "open_store", "read_in_chunks"]
+__all__ = ["Entry", "Pin", "Store", "open_store", "read_in_chunks", "stats_of"]
 
 
 def open_store(uri: str) -> Store:
     """The store that holds `uri`."""
     return _s3() if is_s3(uri) else _local()
+
+
+def stats_of(uris: Sequence[str]) -> dict[str, Pin | None]:
+    """`Store.stats` of files that need not all lie in the same kind of store, by URI."""
+    found: dict[str, Pin | None] = {}
+    for of_s3 in (True, False):
+        if own := [uri for uri in uris if is_s3(uri) is of_s3]:
+            found |= zip(own, open_store(own[0]).stats(own), strict=True)
+    return found
 
 
 def read_in_chunks(uri: str, start: int, length: int, pin: Pin | None, at_once: int | None = None) -> Iterator[bytes]:

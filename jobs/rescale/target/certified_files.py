@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rescale.errors import IntegrityError, StoreError
-from rescale.storage.locations import contains, join, name, parent
-from rescale.storage.store import Pin, open_store
+from rescale.storage.locations import contains, join, name
+from rescale.storage.store import Pin, open_store, stats_of
 
 
 @dataclass(frozen=True)
@@ -89,9 +89,13 @@ def check_files(target: str, files: Sequence[CertifiedFile], *, published: bool)
 
 
 def _changed(target: str, files: Sequence[CertifiedFile]) -> Iterator[tuple[CertifiedFile, Pin | None]]:
-    """Each file that is another one now, and what is there. A listing may be behind: who is missed is asked for."""
-    directories = {parent(file.uri(target)) for file in files}
-    there = {entry.uri: entry.pin for place in directories for entry in open_store(place).list(place)}
+    """Each file that is another one now, and what is there. A listing may be behind: who is missed is asked for.
+
+    Nothing is listed of what lies elsewhere: who may read a source need not be allowed to, and may use little of it.
+    """
+    there = stats_of([file.name for file in files if file.is_elsewhere])
+    if len(there) < len(files):
+        there |= {entry.uri: entry.pin for entry in open_store(target).list(target)}
     for file in files:
         uri = file.uri(target)
         if not file.pin.is_of(there.get(uri)):
