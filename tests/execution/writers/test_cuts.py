@@ -103,6 +103,15 @@ def test_there_are_never_more_parts_than_a_store_takes() -> None:
     assert max(cut.length for cut in found) <= LARGEST
 
 
+def test_nor_of_many_pieces_that_would_be_worth_a_copy_each() -> None:
+    """As of 11,000 old subtasks, of each of which a file has some."""
+    pieces = [(i % 3, 0, 6 * MIB) for i in range(11_000)]
+    found = cuts(plan_on_s3(), stream_of(*pieces))
+    assert len(found) <= MOST
+    assert all(SMALLEST <= cut.length <= LARGEST for cut in found[:-1])
+    assert sum(cut.length for cut in found) == 11_000 * 6 * MIB
+
+
 def test_what_is_translated_is_not_copied() -> None:
     stream = TranslatedKeyGroups(
         subtask=0,

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from rescale.execution.writers.parts import number_of_parts, part_size
+from rescale.execution.writers.parts import number_of_parts, part_limits, part_size
 from rescale.planning.values.new_streams import CopiedElements, CopiedFile, CopiedKeyGroups, PlannedStream
 from rescale.planning.values.pieces import Piece
 from rescale.planning.values.plan import Plan
@@ -70,8 +70,8 @@ def copied_size(plan: Plan, stream: PlannedStream) -> int:
 
 def _worth(plan: Plan, stream: PlannedStream) -> int:
     """Bytes of a part that is worth a copy; so long that there are no more parts than a store takes."""
-    most = part_size(plan, stream.size)
-    return most if most > plan.part_size else min(most, _WORTH_A_COPY)
+    many = -(-stream.size // (part_limits(plan).most // 2))
+    return min(part_size(plan, stream.size), max(_WORTH_A_COPY, many))
 
 
 def _span(plan: Plan, stream: PlannedStream, piece: Piece) -> Span | None:
