@@ -61,9 +61,9 @@ def without_secrets(words: str) -> str:
     return _QUERY.sub(r"\1…", _USER_INFO.sub(lambda found: f"{found[1] or found[2]}…@", words))
 
 
-def first_of(names: Sequence[str], most: int) -> str:
-    """`a, b and 3 more`: of a long list no more than so many are named."""
-    left = len(names) - most
+def first_of(names: Sequence[str], most: int, number: int | None = None) -> str:
+    """`a, b and 3 more`: of a long list no more than so many are named. `number` counts those not in `names`, too."""
+    left = (len(names) if number is None else number) - most
     return ", ".join(names[:most]) + (f" and {left:,} more" if left > 0 else "")
 
 

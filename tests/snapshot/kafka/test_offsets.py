@@ -161,6 +161,14 @@ def test_a_partition_without_offset_in_the_old_consumers_union() -> None:
     assert "orders-1: read from the earliest record" in finding.sentence
 
 
+def test_a_damaged_number_of_a_partition_is_told_at_once() -> None:
+    """Of two thousand million gaps only the first ones are looked at."""
+    elements = [consumer_element("orders", i, 4) for i in (0, 2, 2**31 - 1)] + [consumer_element("clicks", 1, 4)]
+    (finding,) = audit(kafka_offsets(consumer(elements, [])))
+    assert finding.name == "kafka-partition-missing"
+    assert "clicks-0, orders-1, orders-3, orders-4, orders-5 and 2,147,483,641 more: read" in finding.sentence
+
+
 def test_an_old_consumer_without_any_offset() -> None:
     of = consumer([], [])
     assert missing_offsets(of) == ("orders",)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from rescale.flink.kafka.position import Position, TopicPartition, owner
@@ -144,16 +145,19 @@ def _twice(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
 
 
 def _gaps(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
+    """A damaged number of a partition has more gaps before it than can be listed: the first ones are."""
     held = {position.partition for position in offsets.held}
     last = dict(sorted(held))
-    missing = [
-        partition
-        for topic, count in last.items()
-        for number in range(count)
-        if (partition := TopicPartition(topic, number)) not in held
-    ]
-    if missing:
-        yield PARTITION_MISSING, f"there is no offset for {_named(missing)}: read from the earliest record"
+    number = sum(last.values()) + len(last) - len(held)
+    if number:
+        missing = (
+            partition
+            for topic, count in last.items()
+            for i in range(count)
+            if (partition := TopicPartition(topic, i)) not in held
+        )
+        named = first_of(list(map(str, islice(missing, _SHOWN))), _SHOWN, number)
+        yield PARTITION_MISSING, f"there is no offset for {named}: read from the earliest record"
 
 
 def _against_enumerator(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
