@@ -128,6 +128,15 @@ def test_a_mount_point_is_written_to_in_itself() -> None:
         path.unlink(missing_ok=True)
 
 
+def test_large_files_in_a_mount_point_are_refused_before_they_are_written(tmp_path: Path) -> None:
+    """For they are staged beside it, and no file changes its file system by a new name."""
+    with pytest.raises(RequestError, match="large files") as refused:
+        LocalStore().begin_parts(f"/dev/shm/rescale-test-{os.getpid()}", str(tmp_path / "staging"))
+    assert refused.value.found == "a mount point"
+    assert "/dev/shm/result" in str(refused.value.advice)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_file_system_without_links_is_not_supported(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.link", _failing(errno.ENOTSUP))
     with pytest.raises(UnsupportedError, match="hard links"):

@@ -38,6 +38,11 @@ def make_directory(folder: Path) -> None:
         force_to_disk(folder.parent)
 
 
+def device_of(folder: Path) -> int:
+    """The number of the file system that the directory is on, or will be when it is made."""
+    return next(one for one in (folder, *folder.parents) if one.is_dir()).stat().st_dev
+
+
 def force_to_disk(path: Path) -> None:
     """A file, or the names in a directory."""
     descriptor = os.open(path, os.O_RDONLY)

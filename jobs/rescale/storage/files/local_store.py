@@ -18,7 +18,7 @@ from pathlib import Path
 from rescale.errors import RequestError, SnapshotError, StoreError, UnsupportedError
 from rescale.storage.checksums import Checksum
 from rescale.storage.contract import Entry, PartLimits, Pin, Span, instant_of
-from rescale.storage.files.durable_directories import directory_for, force_to_disk, make_directory
+from rescale.storage.files.durable_directories import device_of, directory_for, force_to_disk, make_directory
 from rescale.storage.files.local_errors import NO_LINKS, is_absent, translated
 from rescale.storage.files.pinned_files import copy_span, opened, pin_of, read_exactly, same_bytes
 from rescale.storage.files.temporary_files import remove_abandoned, temporary
@@ -131,6 +131,7 @@ class LocalStore:
         # A file of this run's own: were it shared, whoever completes it first would leave the other one with holes.
         name = Path(uri).name
         path = Path(staging, f"{name}.{uuid.uuid4().hex}")
+        _refuse_mount_point(Path(uri).parent, path.parent)
         with suppress(FileNotFoundError):  # the directory may go while it is looked through
             for abandoned in Path(staging).glob(f"{name}.*"):
                 self.delete([str(abandoned)])
@@ -217,6 +218,20 @@ def _refuse_device(uri: str) -> None:
             found="a pipe or a device",
             advice="name a file",
         )
+
+
+def _refuse_mount_point(folder: Path, staging: Path) -> None:
+    """What is staged becomes a file by its name alone: better no byte of it is written than all in vain."""
+    with translated(str(folder)):
+        if device_of(folder) == device_of(staging):
+            return
+    raise RequestError(
+        "large files cannot be written here: they are staged beside the directory, which is on another file system",
+        path=str(folder),
+        expected=f"a directory on the file system of {staging}",
+        found="a mount point",
+        advice=f"name a directory below it, such as {folder / 'result'}",
+    )
 
 
 def _refuse_unlisted(directory: str, error: OSError) -> None:
