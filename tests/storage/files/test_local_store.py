@@ -12,7 +12,8 @@ from typing import NoReturn
 import pytest
 
 from rescale.errors import RequestError, RescaleError, StoreError, UnsupportedError
-from rescale.storage.contract import Pin
+from rescale.storage.contract import Pin, Span
+from rescale.storage.files.durable_directories import force_to_disk
 from rescale.storage.files.local_store import LocalStore
 
 
@@ -135,6 +136,32 @@ def test_large_files_in_a_mount_point_are_refused_before_they_are_written(tmp_pa
     assert refused.value.found == "a mount point"
     assert "/dev/shm/result" in str(refused.value.advice)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_system_that_does_not_force_names_to_disk_will_do() -> None:
+    """As that of /proc, and shared folders of virtual machines."""
+    with pytest.raises(OSError, match="Invalid argument"):
+        fsync("/proc")
+    force_to_disk(Path("/proc"))
+
+
+def fsync(directory: str) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize("why", [errno.EXDEV, errno.ENOSYS, errno.EPERM])
+def test_where_the_system_copies_no_ranges_bytes_are(home: Path, why: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Old file systems, and containers whose filter of system calls does not know this one."""
+    LocalStore().put(source := str(home / "source"), b"some state")
+    monkeypatch.setattr("os.copy_file_range", _failing(why))
+    pin = LocalStore().stat(source)
+    assert pin is not None
+    LocalStore().copy(str(home / "copy"), Span(source, 0, 10, pin))
+    assert (home / "copy").read_bytes() == b"some state"
 
 
 def test_a_file_system_without_links_is_not_supported(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,8 @@ import errno
 import os
 
 _AT_ONCE = 1 << 20
-_NOT_HERE = (errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)
-"""What `copy_file_range` says between file systems, or on one that has no such thing."""
+_NOT_HERE = (errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM)
+"""What `copy_file_range` says between file systems, on one that has no such thing, or in a container that may not."""
 
 
 def copy_range(source: int, start: int, length: int, target: int, offset: int) -> int:
