@@ -10,14 +10,22 @@ from pathlib import Path
 import pytest
 
 from big_savepoint import write_savepoint
+from rescale.errors import SnapshotError
 from rescale.flink.metadata.checkpoint_metadata import OperatorState, Subtask, SubtaskState
-from rescale.flink.metadata.handles import ChangelogDelta, ChangelogHandle, InMemoryChangelogHandle, KeyGroupsHandle
+from rescale.flink.metadata.handles import (
+    ChangelogDelta,
+    ChangelogHandle,
+    FileStream,
+    InMemoryChangelogHandle,
+    KeyGroupsHandle,
+)
 from rescale.flink.metadata.reader import read_metadata
 from rescale.flink.metadata.writer import write_metadata
 from rescale.snapshot.model import KeyedStream
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.s3.s3_requests import REQUESTS
 from support import snapshots
+from support.edited import edit_operators, relocated
 from support.s3 import S3Server, put_files
 
 HEAP = "2-heap-native"
@@ -90,6 +98,29 @@ def test_of_what_a_changelog_stands_on_only_its_own_key_groups_count(first: int,
         own = range(first, first + number)
         assert len(parts) == 2
         assert places(parts) == [place for place in there[operator.entry.operator_id] if place[0] in own]
+
+
+def test_who_is_given_up_may_have_a_handle_that_points_elsewhere(tmp_path: Path) -> None:
+    """Besides others that do not: what reads these must not trip over it."""
+    directory = relocated("2-clicks", tmp_path / "taken")
+    lost = next(one for one in open_snapshot(str(directory)).operators if one.keyed and one.operator)
+
+    def repointed(subtask: Subtask) -> Subtask:
+        if subtask.state is None or subtask.state.managed_operator is None:
+            return subtask
+        handle = replace(subtask.state.managed_operator, stream=FileStream("file:/elsewhere/file", 5))
+        return replace(subtask, state=replace(subtask.state, managed_operator=handle))
+
+    def changed(entry: OperatorState) -> OperatorState:
+        if entry.operator_id != lost.entry.operator_id:
+            return entry
+        return replace(entry, subtasks=tuple(map(repointed, entry.subtasks)))
+
+    edit_operators(directory, changed)
+    with pytest.raises(SnapshotError, match="points outside"):
+        open_snapshot(str(directory))
+    operators = open_snapshot(str(directory), given_up=[lost.entry.operator_id]).operators
+    assert [one.entry.operator_id for one in operators if not one.is_whole] == [lost.entry.operator_id]
 
 
 def test_a_file_takes_one_request(s3: S3Server, tmp_path: Path) -> None:

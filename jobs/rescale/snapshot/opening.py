@@ -74,8 +74,8 @@ def open_candidate(
     pinned = len(locator.files)
     for entry in metadata.operators:
         if entry.operator_id in left:
-            with _may_fail(entry, left):
-                for stream in streams_of(entry):
+            for stream in streams_of(entry):  # one that cannot be leaves the others their places
+                with _may_fail(entry, left):
                     locator.extent(stream)
     seen = stats_of(locator.files[1:])
     found: list[Pin | None] = [pin, *(seen[uri] for uri in locator.files[1:])]
