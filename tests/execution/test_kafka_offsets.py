@@ -312,3 +312,11 @@ def test_a_result_that_says_something_else_is_told(tmp_path: Path) -> None:
     gone = source_savepoint(tmp_path / "gone", [[reader_element("orders", 0, 8)]], enumerator([("orders", 0, 0)]))
     with pytest.raises(IntegrityError, match="none of the source's"):
         check_offsets(open_snapshot(gone), other, moved)
+
+
+def test_of_a_source_that_is_dropped_nothing_is_read() -> None:
+    """Its files are none of the snapshot's any more: only offsets of others can change."""
+    named = directory("2-source")
+    (dropped,) = (one for one in open_snapshot(named).operators if one.entry.coordinator is not None)
+    with pytest.raises(RequestError, match="holds no Kafka offsets"):
+        plan_rescale(named, "/nowhere/target", ["3"], drops=[dropped.entry.operator_id], kafka_topics=["a=b"])

@@ -197,7 +197,12 @@ def _states(operator: Operator, name: str) -> Iterator[tuple[ElementStream, Elem
 
 
 def contents_of(snapshot: Snapshot, stream: ElementStream, elements: Sequence[Extent]) -> list[bytes]:
-    """The bytes of elements, without compression; `UnreadError` if they are gone, `SnapshotError` if damaged."""
+    """The bytes of elements, without compression; `UnreadError` if they are gone, `SnapshotError` if damaged.
+
+    `UnreadError` also where the operator is given up: its files are none of the snapshot's.
+    """
+    if elements[0].file >= len(snapshot.files):
+        raise UnreadError("the operator is given up")
     uri = snapshot.contents.uri(elements[0])
     if uri in snapshot.missing:
         raise UnreadError(f"{uri} is gone")
