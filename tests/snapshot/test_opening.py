@@ -123,6 +123,14 @@ def test_who_is_given_up_may_have_a_handle_that_points_elsewhere(tmp_path: Path)
     assert [one.entry.operator_id for one in operators if not one.is_whole] == [lost.entry.operator_id]
 
 
+@pytest.mark.parametrize("name", ["2-clicks", "2-heap-native", "2-rocksdb-native"])
+def test_equal_headers_are_held_once(name: str) -> None:
+    """Of thousands of subtasks, each would be some KB, or more where a schema stands in it."""
+    operators = open_snapshot(snapshots.directory(name)).operators
+    headers = [stream.header for one in operators for stream in (*one.keyed, *one.databases, *one.operator)]
+    assert len({id(header) for header in headers}) == len(set(headers)) < len(headers)
+
+
 def test_a_file_takes_one_request(s3: S3Server, tmp_path: Path) -> None:
     """For its header: that all are there, and in which versions, a listing tells."""
     write_savepoint(tmp_path / "source", 100_000, value_size=100, parallelism=40)

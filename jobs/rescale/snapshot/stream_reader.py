@@ -66,6 +66,7 @@ class StreamReader:
         self._contents = SnapshotFiles(files, data).unpinned()
         self._missing = missing
         self._locator = locator
+        self._headers: dict[bytes, bytes] = {}
         self._keyed_headers: dict[bytes, KeyedHeader | None] = {}
         self._operator_headers: dict[bytes, OperatorStateHeader | None] = {}
 
@@ -79,7 +80,7 @@ class StreamReader:
         framing = framing_of(handle, extent, self._read)
         groups = self._groups(label, extent, handle, framing)
         begin = min((group.start for group in groups if group is not None), default=extent.start + extent.length)
-        header = self._read(extent.part(0, begin - extent.start))
+        header = self._header(extent.part(0, begin - extent.start))
         return KeyedStream(
             subtask,
             handle.tag,
@@ -124,12 +125,12 @@ class StreamReader:
             for state, elements in zip(handle.states, ranges, strict=True)
         )
         begin = min((e.start for state in states for e in state.elements), default=extent.start + extent.length)
-        header = b"" if raw else self._read(extent.part(0, begin - extent.start))
+        header = b"" if raw else self._header(extent.part(0, begin - extent.start))
         return ElementStream(subtask, extent, states, header, self._operator_header(label, extent, header))
 
     def database(self, label: str, subtask: int, handle: IncrementalHandle) -> Database:
         meta = self._extent(label, subtask, handle.meta)
-        header = self._read(meta)
+        header = self._header(meta)
         files = tuple(
             DatabaseFile(file.name, self._extent(label, subtask, file.stream))
             for file in (*handle.shared, *handle.private)
@@ -277,6 +278,11 @@ class StreamReader:
             except SnapshotError as error:
                 raise error.located(operator=label) from None
         return self._operator_headers.get(header)
+
+    def _header(self, extent: Extent) -> bytes:
+        """Those that are equal are one: of thousands of streams of an operator, most have the same, and keep it."""
+        header = self._read(extent)
+        return self._headers.setdefault(header, header)
 
     def _read(self, extent: Extent) -> bytes:
         uri, _ = self._files[extent.file]
