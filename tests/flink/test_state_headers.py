@@ -117,6 +117,8 @@ def test_subclasses_that_were_met_apart_are_described_together() -> None:
     assert merged.header.states[0].raw == keyed_state("orders", list_of(both), "LIST")
     assert merge_keyed_headers([merged.header, *headers]).header == merged.header
     assert set(merged.id_maps) == {(0,)}
+    by_key = merge_keyed_headers([keyed(key=value) for value in (NARROW, WIDE, OTHER)])
+    assert write_keyed_header(by_key.header) == keyed_header(key=both)
     lists = [operator((operator_list("orders", value, "UNION"),)) for value in (WIDE, OTHER)]
     assert merge_operator_state_headers(lists).list_states[0].raw == operator_list("orders", both, "UNION")
 
@@ -130,7 +132,7 @@ def test_subclasses_that_were_met_apart_are_described_together() -> None:
         (keyed_header(keyed_state("a", WIDE, "LIST")), keyed_header(keyed_state("a", OTHER)), "a"),
         (keyed_header(keyed_state("a")), keyed_header(keyed_state("b"), keyed_state("b")), "b"),
         (keyed_header(key=INT), keyed_header(key=LONG), None),
-        (keyed_header(key=WIDE), keyed_header(key=OTHER), None),
+        (keyed_header(key=WIDE), keyed_header(key=UNLIKE), None),
         (keyed_header(), keyed_header(compressed=True), None),
     ],
 )

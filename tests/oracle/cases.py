@@ -125,7 +125,13 @@ CASES = (
     Case(everything(4, 1000, lazy=1, keys=5).with_(**ROCKSDB, **COMPRESSED), 7),
     Case(everything(4, 128, lazy=1, keys=5), 3, "native"),
     Case(
-        Job("typed", 2, {"seed": 5, "POJO of subclasses": 1}, max_parallelism=128, **ROCKSDB),
+        Job(
+            "typed",
+            2,
+            {"seed": 5, "POJO of subclasses": 1, "POJO with subclasses in it": 1},
+            max_parallelism=128,
+            **ROCKSDB,
+        ),
         3,
         "native",
         onto="rocksdb",

@@ -22,6 +22,9 @@ FOLDED_KEYS = (
 UNKNOWN_KEYS = ("Enum", "POJO of an enum", "POJO beyond guessing")
 """Types of keys whose hash is not."""
 
+KEYS_OF_SUBCLASSES = ("POJO of subclasses",)
+"""Types of keys that one of two subtasks has met some subclasses of, and the other one others."""
+
 
 def keyed(before: int, maximum: int, *types: str) -> Job:
     """A job with one operator by keys of each type."""

@@ -6,7 +6,7 @@ All numbers on both sides of 128, where a key group's prefix grows to two bytes;
 from __future__ import annotations
 
 from oracle.cases import COMPRESSED, ROCKSDB, Case, everything, graph
-from oracle.key_types import FOLDED_KEYS, HASHED_KEYS, UNKNOWN_KEYS, keyed
+from oracle.key_types import FOLDED_KEYS, HASHED_KEYS, KEYS_OF_SUBCLASSES, UNKNOWN_KEYS, keyed
 
 MAX_PARALLELISM_CASES = (
     # The numbers, with parallelism, backends and compression.
@@ -52,6 +52,7 @@ MAX_PARALLELISM_CASES = (
     # Types of keys.
     Case(keyed(3, 128, *HASHED_KEYS), 2, max_after=1000, said="all types"),
     Case(keyed(2, 128, *HASHED_KEYS, *FOLDED_KEYS, *UNKNOWN_KEYS), 3, max_after=64, said="all types"),
+    Case(keyed(2, 128, *KEYS_OF_SUBCLASSES).with_(**ROCKSDB), 3, max_after=64, said="subclasses met apart"),
     Case(keyed(3, 128, *FOLDED_KEYS), 2, max_after=1000, said="POJOs"),
     Case(
         keyed(3, 128, "BinaryRowData", "Nested rows", "Nested tuples", "String").with_(**ROCKSDB),

@@ -10,11 +10,14 @@ import pytest
 from rescale.flink.encoding.binary import ByteWriter
 from rescale.flink.serializers.reading import write_snapshot
 from rescale.flink.serializers.subclasses import put_together
-from support.snapshot_bytes import BASE, INT, LONG, STRING, composite, list_of, parsed, pojo
+from support.snapshot_bytes import BASE, CUSTOM, INT, LONG, STRING, composite, list_of, parsed, pojo
 
 FIELDS: dict[str, bytes | None] = {"a": INT, "b": STRING}
 DEEP = pojo({"y": LONG}, name="com.x.Deep")
 DEEPER = pojo({"y": LONG}, {"com.x.E": INT}, name="com.x.Deep")
+
+DEEPEST = pojo({"y": LONG}, {"com.x.E": INT, "com.x.F": INT}, name="com.x.Deep")
+UNKNOWN_INSIDE = list_of(CUSTOM)
 
 
 def of(**subclasses: bytes | None) -> bytes:
@@ -46,7 +49,15 @@ def list_of_maps_of(snapshot: bytes) -> bytes:
     return list_of(map_of(snapshot))
 
 
-@pytest.mark.parametrize("wrap", [as_it_is, list_of, map_of, list_of_maps_of])
+def field_of(snapshot: bytes) -> bytes:
+    return pojo({"a": LONG, "b": list_of(snapshot), "c": CUSTOM, "d": None})
+
+
+def registered_subclass_with(snapshot: bytes) -> bytes:
+    return pojo(FIELDS, {"com.x.Met": LONG}, {"com.x.R": pojo({"field": snapshot}, name="com.x.R")})
+
+
+@pytest.mark.parametrize("wrap", [as_it_is, list_of, map_of, list_of_maps_of, field_of, registered_subclass_with])
 @pytest.mark.parametrize(
     ("one", "other", "both"),
     [
@@ -56,6 +67,7 @@ def list_of_maps_of(snapshot: bytes) -> bytes:
         (of(A=None, B=INT), of(A=LONG), of(A=LONG, B=INT)),
         (of(A=LONG, B=INT), of(A=None, C=None), of(A=LONG, B=INT, C=None)),
         (of(A=DEEP, B=INT), of(A=DEEPER), of(A=DEEPER, B=INT)),
+        (of(A=DEEPER), of(A=pojo({"y": LONG}, {"com.x.F": INT}, name="com.x.Deep")), of(A=DEEPEST)),
     ],
 )
 def test_one_snapshot_knows_the_subclasses_of_both(
@@ -81,7 +93,10 @@ def test_of_several_all_are_known() -> None:
         (of(A=LONG), pojo({"b": STRING, "a": INT}, {"com.x.B": INT})),
         (of(A=LONG), pojo(FIELDS, {"com.x.B": INT}, registered={"com.x.R": INT})),
         (of(A=LONG), pojo(FIELDS, {"com.x.B": INT}, name="com.x.Other")),
-        (pojo({"field": of(A=LONG)}), pojo({"field": of(B=LONG)})),
+        (pojo({"field": of(A=LONG)}), pojo({"field": of(A=INT)})),
+        (pojo({"field": of(A=LONG)}), pojo({"field": None})),
+        (pojo({"field": of(A=LONG)}), pojo({"other": of(B=LONG)})),
+        (of(A=LONG), pojo(FIELDS, {"com.x.A": pojo({"a": UNKNOWN_INSIDE})})),
         (INT, LONG),
         (list_of(of(A=LONG)), map_of(of(B=LONG))),
         (map_of(of(A=LONG)), composite(BASE + "MapSerializerSnapshot", INT, of(B=LONG))),

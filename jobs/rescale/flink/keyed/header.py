@@ -15,6 +15,7 @@ from rescale.flink.advice import CANONICAL
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.serializers.reading import read_versioned, type_name, write_versioned
 from rescale.flink.serializers.snapshot import SerializerSnapshot
+from rescale.flink.serializers.subclasses import all_put_together
 from rescale.flink.state_meta_info import StateMetaInfo, covering, read_state_list
 
 VERSION = 6
@@ -86,7 +87,7 @@ def merge_keyed_headers(headers: Sequence[KeyedHeader], left_out: Collection[str
     if len({header.compressed for header in headers}) > 1:
         raise SnapshotError("some keyed streams of one operator are compressed and some are not")
     keys = [header.key_serializer for header in headers]
-    key = next((wide for wide in keys if all(wide.covers(narrow) for narrow in keys)), None)
+    key = all_put_together(keys)
     if key is None:
         raise SnapshotError(
             "the subtasks of one operator have different key serializers",

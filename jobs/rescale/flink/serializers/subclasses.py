@@ -1,4 +1,4 @@
-"""What subtasks know of the subclasses of a POJO, put together.
+"""What subtasks know of the subclasses of POJOs, put together.
 
 `PojoSerializer` adds subclasses that it was not told of to its snapshot as it meets them. Where one subtask has met
 only these and another one only those, neither snapshot holds the other; a value names its class itself, so that one
@@ -7,21 +7,35 @@ with the subclasses of both describes the values of both.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from itertools import chain
+from typing import NamedTuple
+
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.serializers.reading import read_snapshot, write_snapshot
-from rescale.flink.serializers.snapshot import SerializerSnapshot
-from rescale.flink.serializers.snapshot_body import OPTIONAL_MAP_MAGIC, Body
+from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot
+from rescale.flink.serializers.snapshot_body import OPTIONAL_MAP_MAGIC
 
 _POJO = "org.apache.flink.api.java.typeutils.runtime.PojoSerializerSnapshot"
 
 
+def all_put_together(snapshots: Sequence[SerializerSnapshot]) -> SerializerSnapshot | None:
+    """The one of several that covers all others, or one made of them; None if none can."""
+    for wide in snapshots:
+        if all(map(wide.covers, snapshots)):
+            return wide
+    first: SerializerSnapshot | None = snapshots[0]
+    return reduce(lambda found, other: found and put_together(found, other), snapshots[1:], first)
+
+
 def put_together(one: SerializerSnapshot, other: SerializerSnapshot) -> SerializerSnapshot | None:
-    """A snapshot that covers both; None if they differ in more than subclasses, or in those of a POJO's fields."""
+    """A snapshot that covers both; None if they differ in more than subclasses."""
     if one.covers(other):
         return one
     if other.covers(one):
         return other
-    if (one.class_name, one.version) != (other.class_name, other.version):
+    if (one.class_name, one.version) != (other.class_name, other.version) or _is_unknown(one) or _is_unknown(other):
         return None
     body = _of_pojos(one, other) if one.class_name == _POJO else _of_nested(one, other)
     if body is None:
@@ -29,43 +43,71 @@ def put_together(one: SerializerSnapshot, other: SerializerSnapshot) -> Serializ
     return read_snapshot(ByteReader(_written(SerializerSnapshot(one.class_name, one.version, body))))
 
 
+def _is_unknown(snapshot: SerializerSnapshot) -> bool:
+    return bool(snapshot.values(UNKNOWN))
+
+
+class _Entry(NamedTuple):
+    """Of a map by `LinkedOptionalMapSerializer`: name and key as they stand there, and the value if it has one."""
+
+    key: bytes
+    value: SerializerSnapshot | None
+
+
 def _of_pojos(one: SerializerSnapshot, other: SerializerSnapshot) -> bytes | None:
-    (head, entries), (other_head, more) = _subclasses(one), _subclasses(other)
-    if head != other_head:
+    """Fields and registered subclasses are the same, but for what is inside them; of those that were met, all."""
+    if one.values("class") != other.values("class"):
         return None
-    known, met = dict(one.subclasses), dict(other.subclasses)
-    for name, entry in more.items():
-        mine, theirs = known.get(name), met[name]
-        if mine is None or (theirs is not None and theirs.covers(mine)):
-            entries[name] = entry
-        elif theirs is not None and not mine.covers(theirs):
-            return None
     out = ByteWriter()
-    out.raw(head)
-    out.i64(OPTIONAL_MAP_MAGIC)
-    out.i32(len(entries))
-    for entry in entries.values():
-        out.raw(entry)
+    out.utf(one.values("class")[0])
+    for mine, theirs, were_met in zip(_maps(one), _maps(other), (False, False, True), strict=True):
+        if not were_met and [entry.key for entry in mine.values()] != [entry.key for entry in theirs.values()]:
+            return None
+        entries = [_entry(mine.get(name), theirs.get(name), were_met=were_met) for name in {**mine, **theirs}]
+        out.i64(OPTIONAL_MAP_MAGIC)
+        out.i32(len(entries))
+        for entry in entries:
+            if entry is None:
+                return None
+            out.raw(entry.key)
+            out.boolean(entry.value is not None)
+            if entry.value is not None:
+                out.blob(_written(entry.value))
     return out.bytes()
 
 
-def _subclasses(pojo: SerializerSnapshot) -> tuple[bytes, dict[str, bytes]]:
-    """The body up to the map of subclasses that were met, and the entries of that map as they stand."""
+def _entry(mine: _Entry | None, theirs: _Entry | None, *, were_met: bool) -> _Entry | None:
+    """That of both maps, or of the one that has it; None where they contradict each other."""
+    if mine is None or theirs is None:
+        return mine or theirs
+    if mine.value is not None and theirs.value is not None:
+        value = put_together(mine.value, theirs.value)
+        return None if value is None else mine._replace(value=value)
+    if mine.value is theirs.value:
+        return mine
+    return (mine if theirs.value is None else theirs) if were_met else None
+
+
+def _maps(pojo: SerializerSnapshot) -> list[dict[str, _Entry]]:
+    """By name, the fields, the registered subclasses, and those that were met."""
     reader = ByteReader(pojo.body)
-    body = Body(reader, pojo.version, read_snapshot)
-    body.utf("class")
-    for kind in ("field", "registered subclass"):
-        body.optional_map(kind)
-    head = pojo.body[: reader.position]
+    reader.utf()
+    met = (snapshot for _, snapshot in pojo.subclasses if snapshot is not None)
+    values = chain(pojo.nested, met)
+    return [dict(_entries(reader, values)) for _ in range(3)]
+
+
+def _entries(reader: ByteReader, values: Iterator[SerializerSnapshot]) -> Iterator[tuple[str, _Entry]]:
     reader.i64()
-    entries = {}
     for _ in range(reader.count(item_size=4)):
         start, name = reader.position, reader.utf()
-        for _frame in ("key", "value"):
-            if reader.boolean():
-                reader.blob()
-        entries[name] = pojo.body[start : reader.position]
-    return head, entries
+        if reader.boolean():
+            reader.blob()
+        key = reader.data[start : reader.position]
+        has_value = reader.boolean()
+        if has_value:
+            reader.blob()
+        yield name, _Entry(key, next(values) if has_value else None)
 
 
 def _of_nested(one: SerializerSnapshot, other: SerializerSnapshot) -> bytes | None:

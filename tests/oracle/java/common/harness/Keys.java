@@ -173,6 +173,7 @@ public final class Keys {
                 Types.TUPLE(Types.STRING, Types.POJO(OwnHashes.Address.class)),
                 random -> tuple(text(random), OwnHashes.Address.random(random)));
         add("POJO of an enum", Types.POJO(OwnHashes.Timeout.class), OwnHashes.Timeout::random);
+        add("POJO of subclasses", Types.POJO(OwnHashes.Badge.class), OwnHashes.Badge::random);
         add("POJO beyond guessing", Types.POJO(OwnHashes.Secret.class), OwnHashes.Secret::random);
     }
 

@@ -8,6 +8,7 @@ import java.util.Arrays;
 import java.util.Objects;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
+import org.apache.flink.runtime.state.KeyGroupRangeAssignment;
 
 /** POJOs as keys, each with a `hashCode` of its own, as people and their tools write it. */
 final class OwnHashes {
@@ -162,6 +163,37 @@ final class OwnHashes {
         public int hashCode() {
             return Long.hashCode(id);
         }
+    }
+
+    /** Of one class if the first of two subtasks has it, else of another: none of them meets both. */
+    public static class Badge extends Key {
+        public long number;
+
+        static Badge random(Random random) {
+            long number = number(random);
+            boolean first = KeyGroupRangeAssignment.assignKeyToParallelOperator(number, 128, 2) == 0;
+            Badge badge = first ? new Visitors() : new Staffs();
+            badge.number = number;
+            return badge;
+        }
+
+        @Override
+        Object[] compared() {
+            return new Object[] {number};
+        }
+
+        @Override
+        public int hashCode() {
+            return Long.hashCode(number);
+        }
+    }
+
+    public static final class Visitors extends Badge {
+        public String host = "nobody";
+    }
+
+    public static final class Staffs extends Badge {
+        public int floor = 3;
     }
 
     /** As `HashCodeBuilder` of Apache Commons makes it. */

@@ -37,6 +37,7 @@ final class Held {
             kind("POJO with an ArrayList", TypeInformation.of(WithArrayList.class), WithArrayList::of),
             kind("POJO with a date", TypeInformation.of(WithDate.class), WithDate::of),
             kind("POJO of subclasses", TypeInformation.of(Parcel.class), Parcel::of),
+            kind("POJO with subclasses in it", TypeInformation.of(Delivery.class), Delivery::of),
             kind("UUID", TypeInformation.of(UUID.class), user -> new UUID(user, 7)),
             kind("HashMap", Types.GENERIC(HashMap.class), user -> new HashMap<>(Map.of("user", user))),
             kind("generic list", TypeInformation.of(new TypeHint<List<String>>() {}), user -> new ArrayList<>(texts(user))),
@@ -183,6 +184,23 @@ final class Held {
 
     public static final class Crate extends Parcel {
         public double weight = 2.5;
+    }
+
+    public static class Delivery {
+        public long number;
+        public Parcel parcel;
+
+        static Delivery of(long user) {
+            Delivery delivery = new Delivery();
+            delivery.number = user;
+            delivery.parcel = Parcel.of(user);
+            return delivery;
+        }
+
+        @Override
+        public String toString() {
+            return number + ": " + parcel;
+        }
     }
 
     /** Without a constructor that anybody may call, and so no POJO. */
