@@ -87,5 +87,18 @@ def test_a_line_begins_no_heading_and_no_list(words: str, shown: str) -> None:
     assert markdown_of(Page((paragraph(words),))) == f"{shown}\n"
 
 
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("__init__", r"\_\_init\_\_"),
+        ("of ___all___", r"of \_\_\_all\_\_\_"),
+        ("a__b_c", r"a\_\_b_c"),
+        ("_timer_state/event_timers", r"\_timer_state/event_timers"),
+    ],
+)
+def test_underscores_within_a_word_stay_and_others_mean_nothing(words: str, shown: str) -> None:
+    assert markdown_of(Page((paragraph(words),))) == f"{shown}\n"
+
+
 def test_backticks_do_not_end_what_is_in_them() -> None:
     assert markdown_of(Page((paragraph(Code("a```b`")), Command("```")))) == "```` a```b` ````\n\n````\n```\n````\n"

@@ -24,7 +24,7 @@ from rescale.report.page import (
     Words,
 )
 
-_MARKUP = re.compile(r"[\\`*\[\]|~]|(?<!\w)_|_(?!\w)|&(?=[#\w])")
+_MARKUP = re.compile(r"[\\`*\[\]|~]|(?<![^\W_])_|_(?![^\W_])|&(?=[#\w])")
 _LINE_START = re.compile(r"^(\s*\d*)([#+>.)=-])")
 
 
