@@ -164,6 +164,16 @@ def test_options_that_cannot_be_read(stored: Stored, damaged: bytes) -> None:
         checked_manifest(stored.files, changed("OPTIONS", lambda _: damaged), stored.states)
 
 
+def test_signs_that_end_lines_elsewhere_stand_in_names_of_states(stored: Stored) -> None:
+    """RocksDB writes them as they are, and ends lines by one sign only (`RocksDBOptionsParser`)."""
+
+    def named(data: bytes) -> bytes:
+        assert b'[CFOptions "default"]' in data
+        return data.replace(b'[CFOptions "default"]', '[CFOptions "a\x0bb\x0cc\x1cd\x85e\u2028f"]'.encode())
+
+    checked_manifest(stored.files, changed("OPTIONS", named), stored.states)
+
+
 def test_options_are_not_needed(stored: Stored) -> None:
     """Flink does not look at them either."""
     files = [file for file in stored.files if not file.name.startswith("OPTIONS")]

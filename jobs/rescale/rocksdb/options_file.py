@@ -31,7 +31,7 @@ _OF_COLUMN_FAMILY = "CFOptions"
 def check_options(data: bytes, path: str) -> None:
     """`UnsupportedError` if a column family is not as Flink makes them."""
     section = family = None
-    for number, line in enumerate(_text(data, path).splitlines(), 1):
+    for number, line in enumerate(_text(data, path).split("\n"), 1):
         line = line.strip()
         if not line or line.startswith("#"):
             continue
