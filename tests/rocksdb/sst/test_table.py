@@ -129,6 +129,8 @@ def fill(writer: Writer) -> None:
 TABLES = [
     "format_version=5",
     "format_version=5;checksum=kXXH3",
+    "format_version=5;checksum=kxxHash",
+    "format_version=5;checksum=kxxHash64",
     "format_version=2;index_block_restart_interval=8",
     "format_version=3",
     "format_version=4;index_block_restart_interval=8",
@@ -160,7 +162,7 @@ def test_files_of_any_kind_that_is_read(table: str, compression: str, tmp_path: 
     ("options", "what"),
     [
         ("block_based_table_factory={format_version=6}", "a format that is not read"),
-        ("block_based_table_factory={checksum=kxxHash64;format_version=5}", "a format that is not read"),
+        ("block_based_table_factory={checksum=kNoChecksum;format_version=5}", "a format that is not read"),
         ("compression=kZlibCompression;block_based_table_factory={format_version=5}", "compressed in a way"),
         (
             "block_based_table_factory={format_version=5;data_block_index_type=kDataBlockBinaryAndHash}",
@@ -186,6 +188,25 @@ def test_what_is_not_read_is_refused(options: str, what: str, tmp_path: Path) ->
         rows_of(opened(read_file(largest), largest.uri))
     assert caught.value.path == largest.uri
     assert caught.value.advice
+
+
+def test_a_dictionary_is_needed_for_rows_only(tmp_path: Path) -> None:
+    """So databases with such files are joined, and their key groups are measured."""
+    options = "compression=kZSTD;compression_opts={max_dict_bytes=4096};block_based_table_factory={format_version=5}"
+    with written(tmp_path / "db", STATES, f"{MERGE};{options}") as writer:
+        fill(writer)
+        writer.compact("values")
+        files = writer.checkpoint(tmp_path / "checkpoint")
+    largest = max((file for file in files if file.name.endswith(".sst")), key=lambda file: file.length)
+    table = opened(read_file(largest), largest.uri)
+    blocks = [entry.block for entry in table.index()]
+    assert sum(block.size + 5 for block in blocks) == table.properties.data_size
+    assert table.properties.entries == len(writer.model["values"])
+    assert list(table.deleted_ranges()) == []
+    with pytest.raises(UnsupportedError, match="a dictionary"):
+        table.rows(blocks[0])
+    with pytest.raises(UnsupportedError, match="a dictionary"):
+        table.ends()
 
 
 def test_little_is_read_of_much(tmp_path: Path) -> None:

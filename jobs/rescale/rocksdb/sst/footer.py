@@ -45,7 +45,7 @@ def read_footer(data: bytes, size: int, path: str, start: int) -> Footer:
         raise UnsupportedError(
             "an SST file of a format that is not read",
             path=path,
-            expected=f"version {_VERSIONS[0]} to {_VERSIONS[-1]}, with crc32c or xxh3",
+            expected=f"version {_VERSIONS[0]} to {_VERSIONS[-1]}, with crc32c, xxh3 or another xxHash",
             found=f"version {version}, checksum type {kind}",
             advice=CANONICAL,
         )

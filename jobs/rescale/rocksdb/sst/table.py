@@ -19,6 +19,7 @@ TAIL_SIZE = 4096
 """Bytes that are read first: all but the index of a usual file, and all of a small one."""
 
 _DICTIONARY = b"rocksdb.compression_dict"
+"""In the metaindex: what data blocks are compressed with, and no others."""
 
 T = TypeVar("T")
 
@@ -49,10 +50,6 @@ class SstTable:
         self._footer = read_footer(self._tail[-FOOTER_SIZE:], size, path, start)
         metaindex = self._block(self._footer.metaindex)
         self._parts = dict(entries(metaindex, path, self._place(self._footer.metaindex)))
-        if _DICTIONARY in self._parts:
-            raise UnsupportedError(
-                "an SST file that is compressed with a dictionary is not read", path=path, advice=CANONICAL
-            )
 
     @property
     def parts(self) -> list[BlockHandle]:
@@ -90,7 +87,13 @@ class SstTable:
 
     def rows(self, block: BlockHandle) -> Iterator[TableRow]:
         """What a data block says, by key and then the newest first; without ranges that were deleted."""
-        return rows(self._block(block), self._path, self._place(block))
+        if _DICTIONARY in self._parts:
+            raise UnsupportedError(
+                "rows of an SST file that is compressed with a dictionary are not read",
+                path=self._path,
+                advice=CANONICAL,
+            )
+        return self._rows(block)
 
     def ends(self) -> tuple[TableRow, TableRow] | None:
         """The first row and the last one, in RocksDB's order; None if there are only deleted ranges.
@@ -113,8 +116,11 @@ class SstTable:
         if RANGE_DELETIONS in self._parts:
             place = self._place(self._footer.metaindex)
             handle = read_handle(EditReader(self._parts[RANGE_DELETIONS], self._path, place))
-            for row in self.rows(handle):
+            for row in self._rows(handle):
                 yield DeletedRange(row.key, row.value, row.sequence)
+
+    def _rows(self, block: BlockHandle) -> Iterator[TableRow]:
+        return rows(self._block(block), self._path, self._place(block))
 
     def _index_block(self, handle: BlockHandle, *, tail: bool = False) -> Iterator[IndexEntry]:
         form = self.properties.index_format

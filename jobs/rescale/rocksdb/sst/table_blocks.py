@@ -36,9 +36,11 @@ class BlockHandle(NamedTuple):
 
 
 class ChecksumType(IntEnum):
-    """RocksDB's `ChecksumType`, as far as Flink's releases write it."""
+    """RocksDB's `ChecksumType`: Flink 1 writes the first and Flink 2 the last, unless a job's options say another."""
 
     CRC32C = 1
+    XXHASH = 2
+    XXHASH64 = 3
     XXH3 = 4
 
 
@@ -80,6 +82,8 @@ def _xxh3(data: bytes) -> int:
 
 CHECKSUMS: dict[ChecksumType, Callable[[bytes], int]] = {
     ChecksumType.CRC32C: masked_crc32c,
+    ChecksumType.XXHASH: lambda data: int(xxhash.xxh32_intdigest(data)),
+    ChecksumType.XXHASH64: lambda data: xxhash.xxh64_intdigest(data) & 0xFFFFFFFF,
     ChecksumType.XXH3: _xxh3,
 }
 
