@@ -5,9 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.keys.java_hash import walk_keys
+from rescale.flink.keys.key_hash import named_hash
 from rescale.flink.serializers.program import compile_program
 from support.java_composites import Either, List, Nullable, Row, Tuple
 from support.java_values import HASHABLE_LEAVES, ByteArray
@@ -105,6 +108,22 @@ def test_a_class_with_another_number_of_serializers_in_it(kind: str) -> None:
         with pytest.raises(SnapshotError, match="does not hold what its class does") as caught:
             compile_program(parsed(composite(kind, *inside)))
         assert caught.value.found == str(len(inside))
+
+
+def test_a_case_class_of_flink_2() -> None:
+    """`Tuple2CaseClassSerializer` of Flink 2.3 has written the keys ("ab", 7) and ("x", 1 << 40)."""
+    pair = composite(
+        "org.apache.flink.table.api.typeutils.Tuple2CaseClassSerializerSnapshot",
+        STRING,
+        LONG,
+        outer=utf("scala.Tuple2"),
+        outer_version=2,
+    )
+    keys = bytes.fromhex("0361620000000000000007 02780000010000000000")
+    program = named_hash(parsed(pair), "case-class").program
+    walked = walk_keys(program, np.frombuffer(keys, np.uint8), np.array([0, 11]), np.array([11, 21]))
+    assert walked.codes is not None
+    assert (walked.ends.tolist(), walked.codes.tolist()) == ([11, 21], [1874675263, -1937392685])
 
 
 def test_fields_of_a_pojo_are_not_taken_for_its_subclasses() -> None:

@@ -78,6 +78,9 @@ def test_a_class_that_came_later() -> None:
 def test_what_comes_in_a_jar_of_the_job_is_unknown() -> None:
     avro = SerializerSnapshot("org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot", 3, b"")
     assert [reason.restores for reason in found(avro, 1, V2)] == [Restores.UNKNOWN]
+    option = replace(OPTION, class_name="org.apache.flink.table.api.typeutils.ScalaOptionSerializerSnapshot")
+    assert [reason.restores for reason in found(option, 2, V2)] == [Restores.UNKNOWN]
+    assert found(option, 2, V1)[0].restores is Restores.NO
 
 
 def test_an_older_form_of_a_snapshot_is_unknown() -> None:

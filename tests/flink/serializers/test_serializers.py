@@ -33,6 +33,7 @@ from support.snapshot_bytes import (
 )
 
 TABLE = "org.apache.flink.table.runtime.typeutils."
+SCALA_OF_TABLES = "org.apache.flink.table.api.typeutils."
 CEP = "org.apache.flink.cep.nfa."
 AVRO = "org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot"
 JAVA_STRING = bytes.fromhex("aced0005") + b"\x74" + utf("anything")
@@ -127,6 +128,13 @@ EXAMPLES = {
         "org.apache.flink.api.scala.typeutils.ScalaEnumSerializerSnapshot",
         3,
         utf("com.x.Rank") + i32(2) + utf("Ace") + i32(0) + utf("King") + i32(7),
+    ),
+    "Option<Int>": composite(SCALA_OF_TABLES + "ScalaOptionSerializerSnapshot", INT, outer_version=2),
+    "Tuple2<String, Long>": composite(
+        SCALA_OF_TABLES + "Tuple2CaseClassSerializerSnapshot", STRING, LONG, outer=utf("scala.Tuple2"), outer_version=2
+    ),
+    "Enum com.x.Mode": snapshot(
+        SCALA_OF_TABLES + "ScalaEnumSerializerSnapshot", 3, utf("com.x.Mode") + i32(1) + utf("UP") + i32(0)
     ),
     "Avro com.x.A": snapshot(
         "org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot", 2, utf("com.x.A") + utf('{"type":"record"}')

@@ -28,6 +28,11 @@ ELSEWHERE = {
     "org.apache.flink.streaming.api.utils.ByteArrayWrapperSerializer$ByteArrayWrapperSerializerSnapshot": (
         "flink-python"
     ),
+    **{
+        name: "flink-table-api-scala"
+        for name in KNOWN_TYPES
+        if name.startswith("org.apache.flink.table.api.typeutils.")
+    },
 }
 """Snapshot classes that no jar of the distribution holds, by the artifact that does."""
 

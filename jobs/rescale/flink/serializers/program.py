@@ -45,7 +45,7 @@ _TABLE_WINDOW = "org.apache.flink.table.runtime.operators.window."
 _SINK = "org.apache.flink.table.runtime.operators.sink."
 _VIEW = "org.apache.flink.table.dataview."
 _MULTISET = "org.apache.flink.table.runtime.sequencedmultisetstate.linked."
-_SCALA = "org.apache.flink.api.scala.typeutils."
+_SCALA, _SCALA_OF_TABLES = "org.apache.flink.api.scala.typeutils.", "org.apache.flink.table.api.typeutils."
 _CEP = "org.apache.flink.cep.nfa."
 _SHARED_BUFFER = _CEP + "sharedbuffer."
 
@@ -361,8 +361,11 @@ _COMPOSITE: dict[str, Callable[[SerializerSnapshot], TypeTree]] = {
     _JAVA + "JavaEitherSerializerSnapshot": _either,
     _JAVA + "NullableSerializer$NullableSerializerSnapshot": _nullable,
     _JAVA + "PojoSerializerSnapshot": _pojo,
-    _SCALA + "ScalaCaseClassSerializerSnapshot": _case_class,
-    _SCALA + "Tuple2CaseClassSerializerSnapshot": _case_class,
+    **{
+        f"{package}{kind}CaseClassSerializerSnapshot": _case_class
+        for package in (_SCALA, _SCALA_OF_TABLES)
+        for kind in ("Scala", "Tuple2")
+    },
     _CEP + "NFAStateSerializerSnapshot": _nfa_state,
     _SHARED_BUFFER + "NodeId$NodeIdSerializer$NodeIdSerializerSnapshot": _node_id,
     _SHARED_BUFFER + "LockableTypeSerializerSnapshot": _lockable,

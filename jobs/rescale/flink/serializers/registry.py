@@ -31,6 +31,8 @@ _TABLE_WINDOW = _TABLE_RUNTIME + "operators.window."
 _MULTISET = _TABLE_RUNTIME + "sequencedmultisetstate.linked."
 _VIEW = "org.apache.flink.table.dataview."
 _SCALA = "org.apache.flink.api.scala.typeutils."
+_SCALA_OF_TABLES = "org.apache.flink.table.api.typeutils."
+"""Where Flink 2 has all that Flink 1 has in the package above (`flink-table-api-scala`)."""
 _CEP = "org.apache.flink.cep.nfa."
 _SHARED_BUFFER = _CEP + "sharedbuffer."
 
@@ -175,7 +177,7 @@ _OTHERS = {
     "org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot": Known(avro, "Avro {class}", (2, 3)),
 }
 
-KNOWN_TYPES: dict[str, Known] = {
+_TYPES: dict[str, Known] = {
     **{class_name: Known(simple, name, _SIMPLE_VERSIONS) for class_name, name in _SIMPLE.items()},
     **{class_name: Known(composite(), name, _COMPOSITE_VERSIONS) for class_name, name in _COMPOSITE.items()},
     **{
@@ -183,6 +185,15 @@ KNOWN_TYPES: dict[str, Known] = {
         for class_name, (name, outer) in _COMPOSITE_WITH_OUTER_BODY.items()
     },
     **_OTHERS,
+}
+
+KNOWN_TYPES: dict[str, Known] = {
+    **_TYPES,
+    **{
+        _SCALA_OF_TABLES + class_name.removeprefix(_SCALA): known
+        for class_name, known in _TYPES.items()
+        if class_name.startswith(_SCALA)
+    },
 }
 """By the snapshot's class."""
 

@@ -57,7 +57,7 @@ _UNTIL_1 = Lines(last=LAST_OF_FLINK_1)
 _SINCE_2 = Lines(first=FIRST_OF_FLINK_2)
 _SINCE_2_1, _SINCE_2_2, _SINCE_2_3 = (Lines(first=ReleaseLine(2, minor)) for minor in (1, 2, 3))
 
-_SCALA = "org.apache.flink.api.scala."
+_SCALA, _SCALA_OF_TABLES = "org.apache.flink.api.scala.", "org.apache.flink.table.api.typeutils."
 _SINK = "org.apache.flink.streaming.api.functions.sink."
 _BASE = "org.apache.flink.api.common.typeutils.base."
 _TABLE = "org.apache.flink.table.runtime."
@@ -65,6 +65,7 @@ _NODE = "org.apache.flink.cep.nfa.sharedbuffer.SharedBufferNode$SharedBufferNode
 
 CLASSES: dict[str, Lines] = {
     _SCALA: _UNTIL_1,
+    _SCALA_OF_TABLES: _SINCE_2,
     f"{_SINK}TwoPhaseCommitSinkFunction$": _UNTIL_1,
     f"{_SINK}legacy.TwoPhaseCommitSinkFunction$": _SINCE_2,
     f"{_NODE}$": _UNTIL_1,
@@ -79,7 +80,11 @@ CLASSES: dict[str, Lines] = {
 }
 """By the beginning of the name of a snapshot's class: those that not every line has."""
 
-APART = ("org.apache.flink.formats.avro.", "org.apache.flink.streaming.api.utils.ByteArrayWrapperSerializer$")
+APART = (
+    "org.apache.flink.formats.avro.",
+    "org.apache.flink.streaming.api.utils.ByteArrayWrapperSerializer$",
+    _SCALA_OF_TABLES,
+)
 """Snapshot classes that are known and not in Flink's distribution, but in jars that a job brings along."""
 
 _KRYO = "org.apache.flink.api.java.typeutils.runtime.kryo.KryoSerializerSnapshot"
