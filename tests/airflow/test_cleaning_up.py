@@ -41,6 +41,13 @@ def test_what_a_run_left_is_removed_once_it_has_ended(airflow: AirflowServer, tm
         assert "Discard what" not in told
     run.cancel()
     assert run.end() == "failed"
+    heir = airflow.trigger_dag(DAG_ID, conf, dag_run_id=f"waits-validate-{uuid.uuid4()}")
+    heir.wait_for_task("validate", "running")
+    early = airflow.trigger_dag("rescale_discard", where)
+    assert early.end() == "failed"
+    assert heir.run_id in early.told("discard")
+    heir.cancel()
+    assert heir.end() == "failed"
     late = airflow.trigger_dag("rescale_discard", where)
     assert late.end() == "success", late.told("discard")
     assert list(tmp_path.iterdir()) == []

@@ -46,7 +46,8 @@ def test_what_a_run_puts_there_is_known_for_ours() -> None:
     named = [name for name, one in vars(Places).items() if isinstance(one, property)]
     ours = {getattr(places, name) for name in named if name not in ("metadata", "staging")}
     ours |= {places.written_handles("keyed"), places.result("validate"), f"{places.staging}/1"}
-    assert len(ours) == 12
+    ours.add(places.run("0a" * 8))
+    assert len(ours) == 13
     assert all(uri.startswith("s3://bucket/target.rescale/") for uri in ours)
     assert all(is_document(places.target, uri) for uri in ours)
     others = ("notes.txt", "claim.bak", "plan-0a.json", "staging", "sub/claim")

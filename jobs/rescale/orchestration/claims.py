@@ -1,4 +1,4 @@
-"""Whose a target is: the claim names the run of an Airflow, and that Airflow knows whether it is alive."""
+"""Whose a target is: the claim, and notes beside it, name runs of an Airflow, which knows whether they are alive."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 from airflow.sdk.configuration import conf
 
 from rescale.errors import RequestError
-from rescale.target.states import claim_on
+from rescale.target.runs import runs_under
+from rescale.target.states import Claim, claim_on
 
 _ALIVE = ["queued", "running"]
 
@@ -20,15 +21,24 @@ def this_run(dag_run: Any) -> dict[str, str]:
 
 def refuse_what_a_live_run_claims(target: str, ti: Any, digest: str | None = None) -> None:
     """`RequestError` if a run of this Airflow that goes on claims the target, for another plan than this one."""
-    claim = claim_on(target)
-    if claim is None or claim.plan == digest or not _is_alive(claim.by, ti):
+    alive = live_run(target, ti)
+    if alive is None or alive.plan == digest:
         return
     raise RequestError(
         "the target is claimed, and the run that did it goes on",
         path=target,
-        found=claim,
+        found=alive,
         advice="name another target, or wait for that run to end, or mark it as failed",
     )
+
+
+def live_run(target: str, ti: Any) -> Claim | None:
+    """The claim on the target with the name of a run under it that goes on, be it not this one, nor the first one."""
+    claim = claim_on(target)
+    if claim is None:
+        return None
+    alive = next((by for by in runs_under(claim, target) if _is_alive(by, ti)), None)
+    return None if alive is None else claim._replace(by=alive, at=claim.at if alive == claim.by else None)
 
 
 def _is_alive(by: Mapping[str, str], ti: Any) -> bool:

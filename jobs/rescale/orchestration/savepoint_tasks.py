@@ -18,7 +18,7 @@ from airflow.sdk import Asset, TriggerRule
 from rescale.errors import RequestError, UnsupportedError
 from rescale.insight.cluster import cluster_of_environment
 from rescale.orchestration.approval import APPROVED, ASK
-from rescale.orchestration.claims import refuse_what_a_live_run_claims, this_run
+from rescale.orchestration.claims import live_run, refuse_what_a_live_run_claims, this_run
 from rescale.orchestration.filled_form import (
     asked,
     lines_of,
@@ -60,6 +60,7 @@ from rescale.target.documents import load_plan, read_document, store_plan_page
 from rescale.target.places import places_of
 from rescale.target.publication import is_published, publish
 from rescale.target.removal import discard
+from rescale.target.runs import note_run
 from rescale.target.states import claimed_by
 
 RESCALED_SAVEPOINT = Asset(name="rescaled_savepoint", uri="x-rescale://published", group="rescale")
@@ -133,6 +134,7 @@ def _plan(known: Known, params: Any = None, dag_run: Any = None, ti: Any = None)
             tell(how)
         refuse_what_a_live_run_claims(plan.target, ti, plan.digest)
         claim(plan, accept_unconditional=params["accept_unconditional_publish"], by=this_run(dag_run))
+        note_run(plan, this_run(dag_run))
         page = f"{question_markdown(shown)}{END_OF_QUESTION}{understood(request)}\n\n{plan_markdown(shown)}"
         store_plan_page(plan, in_words_of_the_form(page))
         log.info("%s", put_report(plan, shown))
@@ -218,8 +220,16 @@ def events_of(inlet_events: Any, asset: Asset) -> list[dict[str, Any]]:
 def _rejected(planned: Summary, params: Any = None, ti: Any = None) -> Summary:  # noqa: ARG001
     """Removes what was staged for the plan, and fails: a rejection is no success."""
     target, digest = planned["target"], planned["digest"]
-    removed = discard(target).removed if claimed_by(target) == digest else ()
     words = ti.xcom_pull(task_ids=ASK, key=APPROVED)["words"]
+    other = live_run(target, ti) if claimed_by(target) == digest else None
+    if other is not None:
+        raise RequestError(
+            "the plan was rejected; another run carries it out",
+            path=target,
+            found=f"{words}; {other}",
+            advice="what was staged is that run's, too, and stays; if it is to go, mark that run as failed",
+        )
+    removed = discard(target).removed if claimed_by(target) == digest else ()
     raise RequestError(
         "the plan was rejected; nothing was moved",
         path=target,

@@ -14,7 +14,7 @@ from rescale.storage.locations import join
 
 _DOCUMENT = re.compile(
     r"claim|discarding|publishing|published|candidate|certificate\.json|report\.(html|json)|plan-[0-9a-f]{64}\.(json|md)|(handles|result)-\w+\.json"
-    r"|staging/.+|\..+\.tmp"
+    r"|run-[0-9a-f]{8}-[0-9a-f]{16}\.json|staging/.+|\..+\.tmp"
 )
 _STATE = re.compile(r"[0-9a-f]{32}-(?:raw)?(?:keyed|operator)-\d+-([0-9a-f]{8})(?:-.+)?")
 """As `Plan.file_name` has it."""
@@ -79,6 +79,10 @@ class Places:
     def written_handles(self, step: str) -> str:
         """The handles that one of the two moving steps wrote; `step` is `keyed` or `operator`."""
         return self._beside(f"handles-{step}.json")
+
+    def run(self, name: str) -> str:
+        """The note of a run that goes on under the claim of another one; `name` is the hash of who it is."""
+        return self._beside(f"run-{self.digest[:8]}-{name}.json")
 
     def result(self, step: str) -> str:
         """The result document of a step's process."""
