@@ -66,6 +66,25 @@ def test_a_window_never_overlaps_itself_and_rescales_the_newest_savepoint(runs: 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"paralelism": 2}, "the form has no such field"),
+        ({"target": "/rescaled/{day}"}, "the target of a window makes no sense"),
+    ],
+)
+def test_by_hand_nothing_is_passed_over_where_nothing_is_new(
+    runs: dict[str, Run], wrong: dict[str, object], sentence: str
+) -> None:
+    assert runs["first"].end() == "success"
+    run = runs["first"].airflow.trigger_dag(DAG_ID, wrong)
+    assert run.end() == "failed"
+    told = run.told("open_window")
+    assert sentence in told
+    assert "a fault of Rescale itself" not in told
+
+
+@pytest.mark.slow
 def test_with_nothing_new_a_run_is_skipped(runs: dict[str, Run], folder: Path) -> None:
     run = next(one for name, one in runs.items() if name != "late" and one.states()["open_window"] == "skipped")
     assert set(run.states().values()) == {"skipped"}

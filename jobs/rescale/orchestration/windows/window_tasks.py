@@ -14,11 +14,13 @@ from zoneinfo import ZoneInfo
 
 from airflow.sdk import Asset
 
+from rescale.errors import RequestError
+from rescale.orchestration.filled_form import refuse_unknown_fields
 from rescale.orchestration.savepoint_tasks import PLAN, asset_extra, events_of
 from rescale.orchestration.steps.rescale_task import Summary, rescale_task, skip_task
 from rescale.orchestration.windows.closing import closing
 from rescale.orchestration.windows.newest import newest_savepoint
-from rescale.orchestration.windows.targets import target_of
+from rescale.orchestration.windows.targets import pattern_fault, target_of
 from rescale.orchestration.windows.window import Window
 from rescale.storage.locations import normalise
 from rescale.target.documents import load_plan
@@ -71,10 +73,18 @@ def _open(
     closes: str,
     timezone: str,
     params: Any = None,
+    dag: Any = None,
     dag_run: Any = None,
     asset_state_store: Any = None,
 ) -> Summary:
-    """Is the window still open, and is there something new to rescale?"""
+    """Is the window still open, and is there something new to rescale?
+
+    Who triggers it by hand may have filled in anything; a run that is skipped would not tell.
+    """
+    refuse_unknown_fields(params, dag.params)
+    if (fault := pattern_fault(params["target"])) is not None:
+        expected, found = fault
+        raise RequestError("the target of a window makes no sense", expected=expected, found=found)
     zone = ZoneInfo(timezone)
     opened = dag_run.run_after.astimezone(zone)
     closed = closing(opened, time.fromisoformat(closes), zone)
