@@ -23,6 +23,12 @@ from rescale.planning.values.proof import Proof
 from support.filled_forms import PLACES, filled
 
 
+def test_of_two_values_for_one_name_neither_is_taken() -> None:
+    with pytest.raises(RequestError, match="stands twice") as caught:
+        stripped(filled(**PLACES, operators={"visits": {"parallelism": 3}, " visits ": {"parallelism": 2}}))
+    assert "' visits '" in str(caught.value.found)
+
+
 def test_places_alone_are_a_request() -> None:
     assert request_of(filled(**PLACES)) == make_request("s3://bucket/save", "/mnt/rescaled")
 

@@ -21,7 +21,10 @@ def lines_of(params: Mapping[str, Any], name: str) -> list[str]:
 
 
 def stripped(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a filled form without the spaces around them; a text field that has nothing else is empty."""
+    """The values of a filled form without the spaces around them; a text field that has nothing else is empty.
+
+    `RequestError` for two names that differ in spaces only: one of their values would be lost.
+    """
     trimmed = {name: _trimmed(value) for name, value in params.items()}
     return {name: None if value == "" else value for name, value in trimmed.items()}
 
@@ -30,6 +33,12 @@ def _trimmed(value: Any) -> Any:
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, Mapping):
+        if len({name.strip() for name in value}) < len(value):
+            raise RequestError(
+                "a name stands twice in one field of the form",
+                expected="each once, with or without spaces around it",
+                found=", ".join(map(repr, value)),
+            )
         return {name.strip(): _trimmed(one) for name, one in value.items()}
     return [_trimmed(one) for one in value] if isinstance(value, list) else value
 

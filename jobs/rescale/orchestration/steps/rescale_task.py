@@ -76,9 +76,10 @@ def rescale_task(
 
     @functools.wraps(function)
     def with_access(*inputs: Any, params: Mapping[str, Any], **more: Any) -> Summary:
-        params = stripped(params)
-        with ended_by_our_errors(), storage_access(params["connection"]):
-            return function(*inputs, params=params, **more)
+        with ended_by_our_errors():
+            params = stripped(params)
+            with storage_access(params["connection"]):
+                return function(*inputs, params=params, **more)
 
     arguments |= {"task_id": task_id, "task_display_name": display_name, **ATTEMPTS}
     make = task_decorator_factory(
