@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +11,14 @@ from pathlib import Path
 import pytest
 
 import rescale
-from rescale.errors import RequestError
+from rescale.errors import RequestError, UnsupportedError
 from rescale.names import quoted
+from rescale.orchestration.filled_form import request_of
 from rescale.orchestration.words import in_words_of_the_form, told_in_words_of_the_form
+from rescale.planning.prepare import prepare
+from support.filled_forms import filled
+from support.pipeline import plan_rescale
+from support.snapshots import directory
 
 _PACKAGE = Path(rescale.__file__).parent
 
@@ -72,6 +78,33 @@ def test_an_error_is_told_in_words_of_the_form() -> None:
     told_in_words_of_the_form(error)
     assert error.expected == 'no "Format of the result"'
     assert error.advice == 'ask for "Max parallelism" 256; run "Discard what an unpublished run left" for /x'
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ("--parallelism count=2", '"Shape of single operators" {"count": {"parallelism": 2}}'),
+        (
+            "--parallelism count=2 --parallelism 'a b=3' --max-parallelism count=64 --max-parallelism 64",
+            '"Shape of single operators" {"count": {"parallelism": 2, "max_parallelism": 64}, '
+            '"a b": {"parallelism": 3}} "Max parallelism" 64',
+        ),
+        ("--parallelism 6", '"Parallelism" 6'),
+    ],
+)
+def test_shapes_of_single_operators_are_told_as_their_field_takes_them(options: str, told: str) -> None:
+    """`Parallelism` takes a number alone."""
+    assert in_words_of_the_form(f"name the others only: {options}; or not") == f"name the others only: {told}; or not"
+
+
+def test_a_finished_operator_s_advice_can_be_filled_in() -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        plan_rescale(directory("2-partially-finished"), "/rescaled", ["5"])
+    told = in_words_of_the_form(str(caught.value.advice))
+    found = re.search(r'"Shape of single operators" (\{.*\}\})', told)
+    assert found is not None, told
+    values = {"source": directory("2-partially-finished"), "target": "/rescaled", "operators": json.loads(found[1])}
+    assert prepare(request_of(filled(**values)))[0].operators
 
 
 def test_who_has_no_keys_is_told_of_the_connection() -> None:

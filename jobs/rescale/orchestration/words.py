@@ -6,7 +6,9 @@ translated where Airflow shows them: a field's title for an option, a task or a 
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 from functools import cache
 
 from rescale.errors import RescaleError
@@ -37,6 +39,10 @@ _CONNECTION = (
 
 _PLACE = r"(?:\$?'(?:[^'\\]|\\.)*'|\S)+"
 """As `quoted` writes it."""
+
+_SHAPE = r"--(?:max-)?parallelism (?:'[^']*=[0-9]+'|[^\s'\"$]+=[0-9]+)(?!\S*')"
+_SHAPES = re.compile(rf"{_SHAPE}(?: {_SHAPE})*")
+"""Options for single operators, which a field of their own takes together."""
 
 _SENTENCES = (
     (r"list their uids, in a file for --uids or in the form,", 'list their uids under "Operator names",'),
@@ -75,6 +81,7 @@ _THE_REST = ((r"(?<![\w-])(?<!savepoint )--([a-z][a-z-]+)", r'"\1"'),)
 
 def in_words_of_the_form(text: str) -> str:
     """A sentence of ours without a word that only the command line has."""
+    text = _SHAPES.sub(_field_of_shapes, text)
     for pattern, replacement in _patterns():
         text = pattern.sub(replacement, text)
     return text
@@ -86,6 +93,17 @@ def told_in_words_of_the_form(error: RescaleError) -> None:
     for name in ("expected", "found", "advice"):
         if (text := getattr(error, name)) is not None:
             setattr(error, name, in_words_of_the_form(text))
+
+
+def _field_of_shapes(found: re.Match[str]) -> str:
+    """Ready to be filled in."""
+    shapes: dict[str, dict[str, int]] = {}
+    words = shlex.split(found[0])
+    for option, word in zip(words[::2], words[1::2], strict=True):
+        operator, _, number = word.rpartition("=")
+        shapes.setdefault(operator, {})[_FIELD_OF_OPTION[option]] = int(number)
+    title = rescale_form()["operators"].schema["title"]
+    return f'"{title}" {json.dumps(shapes, ensure_ascii=False)}'
 
 
 @cache
