@@ -150,6 +150,11 @@ def test_what_a_client_does_about_checksums_is_handed_on(s3: S3Server, monkeypat
     ("fields", "words"),
     [
         ({"extra": {"verify": False}}, "cannot be handed on to the steps: verify"),
+        ({"extra": {"config_kwargs": "retries"}}, "cannot be handed on to the steps: config_kwargs"),
+        ({"extra": {"config_kwargs": {"proxies": "http://p"}}}, "handed on to the steps: config_kwargs.proxies"),
+        ({"extra": {"config_kwargs": {"s3": "path"}}}, "handed on to the steps: config_kwargs.s3"),
+        ({"extra": {"service_config": ["s3"]}}, "cannot be handed on to the steps: service_config"),
+        ({"extra": {"service_config": {"sts": "here"}}}, "handed on to the steps: service_config.sts"),
         ({"extra": {"config_kwargs": {"signature_version": "unsigned"}}}, "steps: config_kwargs.signature_version"),
         ({"conn_type": "http"}, "does not give access to S3"),
         (

@@ -167,18 +167,26 @@ def told_variables(connection_id: str, extra: Mapping[str, Any]) -> dict[str, st
     """Region, endpoint and the like of a connection's extra, as variables; `RequestError` names what has none."""
     for field in sorted(extra.keys() - _HOOK_UNDERSTANDS):
         log.warning("the connection %r has a field in its extra that nobody reads: %s", connection_id, field)
-    service = extra.get("service_config") or {}
+    services = _fields(connection_id, "service_config", extra.get("service_config"))
+    s3, sts = (_fields(connection_id, f"service_config.{name}", services.get(name)) for name in ("s3", "sts"))
     variables = {
-        "AWS_ENDPOINT_URL_S3": service.get("s3", {}).get("endpoint_url") or extra.get("endpoint_url"),
-        "AWS_ENDPOINT_URL_STS": service.get("sts", {}).get("endpoint_url"),
+        "AWS_ENDPOINT_URL_S3": s3.get("endpoint_url") or extra.get("endpoint_url"),
+        "AWS_ENDPOINT_URL_STS": sts.get("endpoint_url"),
         "AWS_REGION": extra.get("region_name"),
         # What the worker's own files say of keys would go before what is served.
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "AWS_CONFIG_FILE": os.devnull,
         **_verify(connection_id, extra.get("verify")),
-        **_client(connection_id, extra.get("config_kwargs") or {}),
+        **_client(connection_id, _fields(connection_id, "config_kwargs", extra.get("config_kwargs"))),
     }
     return {name: str(value) for name, value in variables.items() if value}
+
+
+def _fields(connection_id: str, field: str, value: Any) -> Mapping[str, Any]:
+    """What stands under a field that has fields itself; what else it may hold, a password perhaps, is not shown."""
+    if not isinstance(value or {}, Mapping):
+        raise _cannot_be_handed_on(connection_id, field, "fields and their values", f"a {type(value).__name__}")
+    return value or {}
 
 
 def _verify(connection_id: str, verify: Any) -> dict[str, str]:
@@ -193,10 +201,11 @@ def _client(connection_id: str, settings: Mapping[str, Any]) -> dict[str, str]:
     variables: dict[str, str] = {}
     for name, value in settings.items():
         if name == "proxies":
-            variables |= {f"{scheme.upper()}_PROXY": url for scheme, url in value.items()}
+            proxies = _fields(connection_id, "config_kwargs.proxies", value)
+            variables |= {f"{scheme.upper()}_PROXY": url for scheme, url in proxies.items()}
         elif name in _CHECKSUMS:
             variables[f"AWS_{name.upper()}"] = value
-        elif name == "s3" and set(value) <= {"addressing_style"} and value.get("addressing_style") in ("auto", "path"):
+        elif name == "s3" and value in ({}, {"addressing_style": "auto"}, {"addressing_style": "path"}):
             continue  # as it is done anyway
         elif (name, value) != ("signature_version", "s3v4") and name not in _OURS_ANYWAY:
             raise _cannot_be_handed_on(connection_id, f"config_kwargs.{name}", "a setting that can be", value)
