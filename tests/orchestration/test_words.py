@@ -110,3 +110,5 @@ def test_a_finished_operator_s_advice_can_be_filled_in() -> None:
 def test_who_has_no_keys_is_told_of_the_connection() -> None:
     advice = "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN (or AWS_PROFILE)"
     assert in_words_of_the_form(advice).startswith('fill in "Connection"')
+    told = in_words_of_the_form(f"{advice}, and the bucket's policy")
+    assert told.endswith("access of their own; look at the bucket's policy, too")

@@ -37,6 +37,8 @@ _CONNECTION = (
     "workers (where steps are pods: these) access of their own"
 )
 
+_KEYS = r"check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN \(or AWS_PROFILE\)"
+
 _PLACE = r"(?:\$?'(?:[^'\\]|\\.)*'|\S)+"
 """As `quoted` writes it."""
 
@@ -55,11 +57,8 @@ _SENTENCES = (
     (rf"rescale validate {_PLACE} {_PLACE}", "another validation"),
     (r"rescale run (\w+)", r"a run \1"),
     (r"--parallelism UID=N", '"Shape of single operators"'),
-    (
-        r"check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN \(or AWS_PROFILE\)"
-        r"(, and the bucket's policy)?",
-        rf"{_CONNECTION}\1",
-    ),
+    (rf"{_KEYS}, and the bucket's policy", f"{_CONNECTION}; look at the bucket's policy, too"),
+    (_KEYS, _CONNECTION),
     (
         r"check AWS_ENDPOINT_URL, AWS_PROFILE and the other AWS variables",
         'look at endpoint_url and region_name in the extra of the connection that "Connection" names',

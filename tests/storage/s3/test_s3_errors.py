@@ -44,6 +44,7 @@ def store() -> S3Store:
     [
         ("AccessDenied", 403, RequestError, "AWS_ACCESS_KEY_ID"),
         ("403", 403, RequestError, "AWS_ACCESS_KEY_ID"),
+        ("XAdminUserNotFound", 404, RequestError, "AWS_ACCESS_KEY_ID"),
         ("ExpiredToken", 400, RequestError, "they have expired"),
         ("RequestTimeTooSkewed", 403, RequestError, "set the clock"),
         ("NoSuchBucket", 404, RequestError, "no such bucket"),

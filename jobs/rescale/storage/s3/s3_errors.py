@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _EXPIRED = ("ExpiredToken", "InvalidToken", "TokenRefreshRequired")
 _WRONG_CLOCK = ("RequestTimeTooSkewed", "RequestExpired")
 _ELSEWHERE = ("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException")
+_NOBODY = "XAdminUserNotFound"
+"""What versitygw calls an access key that it does not know, with the status of what is not there."""
 _NO_CONDITIONS = ("InvalidArgument", "InvalidRequest", "NotImplemented", "BadRequest", "400")
 _TRANSIENT = (HTTPClientError, ConnectionError, IncompleteReadError, FlexibleChecksumError, CredentialRetrievalError)
 _CHECKSUM = re.compile(r"Content-MD5|x-amz-checksum-", re.IGNORECASE)
@@ -85,7 +87,7 @@ def code_of(error: ClientError) -> str:
 
 def is_absent(error: ClientError) -> bool:
     """Whether the object, and no more than the object, is not there."""
-    return status_of(error) == 404 and code_of(error) != "NoSuchBucket"
+    return status_of(error) == 404 and code_of(error) not in ("NoSuchBucket", _NOBODY)
 
 
 def refuses_conditions(error: ClientError) -> bool:
@@ -151,7 +153,7 @@ def _of_answer(error: ClientError, uri: str) -> RescaleError:
     if code in _EXPIRED:
         advice = f"{_CREDENTIALS}: they have expired; with new ones run the same command again"
         return RequestError(f"S3 denies access: {message}", path=uri, found=code, advice=advice)
-    if status in (401, 403):
+    if status in (401, 403) or code == _NOBODY:
         advice = f"{_CREDENTIALS}, and the bucket's policy"
         return RequestError(f"S3 denies access: {message}", path=uri, found=code, advice=advice)
     if code == "KeyTooLongError":
