@@ -69,3 +69,17 @@ def test_a_task_that_is_marked_as_successful_without_having_published_makes_no_r
     assert run.end() == "failed", run.states()
     assert run.states()["publish"] == "success"
     assert not (tmp_path / "rescaled" / "_metadata").exists()
+
+
+def test_a_plan_that_is_marked_as_successful_before_there_is_one_is_missed_at_once(
+    airflow: AirflowServer, tmp_path: Path
+) -> None:
+    run = begun(airflow, tmp_path / "rescaled", "waits-plan")
+    run.wait_for_task("plan", "running")
+    run.mark("plan", "success")
+    assert run.end() == "failed", run.states()
+    asked = run.task("approve")
+    assert (asked["state"], asked["try_number"]) == ("failed", 1)
+    told = run.told("approve")
+    assert "there is no plan: the task that makes one did not come to its end" in told
+    assert "Traceback" not in told

@@ -24,7 +24,7 @@ from rescale.orchestration.question import END_OF_QUESTION
 from rescale.orchestration.reports.report_link import report_url
 from rescale.orchestration.settings import settings
 from rescale.orchestration.steps.attempts import ATTEMPTS, ended_by_our_errors
-from rescale.orchestration.steps.rescale_task import skip_task
+from rescale.orchestration.steps.rescale_task import skip_task, the_plan
 from rescale.target.documents import load_plan, read_document
 from rescale.target.places import Places, places_of
 
@@ -67,7 +67,8 @@ class PlanApproval(ApprovalOperator):
         self.expiring = [one.made() for one in settings().notify.expiring]
 
     def execute(self, context: Context) -> Any:
-        params, planned = stripped(context["params"]), context["ti"].xcom_pull(task_ids=self.plan)
+        with ended_by_our_errors():
+            params, planned = stripped(context["params"]), the_plan(context["ti"].xcom_pull(task_ids=self.plan))
         if not params["require_approval"] or planned["published"]:
             reason = "it was carried out already" if planned["published"] else "the form does not ask for it"
             skip_task(f"nobody has to approve the plan: {reason}")

@@ -32,7 +32,7 @@ from rescale.orchestration.filled_form import (
 from rescale.orchestration.question import END_OF_QUESTION, question_markdown
 from rescale.orchestration.reports.report_link import REPORT, ReportLink, ReportPlace
 from rescale.orchestration.steps.lineage import planned_lineage, published_lineage
-from rescale.orchestration.steps.rescale_task import Summary, rescale_task, skip_task
+from rescale.orchestration.steps.rescale_task import Summary, rescale_task, skip_task, the_plan
 from rescale.orchestration.steps.step_task import step_task
 from rescale.orchestration.summaries import certificate_summary, plan_summary, snapshot_summary
 from rescale.orchestration.telling import tell
@@ -168,9 +168,9 @@ def _certified(plan: Plan, certificate: Summary) -> Summary:
     return certificate_summary(certificate, places_of(plan).certificate)
 
 
-def _publish(planned: Summary, params: Any = None, ti: Any = None) -> Summary:
+def _publish(planned: Summary | None, params: Any = None, ti: Any = None) -> Summary:
     """Puts the certified metadata into the target, in one write: from then on Flink can restore it."""
-    plan = load_plan(planned["plan"])
+    plan = load_plan(the_plan(planned)["plan"])
     published = publish(plan, accept_unconditional=params["accept_unconditional_publish"])
     done = outcome(plan, published)
     log.info("%s", put_report(plan))
