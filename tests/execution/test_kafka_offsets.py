@@ -265,6 +265,8 @@ def test_a_whole_topic(tmp_path: Path) -> None:
         ("topic,partition,offset\norders,zero,1", "names no partition", "'orders', 'zero'"),
         ("topic,partition,offset\norders,*,7", "one offset to all partitions", "7"),
         ("topic,partition\norders,0", "has other fields", "topic, partition"),
+        ("orders,0,5", "first line .* has other fields", "orders, 0, 5"),
+        ("topic,partition,offset,offset\norders,0,5,6", "other fields", "topic, partition, offset, offset"),
         ("topic,partition,offset,lag\norders,0,1,2", "has other fields", "topic, partition, offset, lag"),
         ("topic,partition,offset\norders,0", "has not as many fields", None),
         ('[{"topic": "orders", "partition": 0, "offset": null}]', "neither text nor numbers", None),

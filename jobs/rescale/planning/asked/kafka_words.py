@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -160,6 +160,8 @@ def _csv_rows(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _full_rows(reader: csv.DictReader[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """A first line that is a row already would be taken for names, and its offset never be asked for."""
+    _check_fields("the first line", reader.fieldnames or ())
     for row in reader:
         if None in row or None in row.values():
             raise RequestError(
@@ -170,16 +172,18 @@ def _full_rows(reader: csv.DictReader[str]) -> Iterator[tuple[str, dict[str, Any
         yield f"line {reader.line_num}", row
 
 
-def _row(which: str, row: dict[str, Any]) -> OffsetRow:
-    unknown = sorted(map(str, row.keys() - {*COLUMNS}))
-    missing = [name for name in COLUMNS[1:] if name not in row]
-    if unknown or missing:
+def _check_fields(which: str, names: Collection[str]) -> None:
+    if len({*names}) < len(names) or not {*COLUMNS[1:]} <= {*names} <= {*COLUMNS}:
         raise RequestError(
             f"{which} of the Kafka offsets has other fields",
             expected=f"{', '.join(COLUMNS[1:])}, and maybe operator",
-            found=", ".join(map(str, row)),
+            found=", ".join(map(str, names)),
             advice=_advice(),
         )
+
+
+def _row(which: str, row: dict[str, Any]) -> OffsetRow:
+    _check_fields(which, row.keys())
     values = [row.get("operator") or "", *(row[name] for name in COLUMNS[1:])]
     if any(isinstance(value, bool) or not isinstance(value, int | str) for value in values):
         raise RequestError(f"{which} of the Kafka offsets is neither text nor numbers", found=row, advice=_advice())
