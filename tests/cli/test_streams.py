@@ -50,6 +50,13 @@ def test_an_answer_that_cannot_be_written_is_worth_another_try(words: list[str],
     assert "Exception ignored" not in done.stderr
 
 
+@pytest.mark.parametrize(("place", "code"), [(SOURCE, 0), ("/nowhere", 2)])
+def test_an_error_that_nobody_can_be_told_is_told_by_the_exit_code(place: str, code: int) -> None:
+    with Path("/dev/full").open("wb") as full:
+        rescale = [sys.executable, "-m", "rescale.cli.main", "inspect", place]
+        assert subprocess.run(rescale, stdout=subprocess.DEVNULL, stderr=full, check=False).returncode == code
+
+
 @pytest.mark.parametrize(
     ("closed", "answers"), [("<&-", True), (">&-", False), ("2>&-", True), ("<&- >&- 2>&-", False)]
 )

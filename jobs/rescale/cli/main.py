@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from io import TextIOWrapper
 from itertools import pairwise
-from typing import TextIO
 
-from rescale.cli.output import Output
+from rescale.cli.output import Output, into_the_void
 from rescale.cli.parser import Formatter, Parser
 from rescale.errors import RequestError, StoreError, unexpected
 
@@ -106,11 +105,11 @@ def main(words: Sequence[str] | None = None) -> int:
         code = _answered(words)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output went away
-        _into_the_void(sys.stdout)
-        _into_the_void(sys.stderr)
+        into_the_void(sys.stdout)
+        into_the_void(sys.stderr)
         return StoreError.exit_code
     except OSError as error:
-        _into_the_void(sys.stdout)
+        into_the_void(sys.stdout)
         full = StoreError("the answer cannot be written", found=error, advice="make room where it goes, and ask again")
         print(f"error: {full}", file=sys.stderr)
         return full.exit_code
@@ -122,10 +121,6 @@ def _open_what_was_closed() -> None:
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "r+"))  # noqa: SIM115
-
-
-def _into_the_void(stream: TextIO) -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _answered(words: Sequence[str]) -> int:

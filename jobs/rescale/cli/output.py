@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TextIO
 
 import msgspec
 
@@ -37,8 +38,13 @@ class Output:
             self._print_json(error.to_json())
         if shows_colours():
             console().print(coloured(error))
-        else:
-            print(f"error: {error}", file=sys.stderr)
+            return
+        try:
+            print(f"error: {error}", file=sys.stderr, flush=True)
+        except BrokenPipeError:
+            raise
+        except OSError:  # there is no room for it: the exit code still says what it was
+            into_the_void(sys.stderr)
 
     def interrupted(self, *, resumes: bool) -> int:
         """The answer to Ctrl-C, and its exit code; `resumes`: the same command goes on."""
@@ -55,6 +61,11 @@ class Output:
     def _print_json(document: dict[str, Any]) -> None:
         lines = msgspec.json.format(msgspec.json.encode(document), indent=2).decode().split("\n")
         print("\n".join(line if line.isprintable() else _escaped(line) for line in lines))
+
+
+def into_the_void(stream: TextIO) -> None:
+    """What is still to be written to the stream fails no more, and nobody sees it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _escaped(line: str) -> str:
