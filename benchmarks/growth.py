@@ -133,7 +133,9 @@ def measured(case: Case, home: Path) -> Measured:
 
 def moved(home: Path, source: str, maximum: int, parallelism: int, tasks: SparkTasks) -> Cost:
     target = home / "target"
-    plan = prepare(make_request(str(home / source), str(target), [str(parallelism)], (), (), [str(maximum)])).plan
+    plan = prepare(
+        make_request(str(home / source), str(target), [str(parallelism)], max_parallelism=[str(maximum)])
+    ).plan
     claim(plan)
 
     def steps() -> None:

@@ -115,8 +115,8 @@ def measure(source: Path) -> tuple[dict[str, Cost], dict[str, float]]:
             costs["bare scan"] = cost(partial(scan, source))
             for way, maximum in (("128 → 128", "128"), ("128 → 1000", "1000")):
                 target = home / f"target-{turn}-{maximum}"
-                shape = ([str(PARALLELISM)], (), (), [maximum])
-                plan = prepare(make_request(str(source), str(target), *shape, format=Format.CANONICAL)).plan
+                shape = {"parallelism": [str(PARALLELISM)], "max_parallelism": [maximum]}
+                plan = prepare(make_request(str(source), str(target), **shape, format=Format.CANONICAL)).plan
                 claim(plan)
                 costs[f"{way}, reshuffle"] = cost(partial(reshuffle_keyed_state, plan, tasks))
                 redistribute_operator_state(plan, tasks)

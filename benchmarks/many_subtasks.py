@@ -81,7 +81,7 @@ def main() -> None:
             ending.enter_context(s3_server(home))
             place, target = uploaded(source), f"s3://{BUCKET}/target"
         maximum = [str(arguments.new_max_parallelism)] if arguments.new_max_parallelism else []
-        request = make_request(place, target, [str(arguments.new_subtasks)], (), (), maximum)
+        request = make_request(place, target, [str(arguments.new_subtasks)], max_parallelism=maximum)
         steps = Steps(time.process_time if arguments.s3 else cpu_seconds)
         if arguments.s3:
             look(steps, request)

@@ -70,8 +70,10 @@ def measure(source: Path, maximum: str, result: Format) -> tuple[dict[str, Cost]
     with spark_tasks("benchmark", f"local[{PROCESSES}]") as tasks:
         for turn in range(2):
             target = home / f"target-{turn}"
-            shape = ([str(PARALLELISM)], (), (), [maximum])
-            plan = prepare(make_request(str(source), str(target), *shape, format=result)).plan
+            request = make_request(
+                str(source), str(target), [str(PARALLELISM)], max_parallelism=[maximum], format=result
+            )
+            plan = prepare(request).plan
             claim(plan)
             costs["plain copy"] = cost(lambda: shutil.copytree(source, home / "copy"))
             costs["opaque blocks through Spark's shuffle"] = cost(lambda: shuffle_opaque(tasks.context, source))

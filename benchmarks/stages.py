@@ -66,7 +66,7 @@ def measure(source: Path, result: Format) -> dict[str, Counter[str]]:
     """CPU seconds of every stage, by step."""
     tasks = Loop()
     for turn in range(2):
-        request = make_request(str(source), f"{source}-{turn}", ["6"], (), (), ["1000"], format=result)
+        request = make_request(str(source), f"{source}-{turn}", ["6"], max_parallelism=["1000"], format=result)
         plan = prepare(request).plan
         claim(plan)
         moving, validating = cProfile.Profile(time.process_time), cProfile.Profile(time.process_time)

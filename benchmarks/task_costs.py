@@ -118,7 +118,7 @@ def main() -> None:
         for what, maximum in (("rehash", ["1000"]), ("copy", [])):
             for turn in range(2):
                 target = home / f"{what}-{turn}"
-                plan = prepare(make_request(str(home / "source"), str(target), ["6"], (), (), maximum)).plan
+                plan = prepare(make_request(str(home / "source"), str(target), ["6"], max_parallelism=maximum)).plan
                 claim(plan)
                 tasks = MeasuredTasks(Loop(16))
                 reshuffle_keyed_state(plan, tasks)

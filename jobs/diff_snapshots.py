@@ -6,11 +6,9 @@ import sys
 from typing import Any
 
 from rescale.execution.diff.snapshots import diff_snapshots
-from rescale.execution.job import add_surgery, job_parser, kafka_words_of, run_job
+from rescale.execution.job import add_surgery, job_parser, run_job, surgery_words_of
 from rescale.execution.step_tasks import step_tasks
-from rescale.planning.asked.asked_kafka import with_kafka
 from rescale.planning.asked.asked_surgery import asked_surgery
-from rescale.planning.asked.request import parse_drops, parse_renames, parse_state_drops
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.locations import normalise
 
@@ -24,16 +22,10 @@ def main() -> int:
 
     def body() -> dict[str, Any]:
         prefixes = [*map(normalise, arguments.allow_prefix)]
-        drops = parse_drops(arguments.drop)
-        a, b = (
-            open_snapshot(normalise(arguments.a), prefixes, given_up=drops),
-            open_snapshot(normalise(arguments.b), prefixes),
-        )
-        kafka = kafka_words_of(arguments)
-        renames = kafka.with_renames(parse_renames(arguments.rename))
-        surgery = with_kafka(
-            asked_surgery(a.operators, renames, drops, parse_state_drops(arguments.drop_state)), a, kafka
-        )
+        declared = surgery_words_of(arguments)
+        a = open_snapshot(normalise(arguments.a), prefixes, given_up=declared.drops)
+        b = open_snapshot(normalise(arguments.b), prefixes)
+        surgery = asked_surgery(a, declared)
         work = sum(operator.bytes for snapshot in (a, b) for operator in snapshot.operators)
         with step_tasks("rescale: diff snapshots", arguments.master, work) as tasks:
             return diff_snapshots(a, b, tasks, surgery).document()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from rescale.execution.job import add_plan, add_proof, add_surgery, job_parser, kafka_words_of, run_job
+from rescale.execution.job import add_plan, add_proof, add_surgery, job_parser, run_job, surgery_words_of
 from rescale.execution.step_tasks import step_tasks
 from rescale.execution.steps import validate_coverage, validate_published
 from rescale.planning.values.proof import Proof
@@ -38,19 +38,16 @@ def main() -> int:
         refuse_unpublished(target)
         for uri in (source, target):
             find_metadata(uri)  # `RequestError` if there is none
-        prefixes, hashes = [*map(normalise, arguments.allow_prefix)], arguments.key_hash
+        prefixes, declared = [*map(normalise, arguments.allow_prefix)], surgery_words_of(arguments)
         with step_tasks(name, arguments.master) as tasks:
             return validate_published(
                 source,
                 target,
-                prefixes,
-                hashes,
                 tasks,
                 proof,
-                arguments.rename,
-                arguments.drop,
-                kafka_words_of(arguments),
-                arguments.drop_state,
+                declared=declared,
+                key_hash=arguments.key_hash,
+                allow_prefixes=prefixes,
             )
 
     return run_job(arguments, body)

@@ -84,7 +84,7 @@ def test_runs_that_lose_the_database_go_on(
         _, events = airflow.api("GET", "/assets/events")
     assert sorted(event["extra"]["uri"] for event in events["asset_events"]) == [str(moving), str(taking)]
     for target in (moving, taking):
-        assert validate_published(source, str(target), [], [], Loop())["verdict"] == "complete"
+        assert validate_published(source, str(target), Loop())["verdict"] == "complete"
     assert not any(tmp_path.glob("asking*")), "what was staged is gone"
     logs = [path for path in airflow.home.folder.rglob("*") if path.is_file()]
     assert [path for path in logs if PASSWORD.encode() in path.read_bytes()] == []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rescale.cli.arguments import read_uids, surgery_words
+from rescale.cli.arguments import read_uids, surgery_options
 from rescale.cli.main import parser
 from rescale.errors import RequestError
 from rescale.execution.job import add_surgery
@@ -32,7 +32,7 @@ def test_a_step_takes_what_the_command_line_took() -> None:
     asked = parser().parse_args(["diff", "/a", "/b", *words])
     of_the_step = GivenOnce()
     add_surgery(of_the_step)
-    passed = of_the_step.parse_args(surgery_words(asked))
+    passed = of_the_step.parse_args(surgery_options(asked))
     assert vars(passed) == {name: vars(asked)[name] for name in vars(passed)}
     assert passed.rename == ["-a=b", "c=--d"]
 

@@ -13,7 +13,7 @@ import pytest
 
 from rescale.cli.main import main
 from rescale.planning.asked.asked_surgery import asked_surgery
-from rescale.planning.asked.request import parse_renames
+from rescale.planning.asked.surgery_words import parse_surgery
 from rescale.process import Step
 from rescale.snapshot.opening import open_snapshot
 from support.diffing import diff
@@ -36,7 +36,8 @@ def in_this_process() -> Any:
         assert step is Step.DIFF
         a, b = (open_snapshot(words[words.index(word) + 1]) for word in ("--a", "--b"))
         said = {name: [word.partition("=")[2] for word in words if word.startswith(f"--{name}=")] for name in _SURGERY}
-        surgery = asked_surgery(a.operators, parse_renames(said["rename"]), said["drop"], said["drop-state"])
+        words = parse_surgery(renames=said["rename"], drops=said["drop"], state_drops=said["drop-state"])
+        surgery = asked_surgery(a, words)
         return diff(a, b, surgery).document()
 
     with patch("rescale.cli.own_step.run_step", run_step):

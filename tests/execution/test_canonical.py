@@ -46,7 +46,7 @@ def test_the_result_is_equal_to_the_savepoint_that_flink_took(
     plan = plan_rescale(source, target, parallelism, max_parallelism=max_parallelism, format="canonical")
     execute_without_spark(plan)
     twin = open_snapshot(str(snapshots.FIXTURES / name / "canonical"))
-    assert validate_published(source, target, [], [], Loop())["verdict"] == "complete"
+    assert validate_published(source, target, Loop())["verdict"] == "complete"
     assert diff_snapshots(twin, open_snapshot(target), Loop()).equal
 
 
@@ -74,7 +74,7 @@ def test_a_key_with_state_and_timers_apart_counts_once(
     execute_without_spark(plan)
     result = open_snapshot(target)
     keys = {one.entry.operator_id: distinct_keys(one, result.contents) for one in result.operators if one.keyed}
-    certificate = validate_published(plan.source, target, [], [], Loop())
+    certificate = validate_published(plan.source, target, Loop())
     counted = {
         proof["operator_id"]: proof["records"]["distinct_keys_at_least"]
         for proof in certificate["operators"]
@@ -127,7 +127,7 @@ def test_a_changed_result_is_found(name: str, tmp_path: Path) -> None:
     content[-3] ^= 1
     file.write_bytes(content)
     with pytest.raises(IntegrityError):
-        validate_published(plan.source, plan.target, [], [], Loop())
+        validate_published(plan.source, plan.target, Loop())
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_every_record_is_taken(case: tuple[str, tuple[str, ...], tuple[str, ...]
     name, parallelism, max_parallelism, wanted = case
     source, target = snapshots.directory(name), str(tmp_path / "target")
     execute_without_spark(plan_rescale(source, target, parallelism, max_parallelism=max_parallelism, format=wanted))
-    assert validate_published(source, target, [], [], Loop())["verdict"] == "complete"
+    assert validate_published(source, target, Loop())["verdict"] == "complete"
     result = open_snapshot(target)
     kinds = {"canonical": "canonical streams", "rocksdb": "RocksDB directories"}
     assert {kind for operator in result.operators for kind in operator.kinds} == {kinds[wanted]}
@@ -171,7 +171,7 @@ def test_another_change_in_the_source_is_found(tmp_path: Path) -> None:
     metadata = source / "_metadata"
     metadata.write_bytes(metadata.read_bytes().replace(b"2:", b"9:"))
     with pytest.raises(IntegrityError, match="records were lost, doubled or changed"):
-        validate_published(str(source), target, [], [], Loop())
+        validate_published(str(source), target, Loop())
 
 
 def test_a_state_is_dropped_from_it(tmp_path: Path) -> None:

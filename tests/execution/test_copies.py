@@ -29,7 +29,7 @@ def test_a_copy_can_be_moved(name: str, tmp_path: Path) -> None:
     moved = tmp_path / "elsewhere" / "moved"
     moved.parent.mkdir()
     target.rename(moved)
-    certificate = validate_published(source, str(moved), [], [], Loop())
+    certificate = validate_published(source, str(moved), Loop())
     assert certificate["verdict"] == "complete"
     assert {str(Path(uri).parent) for uri, _ in open_snapshot(str(moved)).files} == {str(moved)}
 
@@ -55,6 +55,6 @@ def test_a_changed_file_of_a_database_is_found(name: str, tmp_path: Path) -> Non
         content = file.read_bytes()
         file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
         with pytest.raises(IntegrityError, match="is not the source's") as caught:
-            validate_published(plan.source, plan.target, [], [], Loop())
+            validate_published(plan.source, plan.target, Loop())
         assert caught.value.path == str(file)
         file.write_bytes(content)

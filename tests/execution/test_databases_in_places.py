@@ -62,7 +62,7 @@ def assert_taken(source: str, like: str, home: str, *allow: str) -> None:
     for wanted in ("keep", "canonical"):
         target, twin = join(home, f"target-{wanted}"), f"{like}-{wanted}"
         execute_without_spark(plan_rescale(source, target, allow_prefixes=allow, format=wanted))
-        assert validate_published(source, target, list(allow), [], Loop())["verdict"] == "complete"
+        assert validate_published(source, target, Loop(), allow_prefixes=allow)["verdict"] == "complete"
         assert all(contains(target, uri) for uri, _ in open_snapshot(target).files)
         if wanted == "canonical":
             execute_without_spark(plan_rescale(like, twin, format=wanted))
@@ -93,12 +93,12 @@ def test_files_in_s3_that_are_referred_to_are_proven_by_their_versions(bucket: s
     found = [one["directories"] for one in certificate["operators"] if one["directories"]]
     assert [(one["by_files"], one["by_records"], one["files_copied"]) for one in found] == [(3, 0, 0)]
     for proof in Proof:
-        assert validate_published(source, target, [], [], Loop(), proof)["proof"] == proof
+        assert validate_published(source, target, Loop(), proof)["proof"] == proof
     referred = next(uri for uri, _ in open_snapshot(target, [f"s3://{bucket}"]).files if not contains(target, uri))
     somebodys_store(referred).put(referred, b"x" * len(open_store(referred).read_all(referred, 1 << 30)[0]))
     for proof in Proof:
         with pytest.raises(IntegrityError, match="that the result refers to is gone, or is not the one") as caught:
-            validate_published(source, target, [], [], Loop(), proof)
+            validate_published(source, target, Loop(), proof)
         assert caught.value.path == referred
 
 

@@ -44,7 +44,7 @@ def test_every_record_is_taken(case: tuple[str, tuple[str, ...], tuple[str, ...]
     source, target = snapshots.directory(name), str(tmp_path / "target")
     plan = plan_rescale(source, target, parallelism, max_parallelism=max_parallelism, format=wanted)
     execute_without_spark(plan)
-    assert validate_published(source, target, [], [], Loop())["verdict"] == "complete"
+    assert validate_published(source, target, Loop())["verdict"] == "complete"
     result = open_snapshot(target)
     kinds = {"canonical": "canonical streams", "rocksdb": "RocksDB directories", "keep": "heap streams"}
     assert {kind for operator in result.operators for kind in operator.kinds} == {kinds[wanted]}
@@ -105,7 +105,7 @@ def test_subtasks_may_list_other_states(
     target = str(tmp_path / "target")
     plan = plan_rescale(unlike_states, target, [parallelism], max_parallelism=[maximum], format=wanted)
     execute_without_spark(plan)
-    assert validate_published(unlike_states, target, [], [], Loop())["verdict"] == "complete"
+    assert validate_published(unlike_states, target, Loop())["verdict"] == "complete"
     source, result = open_snapshot(unlike_states), open_snapshot(target)
     found = diff_snapshots(source, result, Loop())
     assert found.equal

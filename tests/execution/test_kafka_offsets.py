@@ -19,6 +19,7 @@ from rescale.flink.kafka.reader_state import reader_state_header
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.planning.asked.asked_kafka import with_kafka
 from rescale.planning.asked.kafka_words import KafkaWords, offsets_text, parse_offsets, parse_sources, parse_topics
+from rescale.planning.asked.surgery_words import parse_surgery
 from rescale.planning.values.plan import plan_from_json, plan_to_json
 from rescale.report.pages.declared import declared_lines
 from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets
@@ -86,12 +87,12 @@ def test_a_source_reads_on_from_elsewhere(
     certificate = read_certificate(target)
     assert certificate.surgery == plan.surgery
     assert "those that were declared, as its own bytes say" in certificate.proves
-    again = validate_published(source, target, [], [], Loop())
+    again = validate_published(source, target, Loop())
     assert again["surgery"] == certificate.document()["surgery"]
-    said = validate_published(source, target, [], [], Loop(), kafka=KafkaWords(parse_offsets(NEW)))
+    said = validate_published(source, target, Loop(), declared=parse_surgery(kafka_offsets=NEW))
     assert said["surgery"] == again["surgery"]
     with pytest.raises(IntegrityError):
-        validate_published(source, target, [], [], Loop(), kafka=KafkaWords(parse_offsets(NEW[:34])))
+        validate_published(source, target, Loop(), declared=parse_surgery(kafka_offsets=NEW[:34]))
 
 
 def test_what_changes_is_told(tmp_path: Path) -> None:
@@ -144,10 +145,10 @@ def test_a_consumer_becomes_a_source(tmp_path: Path, parallelism: list[str], *, 
     assert "every partition is one split" in certificate.proves
     assert any("becomes a KafkaSource" in line for line in declared_lines(certificate.document()["surgery"]))
     assert diff_snapshots(open_snapshot(source), open_snapshot(target), Loop(), plan.surgery).equal
-    again = validate_published(source, target, [], [], Loop())
+    again = validate_published(source, target, Loop())
     assert again["surgery"] == certificate.document()["surgery"]
-    words = KafkaWords(parse_offsets(NEW), {}, parse_sources(["orders=feed"]))
-    assert validate_published(source, target, [], [], Loop(), kafka=words)["surgery"] == again["surgery"]
+    declared = parse_surgery(kafka_offsets=NEW, kafka_sources=["orders=feed"])
+    assert validate_published(source, target, Loop(), declared=declared)["surgery"] == again["surgery"]
 
 
 @pytest.mark.parametrize("line", ["1.20", "2"])

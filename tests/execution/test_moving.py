@@ -98,7 +98,7 @@ def test_the_bytes_depend_on_the_plan_alone(home: str, source: str) -> None:
     plan = plan_rescale(source, join(home, "target"), ["2"])
     execute(plan)
     first = files_of(plan)
-    validate_published(source, plan.target, [], [], shared_spark())
+    validate_published(source, plan.target, shared_spark())
     remove(plan)
     execute_without_spark(plan)
     assert files_of(plan) == first
@@ -140,7 +140,7 @@ def test_what_is_written_is_not_written_again(home: str, source: str, calls: Cal
     calls()
     execute_without_spark(plan)
     assert {call.split()[1] for call in calls()} == {name(lost)}
-    validate_published(source, plan.target, [], [], Loop())
+    validate_published(source, plan.target, Loop())
 
 
 def overwritten(store: stores.Store, uri: str) -> None:

@@ -79,7 +79,7 @@ def test_ranges_are_copied_by_the_store(home: str, source: str) -> None:
     plan = plan_rescale(source, join(home, "target"), ["3"])
     ours = plan.bytes_moved - left_to_the_store(lambda: execute_without_spark(plan))
     assert ours <= 3 * PART_SIZE, "the header of each new stream, with what a part needs beside it"
-    assert validate_published(source, plan.target, [], [], Loop())["verdict"] == "complete"
+    assert validate_published(source, plan.target, Loop())["verdict"] == "complete"
 
 
 def test_a_store_that_makes_no_copies_has_the_same_files(

@@ -17,6 +17,7 @@ from rescale.execution.steps import validate_published
 from rescale.execution.validation.declared_differences import check_declared
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.planning.asked.request import make_request
+from rescale.planning.asked.surgery_words import parse_surgery
 from rescale.planning.prepare import prepare
 from rescale.planning.values.plan import plan_from_json, plan_to_json
 from rescale.report.pages.declared import certified_lines, declared_lines
@@ -83,14 +84,15 @@ def test_a_published_result_says_itself_what_was_declared(tmp_path: Path) -> Non
     plan = plan_rescale(source, str(target), ["2"], renames=words)
     execute_without_spark(plan)
     certified = read_certificate(str(target))
-    again = validate_published(source, str(target), [], [], Loop())
+    again = validate_published(source, str(target), Loop())
     assert again["operators"] == certified.document()["operators"]
     assert again["surgery"] == certified.document()["surgery"] != NO_SURGERY.document()
-    assert validate_published(source, str(target), [], [], Loop(), renames=words)["surgery"] == again["surgery"]
+    declared = parse_surgery(renames=words)
+    assert validate_published(source, str(target), Loop(), declared=declared)["surgery"] == again["surgery"]
     moved = target.rename(tmp_path / "moved")
-    assert validate_published(source, str(moved), [], [], Loop(), renames=words)["operators"] == again["operators"]
+    assert validate_published(source, str(moved), Loop(), declared=declared)["operators"] == again["operators"]
     with pytest.raises(IntegrityError, match="in others than those that were declared") as caught:
-        validate_published(source, str(moved), [], [], Loop())
+        validate_published(source, str(moved), Loop())
     assert "--rename OLD=NEW" in str(caught.value.advice)
 
 
@@ -127,12 +129,13 @@ def test_an_operator_is_left_out_with_all_that_it_had(tmp_path: Path) -> None:
     (visits,) = (line for line in declared_lines(plan.surgery.document()) if line.startswith("visits (47f7d7"))
     assert "of state are lost: " in visits
     assert lost["visits"].states[0].name in visits
-    again = validate_published(source.directory, target, [], [], Loop())
+    again = validate_published(source.directory, target, Loop())
     assert again["surgery"] == certificate.document()["surgery"]
     drops = ["visits", "per-half-minute"]
-    assert validate_published(source.directory, target, [], [], Loop(), renames=words, drops=drops) == again
+    declared = parse_surgery(renames=words, drops=drops)
+    assert validate_published(source.directory, target, Loop(), declared=declared) == again
     with pytest.raises(IntegrityError, match="in others than those that were declared"):
-        validate_published(source.directory, target, [], [], Loop(), renames=words, drops=["visits"])
+        validate_published(source.directory, target, Loop(), declared=parse_surgery(renames=words, drops=["visits"]))
 
 
 def test_what_only_a_dropped_operator_had_may_be_gone(tmp_path: Path) -> None:
@@ -186,12 +189,13 @@ def test_a_state_is_left_out_and_the_operator_stays(
     }
     assert all(number > 0 for counted in records_lost(certificate).values() for number in counted.values())
     assert "of a state that was declared as dropped there is nothing in the result" in certificate.proves
-    again = validate_published(source.directory, target, [], [], Loop(), state_drops=words)
+    declared = parse_surgery(state_drops=words)
+    again = validate_published(source.directory, target, Loop(), declared=declared)
     assert again["operators"] == certificate.document()["operators"]
     moved = str(Path(target).rename(tmp_path / "moved"))
-    assert validate_published(source.directory, moved, [], [], Loop(), state_drops=words)["surgery"] == again["surgery"]
+    assert validate_published(source.directory, moved, Loop(), declared=declared)["surgery"] == again["surgery"]
     with pytest.raises(IntegrityError):
-        validate_published(source.directory, moved, [], [], Loop())
+        validate_published(source.directory, moved, Loop())
 
 
 def _any_states(snapshot: Snapshot) -> list[str]:
@@ -232,7 +236,7 @@ def test_of_a_state_in_rocksdb_its_files_are_told_and_afterwards_its_records(tmp
     certificate = read_certificate(target)
     ((number,),) = (lost.values() for lost in records_lost(certificate).values())
     assert f" is dropped: {number} records, " in certified_lines(certificate.document())[-1]
-    again = validate_published(source.directory, target, [], [], Loop())
+    again = validate_published(source.directory, target, Loop())
     assert again["surgery"] == certificate.document()["surgery"]
     assert certificate.surgery == plan.surgery
     only = ["tumbling:window-contents"]
@@ -285,9 +289,10 @@ def test_a_damaged_operator_is_given_up_and_the_others_are_saved(
     execute_without_spark(plan)
     assert len(open_snapshot(target).operators) == len(source.operators) - 1
     assert document_of(places_of(plan).plan)["plan"]["surgery"]["dropped"][0]["bytes"] == lost.bytes
-    again = validate_published(str(directory), target, [], [], Loop())
+    again = validate_published(str(directory), target, Loop())
     assert again["surgery"] == read_certificate(target).document()["surgery"]
-    assert validate_published(str(directory), target, [], [], Loop(), drops=[uid])["operators"] == again["operators"]
+    declared = parse_surgery(drops=[uid])
+    assert validate_published(str(directory), target, Loop(), declared=declared)["operators"] == again["operators"]
 
 
 def test_what_is_lost_is_said_as_it_is() -> None:
@@ -306,7 +311,9 @@ def test_what_is_lost_is_said_as_it_is() -> None:
 
 def test_a_refused_rename_leaves_nothing(tmp_path: Path) -> None:
     target = tmp_path / "target"
-    request = make_request(snapshots.directory("2-windows"), str(target), renames=["count=tumbling"])
+    request = make_request(
+        snapshots.directory("2-windows"), str(target), surgery=parse_surgery(renames=["count=tumbling"])
+    )
     with pytest.raises(RequestError, match="two operators would have one id"):
         prepare(request)
     assert list(tmp_path.iterdir()) == []

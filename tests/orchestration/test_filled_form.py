@@ -19,6 +19,7 @@ from rescale.orchestration.filled_form import (
 from rescale.orchestration.form import look_form, rescale_form
 from rescale.orchestration.key_functions import ALLOWED_MODULES
 from rescale.planning.asked.request import Format, make_request, parse_uids
+from rescale.planning.asked.surgery_words import parse_surgery
 from rescale.planning.values.proof import Proof
 from support.filled_forms import PLACES, filled
 
@@ -116,17 +117,19 @@ def test_every_field_arrives_in_the_request() -> None:
         "s3://bucket/save",
         "/mnt/rescaled",
         ["6", "visits=3", "a=b=4"],
-        ["s3://shared/state"],
-        parse_uids(["visits"]),
-        ["256", "visits=512"],
-        ["objects-hash(a,b)", "visits=lombok(id)"],
-        Format.CANONICAL,
-        renames=["visits=visitors", "a=b=c"],
-        drops=["totals"],
-        kafka_offsets="topic,partition,offset\norders,0,5",
-        kafka_topics=["orders=orders-v2"],
-        kafka_sources=["orders=orders-source"],
-        state_drops=["visits:last:one"],
+        max_parallelism=["256", "visits=512"],
+        key_hash=["objects-hash(a,b)", "visits=lombok(id)"],
+        format=Format.CANONICAL,
+        uids=parse_uids(["visits"]),
+        allow_prefixes=["s3://shared/state"],
+        surgery=parse_surgery(
+            renames=["visits=visitors", "a=b=c"],
+            drops=["totals"],
+            state_drops=["visits:last:one"],
+            kafka_offsets="topic,partition,offset\norders,0,5",
+            kafka_topics=["orders=orders-v2"],
+            kafka_sources=["orders=orders-source"],
+        ),
     )
 
 

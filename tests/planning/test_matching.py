@@ -11,7 +11,7 @@ from rescale.errors import RequestError
 from rescale.flink.job_graph import GraphVertex, read_job_graph
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.planning.asked.asked_surgery import asked_surgery
-from rescale.planning.asked.request import parse_renames
+from rescale.planning.asked.surgery_words import parse_surgery
 from rescale.planning.matching import Counterpart, StateSort, match, of_graph, of_snapshot
 from rescale.snapshot.surgery import Renamed, Surgery, operated
 from support import snapshots
@@ -41,7 +41,7 @@ def test_a_job_with_generated_ids_finds_all_of_a_real_snapshot() -> None:
         one.label for one in source.operators if one.entry.coordinator
     }
     words = [option.removeprefix("--rename ") for option in found.options]
-    assert asked_surgery(source.operators, parse_renames(words)).new_ids.items() <= ids.items()
+    assert asked_surgery(source, parse_surgery(renames=words)).new_ids.items() <= ids.items()
 
 
 @pytest.mark.parametrize(

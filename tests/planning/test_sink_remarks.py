@@ -9,6 +9,7 @@ import pytest
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.planning.asked.asked_surgery import asked_surgery
 from rescale.planning.asked.request import make_request
+from rescale.planning.asked.surgery_words import parse_surgery
 from rescale.planning.sink_remarks import of_sinks
 from rescale.snapshot.model import Operator
 from rescale.snapshot.surgery import operated
@@ -25,9 +26,10 @@ def with_state(uid: str) -> Operator:
 
 
 def said(operators: Sequence[Operator], *, renames: Sequence[str] = (), drops: Sequence[str] = ()) -> list[str]:
-    request = make_request("/source", "/target", renames=renames, drops=drops)
-    surgery = asked_surgery(operators, request.renames, request.drops)
-    return list(of_sinks(operated(snapshot(*operators), surgery).operators, surgery, request))
+    request = make_request("/source", "/target", surgery=parse_surgery(renames=renames, drops=drops))
+    source = snapshot(*operators)
+    surgery = asked_surgery(source, request.surgery)
+    return list(of_sinks(operated(source, surgery).operators, surgery, request))
 
 
 def test_a_sink_that_is_renamed_without_its_committer() -> None:

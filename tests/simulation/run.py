@@ -10,6 +10,7 @@ from typing import Any
 from rescale.execution.loop import Loop
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.planning.asked.request import Files, Format, make_request
+from rescale.planning.asked.surgery_words import parse_surgery
 from rescale.planning.prepare import prepare
 from rescale.planning.values.proof import Proof
 from rescale.target.claim import claim
@@ -80,9 +81,7 @@ class Steps:
             max_parallelism=shape[1],
             format=wish.format,
             files=wish.files,
-            renames=wish.renames,
-            drops=wish.drops,
-            state_drops=wish.state_drops,
+            surgery=parse_surgery(renames=wish.renames, drops=wish.drops, state_drops=wish.state_drops),
         )
         plan = prepare(request).plan
         if not is_published(plan):

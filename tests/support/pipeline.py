@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from random import Random
+from typing import Any
 
 from rescale.execution.loop import Loop
 from rescale.execution.spark.spark_tasks import SparkTasks, spark_tasks
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.execution.tasks import Tasks
 from rescale.planning.asked.request import Files, Format, make_request
+from rescale.planning.asked.surgery_words import parse_surgery
 from rescale.planning.prepare import prepare
 from rescale.planning.values.plan import Plan
 from rescale.target.claim import claim
@@ -42,31 +44,22 @@ def plan_rescale(
     allow_prefixes: Sequence[str] = (),
     max_parallelism: Sequence[str] = (),
     key_hash: Sequence[str] = (),
+    *,
     format: str = "keep",  # noqa: A002
     files: str = "copy",
-    renames: Sequence[str] = (),
-    drops: Sequence[str] = (),
-    kafka_offsets: str = "",
-    kafka_topics: Sequence[str] = (),
-    kafka_sources: Sequence[str] = (),
-    state_drops: Sequence[str] = (),
+    **surgery: Any,
 ) -> Plan:
+    """The plan of a request in words; those of a surgery are as `parse_surgery` takes them."""
     request = make_request(
         source,
         target,
         parallelism,
-        allow_prefixes,
-        (),
-        max_parallelism,
-        key_hash,
-        Format(format),
-        Files(files),
-        renames,
-        drops,
-        kafka_offsets,
-        kafka_topics,
-        kafka_sources,
-        state_drops,
+        max_parallelism=max_parallelism,
+        key_hash=key_hash,
+        format=Format(format),
+        files=Files(files),
+        allow_prefixes=allow_prefixes,
+        surgery=parse_surgery(**surgery),
     )
     return prepare(request).plan
 

@@ -84,7 +84,7 @@ def is_there(target: str) -> bool:
 
 
 def assert_right(target: str, source: str = snapshots.directory(SNAPSHOT)) -> None:
-    certificate = validate_published(source, target, [], [], Loop())
+    certificate = validate_published(source, target, Loop())
     assert certificate["verdict"] == "complete"
     stored = json.loads(open_store(target).read_all(f"{target}.rescale/certificate.json", 1 << 20)[0])
     assert stored["candidate_sha256"] == certificate["candidate_sha256"]

@@ -34,7 +34,7 @@ class Spoilt:
     target: Path
 
     def validate(self, proof: Proof) -> dict[str, Any]:
-        return validate_published(str(self.source), str(self.target), [], [], Loop(), proof)
+        return validate_published(str(self.source), str(self.target), Loop(), proof)
 
     def databases(self) -> list[Database]:
         opened = open_snapshot(str(self.target), [str(self.source)])

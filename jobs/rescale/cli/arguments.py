@@ -11,17 +11,9 @@ from rescale.cli.completion import complete_operators
 from rescale.errors import RequestError
 from rescale.flink.release_line import RELEASE_LINES, ReleaseLine
 from rescale.insight.cluster import AMAZON, VARIABLE, Cluster, cluster_of_environment
-from rescale.planning.asked.kafka_words import KafkaWords, parse_offsets, parse_sources, parse_topics
-from rescale.planning.asked.request import (
-    Files,
-    Format,
-    Request,
-    make_request,
-    parse_drops,
-    parse_renames,
-    parse_state_drops,
-    parse_uids,
-)
+from rescale.planning.asked.kafka_words import parse_offsets
+from rescale.planning.asked.request import Files, Format, Request, make_request, parse_uids
+from rescale.planning.asked.surgery_words import SurgeryWords, parse_surgery
 from rescale.planning.prepare import Prepared, prepare
 from rescale.planning.values.proof import Proof
 from rescale.spark_master import is_master
@@ -247,31 +239,32 @@ def request_of(arguments: argparse.Namespace) -> Request:
         arguments.source,
         arguments.target,
         arguments.parallelism,
-        arguments.allow_prefix,
-        uids_of(arguments),
-        arguments.max_parallelism,
-        arguments.key_hash,
-        Format(arguments.format),
-        Files(arguments.files),
-        arguments.rename,
-        arguments.drop,
-        _read_offsets(arguments.kafka_offsets) if arguments.kafka_offsets else "",
-        arguments.kafka_topic,
-        arguments.kafka_source,
-        arguments.drop_state,
+        max_parallelism=arguments.max_parallelism,
+        key_hash=arguments.key_hash,
+        format=Format(arguments.format),
+        files=Files(arguments.files),
+        uids=uids_of(arguments),
+        allow_prefixes=arguments.allow_prefix,
+        surgery=_surgery_of(arguments),
     )
 
 
-def surgery_words(arguments: argparse.Namespace) -> list[str]:
+def _surgery_of(arguments: argparse.Namespace) -> SurgeryWords:
+    return parse_surgery(
+        renames=arguments.rename,
+        drops=arguments.drop,
+        state_drops=arguments.drop_state,
+        kafka_offsets=_read_offsets(arguments.kafka_offsets) if arguments.kafka_offsets else "",
+        kafka_topics=arguments.kafka_topic,
+        kafka_sources=arguments.kafka_source,
+    )
+
+
+def surgery_options(arguments: argparse.Namespace) -> list[str]:
     """The options of `add_surgery` and `add_allow_prefix` for a step; `RequestError` if they make no sense."""
-    KafkaWords(sources=parse_sources(arguments.kafka_source)).with_renames(parse_renames(arguments.rename))
-    parse_drops(arguments.drop)
-    parse_topics(arguments.kafka_topic)
-    parse_state_drops(arguments.drop_state)
-    offsets = []
-    if arguments.kafka_offsets:
-        _read_offsets(arguments.kafka_offsets)
-        offsets = [Path(arguments.kafka_offsets).absolute()]
+    asked = _surgery_of(arguments)
+    asked.kafka.with_renames(asked.renames)
+    offsets = [Path(arguments.kafka_offsets).absolute()] if arguments.kafka_offsets else []
     options = {
         "--allow-prefix": arguments.allow_prefix,
         "--rename": arguments.rename,

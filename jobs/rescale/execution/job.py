@@ -24,7 +24,7 @@ from rescale.execution.meter import METER
 from rescale.execution.progress import Progress
 from rescale.execution.tracing import traced
 from rescale.given_once import GivenOnce
-from rescale.planning.asked.kafka_words import KafkaWords, parse_offsets, parse_sources, parse_topics
+from rescale.planning.asked.surgery_words import SurgeryWords, parse_surgery
 from rescale.planning.values.proof import Proof
 from rescale.storage.locations import normalise
 from rescale.storage.store import open_store
@@ -68,15 +68,21 @@ def add_surgery(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kafka-source", metavar="OLD[=NEW]", action="append", default=[])
 
 
-def kafka_words_of(arguments: argparse.Namespace) -> KafkaWords:
+def surgery_words_of(arguments: argparse.Namespace) -> SurgeryWords:
     """Of `add_surgery`; `RequestError`."""
     path = arguments.kafka_offsets
     try:
         text = Path(path).read_text(encoding="utf-8-sig") if path is not None else ""
     except (OSError, UnicodeError) as error:
         raise RequestError(f"the Kafka offsets cannot be read: {error}", path=path) from None
-    topics, sources = parse_topics(arguments.kafka_topic), parse_sources(arguments.kafka_source)
-    return KafkaWords(parse_offsets(text), topics, sources)
+    return parse_surgery(
+        renames=arguments.rename,
+        drops=arguments.drop,
+        state_drops=arguments.drop_state,
+        kafka_offsets=text,
+        kafka_topics=arguments.kafka_topic,
+        kafka_sources=arguments.kafka_source,
+    )
 
 
 def run_job(arguments: argparse.Namespace, body: Callable[[], dict[str, Any]]) -> int:

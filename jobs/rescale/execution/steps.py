@@ -17,11 +17,10 @@ from rescale.execution.validation.directories import may_go_by_files
 from rescale.execution.validation.validation import SnapshotPair, compared, open_result, validate_result
 from rescale.execution.validation.verdict import certificate_of
 from rescale.flink.slot import KEYED_SLOTS, OPERATOR_SLOTS, Slot
-from rescale.planning.asked.asked_kafka import with_kafka
 from rescale.planning.asked.asked_surgery import asked_surgery, words_after
-from rescale.planning.asked.kafka_words import NO_KAFKA_WORDS, KafkaWords
 from rescale.planning.asked.key_hashes import choose_key_hashes
-from rescale.planning.asked.request import parse_drops, parse_key_hashes, parse_renames, parse_state_drops
+from rescale.planning.asked.request import parse_key_hashes
+from rescale.planning.asked.surgery_words import NO_SURGERY_WORDS, SurgeryWords
 from rescale.planning.values.plan import Plan
 from rescale.planning.values.proof import Proof, how_proven, refuse_files_in_vain
 from rescale.snapshot.databases.live_tables import with_tables
@@ -85,31 +84,26 @@ def validate_coverage(plan: Plan, tasks: Tasks, proof: Proof = Proof.RECORDS) ->
 def validate_published(
     source_uri: str,
     target: str,
-    allow_prefixes: list[str],
-    key_hash: list[str],
     tasks: Tasks,
     proof: Proof = Proof.RECORDS,
-    renames: Sequence[str] = (),
-    drops: Sequence[str] = (),
-    kafka: KafkaWords = NO_KAFKA_WORDS,
-    state_drops: Sequence[str] = (),
+    *,
+    declared: SurgeryWords = NO_SURGERY_WORDS,
+    key_hash: Sequence[str] = (),
+    allow_prefixes: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Compares a published result with its source, without any plan; returns a certificate and writes none.
 
-    A certificate that lies beside the result must be the result's; files that this refers to must be as it says. What
-    the result is declared to have otherwise is what `renames`, `drops`, `kafka` and `state_drops` say, or if they say
-    nothing, the certificate. `RequestError` if a proof by files is asked for, and there is nothing that it could be
-    about.
+    A certificate that lies beside the result must be the result's; files that this refers to must be as it says. Where
+    nothing is `declared`, what the result has otherwise is what the certificate says. `RequestError` if a proof by
+    files is asked for, and there is nothing that it could be about.
     """
 
     def opened() -> tuple[SnapshotPair, Surgery, bool]:
         certified = certificate_beside(target)
-        given_up = parse_drops(drops) or (certified.surgery.dropped_ids if certified is not None else ())
+        given_up = declared.drops or (certified.surgery.dropped_ids if certified is not None else ())
         as_it_is = open_snapshot(source_uri, allow_prefixes, given_up=given_up)
         result = open_result(join(target, "_metadata"), target, as_it_is)
-        words = kafka.with_renames(parse_renames(renames)), parse_drops(drops), parse_state_drops(state_drops)
-        surgery = asked_surgery(as_it_is.operators, *words)
-        surgery = with_kafka(surgery, as_it_is, kafka)
+        surgery = asked_surgery(as_it_is, declared)
         if not surgery and certified is not None:
             surgery = certified.surgery
         if certified is not None:

@@ -12,6 +12,7 @@ from rescale.errors import RequestError
 from rescale.orchestration.form import rescale_form
 from rescale.orchestration.key_functions import check_key_functions
 from rescale.planning.asked.request import Files, Format, Request, make_request, parse_uids
+from rescale.planning.asked.surgery_words import parse_surgery
 from rescale.planning.values.proof import Proof
 
 
@@ -97,18 +98,20 @@ def request_of(params: Mapping[str, Any], known: Mapping[str, Any] | None = None
         places["source"],
         places["target"],
         _numbers(params, "parallelism"),
-        lines_of(params, "allowed_prefixes"),
-        parse_uids(lines_of(params, "operator_names")),
-        _numbers(params, "max_parallelism"),
-        key_hashes,
-        Format(params["format"]),
-        Files(params["files"]),
-        lines_of(params, "renames"),
-        lines_of(params, "drops"),
-        params["kafka_offsets"] or "",
-        lines_of(params, "kafka_topics"),
-        lines_of(params, "kafka_sources"),
-        lines_of(params, "state_drops"),
+        max_parallelism=_numbers(params, "max_parallelism"),
+        key_hash=key_hashes,
+        format=Format(params["format"]),
+        files=Files(params["files"]),
+        uids=parse_uids(lines_of(params, "operator_names")),
+        allow_prefixes=lines_of(params, "allowed_prefixes"),
+        surgery=parse_surgery(
+            renames=lines_of(params, "renames"),
+            drops=lines_of(params, "drops"),
+            state_drops=lines_of(params, "state_drops"),
+            kafka_offsets=params["kafka_offsets"] or "",
+            kafka_topics=lines_of(params, "kafka_topics"),
+            kafka_sources=lines_of(params, "kafka_sources"),
+        ),
     )
 
 
@@ -125,14 +128,15 @@ def understood(request: Request) -> str:
 def asked(request: Request) -> str:
     """The shape, the names and the format of a request, in words."""
     numbers = (("parallelism", request.parallelism), ("max parallelism", request.max_parallelism))
+    surgery, kafka = request.surgery, request.surgery.kafka
     said = [f"{what} {of['']}" if "" in of else f"{what} as it is" for what, of in numbers]
     said += [f"{what} {number} for {uid}" for what, of in numbers for uid, number in of.items() if uid]
-    said += [f"{old} renamed to {new}" for old, new in request.renames.items()]
-    said += [f"{operator} dropped" for operator in request.drops]
-    said += [f"{old} becomes a KafkaSource{f' {new}' if new else ''}" for old, new in request.kafka.sources.items()]
-    said += [f"the topic {old} as {new}" for old, new in request.kafka.topics.items()]
-    said += [f"{len(request.kafka.offsets)} rows of Kafka offsets"] if request.kafka.offsets else []
-    said += [f"state {state} dropped" for state in request.state_drops]
+    said += [f"{old} renamed to {new}" for old, new in surgery.renames.items()]
+    said += [f"{operator} dropped" for operator in surgery.drops]
+    said += [f"{old} becomes a KafkaSource{f' {new}' if new else ''}" for old, new in kafka.sources.items()]
+    said += [f"the topic {old} as {new}" for old, new in kafka.topics.items()]
+    said += [f"{len(kafka.offsets)} rows of Kafka offsets"] if kafka.offsets else []
+    said += [f"state {state} dropped" for state in surgery.state_drops]
     files = "; RocksDB's files are referred to" if request.files is Files.REFER else ""
     return f"{', '.join(said)}; format {request.format.value}{files}"
 

@@ -90,10 +90,10 @@ def _inspect(known: Known, params: Any = None, dag: Any = None) -> Summary:
     refuse_unasked_drops(params)
     request = request_of(params, known)
     tell(understood(request))
-    snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids, request.drops)
+    snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids, request.surgery.drops)
     seen = inspection(snapshot, kafka_offsets(snapshot))
     tell(inspection_text(seen))
-    _refuse_stopped_consumers(snapshot, request.drops, lines_of(params, "without_offsets"))
+    _refuse_stopped_consumers(snapshot, request.surgery.drops, lines_of(params, "without_offsets"))
     return snapshot_summary(snapshot, seen)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rescale.planning.asked.asked_kafka import with_kafka
 from rescale.planning.asked.asked_surgery import asked_surgery, request_after
 from rescale.planning.asked.finished_operators import refuse_finished
 from rescale.planning.asked.operator_shapes import new_shapes
@@ -33,10 +32,8 @@ class Prepared(NamedTuple):
 
 def prepare(request: Request) -> Prepared:
     """Opens the source, finds out how its keys hash where that matters, and plans."""
-    snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids, request.drops)
-    renames = request.kafka.with_renames(request.renames)
-    surgery = asked_surgery(snapshot.operators, renames, request.drops, request.state_drops)
-    surgery = with_kafka(surgery, snapshot, request.kafka)
+    snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids, request.surgery.drops)
+    surgery = asked_surgery(snapshot, request.surgery)
     request = request_after(surgery, snapshot.operators, request)
     snapshot = operated(snapshot, surgery)
     shapes = new_shapes(snapshot.operators, request)

@@ -47,7 +47,7 @@ def remarks(
     maxima = [o for o in changed if shapes[o.entry.operator_id].max_parallelism != o.entry.max_parallelism]
     if maxima:
         yield from _of_maximum(maxima, shapes, request)
-    elif changed and not _has_surgery(request) and all(map(_aligned, changed)):
+    elif changed and not request.surgery and all(map(_aligned, changed)):
         copy = "" if request.files is Files.REFER else "a self-contained copy, "
         yield (
             "only the parallelism changes: Flink can do that itself at restore. What this run adds: a certificate, "
@@ -56,10 +56,6 @@ def remarks(
     for offsets in kafka:
         parallelism = shapes[offsets.operator.entry.operator_id].parallelism
         yield from map(str, (*spread(offsets, parallelism), *discovery(offsets, parallelism)))
-
-
-def _has_surgery(request: Request) -> bool:
-    return bool(request.renames or request.drops or request.state_drops or request.kafka)
 
 
 def of_surgery(surgery: Surgery, *, stopped: bool) -> Iterator[str]:

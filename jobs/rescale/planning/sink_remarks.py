@@ -19,7 +19,7 @@ def of_sinks(operators: Sequence[Operator], surgery: Surgery, request: Request) 
     """
     staying = {operator.entry.operator_id for operator in operators if operator.operator}
     for one in surgery.renamed:
-        uid = _uid(one.operator_id, (one.label, *request.renames))
+        uid = _uid(one.operator_id, (one.label, *request.surgery.renames))
         if left := _left(uid, staying):
             also = dict(zip(uids_beside_writer(uid), uids_beside_writer(one.uid), strict=True))
             words = _renames(left, also) if one.uid else "rename them, too"
@@ -29,7 +29,7 @@ def of_sinks(operators: Sequence[Operator], surgery: Surgery, request: Request) 
                 f"behind, starts without what is still to be committed: {words}"
             )
     for dropped in surgery.dropped:
-        if left := _left(_uid(dropped.operator_id, (dropped.label, *request.drops)), staying):
+        if left := _left(_uid(dropped.operator_id, (dropped.label, *request.surgery.drops)), staying):
             words = " ".join(f"--drop {quote(uid)}" for uid in left)
             yield (
                 f"{dropped.label}: it is dropped, but not what else Flink makes of the sink and names after it: "

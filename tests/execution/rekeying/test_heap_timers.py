@@ -136,7 +136,7 @@ def test_every_timer_is_there(
     stay = wanted == "keep" and not states
     assert [stream.subtask for stream in operator.raw_timers] == (list(range(parallelism)) if stay else [])
     assert bool(operator.keyed) is not stay
-    assert validate_published(str(source), target, [], [], Loop())["verdict"] == "complete"
+    assert validate_published(str(source), target, Loop())["verdict"] == "complete"
 
 
 def test_timers_stay_what_they_are_where_key_groups_move_as_they_are(source: Path, tmp_path: Path) -> None:

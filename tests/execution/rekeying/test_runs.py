@@ -86,7 +86,7 @@ def test_spark_and_a_loop_write_the_same(maximum: str, large: str, tmp_path: Pat
     remove(plan)
     execute_without_spark(plan)
     assert files_of(plan) == first
-    assert validate_published(large, plan.target, [], [], Loop())["verdict"] == "complete"
+    assert validate_published(large, plan.target, Loop())["verdict"] == "complete"
 
 
 @st.composite

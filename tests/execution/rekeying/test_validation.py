@@ -372,7 +372,7 @@ def test_a_published_result_is_validated_without_its_plan(tmp_path: Path) -> Non
     move(plan, Loop())
     certificate = validate_coverage(plan, Loop())
     publish(plan)
-    again = validate_published(plan.source, plan.target, [], [], Loop())
+    again = validate_published(plan.source, plan.target, Loop())
     assert again["operators"] == certificate["operators"]
     records = [operator["records"] for operator in certificate["operators"] if operator["records"]]
     assert len(records) == 4

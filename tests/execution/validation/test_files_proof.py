@@ -68,9 +68,9 @@ def test_what_is_sound_is_proven_to_either_depth(case: tuple[str, str], tmp_path
         assert ("no row was read" in str(certificate["does_not_prove"])) is any(expected)
         referred = sum(one["files_referred_to"] for one in found if one)
         assert ("were not read" in str(certificate["does_not_prove"])) is (referred > 0)
-        again = validate_published(plan.source, plan.target, [], [], Loop(), Proof.FILES)
+        again = validate_published(plan.source, plan.target, Loop(), Proof.FILES)
         assert again["operators"] == certificate["operators"]
-        deeper = validate_published(plan.source, plan.target, [], [], Loop(), Proof.RECORDS)
+        deeper = validate_published(plan.source, plan.target, Loop(), Proof.RECORDS)
         assert (deeper["proof"], deeper["does_not_prove"]) != ("files", certificate["does_not_prove"])
         assert not [one for one in deeper["operators"] if one["directories"]]
 
@@ -100,7 +100,7 @@ def test_a_proof_by_files_of_what_has_none_is_refused(name: str, tmp_path: Path)
     validate_coverage(plan, Loop())
     publish(plan)
     with pytest.raises(RequestError, match="nothing to prove by files"):
-        validate_published(plan.source, plan.target, [], [], Loop(), Proof.FILES)
+        validate_published(plan.source, plan.target, Loop(), Proof.FILES)
 
 
 def test_a_run_that_is_taken_up_again_may_go_deeper(tmp_path: Path) -> None:

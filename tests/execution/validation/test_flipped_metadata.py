@@ -28,7 +28,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
 
 
 def validate(plan: Plan) -> dict[str, object]:
-    return validate_published(plan.source, plan.target, [], [], Loop())
+    return validate_published(plan.source, plan.target, Loop())
 
 
 def test_none_is_missed(plan: Plan) -> None:

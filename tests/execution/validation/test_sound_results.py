@@ -30,17 +30,17 @@ def test_a_published_result_is_validated_without_its_plan(tmp_path: Path) -> Non
     move(plan)
     certificate = validate_coverage(plan, shared_spark())
     publish(plan)
-    again = validate_published(plan.source, str(target), [], [], shared_spark())
+    again = validate_published(plan.source, str(target), shared_spark())
     assert again["candidate_sha256"] == certificate["candidate_sha256"]
     assert again.keys() == certificate.keys() == fields("validate")
     assert again["operators"] == certificate["operators"]
     moved = tmp_path / "moved"
     target.rename(moved)
-    assert validate_published(plan.source, str(moved), [], [], shared_spark())["operators"] == certificate["operators"]
+    assert validate_published(plan.source, str(moved), shared_spark())["operators"] == certificate["operators"]
     metadata = moved / "_metadata"
     metadata.write_bytes(metadata.read_bytes().replace(b"\0\0\0\x03", b"\0\0\0\x02", 1))
     with pytest.raises(IntegrityError) as caught:
-        validate_published(plan.source, str(moved), [], [], shared_spark())
+        validate_published(plan.source, str(moved), shared_spark())
     assert "nothing was published" not in str(caught.value)
 
 

@@ -84,9 +84,9 @@ def test_key_groups_that_were_cut_elsewhere(
     plan = relocated(home, tmp_path)
     read = bytes_read(lambda: validate_coverage(plan, Loop(), Proof.FILES))
     of_state = sum(size for uri, size in read.items() if "keyed-" in uri)
-    certificate = publish(plan) and validate_published(plan.source, plan.target, [], [], Loop(), Proof.FILES)
+    certificate = publish(plan) and validate_published(plan.source, plan.target, Loop(), Proof.FILES)
     (operator,) = certificate["operators"]
-    (deeper,) = validate_published(plan.source, plan.target, [], [], Loop())["operators"]
+    (deeper,) = validate_published(plan.source, plan.target, Loop())["operators"]
     assert [operator[what] for what in ("key_groups", "bytes")] == [deeper[what] for what in ("key_groups", "bytes")]
     if has_crcs:
         assert of_state < plan.bytes_moved / 20, "headers only"
@@ -136,7 +136,7 @@ def test_files_of_databases(home: str, bytes_read: Callable[[Callable[[], Any]],
     move(plan, Loop())
     read = bytes_read(lambda: validate_coverage(plan, Loop(), Proof.FILES))
     assert not [uri for uri in read if uri.endswith(".sst")]
-    certificate = publish(plan) and validate_published(plan.source, plan.target, [], [], Loop(), Proof.FILES)
+    certificate = publish(plan) and validate_published(plan.source, plan.target, Loop(), Proof.FILES)
     proven = [one["checksums"] for one in certificate["operators"] if one["checksums"] is not None]
     assert proven
     assert {name for one in proven for name in one["algorithms"]} <= {"CRC64NVME", "ETag"}

@@ -58,7 +58,7 @@ def test_what_stays_as_it_is_is_compared_byte_for_byte_and_not_read(
     assert UNCHANGED in said
     assert BY_FILES not in said
     publish(plan)
-    again = validate_published(plan.source, plan.target, [], [], Loop(), proof)
+    again = validate_published(plan.source, plan.target, Loop(), proof)
     assert UNCHANGED in str(again["does_not_prove"])
 
 

@@ -13,6 +13,7 @@ from rescale.orchestration.flink.kinds import PatchDeployment, Print, RunJar
 from rescale.orchestration.flink.rest import Taking
 from rescale.orchestration.job.job_form import check_renames, hand_over_of, job_form, taking_of
 from rescale.planning.asked.request import make_request
+from rescale.planning.asked.surgery_words import parse_surgery
 
 _NEEDED = {
     "flink": "http://jobmanager:8081",
@@ -99,7 +100,7 @@ def test_a_wrong_value_is_refused_by_the_schema(wrong: dict[str, Any]) -> None:
 
 
 def test_a_job_that_the_run_starts_keeps_the_names_of_its_operators() -> None:
-    request = make_request("/save", "/rescaled", renames=["visits=visitors"])
+    request = make_request("/save", "/rescaled", surgery=parse_surgery(renames=["visits=visitors"]))
     check_renames(request, Print())
     check_renames(make_request("/save", "/rescaled"), PatchDeployment("flink", "clicks", None))
     with pytest.raises(RequestError, match="no program finds its state in both") as caught:

@@ -13,6 +13,7 @@ from rescale.orchestration.flink.rest import SavepointFormat
 from rescale.orchestration.flink.running_job import Job, Vertex
 from rescale.orchestration.job.job_shape import check_proof, check_shape, has_shape
 from rescale.planning.asked.request import Format, Request, make_request, parse_uids
+from rescale.planning.asked.surgery_words import parse_surgery
 from rescale.planning.values.proof import Proof
 
 SOURCE, VISITS, ALL = operator_id_of_uid("source"), operator_id_of_uid("visits"), "0" * 32
@@ -47,9 +48,9 @@ def asked(parallelism: Sequence[str] = (), maximum: Sequence[str] = (), names: S
         (asked(["4", "visits=4"]), False),
         (asked(["4", "visits=8"], ["256"]), False),
         (asked(["4", "visits=8"], ["source=256"]), False),
-        (make_request("/a", "/b", ["4", "visits=8"], renames=["visits=visitors"]), False),
-        (make_request("/a", "/b", ["4", "visits=8"], drops=["visits"]), False),
-        (make_request("/a", "/b", ["4", "visits=8"], state_drops=["visits:count"]), False),
+        (make_request("/a", "/b", ["4", "visits=8"], surgery=parse_surgery(renames=["visits=visitors"])), False),
+        (make_request("/a", "/b", ["4", "visits=8"], surgery=parse_surgery(drops=["visits"])), False),
+        (make_request("/a", "/b", ["4", "visits=8"], surgery=parse_surgery(state_drops=["visits:count"])), False),
         (asked(["4", "visits=8", "sink=8"]), False),  # chained: nobody can tell
     ],
     ids=lambda value: f"{value.parallelism}{value.max_parallelism}" if isinstance(value, Request) else None,

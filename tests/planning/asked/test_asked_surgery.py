@@ -6,8 +6,9 @@ import pytest
 
 from rescale.errors import RequestError, UnsupportedError
 from rescale.flink.operator_id import operator_id_of_uid
-from rescale.planning.asked.asked_surgery import asked_surgery, request_after
-from rescale.planning.asked.request import make_request, parse_drops, parse_renames, parse_state_drops
+from rescale.planning.asked.asked_surgery import operator_surgery, request_after
+from rescale.planning.asked.request import make_request
+from rescale.planning.asked.surgery_words import parse_drops, parse_renames, parse_state_drops, parse_surgery
 from rescale.snapshot.surgery import NO_SURGERY
 from support.snapshots import opened
 from support.synthetic import operator
@@ -19,11 +20,11 @@ HEX = "Ab" * 16
 
 
 def new_ids(*words: str) -> dict[str, str]:
-    return asked_surgery(OPERATORS, parse_renames(words)).new_ids
+    return operator_surgery(OPERATORS, parse_renames(words)).new_ids
 
 
 def test_without_a_word_there_is_none() -> None:
-    assert asked_surgery(OPERATORS, {}) == NO_SURGERY
+    assert operator_surgery(OPERATORS, {}) == NO_SURGERY
     assert not NO_SURGERY
 
 
@@ -32,7 +33,7 @@ def test_a_uid_is_hashed_and_an_id_is_taken_as_it_is() -> None:
         operator_id_of_uid("counts"): operator_id_of_uid("numbers"),
         operator_id_of_uid("sink"): HEX.lower(),
     }
-    of_uid, of_id = asked_surgery(OPERATORS, parse_renames(["counts=numbers", f"sink={HEX}"])).renamed
+    of_uid, of_id = operator_surgery(OPERATORS, parse_renames(["counts=numbers", f"sink={HEX}"])).renamed
     assert (of_uid.label, of_uid.new_label, of_uid.uid) == ("counts", "numbers", "numbers")
     assert (of_id.label, of_id.new_label, of_id.uid) == ("sink", HEX.lower(), "")
 
@@ -79,7 +80,7 @@ def test_a_uid_is_not_longer_than_java_writes_it() -> None:
 
 
 def test_what_is_dropped_leaves_its_name() -> None:
-    surgery = asked_surgery(OPERATORS, parse_renames(["counts=sink"]), ["sink"])
+    surgery = operator_surgery(OPERATORS, parse_renames(["counts=sink"]), ["sink"])
     assert [one.operator_id for one in surgery.dropped] == [operator_id_of_uid("sink")]
     assert surgery.new_ids == {operator_id_of_uid("counts"): operator_id_of_uid("sink")}
 
@@ -97,14 +98,14 @@ def test_what_is_dropped_leaves_its_name() -> None:
 )
 def test_a_drop_that_makes_no_sense_is_refused(renames: list[str], drops: list[str], what: str) -> None:
     with pytest.raises(RequestError, match=what):
-        asked_surgery(OPERATORS, parse_renames(renames), parse_drops(drops))
+        operator_surgery(OPERATORS, parse_renames(renames), parse_drops(drops))
 
 
 CLICKS = opened("2-clicks").operators
 
 
 def states(*words: str) -> list[tuple[str, str, str]]:
-    dropped = asked_surgery(CLICKS, {}, (), parse_state_drops(words)).dropped_states
+    dropped = operator_surgery(CLICKS, {}, (), parse_state_drops(words)).dropped_states
     return [(one.label, one.name, one.type) for one in dropped]
 
 
@@ -133,7 +134,7 @@ def test_a_state_goes_by_its_operator_and_its_name_wherever_colons_are() -> None
 )
 def test_a_state_that_makes_no_sense_is_refused(drops: list[str], words: list[str], what: str) -> None:
     with pytest.raises(RequestError, match=what):
-        asked_surgery(CLICKS, {}, drops, parse_state_drops(words))
+        operator_surgery(CLICKS, {}, drops, parse_state_drops(words))
 
 
 def test_who_misspells_a_state_is_told_which_there_are() -> None:
@@ -147,14 +148,14 @@ def test_timers_beside_rocksdb_are_refused_with_the_way_round() -> None:
     operators = opened("2-rocksdb-heap-timers").operators
     (timer, *_) = [(o, s.name) for o in operators for t in o.raw_timers if t.parsed for s in t.parsed.states]
     with pytest.raises(UnsupportedError, match="kept on the heap") as caught:
-        asked_surgery(operators, {}, (), (f"{timer[0].label}:{timer[1]}",))
+        operator_surgery(operators, {}, (), (f"{timer[0].label}:{timer[1]}",))
     assert "canonical" in str(caught.value.advice)
 
 
 def test_what_is_dropped_has_no_shape() -> None:
-    request = make_request("/s", "/t", ["sink=3"], drops=["sink"])
+    request = make_request("/s", "/t", ["sink=3"], surgery=parse_surgery(drops=["sink"]))
     with pytest.raises(RequestError, match="is dropped, and something else is asked for it"):
-        request_after(asked_surgery(OPERATORS, {}, request.drops), OPERATORS, request)
+        request_after(operator_surgery(OPERATORS, {}, request.surgery.drops), OPERATORS, request)
 
 
 def test_who_is_not_there_is_told_who_is_near() -> None:
@@ -171,9 +172,9 @@ def test_whoever_is_named_as_before_is_meant_still() -> None:
         ["5", "counts=3", "sink=2"],
         max_parallelism=["where it comes from=256"],
         key_hash=["counts=lombok(a)"],
-        renames=["counts=numbers", "source=origin"],
+        surgery=parse_surgery(renames=["counts=numbers", "source=origin"]),
     )
-    after = request_after(asked_surgery(OPERATORS, request.renames), OPERATORS, request)
+    after = request_after(operator_surgery(OPERATORS, request.surgery.renames), OPERATORS, request)
     numbers, origin = operator_id_of_uid("numbers"), operator_id_of_uid("origin")
     assert after.parallelism == {"": 5, numbers: 3, "sink": 2}
     assert after.max_parallelism == {origin: 256}

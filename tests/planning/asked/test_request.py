@@ -11,7 +11,7 @@ from rescale.planning.asked.request import make_request, parse_key_hashes, parse
 
 
 def test_places_get_their_one_spelling() -> None:
-    request = make_request("s3a://b/save/../save/1/", "file:///t/", ["4"], ["s3p://b/other/"])
+    request = make_request("s3a://b/save/../save/1/", "file:///t/", ["4"], allow_prefixes=["s3p://b/other/"])
     assert (request.source, request.target) == ("s3://b/save/1", "/t")
     assert request.allow_prefixes == ("s3://b/other",)
     assert request.parallelism == {"": 4}

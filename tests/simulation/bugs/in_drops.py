@@ -10,10 +10,11 @@ from rescale.execution.validation import verdict
 from rescale.execution.validation.record_proof import record_proof
 from rescale.planning import prepare
 from rescale.planning.asked.asked_surgery import asked_surgery
+from rescale.planning.asked.surgery_words import SurgeryWords
 from rescale.planning.streams.keyed_headers import HeaderPlanner
 from rescale.snapshot import dropped_states, surgery
 from rescale.snapshot.dropped_states import lost_states, state_names, without_states
-from rescale.snapshot.model import Operator
+from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.surgery import NO_SURGERY, Surgery, what_is_lost
 from simulation.bugs.planting import Bug, Plant, after, function, method
 
@@ -23,8 +24,8 @@ _plan_header, _without, _certificate_of = HeaderPlanner.plan, dropped_states._wi
 def _asked(change: Callable[[Sequence[Operator], Surgery], Surgery]) -> Plant:
     """What is asked for is understood otherwise."""
 
-    def changed(operators: Sequence[Operator], *rest: Any) -> Surgery:
-        return change(operators, asked_surgery(operators, *rest))
+    def changed(snapshot: Snapshot, words: SurgeryWords) -> Surgery:
+        return change(snapshot.operators, asked_surgery(snapshot, words))
 
     return method(prepare, "asked_surgery", changed)
 

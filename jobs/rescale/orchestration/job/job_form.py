@@ -180,8 +180,8 @@ def check_renames(request: Request, hand_over: HandOver) -> None:
 
     One program has only one of them.
     """
-    sources = {old: f"a KafkaSource {new}".rstrip() for old, new in request.kafka.sources.items()}
-    renamed = {**request.renames, **request.kafka.topics, **sources}
+    sources = {old: f"a KafkaSource {new}".rstrip() for old, new in request.surgery.kafka.sources.items()}
+    renamed = {**request.surgery.renames, **request.surgery.kafka.topics, **sources}
     if renamed and not isinstance(hand_over, Print):
         raise RequestError(
             "operators or topics are renamed, and the run would start the job, from the result or, if anything fails, "

@@ -25,7 +25,7 @@ _CHAINED = " -> "
 
 def has_shape(job: Job, request: Request) -> bool:
     """Whether a shape is asked for and nothing else, and every task of the job has it already."""
-    if request.renames or request.drops or request.state_drops or request.kafka:
+    if request.surgery:
         return False
     asked = [*request.parallelism, *request.max_parallelism]
     there = {vertex.operator_id for vertex in job.vertices}

@@ -10,10 +10,12 @@ from rescale.errors import RequestError
 from rescale.flink.encoding.binary import encode_modified_utf8
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
 from rescale.names import did_you_mean
+from rescale.planning.asked.asked_kafka import with_kafka
 from rescale.planning.asked.operator_shapes import by_operator, find_operator
 from rescale.planning.asked.request import Request
+from rescale.planning.asked.surgery_words import SurgeryWords
 from rescale.snapshot.dropped_states import DroppedState, lost_states, state_names
-from rescale.snapshot.model import Operator
+from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.surgery import Renamed, Surgery, what_is_lost
 
 T = TypeVar("T")
@@ -22,13 +24,23 @@ _LONGEST_UID = 0xFFFF
 """In Java's modified UTF-8: `MetadataV5Serializer` writes it by `writeUTF`."""
 
 
-def asked_surgery(
+def asked_surgery(snapshot: Snapshot, words: SurgeryWords) -> Surgery:
+    """The surgery on a snapshot that the words stand for; `RequestError` if one of them makes no sense there.
+
+    `UnsupportedError` if offsets that are to change cannot be read.
+    """
+    renames = words.kafka.with_renames(words.renames)
+    surgery = operator_surgery(snapshot.operators, renames, words.drops, words.state_drops)
+    return with_kafka(surgery, snapshot, words.kafka)
+
+
+def operator_surgery(
     operators: Sequence[Operator],
     renames: Mapping[str, str],
     drops: Sequence[str] = (),
     state_drops: Sequence[str] = (),
 ) -> Surgery:
-    """The surgery on a snapshot's operators; `RequestError` if one is not there, or two would have one id.
+    """What becomes of operators and their states; `RequestError` if one is not there, or two would have one id.
 
     32 hex digits are an id, and anything else is a uid, of which the id is computed.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -11,7 +11,7 @@ from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
 from rescale.flink.serializers.formulas import FOLDS, KNOWN, parse_formula
 from rescale.names import did_you_mean
-from rescale.planning.asked.kafka_words import NO_KAFKA_WORDS, KafkaWords, parse_offsets, parse_sources, parse_topics
+from rescale.planning.asked.surgery_words import NO_SURGERY_WORDS, SurgeryWords
 from rescale.storage.locations import contains, is_s3, normalise, parent, real
 
 
@@ -43,9 +43,7 @@ class Request:
     """`parallelism` maps an operator (uid or operator id) to its new parallelism; "" stands for all others.
 
     `max_parallelism` and `key_hash` (how keys hash, by the name of a formula or of a function) are alike. `uids` maps
-    operator ids to the names that the user knows them by, for snapshots that hold only ids. `renames` maps operators to
-    the uids or operator ids that they get, `drops` are operators that are left out, `state_drops` single states of
-    others. `kafka` is what changes in Kafka sources.
+    operator ids to the names that the user knows them by, for snapshots that hold only ids.
     """
 
     source: str
@@ -57,10 +55,7 @@ class Request:
     key_hash: dict[str, str] = field(default_factory=dict)
     format: Format = Format.KEEP
     files: Files = Files.COPY
-    renames: dict[str, str] = field(default_factory=dict)
-    drops: tuple[str, ...] = ()
-    kafka: KafkaWords = NO_KAFKA_WORDS
-    state_drops: tuple[str, ...] = ()
+    surgery: SurgeryWords = NO_SURGERY_WORDS
 
 
 _MOST_DIGITS = len(str(UPPER_BOUND_MAX_PARALLELISM))
@@ -70,23 +65,16 @@ def make_request(
     source: str,
     target: str,
     parallelism: Iterable[str] = (),
-    allow_prefixes: Sequence[str] = (),
-    uids: Sequence[tuple[str, str]] = (),
+    *,
     max_parallelism: Iterable[str] = (),
     key_hash: Iterable[str] = (),
     format: Format = Format.KEEP,  # noqa: A002
     files: Files = Files.COPY,
-    renames: Iterable[str] = (),
-    drops: Iterable[str] = (),
-    kafka_offsets: str = "",
-    kafka_topics: Iterable[str] = (),
-    kafka_sources: Iterable[str] = (),
-    state_drops: Iterable[str] = (),
+    uids: Iterable[tuple[str, str]] = (),
+    allow_prefixes: Iterable[str] = (),
+    surgery: SurgeryWords = NO_SURGERY_WORDS,
 ) -> Request:
-    """The request that the words of a command line or of a form stand for; `RequestError` names the wrong one.
-
-    `kafka_offsets` is what stands in a file.
-    """
+    """The request that the words of a command line or of a form stand for; `RequestError` names the wrong one."""
     source, target = normalise(source), target_place(target)
     snapshot = source.removesuffix("/_metadata")
     ours = [real(target), real(beside(target))]
@@ -109,16 +97,13 @@ def make_request(
         source,
         target,
         parse_numbers(parallelism, "parallelism"),
-        tuple(map(normalise, allow_prefixes)),
-        tuple(uids),
-        parse_numbers(max_parallelism, "max parallelism"),
-        parse_key_hashes(key_hash),
-        format,
-        files,
-        parse_renames(renames),
-        parse_drops(drops),
-        KafkaWords(parse_offsets(kafka_offsets), parse_topics(kafka_topics), parse_sources(kafka_sources)),
-        parse_state_drops(state_drops),
+        max_parallelism=parse_numbers(max_parallelism, "max parallelism"),
+        key_hash=parse_key_hashes(key_hash),
+        format=format,
+        files=files,
+        uids=tuple(uids),
+        allow_prefixes=tuple(map(normalise, allow_prefixes)),
+        surgery=surgery,
     )
 
 
@@ -181,47 +166,6 @@ def parse_key_hashes(words: Iterable[str]) -> dict[str, str]:
         _refuse_twice(names, operator, "hash of keys", word)
         names[operator] = name
     return names
-
-
-def parse_renames(words: Iterable[str]) -> dict[str, str]:
-    """`OLD=NEW`, as a mapping from the operator to its new uid or operator id, in which `=` may stand."""
-    renames: dict[str, str] = {}
-    for word in words:
-        old, _, new = word.partition("=")
-        if not old or not new:
-            raise RequestError(
-                f"not a new name of an operator: {word!r}",
-                expected="OLD=NEW, each a uid or an operator id",
-                found=word,
-                advice="name an operator by its id if there is a = in its uid" if word.count("=") > 1 else None,
-            )
-        _refuse_twice(renames, old, "new name", word)
-        renames[old] = new
-    return renames
-
-
-def parse_drops(words: Iterable[str]) -> tuple[str, ...]:
-    """Operators, each once."""
-    operators: dict[str, None] = {}
-    for word in words:
-        if not word:
-            raise RequestError("no operator is named to be dropped", expected="a uid or an operator id", found=word)
-        if word in operators:
-            raise RequestError(f"operator {word!r} is dropped twice", found=word)
-        operators[word] = None
-    return tuple(operators)
-
-
-def parse_state_drops(words: Iterable[str]) -> tuple[str, ...]:
-    """`UID:NAME`, each once; in both may be colons, so what they stand for only a snapshot tells."""
-    states: dict[str, None] = {}
-    for word in words:
-        if not word.strip(":") or ":" not in word[1:-1]:
-            raise RequestError(f"not a state of an operator: {word!r}", expected="UID:NAME", found=word)
-        if word in states:
-            raise RequestError(f"the state {word!r} is dropped twice", found=word)
-        states[word] = None
-    return tuple(states)
 
 
 def _refuse_nobody(operator: str, equals: str, what: str, word: str) -> None:

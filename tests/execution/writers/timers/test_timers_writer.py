@@ -56,7 +56,7 @@ def test_the_result_is_equal_to_the_savepoint_that_flink_took(
     result = open_snapshot(plan.target)
     twin = open_snapshot(str(snapshots.FIXTURES / name / "canonical"))
     assert diff_snapshots(twin, result, Loop()).equal
-    assert validate_published(plan.source, plan.target, [], [], Loop())["verdict"] == "complete"
+    assert validate_published(plan.source, plan.target, Loop())["verdict"] == "complete"
     (operator,) = (operator for operator in result.operators if operator.raw_keyed)
     assert [database.subtask for database in operator.databases] == list(range(parallelism))
     ranges = [key_group_range(maximum, parallelism, subtask) for subtask in range(parallelism)]
@@ -193,7 +193,7 @@ def test_timers_that_were_there_twice_are_there_once(shape: tuple[int, int], tmp
     execute_without_spark(plan)
     result = open_snapshot(plan.target)
     assert diff_snapshots(open_snapshot(plan.source), result, Loop()).equal
-    assert validate_published(plan.source, plan.target, [], [], Loop())["verdict"] == "complete"
+    assert validate_published(plan.source, plan.target, Loop())["verdict"] == "complete"
     (operator,) = (operator for operator in result.operators if operator.raw_keyed)
     assert len(operator.databases) == len(operator.raw_timers) == shape[0]
     headers = [database.parsed for database in operator.databases]
