@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from rescale.errors import RequestError, UnsupportedError
+from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.planning.asked.asked_surgery import operator_surgery, request_after
 from rescale.planning.asked.request import make_request
 from rescale.planning.asked.surgery_words import parse_drops, parse_renames, parse_state_drops, parse_surgery
 from rescale.snapshot.surgery import NO_SURGERY
 from support.snapshots import opened
-from support.synthetic import operator
+from support.synthetic import element_stream, operator
 
 COUNTS, SINK, SOURCE = operator("counts"), operator("sink"), operator("source", label="where it comes from")
 OPERATORS = (COUNTS, SINK, SOURCE)
@@ -119,6 +120,13 @@ def test_a_state_goes_by_its_operator_and_its_name_wherever_colons_are() -> None
         states("a:b:c")
 
 
+def test_a_state_may_have_an_empty_name() -> None:
+    split = element_stream(0, {"": (DistributionMode.SPLIT_DISTRIBUTE, 3), "x": (DistributionMode.SPLIT_DISTRIBUTE, 1)})
+    asked = operator_surgery([operator("nameless", elements=(split,))], {}, (), parse_state_drops(["nameless:"]))
+    (lost,) = asked.dropped_states
+    assert (lost.name, lost.elements) == ("", 3)
+
+
 @pytest.mark.parametrize(
     ("drops", "words", "what"),
     [
@@ -126,7 +134,7 @@ def test_a_state_goes_by_its_operator_and_its_name_wherever_colons_are() -> None
         ([], ["clicks-per-usr:way"], "no operator 'clicks-per-usr' in the snapshot"),
         ([], ["clicks-per-user"], "not a state of an operator"),
         ([], [":way"], "not a state of an operator"),
-        ([], ["clicks-per-user:"], "not a state of an operator"),
+        ([], ["clicks-per-user:"], "no state '' in the operator"),
         ([], ["shards:owners", "shards:owners"], "dropped twice"),
         ([], ["shards:owners", f"{operator_id_of_uid('shards')}:owners"], "the same state is named twice"),
         (["shards"], ["shards:owners"], "an operator is dropped, and one of its states, too"),

@@ -76,10 +76,10 @@ def parse_drops(words: Iterable[str]) -> tuple[str, ...]:
 
 
 def parse_state_drops(words: Iterable[str]) -> tuple[str, ...]:
-    """`UID:NAME`, each once; in both may be colons, so what they stand for only a snapshot tells."""
+    """`UID:NAME`, each once; in both may be colons, and NAME may be empty: what is meant only a snapshot tells."""
     states: dict[str, None] = {}
     for word in words:
-        if not word.strip(":") or ":" not in word[1:-1]:
+        if not word.strip(":") or ":" not in word[1:]:
             raise RequestError(f"not a state of an operator: {word!r}", expected="UID:NAME", found=word)
         if word in states:
             raise RequestError(f"the state {word!r} is dropped twice", found=word)
