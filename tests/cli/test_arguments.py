@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from rescale.cli.arguments import read_uids, surgery_options
+from rescale.cli.arguments import read_uids, request_of, surgery_options
 from rescale.cli.main import parser
 from rescale.errors import RequestError
-from rescale.execution.job import add_surgery
+from rescale.execution.job import add_surgery, surgery_words_of
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.given_once import GivenOnce
+from rescale.planning.asked.request import Files, Format, make_request
+from rescale.planning.asked.surgery_words import parse_surgery
 
 
 def test_the_list_of_uids_has_uids_and_names_of_ids(tmp_path: Path) -> None:
@@ -35,6 +37,39 @@ def test_a_step_takes_what_the_command_line_took() -> None:
     passed = of_the_step.parse_args(surgery_options(asked))
     assert vars(passed) == {name: vars(asked)[name] for name in vars(passed)}
     assert passed.rename == ["-a=b", "c=--d"]
+
+
+def test_every_option_reaches_the_request_and_the_step(tmp_path: Path) -> None:
+    (uids := tmp_path / "uids").write_text("visits\n", "utf-8")
+    (offsets := tmp_path / "offsets.csv").write_text("topic,partition,offset\norders,0,5\n", "utf-8")
+    declared = ["--rename=a=b", "--drop=c", "--drop-state=d:e", "--kafka-topic=f=g", "--kafka-source=h=i"]
+    declared += [f"--kafka-offsets={offsets}"]
+    words = ["--target=/b", "--parallelism=4", "--max-parallelism=visits=256", "--key-hash=lombok(a)"]
+    words += ["--format=canonical", "--files=refer", f"--uids={uids}", "--allow-prefix=/c", *declared]
+    surgery = parse_surgery(
+        renames=["a=b"],
+        drops=["c"],
+        state_drops=["d:e"],
+        kafka_offsets=offsets.read_text("utf-8"),
+        kafka_topics=["f=g"],
+        kafka_sources=["h=i"],
+    )
+    assert request_of(parser().parse_args(["plan", "/a", *words])) == make_request(
+        "/a",
+        "/b",
+        ["4"],
+        max_parallelism=["visits=256"],
+        key_hash=["lombok(a)"],
+        format=Format.CANONICAL,
+        files=Files.REFER,
+        uids=[(operator_id_of_uid("visits"), "visits")],
+        allow_prefixes=["/c"],
+        surgery=surgery,
+    )
+    of_the_step = GivenOnce()
+    add_surgery(of_the_step)
+    options = surgery_options(parser().parse_args(["diff", "/a", "/b", *declared]))
+    assert surgery_words_of(of_the_step.parse_args(options)) == surgery
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe"])

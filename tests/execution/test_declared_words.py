@@ -1,0 +1,53 @@
+"""What the mains are told to be declared is what they compare by, where no certificate says it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import diff_snapshots
+import validate_coverage
+from rescale.errors import IntegrityError
+from rescale.process import read_result
+from support.pipeline import execute_without_spark, plan_rescale
+from support.snapshots import directory
+
+SOURCE = directory("2-clicks")
+WORDS = ["--rename=visits=visitors", "--drop-state=clicks-per-user:way"]
+
+
+@pytest.fixture
+def result(tmp_path: Path) -> str:
+    """Of a run that renamed an operator and dropped a state; its certificate is gone."""
+    target, moved = str(tmp_path / "target"), tmp_path / "moved"
+    plan = plan_rescale(SOURCE, target, renames=["visits=visitors"], state_drops=["clicks-per-user:way"])
+    execute_without_spark(plan)
+    return str(Path(target).rename(moved))
+
+
+def test_validate_without_a_plan(result: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = [
+        "validate",
+        "--master=local[1]",
+        "--result",
+        str(tmp_path / "said.json"),
+        "--source",
+        SOURCE,
+        "--target",
+        result,
+    ]
+    monkeypatch.setattr(sys, "argv", [*said, *WORDS])
+    assert validate_coverage.main() == 0
+    assert read_result(said[3])["verdict"] == "complete"
+    monkeypatch.setattr(sys, "argv", said)
+    assert validate_coverage.main() == IntegrityError.exit_code
+
+
+def test_diff(result: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = ["diff", "--master=local[1]", "--result", str(tmp_path / "said.json"), "--a", SOURCE, "--b", result]
+    for words, equal in ((WORDS, True), (WORDS[:1], False), (WORDS[1:], False)):
+        monkeypatch.setattr(sys, "argv", [*said, *words])
+        assert diff_snapshots.main() == 0
+        assert read_result(said[3])["equal"] is equal
