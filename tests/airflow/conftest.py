@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -47,8 +46,7 @@ def asked_for(request: pytest.FixtureRequest) -> Callable[[str], set[Any]]:
 
 @pytest.fixture
 def bucket(s3: S3Server) -> str:
-    name = f"airflow-{uuid.uuid4().hex[:12]}"
-    s3.create_bucket(name)
+    name = s3.new_bucket("airflow")
     return f"s3://{name}"
 
 

@@ -14,7 +14,6 @@ import os
 import secrets
 import subprocess
 import sys
-import uuid
 from pathlib import Path
 
 import pytest
@@ -37,7 +36,7 @@ def keys() -> dict[str, str]:
 
 
 def test_a_run_leaves_no_secret_anywhere(keys: dict[str, str], s3: S3Server, tmp_path: Path) -> None:
-    s3.create_bucket(bucket := f"secrets-{uuid.uuid4().hex[:12]}")
+    bucket = s3.new_bucket("secrets")
     home, store = f"s3://{bucket}", open_store(f"s3://{bucket}")
     by_password = s3.endpoint.replace("://", f"://me:{keys['AWS_SECRET_ACCESS_KEY']}@")
     put_files(Path(directory("2-finished")), f"{home}/source")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import uuid
 from pathlib import Path
 
 import pytest
@@ -35,7 +34,7 @@ def played(what: str, home: str, clock: Clock, work: Path) -> None:
 
 
 def new_bucket(s3: S3Server) -> str:
-    s3.create_bucket(name := f"clocks-{uuid.uuid4().hex[:12]}")
+    name = s3.new_bucket("clocks")
     return f"s3://{name}"
 
 

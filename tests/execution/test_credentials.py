@@ -6,7 +6,6 @@ Where they are renewed, the run sees nothing of it; where they are not, it says 
 from __future__ import annotations
 
 import threading
-import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -63,7 +62,7 @@ class Account:
 
 @pytest.fixture
 def bucket(s3: S3Server) -> str:
-    s3.create_bucket(name := f"credentials-{uuid.uuid4().hex[:12]}")
+    name = s3.new_bucket("credentials")
     return f"s3://{name}"
 
 

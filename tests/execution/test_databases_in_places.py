@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -33,9 +32,7 @@ INCREMENTAL, CHANGING, MERGED = "1.20-rocksdb-incremental", "2-rocksdb-changing"
 
 @pytest.fixture
 def bucket(s3: S3Server) -> str:
-    name = f"databases-{uuid.uuid4().hex[:12]}"
-    s3.create_bucket(name)
-    return name
+    return s3.new_bucket("databases")
 
 
 def absolute(folder: Path, home: str, path: str, *, scheme: str = "s3") -> str:

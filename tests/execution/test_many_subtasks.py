@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
@@ -80,7 +79,7 @@ def test_a_run_from_the_first_look_to_the_last(folders: Callable[[], Path], monk
 
 
 def test_three_requests_for_a_file_are_enough_to_look_and_plan(s3: S3Server, tmp_path: Path) -> None:
-    s3.create_bucket(bucket := f"many-{uuid.uuid4().hex[:12]}")
+    bucket = s3.new_bucket("many")
     source, number = f"s3://{bucket}/source", 60
     put_files(Path(written(tmp_path, number)), source)
     request = make_request(source, f"s3://{bucket}/target", ["40"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -39,8 +38,7 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "local":
         return str(tmp_path)
     server: S3Server = request.getfixturevalue("s3")
-    bucket = f"moving-{uuid.uuid4().hex[:12]}"
-    server.create_bucket(bucket)
+    bucket = server.new_bucket("moving")
     return f"s3://{bucket}/home"
 
 
@@ -54,12 +52,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def source(home: str, large: Path) -> str:
-    return copied(large, join(home, "source"))
-
-
-def copied(snapshot: Path, uri: str) -> str:
-    put_files(snapshot, uri)
-    return uri
+    return put_files(large, join(home, "source"))
 
 
 @pytest.fixture(autouse=True)

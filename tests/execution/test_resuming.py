@@ -8,7 +8,6 @@ runs.
 from __future__ import annotations
 
 import tempfile
-import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -34,8 +33,7 @@ def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
     if request.param == "local":
         return Case(str(tmp_path / "home"), work, part_size=1000)
     server: S3Server = request.getfixturevalue("s3")
-    bucket = f"resuming-{uuid.uuid4().hex[:12]}"
-    server.create_bucket(bucket)
+    bucket = server.new_bucket("resuming")
     return Case(f"s3://{bucket}/home", work, part_size=1 << 24)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,7 +35,7 @@ SIZE, PART_SIZE = 40 * MIB, 5 * MIB
 def home(request: pytest.FixtureRequest) -> str:
     """A bucket of its own on each server."""
     server: S3Server = request.getfixturevalue(request.param)
-    server.create_bucket(bucket := f"copies-{uuid.uuid4().hex[:12]}")
+    bucket = server.new_bucket("copies")
     return f"s3://{bucket}"
 
 
@@ -49,12 +48,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def source(home: str, large: Path) -> str:
-    return copied(large, join(home, "source"))
-
-
-def copied(snapshot: Path, uri: str) -> str:
-    put_files(snapshot, uri)
-    return uri
+    return put_files(large, join(home, "source"))
 
 
 @pytest.fixture(autouse=True)
@@ -100,7 +94,7 @@ def test_a_store_that_makes_no_copies_has_the_same_files(
 
 def test_files_of_databases_are_copied_as_a_whole(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
-    source = copied(Path(snapshots.directory("2-rocksdb-native")), join(home, "source"))
+    source = put_files(Path(snapshots.directory("2-rocksdb-native")), join(home, "source"))
     plan = plan_rescale(source, join(home, "target"))
     files = [one for operator in plan.operators for one in operator.streams if isinstance(one, CopiedFile)]
     whole = sum(file.size for file in files if file.local_name.endswith(".sst"))

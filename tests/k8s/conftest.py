@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Iterator
 
 import pytest
@@ -50,8 +49,7 @@ def flink_for_clusters() -> Iterator[Flink]:
 def savepoint(cluster_s3: S3Server, flink_for_clusters: Flink, tmp_path_factory: pytest.TempPathFactory) -> str:
     """A savepoint that real Flink made of `JOB`, in the cluster's S3."""
     made = flink_for_clusters.snapshot(JOB, tmp_path_factory.mktemp("flink"), "canonical")
-    bucket = f"rescale-{uuid.uuid4().hex[:12]}"
-    cluster_s3.create_bucket(bucket)
+    bucket = cluster_s3.new_bucket("rescale")
     source = f"s3://{bucket}/savepoint"
     put_files(made, source)
     return source

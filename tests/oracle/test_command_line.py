@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import uuid
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +73,7 @@ def test_a_run_to_another_max_parallelism(flink_1_20: Flink, tmp_path: Path) -> 
 
 @pytest.mark.slow
 def test_a_run_from_files_to_s3(flink_1_20: Flink, s3: S3Server, tmp_path: Path) -> None:
-    bucket = f"cli-{uuid.uuid4().hex[:12]}"
-    s3.create_bucket(bucket)
+    bucket = s3.new_bucket("cli")
     source = str(flink_1_20.snapshot(EVERYTHING, tmp_path / "source"))
     target = f"s3://{bucket}/rescaled"
     rescale("run", source, "--target", target, "--parallelism", "5")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,8 +32,7 @@ def test_flink_restores_straight_from_s3(
 ) -> None:
     job = Job("everything", parallelism=4, parameters={"seed": 3}, max_parallelism=128)
     savepoint = flink_with_s3.snapshot(job, tmp_path, kind)
-    bucket = f"flink-{uuid.uuid4().hex[:12]}"
-    s3.create_bucket(bucket)
+    bucket = s3.new_bucket("flink")
     source, target = f"s3://{bucket}/savepoint", f"s3://{bucket}/rescaled"
     put_files(savepoint, source)
     rescale_snapshot(source, target, parallelism=["3"], max_parallelism=[str(maximum)])
@@ -51,8 +49,7 @@ def test_flink_restores_a_copy_of_rocksdb_directories_from_s3(
     job = Job("everything", parallelism=3, parameters={"seed": 5}, max_parallelism=128, backend="rocksdb")
     job = job.with_(configuration=INCREMENTAL)
     checkpoint = flink_with_s3.snapshot(job, tmp_path, "checkpoint")
-    bucket = f"flink-{uuid.uuid4().hex[:12]}"
-    s3.create_bucket(bucket)
+    bucket = s3.new_bucket("flink")
     home, target = f"s3://{bucket}/flink", f"s3://{bucket}/copy"
     edit(
         checkpoint,
@@ -76,8 +73,7 @@ def test_flink_opens_rocksdb_directories_in_another_shape_from_s3(
     """With what is referred to lying elsewhere in S3."""
     job = Job("everything", parallelism=4, parameters={"seed": 8}, max_parallelism=128, backend="rocksdb")
     savepoint = flink_with_s3.snapshot(job, tmp_path, "native")
-    bucket = f"flink-{uuid.uuid4().hex[:12]}"
-    s3.create_bucket(bucket)
+    bucket = s3.new_bucket("flink")
     source, target = f"s3://{bucket}/savepoint", f"s3://{bucket}/rescaled"
     put_files(savepoint, source)
     plan = plan_rescale(source, target, ["3"], files=files)

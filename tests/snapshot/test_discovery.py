@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from pathlib import Path
 
 import pytest
@@ -18,8 +17,7 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "local":
         return str(tmp_path)
     server: S3Server = request.getfixturevalue("s3")
-    bucket = f"found-{uuid.uuid4().hex[:12]}"
-    server.create_bucket(bucket)
+    bucket = server.new_bucket("found")
     return f"s3://{bucket}/home"
 
 

@@ -5,7 +5,6 @@ S3 begins to answer a copy before it is done, so that an error may come with sta
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -55,7 +54,7 @@ class Disturbed:
 
 @pytest.fixture
 def disturbed(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disturbed]:
-    s3.create_bucket(bucket := f"disturbed-{uuid.uuid4().hex[:12]}")
+    bucket = s3.new_bucket("disturbed")
     home = f"s3://{bucket}"
     s3.declare(f"{home}/target")
     somebodys_store(home).put(f"{home}/source", CONTENT)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -23,8 +22,7 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "local":
         return str(tmp_path / "home")
     server: S3Server = request.getfixturevalue(request.param)
-    bucket = f"store-{uuid.uuid4().hex[:12]}"
-    server.create_bucket(bucket)
+    bucket = server.new_bucket("store")
     server.declare(f"s3://{bucket}")
     return f"s3://{bucket}/home"
 
@@ -251,7 +249,7 @@ def test_a_missing_bucket_is_the_users_to_set_right(s3: S3Server) -> None:
 
 
 def test_a_bucket_may_be_the_directory(s3: S3Server) -> None:
-    s3.create_bucket(bucket := f"root-{uuid.uuid4().hex[:12]}")
+    bucket = s3.new_bucket("root")
     s3.declare(f"s3://{bucket}")
     home = f"s3://{bucket}"
     store = open_store(home)
@@ -264,7 +262,7 @@ def test_a_bucket_may_be_the_directory(s3: S3Server) -> None:
 
 
 def test_a_forked_process_has_connections_of_its_own(s3: S3Server) -> None:
-    s3.create_bucket(bucket := f"forked-{uuid.uuid4().hex[:12]}")
+    bucket = s3.new_bucket("forked")
     uri = f"s3://{bucket}/a"
     s3.declare(f"s3://{bucket}")
     store = open_store(uri)
@@ -278,7 +276,7 @@ def test_a_forked_process_has_connections_of_its_own(s3: S3Server) -> None:
 
 
 def test_what_marks_a_directory_is_not_listed(s3: S3Server) -> None:
-    s3.create_bucket(bucket := f"marks-{uuid.uuid4().hex[:12]}")
+    bucket = s3.new_bucket("marks")
     s3.declare(f"s3://{bucket}")
     store = open_store(f"s3://{bucket}")
     store.put(f"s3://{bucket}/home/", b"")

@@ -14,6 +14,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -81,6 +82,11 @@ class S3Server:
     def create_bucket(self, bucket: str) -> None:
         self.client().create_bucket(Bucket=bucket)
 
+    def new_bucket(self, purpose: str) -> str:
+        """The name of a bucket that no other test has."""
+        self.create_bucket(bucket := f"{purpose}-{uuid.uuid4().hex[:12]}")
+        return bucket
+
     def declare(self, uri: str) -> None:
         """A place that a run, or what is tried alone, may write to though no plan names it."""
         request = urllib.request.Request(f"{self.endpoint}{PLACES}", uri.encode(), method="PUT")
@@ -102,13 +108,14 @@ def somebodys_store(uri: str) -> Store:
     return S3Store(S3Server(os.environ["AWS_ENDPOINT_URL"]).client())
 
 
-def put_files(folder: Path, uri: str) -> None:
-    """All files below a folder, as somebody else."""
+def put_files(folder: Path, uri: str) -> str:
+    """Puts all files below a folder there, as somebody else; returns the place."""
     store = somebodys_store(uri)
     for path in folder.rglob("*"):
         if path.is_file():
             name = join(uri, path.relative_to(folder).as_posix())
             store.put(name, path.read_bytes())
+    return uri
 
 
 def free_port() -> int:

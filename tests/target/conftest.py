@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,6 @@ def plan(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     home = str(tmp_path / "home")
     if request.param == "s3":
         server: S3Server = request.getfixturevalue("s3")
-        server.create_bucket(bucket := f"publication-{uuid.uuid4().hex[:12]}")
+        bucket = server.new_bucket("publication")
         home = f"s3://{bucket}"
     return plan_rescale(SOURCE, join(home, "target"), ["3"])

@@ -6,7 +6,6 @@ tests keep to that (`support.bucket_policy`); here is what it would notice.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,7 +39,7 @@ def server(request: pytest.FixtureRequest) -> S3Server:
 def home(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
     """A bucket with a source in it, and what is somebody else's on all sides of the target."""
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
-    server.create_bucket(bucket := f"policy-{uuid.uuid4().hex[:12]}")
+    bucket = server.new_bucket("policy")
     home = f"s3://{bucket}"
     put_files(Path(snapshots.directory("2-finished")), f"{home}/source")
     for name in ("target-2/file", "target.rescale/mine", "target.rescale2/claim", "target2"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import uuid
 from pathlib import Path
 
 import pytest
@@ -125,8 +124,7 @@ def test_what_lies_elsewhere_need_not_be_listed(
 
 
 def test_in_a_bucket_a_version_is_an_etag_without_quotes(s3: S3Server) -> None:
-    bucket = f"certified-{uuid.uuid4().hex[:12]}"
-    s3.create_bucket(bucket)
+    bucket = s3.new_bucket("certified")
     s3.declare(f"s3://{bucket}")
     target = f"s3://{bucket}/target"
     uri = f"{target}/a"

@@ -44,8 +44,7 @@ End = Callable[[Plan], None]
 
 @ENDS
 def test_no_upload_stays_open(end: End, s3: S3Server) -> None:
-    bucket = f"leftovers-{uuid.uuid4().hex[:12]}"
-    s3.create_bucket(bucket)
+    bucket = s3.new_bucket("leftovers")
     plan = plan_rescale(SOURCE, f"s3://{bucket}/target", ["3"])
     store = open_store(plan.target)
     store_plan(plan)

@@ -5,7 +5,6 @@ What is deleted there is hidden by a marker. That takes no version away, and is 
 
 from __future__ import annotations
 
-import uuid
 from pathlib import Path
 
 import boto3
@@ -21,7 +20,7 @@ from support.wire import CARRIED_OUT, Asked, Deed, wire_to
 
 @pytest.fixture
 def bucket(s3: S3Server) -> str:
-    s3.create_bucket(name := f"versioned-{uuid.uuid4().hex[:12]}")
+    name = s3.new_bucket("versioned")
     s3.client().put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
     return name
 
@@ -46,7 +45,7 @@ def test_a_killed_run_is_resumed_discarded_and_begun_anew(bucket: str, tmp_path:
 
 def test_a_bucket_that_wants_checksums_gets_them(s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As S3 wants of all that it locks, in its words."""
-    s3.create_bucket(name := f"checksums-{uuid.uuid4().hex[:12]}")
+    name = s3.new_bucket("checksums")
     case = Case(f"s3://{name}", tmp_path, part_size=10_000, source=directory("2-finished"))
     target, said = case.target(), case.faults()
     with wire_to(s3) as wire:

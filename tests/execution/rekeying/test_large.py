@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import uuid
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,8 +67,7 @@ def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture
 def bucket(s3: S3Server) -> str:
-    bucket = f"large-{uuid.uuid4().hex[:12]}"
-    s3.create_bucket(bucket)
+    bucket = s3.new_bucket("large")
     return f"s3://{bucket}"
 
 
@@ -87,11 +85,6 @@ def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Faults:
     return log
 
 
-def copied(snapshot: str, uri: str) -> str:
-    put_files(Path(snapshot), uri)
-    return uri
-
-
 def streams_of(target: str) -> list[bytes]:
     """The content of the keyed files, in order of subtasks."""
     store, result = open_store(target), open_snapshot(target)
@@ -105,7 +98,7 @@ def test_s3_gets_the_same_bytes_in_parts_and_staged(
     local = plan_rescale(source, str(tmp_path / "target"), ["1"], max_parallelism=["1000"])
     execute_without_spark(local, cores=1)
     assert_rekeyed(source, local.target)
-    there = copied(source, join(bucket, "source"))
+    there = put_files(Path(source), join(bucket, "source"))
     seen = []
     for range_size in (write_ranges.RANGE_SIZE, 3 * MIB, 400_000):
         monkeypatch.setattr(write_ranges, "RANGE_SIZE", range_size)
@@ -125,7 +118,9 @@ def test_s3_gets_the_same_bytes_in_parts_and_staged(
 def test_spark_and_s3_too(bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(write_ranges, "RANGE_SIZE", MIB)
     source = skewed(tmp_path / "savepoint")
-    plan = plan_rescale(copied(source, join(bucket, "source")), join(bucket, "target"), ["2"], max_parallelism=["1000"])
+    plan = plan_rescale(
+        put_files(Path(source), join(bucket, "source")), join(bucket, "target"), ["2"], max_parallelism=["1000"]
+    )
     execute(plan)
     assert_rekeyed(source, plan.target)
     assert open_store(bucket).list(places_of(plan).staging) == []

@@ -5,7 +5,6 @@ Small streams are written by several tasks each: on S3, which wants larger parts
 
 from __future__ import annotations
 
-import uuid
 from pathlib import Path
 
 import pytest
@@ -35,8 +34,7 @@ def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
     if request.param == "local":
         return Case(str(tmp_path / "home"), work, 1000, SHAPE)
     server: S3Server = request.getfixturevalue("s3")
-    bucket = f"rekeying-{uuid.uuid4().hex[:12]}"
-    server.create_bucket(bucket)
+    bucket = server.new_bucket("rekeying")
     return Case(f"s3://{bucket}/home", work, 1 << 24, SHAPE)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -31,7 +30,7 @@ from support.slow import slow
 def home(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     server: S3Server = request.getfixturevalue(request.param)
-    server.create_bucket(bucket := f"sums-{uuid.uuid4().hex[:12]}")
+    bucket = server.new_bucket("sums")
     return f"s3://{bucket}"
 
 
@@ -45,11 +44,6 @@ def has_crcs(home: str) -> bool:
     found = [checksum.algorithm for checksum in store.checksums(join(home, "probe"), pin)]
     store.delete([join(home, "probe")])
     return "CRC64NVME" in found
-
-
-def copied(snapshot: Path, uri: str) -> str:
-    put_files(snapshot, uri)
-    return uri
 
 
 @pytest.fixture
@@ -73,7 +67,7 @@ def bytes_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Cal
 def relocated(home: str, folder: Path) -> Plan:
     """From four files to three, cut elsewhere."""
     write_savepoint(folder / "source", 200_000, value_size=900)
-    plan = plan_rescale(copied(folder / "source", join(home, "source")), join(home, "target"), ["3"])
+    plan = plan_rescale(put_files(folder / "source", join(home, "source")), join(home, "target"), ["3"])
     move(plan, Loop())
     return plan
 
@@ -131,7 +125,7 @@ def test_bytes_that_changed_places_are_found(home: str, tmp_path: Path) -> None:
 
 def test_files_of_databases(home: str, bytes_read: Callable[[Callable[[], Any]], Counter[str]]) -> None:
     """Copied as they are: of both servers, by the one checksum or the other."""
-    source = copied(Path(snapshots.directory("2-rocksdb-native")), join(home, "source"))
+    source = put_files(Path(snapshots.directory("2-rocksdb-native")), join(home, "source"))
     plan = plan_rescale(source, join(home, "target"))
     move(plan, Loop())
     read = bytes_read(lambda: validate_coverage(plan, Loop(), Proof.FILES))

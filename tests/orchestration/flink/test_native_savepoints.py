@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import uuid
 from pathlib import Path
 from typing import Any
 
@@ -157,8 +156,7 @@ def test_without_a_checkpoint_that_can_be_read_nobody_can_tell(cluster: SessionC
 
 @pytest.mark.slow
 def test_a_checkpoint_in_s3_tells_as_well(cluster: SessionCluster, s3: S3Server) -> None:
-    bucket = f"checkpoints-{uuid.uuid4().hex[:12]}"
-    s3.create_bucket(bucket)
+    bucket = s3.new_bucket("checkpoints")
     place = {**CHECKPOINTS, "state.checkpoints.dir": f"s3a://{bucket}/checkpoints"}
     in_rocksdb, on_heap = (run(cluster, {**backend, **place}) for backend in (ROCKSDB, HEAP_TIMERS))
     for job_id in (in_rocksdb, on_heap):

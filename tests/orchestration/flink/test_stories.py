@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from pathlib import Path
 from typing import Any
 
@@ -93,8 +92,7 @@ def test_a_stopped_job_runs_at_its_new_shape_from_the_result(cluster: SessionClu
 @pytest.mark.slow
 def test_a_job_is_stopped_into_s3_and_runs_from_s3_again(cluster: SessionCluster, s3: S3Server) -> None:
     cluster.run(1)
-    bucket = f"jobs-{uuid.uuid4().hex[:12]}"
-    s3.create_bucket(bucket)
+    bucket = s3.new_bucket("jobs")
     before = look(cluster, Taking.STOP, savepoints=f"s3a://{bucket}/savepoints")
     taken = take(before, "s3")
     assert taken["savepoint"].startswith(f"s3://{bucket}/savepoints/rescale-")
