@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rescale.cli.arguments import read_uids, request_of, surgery_options
+from rescale.cli.arguments import read_uids, request_of
 from rescale.cli.main import parser
+from rescale.cli.surgery_arguments import surgery_options
 from rescale.errors import RequestError
 from rescale.execution.job import add_surgery, surgery_words_of
 from rescale.flink.operator_id import operator_id_of_uid

@@ -5,15 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from rescale.cli.completion import complete_operators
-from rescale.errors import RequestError
+from rescale.cli.surgery_arguments import add_surgery, surgery_of
+from rescale.cli.text_files import read_text
 from rescale.flink.release_line import RELEASE_LINES, ReleaseLine
 from rescale.insight.cluster import AMAZON, VARIABLE, Cluster, cluster_of_environment
-from rescale.planning.asked.kafka_words import parse_offsets
 from rescale.planning.asked.request import Files, Format, Request, make_request, parse_uids
-from rescale.planning.asked.surgery_words import SurgeryWords, parse_surgery
 from rescale.planning.prepare import Prepared, prepare
 from rescale.planning.values.proof import Proof
 from rescale.spark_master import is_master
@@ -106,62 +104,6 @@ def add_shape(parser: argparse.ArgumentParser) -> None:
     add_surgery(parser, "For a job that has changed. In all options operators are named as they are in SOURCE.")
 
 
-def add_surgery(parser: argparse.ArgumentParser, description: str) -> None:
-    """What the result has otherwise than the source, besides its shape."""
-    surgery = parser.add_argument_group("other operators", description)
-    rename = surgery.add_argument(
-        "--rename",
-        metavar="OLD=NEW",
-        action="append",
-        default=[],
-        help="all state of the operator OLD is that of NEW: uids, whose ids are computed, or operator ids of 32 hex "
-        "digits (repeatable)",
-    )
-    complete_operators(rename)
-    drop = surgery.add_argument(
-        "--drop",
-        metavar="UID",
-        action="append",
-        default=[],
-        help="the operator is left out, and all of its state (repeatable; uid or operator id)",
-    )
-    complete_operators(drop, end="")
-    surgery.add_argument(
-        "--kafka-offsets",
-        metavar="FILE",
-        help="where Kafka sources read on: rows of topic, partition and offset in CSV or JSON, as rescale inspect "
-        "--kafka-offsets prints them; the offset is that of the next record, or earliest, latest, committed, or drop "
-        "to leave the partition out. What FILE does not name stays",
-    )
-    surgery.add_argument(
-        "--kafka-topic",
-        metavar="OLD=NEW",
-        action="append",
-        default=[],
-        help="the offsets of the topic OLD are those of NEW, which has the same records at the same offsets "
-        "(repeatable)",
-    )
-    source = surgery.add_argument(
-        "--kafka-source",
-        metavar="OLD[=NEW]",
-        action="append",
-        default=[],
-        help="the FlinkKafkaConsumer OLD of Flink 1.x is the KafkaSource NEW, which reads on where it stood: its "
-        "offsets become splits and the enumerator's state; uids or operator ids, without NEW the name stays "
-        "(repeatable)",
-    )
-    complete_operators(source)
-    state = surgery.add_argument(
-        "--drop-state",
-        metavar="UID:NAME",
-        action="append",
-        default=[],
-        help="one state of the operator is left out, keyed or operator state, timers too (repeatable). Where it is "
-        "keyed, the operator's records are read and written anew, at any parallelism",
-    )
-    complete_operators(state, end=":")
-
-
 def add_key_hash(parser: argparse.ArgumentParser) -> None:
     key_hash = parser.add_argument(
         "--key-hash",
@@ -245,36 +187,8 @@ def request_of(arguments: argparse.Namespace) -> Request:
         files=Files(arguments.files),
         uids=uids_of(arguments),
         allow_prefixes=arguments.allow_prefix,
-        surgery=_surgery_of(arguments),
+        surgery=surgery_of(arguments),
     )
-
-
-def _surgery_of(arguments: argparse.Namespace) -> SurgeryWords:
-    return parse_surgery(
-        renames=arguments.rename,
-        drops=arguments.drop,
-        state_drops=arguments.drop_state,
-        kafka_offsets=_read_offsets(arguments.kafka_offsets) if arguments.kafka_offsets else "",
-        kafka_topics=arguments.kafka_topic,
-        kafka_sources=arguments.kafka_source,
-    )
-
-
-def surgery_options(arguments: argparse.Namespace) -> list[str]:
-    """The options of `add_surgery` and `add_allow_prefix` for a step; `RequestError` if they make no sense."""
-    asked = _surgery_of(arguments)
-    asked.kafka.with_renames(asked.renames)
-    offsets = [Path(arguments.kafka_offsets).absolute()] if arguments.kafka_offsets else []
-    options = {
-        "--allow-prefix": arguments.allow_prefix,
-        "--rename": arguments.rename,
-        "--drop": arguments.drop,
-        "--drop-state": arguments.drop_state,
-        "--kafka-offsets": offsets,
-        "--kafka-topic": arguments.kafka_topic,
-        "--kafka-source": arguments.kafka_source,
-    }
-    return [f"{option}={value}" for option, values in options.items() for value in values]
 
 
 def uids_of(arguments: argparse.Namespace) -> Sequence[tuple[str, str]]:
@@ -289,37 +203,6 @@ def line_of(arguments: argparse.Namespace) -> ReleaseLine | None:
 def read_uids(path: str) -> tuple[tuple[str, str], ...]:
     """(operator id, name) of every line of a text file, as `parse_uids` reads them."""
     return parse_uids(read_text(path, "list of uids").splitlines())
-
-
-def _read_offsets(path: str) -> str:
-    """A file of Kafka offsets that was named; `RequestError` if it makes no sense, or names no partition."""
-    text = read_text(path, "Kafka offsets")
-    if not parse_offsets(text):
-        raise RequestError(
-            "the file of Kafka offsets names no partition",
-            path=path,
-            expected="a row of topic, partition and offset for each partition that shall be read from elsewhere",
-            advice="leave --kafka-offsets out if all shall stay as it is; rescale inspect SOURCE --kafka-offsets csv "
-            "prints what is there",
-        )
-    return text
-
-
-def read_text(path: str, what: str) -> str:
-    """A text file that was named; `RequestError` if it cannot be read."""
-    try:
-        return Path(path).read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise RequestError(
-            f"the {what} cannot be read: {error.strerror}", path=path, advice="name a file that is there"
-        ) from None
-    except UnicodeError as error:
-        raise RequestError(
-            f"the {what} cannot be read: it is no text in UTF-8",
-            path=path,
-            found=error,
-            advice="name another file, or save this one as text in UTF-8",
-        ) from None
 
 
 def prepared(arguments: argparse.Namespace) -> Prepared:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from rescale.cli.arguments import add_allow_prefix, add_master, add_surgery, surgery_options
+from rescale.cli.arguments import add_allow_prefix, add_master
 from rescale.cli.output import Output
 from rescale.cli.own_step import run_own_step
+from rescale.cli.surgery_arguments import add_surgery, surgery_options
 from rescale.errors import IntegrityError
 from rescale.process import Step
 from rescale.report.pages.difference import difference_text

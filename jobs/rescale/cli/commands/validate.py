@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from rescale.cli.arguments import add_key_hash, add_master, add_proof, add_source, add_surgery, surgery_options
+from rescale.cli.arguments import add_key_hash, add_master, add_proof, add_source
 from rescale.cli.output import Output
 from rescale.cli.own_step import run_own_step
+from rescale.cli.surgery_arguments import add_surgery, surgery_options
 from rescale.process import Step
 from rescale.report.pages.outcome import certificate_text
 from rescale.storage.locations import normalise
