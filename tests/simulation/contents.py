@@ -197,10 +197,10 @@ class Contents:
     def _elements(self, subtask: int, handle: OperatorHandle) -> Elements:
         data = self._bytes(handle.stream)
         begins = sorted({offset for state in handle.states for offset in state.offsets})
-        ends = dict(pairwise([*begins, len(data)]))  # Flink reads from each offset, also where two states name the same
+        ends = dict(pairwise([*begins, len(data)]))  # Flink reads from each, in their order, whatever that is
         states: dict[tuple[str, DistributionMode], list[bytes]] = {(s.name, s.mode): [] for s in handle.states}
         for state in handle.states:
-            states[state.name, state.mode] += [data[offset : ends[offset]] for offset in sorted(state.offsets)]
+            states[state.name, state.mode] += [data[offset : ends[offset]] for offset in state.offsets]
         return Elements(subtask, data[: begins[0]] if begins else data, states)
 
     def _bytes(self, stream: Stream) -> bytes:

@@ -347,3 +347,17 @@ def test_where_no_file_lies_a_damaged_plan_is_in_nobodys_way(plan: Plan) -> None
     open_store(plan.target).put(places_of(plan).plan, b"damaged")
     discard(plan.target)
     assert lying(plan) == []
+
+
+def test_what_was_claimed_while_its_plan_was_discarded_goes_by_the_plan_in_its_names(plan: Plan) -> None:
+    """By one who stood still until the claim before had gone."""
+    move(plan, Loop())
+    store = open_store(plan.target)
+    store.put(discarding_place(plan.target), plan.digest.encode())
+    store.delete([places_of(plan).plan])
+    first = store.list(plan.target)[0].uri
+    others = [f"{plan.target}/notes.txt", first.replace(plan.digest[:8], "00000000")]
+    for uri in others:
+        store.put(uri, b"mine")
+    assert discard(plan.target).left == tuple(sorted(others))
+    assert lying(plan) == sorted(others)

@@ -94,8 +94,13 @@ def _files_of_the_plan(lying: _Lying, digest: str | None, state: State) -> list[
     if state is State.EMPTIED:
         refuse_unless(State.GONE if lying.there else state, Move.DISCARD, lying.target)
         return []
+    if not lying.there:
+        return []
+    plan = Places(lying.target, digest).plan
+    if open_store(plan).stat(plan) is None:  # one that stood still claimed what was being discarded, plan and all
+        return [uri for uri in lying.there if plan_in_name(name(uri)) == digest[:8]]
     # a plan that was damaged would name others, which would stay when the claim goes: it is not loaded
-    planned = planned_names(load_plan(Places(lying.target, digest).plan)) if lying.there else ()
+    planned = planned_names(load_plan(plan))
     return [uri for uri in lying.there if name(uri) in planned]
 
 
