@@ -71,6 +71,10 @@ _SENTENCES = (
         r"set AWS_REQUEST_CHECKSUM_CALCULATION=when_supported",
         'set request_checksum_calculation to "when_supported" in the config_kwargs of the connection\'s extra',
     ),
+    (
+        r"let AWS_CA_BUNDLE name the file with the certificate of who has signed it",
+        "let verify in the connection's extra name the file with the certificate of who has signed it",
+    ),
     (r"set AWS_REGION to the bucket's region", "set region_name in the connection's extra to the bucket's region"),
 )
 
