@@ -57,6 +57,7 @@ def test_whatever_happens_nothing_is_lost(seeds: range) -> None:
         pytest.param(1291798, id="what Java takes for true rotted, and is true"),
         pytest.param(1276005, id="who was taken for dead had misread, and wrote that over what was published"),
         pytest.param(1421506, id="the same, by one that had begun long before"),
+        pytest.param(2156901, id="the same, by a rival that went on behind a discard"),
         pytest.param(1498066, id="a certificate of a discarded run came behind that of the next one"),
         pytest.param(1264279, id="what came behind a discard was in the way of another plan"),
         pytest.param(1760959, id="the same byte of a plan was misread at both looks, in two ways"),

@@ -105,6 +105,8 @@ class User:
     def _discard(self) -> None:
         scene = self._scene
         scene.has_discarded = True
+        for process in scene.processes:  # a rival may go on
+            process.is_lost |= not process.is_over
         crash_at = scene.random.randint(1, 30) if scene.random.random() < 0.5 else 0
         process = self._go(DISCARD, lambda: discard(TARGET), crash_at)
         if isinstance(process.error, Crash):
