@@ -163,6 +163,7 @@ def _heap(data: bytes, group: int, states: list[str], maximum: int) -> Iterator[
         state, count = struct.unpack_from(">hi", data, at)
         at += 6
         for _ in range(count):
+            assert at < len(data), "more entries are counted than there are"
             namespace, key, value = data[at : at + 1], data[at + 1 : at + 1 + _LONG], data[at + 1 + _LONG :][:_LONG]
             at += 1 + 2 * _LONG
             yield (states[state], group, key + namespace), value
