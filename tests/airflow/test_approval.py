@@ -114,6 +114,18 @@ def test_an_approved_plan_is_carried_out(ask: Callable[[float], Asked]) -> None:
 
 
 @pytest.mark.slow
+def test_a_question_that_is_marked_as_answered_is_no_yes(ask: Callable[[float], Asked]) -> None:
+    run, target = ask(60)
+    run.question()
+    run.mark("approve", "success")
+    assert run.end() == "failed", run.states()
+    for task_id in ("reshuffle_keyed_state", "redistribute_operator_state", "rejected"):
+        assert "the task 'approve' has told nothing: it did not come to its end" in run.told(task_id)
+        assert run.task(task_id)["try_number"] == 1
+    assert not target.exists()
+
+
+@pytest.mark.slow
 def test_no_answer_in_time_is_a_rejection(late: Asked) -> None:
     run, target = late
     assert run.end() == "failed", run.states()

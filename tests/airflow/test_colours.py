@@ -68,6 +68,7 @@ def test_a_task_that_is_marked_as_successful_without_having_published_makes_no_r
     run.mark("publish", "success")
     assert run.end() == "failed", run.states()
     assert run.states()["publish"] == "success"
+    assert "nothing was published: the task 'publish' did not come to its end" in run.told("announce")
     assert not (tmp_path / "rescaled" / "_metadata").exists()
 
 
@@ -81,5 +82,5 @@ def test_a_plan_that_is_marked_as_successful_before_there_is_one_is_missed_at_on
     asked = run.task("approve")
     assert (asked["state"], asked["try_number"]) == ("failed", 1)
     told = run.told("approve")
-    assert "there is no plan: the task that makes one did not come to its end" in told
+    assert "the task 'plan' has told nothing: it did not come to its end" in told
     assert "Traceback" not in told

@@ -24,16 +24,12 @@ from rescale.orchestration.question import END_OF_QUESTION
 from rescale.orchestration.reports.report_link import report_url
 from rescale.orchestration.settings import settings
 from rescale.orchestration.steps.attempts import ATTEMPTS, ended_by_our_errors
-from rescale.orchestration.steps.rescale_task import skip_task, the_plan
+from rescale.orchestration.steps.earlier_tasks import APPROVED, Told, told_by
+from rescale.orchestration.steps.rescale_task import skip_task
 from rescale.target.documents import load_plan, read_document
 from rescale.target.places import Places, places_of
 
 log = logging.getLogger(__name__)
-
-ASK = "approve"
-
-APPROVED = "approved"
-"""The key of the XCom that holds the answer: whether the plan is `approved`, and in `words` by whom."""
 
 _ASKED = "asked"
 """The key of the XCom that holds `until` when an answer counts, and whether to `remind` somebody before."""
@@ -45,14 +41,14 @@ _SHORTEST = timedelta(seconds=1)
 class PlanApproval(ApprovalOperator):
     """Shows the plan of the task `plan` and waits for an answer, if the form asks for one.
 
-    What comes next is the task `on_reject`, or all others that are directly downstream. `closes` is an instant in ISO
-    format; after it nobody has to answer any more. Airflow wakes the task at one time only, with the default for an
+    What comes next is the task `on_reject`, or all others that are directly downstream. `closes` tells an instant in
+    ISO format; after it nobody has to answer any more. Airflow wakes the task at one time only, with the default for an
     answer: where somebody is to be reminded that is before the end, and the task is parked once more.
     """
 
-    template_fields = ("closes",)
+    template_fields = ()
 
-    def __init__(self, *, plan: str, on_reject: str, closes: Any, **arguments: Any) -> None:
+    def __init__(self, *, plan: str, on_reject: str, closes: Told | None, **arguments: Any) -> None:
         super().__init__(
             subject="May this rescale be carried out?",
             defaults=self.REJECT,
@@ -68,11 +64,12 @@ class PlanApproval(ApprovalOperator):
 
     def execute(self, context: Context) -> Any:
         with ended_by_our_errors():
-            params, planned = stripped(context["params"]), the_plan(context["ti"].xcom_pull(task_ids=self.plan))
+            params, ti = stripped(context["params"]), context["ti"]
+            planned = told_by(self.plan, ti.xcom_pull(task_ids=self.plan))
+            left = self._patience(params["approval_minutes"], ti)
         if not params["require_approval"] or planned["published"]:
             reason = "it was carried out already" if planned["published"] else "the form does not ask for it"
             skip_task(f"nobody has to approve the plan: {reason}")
-        left = self._patience(params["approval_minutes"])
         self._ask(context, datetime.now(UTC) + left, left, self.waiting, remind=bool(self.expiring))
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
@@ -113,11 +110,11 @@ class PlanApproval(ApprovalOperator):
         context["ti"].xcom_push(_ASKED, {"until": until.isoformat(), "remind": remind})
         super().execute(context)
 
-    def _patience(self, minutes: float) -> timedelta:
+    def _patience(self, minutes: float, ti: Any) -> timedelta:
         patience = timedelta(minutes=minutes)
         if self.closes is None:
             return patience
-        return min(patience, datetime.fromisoformat(self.closes) - datetime.now(UTC))
+        return min(patience, datetime.fromisoformat(self.closes.by(ti)) - datetime.now(UTC))
 
 
 class _Tried(BaseNotifier):

@@ -13,9 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rescale.errors import RequestError, RescaleError
-from rescale.orchestration.approval import APPROVED, ASK
-from rescale.orchestration.savepoint_tasks import PLAN, PUBLISH
-from rescale.orchestration.steps.rescale_task import NOTHING_TO_DO, Summary, rescale_task, skip_task
+from rescale.orchestration.steps.earlier_tasks import APPROVED, ASK, PLAN, PUBLISH, Summary
+from rescale.orchestration.steps.rescale_task import NOTHING_TO_DO, rescale_task, skip_task
 from rescale.orchestration.steps.step_task import end_steps_of
 from rescale.storage.store import open_store
 from rescale.target.documents import load_plan

@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 from airflow.sdk import TaskGroup, chain
 
-from rescale.orchestration.approval import ASK, PlanApproval
+from rescale.orchestration.approval import PlanApproval
 from rescale.orchestration.ending import end_task
 from rescale.orchestration.savepoint_tasks import (
     ANNOUNCE,
+    Known,
     announce,
     inspect,
     look,
@@ -20,6 +21,7 @@ from rescale.orchestration.savepoint_tasks import (
     reshuffle,
     validate,
 )
+from rescale.orchestration.steps.earlier_tasks import ASK, Told
 
 
 class Way(NamedTuple):
@@ -30,11 +32,10 @@ class Way(NamedTuple):
     last: list[Any]
 
 
-def rescale_graph(known: Any = None, closes: str | None = None) -> Way:
+def rescale_graph(known: Known = None, closes: Told | None = None) -> Way:
     """From looking into the source to the published result. A plan that is rejected leaves nothing.
 
-    `known` is what an earlier task found out: source, target or both. `closes` is a template of when the plan must have
-    been approved.
+    `known` is what earlier tasks find out, and `closes` when the plan must have been approved.
     """
     planned = plan(known)
     refused = rejected(planned)

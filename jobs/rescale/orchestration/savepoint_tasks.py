@@ -17,7 +17,6 @@ from airflow.sdk import Asset, TriggerRule
 
 from rescale.errors import RequestError, UnsupportedError
 from rescale.insight.cluster import cluster_of_environment
-from rescale.orchestration.approval import APPROVED, ASK
 from rescale.orchestration.claims import live_run, refuse_what_a_live_run_claims, this_run
 from rescale.orchestration.filled_form import (
     asked,
@@ -31,8 +30,18 @@ from rescale.orchestration.filled_form import (
 )
 from rescale.orchestration.question import END_OF_QUESTION, question_markdown
 from rescale.orchestration.reports.report_link import REPORT, ReportLink, ReportPlace
+from rescale.orchestration.steps.earlier_tasks import (
+    APPROVED,
+    ASK,
+    PLAN,
+    PUBLISH,
+    Summary,
+    Told,
+    the_plan_to_carry_out,
+    told_by,
+)
 from rescale.orchestration.steps.lineage import planned_lineage, published_lineage
-from rescale.orchestration.steps.rescale_task import Summary, rescale_task, skip_task, the_plan
+from rescale.orchestration.steps.rescale_task import rescale_task, skip_task
 from rescale.orchestration.steps.step_task import step_task
 from rescale.orchestration.summaries import certificate_summary, plan_summary, snapshot_summary
 from rescale.orchestration.telling import tell
@@ -58,7 +67,7 @@ from rescale.target.certificate import read_certificate
 from rescale.target.claim import claim
 from rescale.target.documents import load_plan, read_document, store_plan_page
 from rescale.target.places import places_of
-from rescale.target.publication import is_published, publish
+from rescale.target.publication import is_published, publish, was_published
 from rescale.target.removal import discard
 from rescale.target.runs import note_run
 from rescale.target.states import claimed_by
@@ -69,7 +78,7 @@ RESCALED_SAVEPOINT = Asset(name="rescaled_savepoint", uri="x-rescale://published
 `x-` is for schemes that no provider knows: for another one Airflow imports every provider that brings schemes.
 """
 
-PLAN, PUBLISH, ANNOUNCE = "plan", "publish", "announce"
+ANNOUNCE = "announce"
 
 _MOST_EVENTS = 1000
 """So far back an asset is searched for the event of a result."""
@@ -79,16 +88,16 @@ _UNLESS_REJECTED = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS
 
 log = logging.getLogger(__name__)
 
-Known = Mapping[str, Any] | None
-"""What an earlier task found out: source and target, if the form does not name them itself."""
+Known = Mapping[str, Told] | None
+"""What earlier tasks find out: source and target, by these names, if the form does not name them itself."""
 
 
-def _inspect(known: Known, params: Any = None, dag: Any = None) -> Summary:
+def _inspect(known: Known, params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
     """Reads metadata and headers of the source: what is in it, and is it whole?"""
     refuse_unknown_fields(params, dag.params)
     refuse_silent_copy(params)
     refuse_unasked_drops(params)
-    request = request_of(params, known)
+    request = request_of(params, found_out(known, ti))
     tell(understood(request))
     snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids, request.surgery.drops)
     seen = inspection(snapshot, kafka_offsets(snapshot))
@@ -122,7 +131,7 @@ def _discard(params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
 
 def _plan(known: Known, params: Any = None, dag_run: Any = None, ti: Any = None) -> Summary:
     """Decides everything, stores the plan beside the target and claims the target for it."""
-    request = request_of(params, known)
+    request = request_of(params, found_out(known, ti))
     plan, snapshot, kafka = prepare(request)
     shown = detailed_summary(plan, snapshot, kafka, cluster_of_environment(os.environ))
     tell(f"{understood(request)}\n\n{plan_text(shown)}")
@@ -142,6 +151,11 @@ def _plan(known: Known, params: Any = None, dag_run: Any = None, ti: Any = None)
     ti.xcom_push(REPORT, msgspec.to_builtins(place))
     ti.task.lineage = planned_lineage(plan)
     return {**plan_summary(plan, shown, published=published), "source": plan.source, "asked": asked(request)}
+
+
+def found_out(known: Known, ti: Any) -> dict[str, Any]:
+    """The places that earlier tasks of the run have told."""
+    return {place: told.by(ti) for place, told in (known or {}).items()}
 
 
 def _changes(plan: Plan) -> bool:
@@ -170,7 +184,7 @@ def _certified(plan: Plan, certificate: Summary) -> Summary:
 
 def _publish(planned: Summary | None, params: Any = None, ti: Any = None) -> Summary:
     """Puts the certified metadata into the target, in one write: from then on Flink can restore it."""
-    plan = load_plan(the_plan(planned)["plan"])
+    plan = load_plan(the_plan_to_carry_out(planned, params, ti)["plan"])
     published = publish(plan, accept_unconditional=params["accept_unconditional_publish"])
     done = outcome(plan, published)
     log.info("%s", put_report(plan))
@@ -187,17 +201,29 @@ def _publish(planned: Summary | None, params: Any = None, ti: Any = None) -> Sum
 
 
 def _announce(
-    planned: Summary,
+    planned: Summary | None,
     params: Any = None,  # noqa: ARG001
     inlet_events: Any = None,
     outlet_events: Any = None,
 ) -> Summary:
     """Gives the asset an event that says where the result lies, unless it has one of this result."""
-    extra = asset_extra(load_plan(planned["plan"]))
+    extra = asset_extra(the_published_plan(planned))
     if extra in events_of(inlet_events, RESCALED_SAVEPOINT):
         skip_task("the asset has the event of this result already")
     outlet_events[RESCALED_SAVEPOINT].extra = extra
     return {"asset": RESCALED_SAVEPOINT.name, "uri": extra["uri"]}
+
+
+def the_published_plan(planned: Summary | None) -> Plan:
+    """`RequestError` if its result is not published, as where somebody marked the task as successful that does it."""
+    plan = load_plan(told_by(PLAN, planned)["plan"])
+    if not was_published(plan):
+        raise RequestError(
+            f"nothing was published: the task {PUBLISH!r} did not come to its end",
+            path=plan.target,
+            advice=f"clear the task {PUBLISH!r} and those after it",
+        )
+    return plan
 
 
 def asset_extra(plan: Plan) -> dict[str, Any]:
@@ -217,10 +243,11 @@ def events_of(inlet_events: Any, asset: Asset) -> list[dict[str, Any]]:
     return [event.extra for event in newest]
 
 
-def _rejected(planned: Summary, params: Any = None, ti: Any = None) -> Summary:  # noqa: ARG001
+def _rejected(planned: Summary | None, params: Any = None, ti: Any = None) -> Summary:  # noqa: ARG001
     """Removes what was staged for the plan, and fails: a rejection is no success."""
+    planned = told_by(PLAN, planned)
     target, digest = planned["target"], planned["digest"]
-    words = ti.xcom_pull(task_ids=ASK, key=APPROVED)["words"]
+    words = told_by(ASK, ti.xcom_pull(task_ids=ASK, key=APPROVED))["words"]
     other = live_run(target, ti) if claimed_by(target) == digest else None
     if other is not None:
         raise RequestError(

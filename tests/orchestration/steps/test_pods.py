@@ -194,7 +194,7 @@ def test_what_the_form_says_of_a_step_arrives_in_its_pod(monkeypatch: pytest.Mon
         SpanContext(0x4BF92F3577B34DA6, 0x00F067AA0BA902B7, is_remote=True, trace_flags=TraceFlags(1))
     )
     with use_span(span):
-        step.execute({"params": {"connection": None, "proof": " files "}})
+        step.execute({"params": {"connection": None, "proof": " files ", "require_approval": False}, "ti": Mock()})
     assert step.arguments[:4] == ["python3", "-m", "validate_coverage", "--plan"]
     assert step.arguments[-2:] == ["--proof", "files"]
     traced = {one.name: one.value for one in step.env_vars}

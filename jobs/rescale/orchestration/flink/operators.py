@@ -26,6 +26,7 @@ from rescale.orchestration.flink.stopping import (
 )
 from rescale.orchestration.flink.triggers import Answered
 from rescale.orchestration.steps.attempts import ATTEMPTS, ended_by_our_errors
+from rescale.orchestration.steps.earlier_tasks import LOOK, PUBLISH, told_by
 
 _PERIOD_SECONDS = 10.0
 """Between two questions, and before the first one: a worker that has deferred a task takes seconds to leave, and a task
@@ -76,7 +77,7 @@ class TakeSavepoint(_Waiting):
 
     def execute(self, context: Context) -> Answer:
         with ended_by_our_errors():
-            return self._result(take_savepoint(job_before_of(self.before), _run(context)))
+            return self._result(take_savepoint(job_before_of(told_by(LOOK, self.before)), _run(context)))
 
 
 class HandOverJob(_Waiting):
@@ -100,11 +101,11 @@ class HandOverJob(_Waiting):
 
     def execute(self, context: Context) -> Answer:
         with ended_by_our_errors():
-            start = Start(**self.start)
+            start = Start(**told_by(PUBLISH, self.start))
             start = start._replace(parallelism=self.parallelism or start.parallelism)
             self.log.info("start the job: %s", start.command)
             before = job_before_of(self.before) if self.before else None
-            hand_over = before.hand_over if before is not None else hand_over_of(self.hand_over)
+            hand_over = before.hand_over if before is not None else hand_over_of(told_by(LOOK, self.hand_over))
             return self._result(hand_job_over(hand_over, start, _run(context), before))
 
 
@@ -123,7 +124,7 @@ class GoBack(_Waiting):
 
     def execute(self, context: Context) -> Answer:
         with ended_by_our_errors():
-            before: JobBefore = job_before_of(self.before)
+            before: JobBefore = job_before_of(told_by(LOOK, self.before))
             while (question := clear_the_way(before, _run(context))) is not None:
                 if question.ask() is None:
                     self._defer(question, "cleared")

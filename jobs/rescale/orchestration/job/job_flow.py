@@ -6,24 +6,23 @@ rejected or cancelled (Airflow lets the teardowns of a run go on that is marked 
 
 from __future__ import annotations
 
-from typing import Any
-
 from airflow.sdk import TaskGroup, chain
 
 from rescale.orchestration.flink.operators import HandOverJob, TakeSavepoint
 from rescale.orchestration.graph import Way, rescale_graph
-from rescale.orchestration.job.job_tasks import GO_BACK, HAND_OVER, LOOK, TAKE, GoBackIfNeeded, job_end_task, look
+from rescale.orchestration.job.job_tasks import GO_BACK, HAND_OVER, GoBackIfNeeded, job_end_task, look
+from rescale.orchestration.savepoint_tasks import Known
 from rescale.orchestration.settings import settings
+from rescale.orchestration.steps.earlier_tasks import LOOK, TAKE, Told
 
 _RETRIES_TO_GO_BACK = 14
 """Most of an hour: until then no job runs."""
 
 
-def job_graph(known: Any = None, target: str | None = None, closes: str | None = None) -> Way:
+def job_graph(known: Known = None, closes: Told | None = None) -> Way:
     """From the look at the job to the job that runs from the result, or again; `published` of it has handed it over.
 
-    `known` comes from a task that found out the target, which the template `target` stands for; `closes` as in
-    `rescale_graph`.
+    `known` and `closes` as in `rescale_graph`; the savepoint is the source.
     """
     with TaskGroup("stop", prefix_group_id=False, group_display_name="Take the savepoint"):
         looked = look(known)
@@ -33,8 +32,7 @@ def job_graph(known: Any = None, target: str | None = None, closes: str | None =
             doc_md="Has Flink write the job's savepoint, and waits for it without a worker.",
             before=looked["before"],
         )
-    source = f"{{{{ ti.xcom_pull(task_ids='{TAKE}')['savepoint'] }}}}"
-    way = rescale_graph({"source": source, **({"target": target} if target else {})}, closes)
+    way = rescale_graph({"source": Told(TAKE, "savepoint"), **(known or {})}, closes)
     with TaskGroup("start", prefix_group_id=False, group_display_name="Hand over"):
         handed_over = HandOverJob(
             task_id=HAND_OVER,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -26,15 +26,17 @@ from rescale.orchestration.flink.stopping import look_at_job
 from rescale.orchestration.job.job_form import check_renames, hand_over_of, taking_of
 from rescale.orchestration.job.job_shape import check_proof, check_shape, has_shape
 from rescale.orchestration.job.native_savepoint import why_nothing_is_lost
-from rescale.orchestration.savepoint_tasks import ANNOUNCE, PLAN
-from rescale.orchestration.steps.rescale_task import NOTHING_TO_DO, Summary, rescale_task, skip_task
+from rescale.orchestration.savepoint_tasks import ANNOUNCE, Known, found_out
+from rescale.orchestration.steps.attempts import ended_by_our_errors
+from rescale.orchestration.steps.earlier_tasks import LOOK, PLAN, Summary, told_by
+from rescale.orchestration.steps.rescale_task import NOTHING_TO_DO, rescale_task, skip_task
 from rescale.planning.asked.request import Request
 from rescale.storage.locations import join, normalise
 from rescale.storage.store import open_store
 
 log = logging.getLogger(__name__)
 
-LOOK, TAKE, HAND_OVER, GO_BACK = "look_at_job", "take_savepoint", "hand_over", "go_back"
+HAND_OVER, GO_BACK = "hand_over", "go_back"
 
 
 class GoBackIfNeeded(GoBack):
@@ -43,7 +45,9 @@ class GoBackIfNeeded(GoBack):
     def execute(self, context: Context) -> Answer:
         if context["ti"].xcom_pull(task_ids=HAND_OVER) is not None:
             skip_task("there is nothing to go back from: the job was handed over")
-        if self.before["taking"] == Taking.RUN_ON:
+        with ended_by_our_errors():
+            before = told_by(LOOK, self.before)
+        if before["taking"] == Taking.RUN_ON:
             skip_task("there is nothing to go back from: the job was not to be stopped")
         return super().execute(context)
 
@@ -53,13 +57,13 @@ class GoBackIfNeeded(GoBack):
         return super()._told(answer)
 
 
-def _look(known: Mapping[str, Any] | None, params: Any = None, dag: Any = None) -> Summary:
+def _look(known: Known, params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
     """Does the job run, and is all there that it takes to start it again? Nothing is stopped before."""
     refuse_unknown_fields(params, dag.params)
     refuse_silent_copy(params)
     refuse_unasked_drops(params)
     savepoints = normalise(params["savepoints"])
-    request = request_of(params, {"source": join(savepoints, "savepoint"), **(known or {})})
+    request = request_of(params, {"source": join(savepoints, "savepoint"), **found_out(known, ti)})
     hand_over = hand_over_of(params)
     taking = taking_of(params, hand_over)
     check_renames(request, hand_over)

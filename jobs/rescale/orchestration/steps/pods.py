@@ -23,7 +23,8 @@ from rescale.errors import RescaleError, StoreError
 from rescale.orchestration.connections.access import storage_access
 from rescale.orchestration.filled_form import stripped
 from rescale.orchestration.steps.attempts import ATTEMPTS, ended_by_our_errors
-from rescale.orchestration.steps.rescale_task import Answer, Words, the_plan
+from rescale.orchestration.steps.earlier_tasks import the_plan_to_carry_out
+from rescale.orchestration.steps.rescale_task import Answer, Words
 from rescale.orchestration.steps.trace_context import trace_context
 from rescale.orchestration.telling import StepLog
 from rescale.process import Step, read_result
@@ -87,7 +88,7 @@ class StepPod(KubernetesPodOperator):
     def execute(self, context: Context) -> None:
         """Starts the pod, or finds the one that an earlier try started, and waits without a worker."""
         with ended_by_our_errors():
-            the_plan(self.planned)
+            the_plan_to_carry_out(self.planned, context["params"], context["ti"])
         if self.planned["published"]:
             self.log.info("nothing to do: the result was published by an earlier run")
             return

@@ -12,17 +12,14 @@ from airflow.sdk import BaseOperatorLink, get_current_context
 from airflow.sdk.bases.decorator import DecoratedOperator, task_decorator_factory
 from airflow.sdk.exceptions import AirflowSkipException
 
-from rescale.errors import RequestError
 from rescale.orchestration.connections.access import storage_access
 from rescale.orchestration.filled_form import stripped
 from rescale.orchestration.steps.attempts import ATTEMPTS, ended_by_our_errors
+from rescale.orchestration.steps.earlier_tasks import Summary
 from rescale.orchestration.steps.lineage import Lineage, as_openlineage
 from rescale.planning.values.plan import Plan
 
 log = logging.getLogger(__name__)
-
-Summary = dict[str, Any]
-"""What goes from task to task, through Airflow's database: at most 8 KiB."""
 
 Answer = Callable[[Plan, Summary], Summary]
 """From a plan and a step's result document to what the task gives."""
@@ -41,17 +38,6 @@ def skip_task(reason: str) -> NoReturn:
     log.warning("%s", reason)
     get_current_context()["ti"].xcom_push(NOTHING_TO_DO, reason)
     raise AirflowSkipException(reason)
-
-
-def the_plan(planned: Summary | None) -> Summary:
-    """What the task that plans has told; `RequestError` if it told nothing, as one that somebody marked as done."""
-    if planned is None:
-        raise RequestError(
-            "there is no plan: the task that makes one did not come to its end",
-            found="it was marked as successful, or its XCom was deleted",
-            advice="clear the task 'plan' and those after it",
-        )
-    return planned
 
 
 class RescaleOperator(DecoratedOperator, PythonOperator):

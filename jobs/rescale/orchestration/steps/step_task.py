@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from rescale.orchestration.connections.access import DRIVER_POD
-from rescale.orchestration.steps.rescale_task import Answer, Summary, Words, rescale_task, the_plan
+from rescale.orchestration.steps.earlier_tasks import Summary, the_plan_to_carry_out
+from rescale.orchestration.steps.rescale_task import Answer, Words, rescale_task
 from rescale.orchestration.steps.trace_context import trace_context
 from rescale.orchestration.telling import StepLog
 from rescale.process import Step, run_step
@@ -59,8 +60,8 @@ def end_steps_of(dag_id: str, run_id: str) -> None:
 
 
 def _in_a_process(step: Step, answer: Answer, words: Words) -> Callable[..., Summary]:
-    def run(planned: Summary | None, params: Any = None) -> Summary:
-        planned = the_plan(planned)
+    def run(planned: Summary | None, params: Any = None, ti: Any = None) -> Summary:
+        planned = the_plan_to_carry_out(planned, params, ti)
         if planned["published"]:
             log.info("nothing to do: the result was published by an earlier run")
             return {}

@@ -7,11 +7,12 @@ from airflow.sdk import DAG, chain
 from rescale.orchestration.ending import end_task
 from rescale.orchestration.graph import rescale_graph
 from rescale.orchestration.job.job_flow import job_graph
-from rescale.orchestration.job.job_tasks import LOOK, job_end_task
-from rescale.orchestration.savepoint_tasks import ANNOUNCE, PLAN
+from rescale.orchestration.job.job_tasks import job_end_task
+from rescale.orchestration.savepoint_tasks import ANNOUNCE
 from rescale.orchestration.settings import dag_arguments
+from rescale.orchestration.steps.earlier_tasks import LOOK, OPEN, PLAN, Told
 from rescale.orchestration.windows.window import Window
-from rescale.orchestration.windows.window_tasks import CLOSE, OPEN, close_window, open_window, window_asset
+from rescale.orchestration.windows.window_tasks import CLOSE, close_window, open_window, window_asset
 
 
 def window_dag(window: Window) -> DAG:
@@ -26,14 +27,15 @@ def window_dag(window: Window) -> DAG:
         doc_md=_doc(window),
         **dag_arguments(window.form(), ["window"], one_run=True),
     ) as dag:
-        opened = open_window(window, asset)
+        opened, closes = open_window(window, asset), Told(OPEN, "closes")
         if window.of_a_job:
-            way = job_graph(opened, target=_of_opened("target"), closes=_of_opened("closes"))
+            way = job_graph({"target": Told(OPEN, "target")}, closes)
             ended = job_end_task([OPEN, LOOK], [CLOSE])
         else:
-            way = rescale_graph(opened, closes=_of_opened("closes"))
+            way = rescale_graph({place: Told(OPEN, place) for place in ("source", "target")}, closes)
             ended = end_task([OPEN, PLAN], then=[ANNOUNCE, CLOSE])
         closed = close_window(opened, asset)
+        chain(opened, way.first)
         chain(way.published, closed)
         chain([*way.last, closed], ended)
     return dag
@@ -54,7 +56,3 @@ through; a run is green only if its result is published, or nothing was to be do
 |---|---|
 {values}
 """
-
-
-def _of_opened(key: str) -> str:
-    return f"{{{{ ti.xcom_pull(task_ids='{OPEN}')['{key}'] }}}}"

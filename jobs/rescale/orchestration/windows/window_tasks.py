@@ -16,18 +16,18 @@ from airflow.sdk import Asset
 
 from rescale.errors import RequestError
 from rescale.orchestration.filled_form import refuse_unknown_fields
-from rescale.orchestration.savepoint_tasks import PLAN, asset_extra, events_of
-from rescale.orchestration.steps.rescale_task import Summary, rescale_task, skip_task
+from rescale.orchestration.savepoint_tasks import asset_extra, events_of, the_published_plan
+from rescale.orchestration.steps.earlier_tasks import OPEN, PLAN, Summary, told_by
+from rescale.orchestration.steps.rescale_task import rescale_task, skip_task
 from rescale.orchestration.windows.closing import closing
 from rescale.orchestration.windows.newest import newest_savepoint
 from rescale.orchestration.windows.targets import pattern_fault, target_of
 from rescale.orchestration.windows.window import Window
 from rescale.storage.locations import normalise
-from rescale.target.documents import load_plan
 
 log = logging.getLogger(__name__)
 
-OPEN, CLOSE = "open_window", "close_window"
+CLOSE = "close_window"
 
 _LAST = "last"
 
@@ -47,7 +47,7 @@ def close_window(opened: Any, asset: Asset) -> Any:
     """The task that writes down what was rescaled, and gives the window's asset the event that the other one gets."""
 
     def close(
-        opened: Mapping[str, str],
+        opened: Mapping[str, str] | None,
         params: Any = None,  # noqa: ARG001
         ti: Any = None,
         asset_state_store: Any = None,
@@ -55,10 +55,10 @@ def close_window(opened: Any, asset: Asset) -> Any:
         outlet_events: Any = None,
     ) -> Summary:
         """Writes down what was rescaled: the next run looks for something newer."""
-        done = {name: value for name, value in opened.items() if name != "closes"}
-        if "written" in opened:
+        extra = asset_extra(the_published_plan(ti.xcom_pull(task_ids=PLAN)))
+        done = {name: value for name, value in told_by(OPEN, opened).items() if name != "closes"}
+        if "written" in done:
             asset_state_store.set(_LAST, done)
-        extra = asset_extra(load_plan(ti.xcom_pull(task_ids=PLAN)["plan"]))
         if extra in events_of(inlet_events, asset):
             skip_task("the asset has the event of this result already")
         outlet_events[asset].extra = extra
