@@ -14,6 +14,7 @@ from typing import Any
 
 JOB = "clicks"
 _ID = "0123456789abcdef" * 2
+_UNKNOWN = {"errors": ["Not found"]}
 
 
 class SlowFlink(ThreadingHTTPServer):
@@ -52,7 +53,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _tell(self, document: dict[str, Any] | None) -> None:
         self.send_response(404 if document is None else 200)
         self.end_headers()
-        self.wfile.write(json.dumps(document or {}).encode())
+        self.wfile.write(json.dumps(_UNKNOWN if document is None else document).encode())
 
     def log_message(self, *_: Any) -> None:
         """Nothing."""

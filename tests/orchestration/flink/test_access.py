@@ -122,7 +122,14 @@ def test_an_address_that_is_none_is_refused(flink: str, sentence: str, monkeypat
     ("status", "body", "kind", "words"),
     [
         (401, "", RequestError, "name an Airflow connection with a login and password"),
-        (404, "", RequestError, "Flink does not know what it was asked for"),
+        (404, '{"errors": ["Not found"]}', RequestError, "Flink does not know what it was asked for"),
+        (404, "", StoreError, "somebody else than Flink answers"),
+        (404, '{"errors": null}', StoreError, "somebody else than Flink answers"),
+        (400, '{"errors": [{"code": 7}]}', RequestError, 'status 400: {"errors": [{"code": 7}]}'),
+        (200, "[]", RequestError, "what answers is not Flink's REST API"),
+        (200, '{"status": "up"}', RequestError, "missing required field `jobs`"),
+        (200, '{"jobs": [{"jid": "0"}]}', RequestError, "missing required field `name` - at `$.jobs[0]`"),
+        (200, "\xff", RequestError, "what answers is not Flink's REST API"),
         (400, '{"errors": ["a: b\\n\\tat C.d\\nCaused by: e: f"]}', RequestError, "status 400: a: b <- e: f"),
         (200, "<html>Log in", RequestError, "what answers is not Flink's REST API"),
         (503, '{"errors": ["Service temporarily unavailable"]}', StoreError, "Service temporarily unavailable"),
@@ -149,6 +156,15 @@ def test_what_flink_does_not_know_is_none(proxy: Proxy) -> None:
         assert flink.job("0" * 32) is None
         assert flink.savepoint("0" * 32, "1" * 32) is None
         assert flink.latest_savepoint("0" * 32) is None
+
+
+def test_what_somebody_else_does_not_know_may_be_there(proxy: Proxy) -> None:
+    """A job that seems to be gone would be started once more."""
+    proxy.answer = (404, "<html>no such page")
+    with open_flink(address(proxy)) as flink:
+        for ask in (flink.job, flink.why_failed, flink.latest_savepoint):
+            with pytest.raises(StoreError, match="somebody else than Flink answers"):
+                ask("0" * 32)
 
 
 def test_a_hand_over_is_one_of_three_documents() -> None:

@@ -27,7 +27,8 @@ def flink(backend: str | None, checkpoint: str | None = None, *, changelog: bool
     def answer(request: httpx.Request) -> httpx.Response:
         if request.url.path.endswith("/checkpoints/config"):
             config = {"state_backend": backend, "state_changelog_enabled": changelog}
-            return httpx.Response(404 if backend is None else 200, json=config)
+            refused = httpx.Response(404, json={"errors": ["Checkpointing is not enabled for this job"]})
+            return refused if backend is None else httpx.Response(200, json=config)
         completed = checkpoint and {"external_path": checkpoint}
         return httpx.Response(200, json={"latest": {"completed": completed}})
 

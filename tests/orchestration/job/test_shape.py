@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from rescale.errors import RequestError, UnsupportedError
 from rescale.flink.operator_id import operator_id_of_uid
@@ -81,17 +81,17 @@ def test_a_parallelism_above_the_maximum_is_none_with_another_maximum() -> None:
 
 def test_where_some_subtasks_have_finished_the_parallelism_stays() -> None:
     source = JOB.vertices[0]
-    job = replace(JOB, vertices=(source._replace(tasks={"RUNNING": 1, "FINISHED": 3}), *JOB.vertices[1:]))
+    job = replace(JOB, vertices=(replace(source, tasks={"RUNNING": 1, "FINISHED": 3}), *JOB.vertices[1:]))
     check_shape(job, asked(["visits=4"]))
     with pytest.raises(UnsupportedError, match="some subtasks of this operator have finished") as caught:
         check_shape(job, asked(["8"]))
     assert caught.value.operator == "Source"
-    check_shape(replace(JOB, vertices=(source._replace(tasks={"FINISHED": 4}),)), asked(["8"]))
+    check_shape(replace(JOB, vertices=(replace(source, tasks={"FINISHED": 4}),)), asked(["8"]))
 
 
 def test_who_is_chained_with_one_that_has_finished_in_part_keeps_its_parallelism_too() -> None:
     visits = JOB.vertices[1]
-    job = replace(JOB, vertices=(JOB.vertices[0], visits._replace(tasks={"RUNNING": 7, "FINISHED": 1})))
+    job = replace(JOB, vertices=(JOB.vertices[0], replace(visits, tasks={"RUNNING": 7, "FINISHED": 1})))
     for allowed in (asked(["source=6"]), asked(["8"]), asked(["6", "visits=8", "sink=8"])):
         check_shape(job, allowed)
     with pytest.raises(UnsupportedError, match="some subtasks of this operator have finished") as caught:

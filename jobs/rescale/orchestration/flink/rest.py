@@ -2,7 +2,8 @@
 
 The network, a JobManager that is about to be elected and faults of the server are `StoreError`s: they pass. What Flink
 refuses is a `RequestError` with Flink's own words. What Flink does not know (it forgets finished savepoints after
-`rest.async.store-duration`, jobs after `jobstore.expiration-time`) is None.
+`rest.async.store-duration`, jobs after `jobstore.expiration-time`) is None, if Flink itself says so: a proxy that has
+lost its way answers alike, and a job that it knows nothing of may run.
 """
 
 from __future__ import annotations
@@ -10,14 +11,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 from urllib.parse import quote
 
 import httpx
+import msgspec
 
 from rescale.errors import RequestError, StoreError
 from rescale.flink.start import MAX_PARALLELISM_OPTION, Start
+from rescale.orchestration.flink.answers import (
+    CheckpointConfig,
+    Checkpoints,
+    Errors,
+    Jars,
+    JobConfig,
+    JobExceptions,
+    Jobs,
+    SavepointOperation,
+)
 from rescale.orchestration.flink.running_job import Job, JobLine
+
+T = TypeVar("T")
+
+_Anything = dict[str, Any]
 
 _TIMEOUT_SECONDS = 60
 """For one request; to run a jar takes longest, because its `main` runs meanwhile."""
@@ -81,29 +97,24 @@ class Flink:
 
     def jobs(self) -> list[JobLine]:
         """All jobs that Flink knows, ended ones too."""
-        found = self._known("GET", "/jobs/overview")
-        return [JobLine(job["jid"], job["name"], job["state"]) for job in found["jobs"]]
+        return self._known("GET", "/jobs/overview", Jobs).jobs
 
     def job(self, job_id: str) -> Job | None:
-        document = self._ask("GET", f"/jobs/{job_id}")
-        return None if document is None else Job.from_json(document)
+        return self._ask("GET", f"/jobs/{job_id}", Job)
 
     def default_parallelism(self, job_id: str) -> int | None:
         """The parallelism of the job's operators that have none of their own; None if the job does not say it."""
-        document = self._known("GET", f"/jobs/{job_id}/config")
-        parallelism = int(document.get("execution-config", {}).get("job-parallelism", -1))
+        parallelism = self._known("GET", f"/jobs/{job_id}/config", JobConfig).execution_config.job_parallelism
         return parallelism if parallelism > 0 else None
 
     def why_failed(self, job_id: str) -> str | None:
         """The root exception of a job, without its stack trace."""
-        document = self._ask("GET", f"/jobs/{job_id}/exceptions?maxExceptions=1") or {}
-        history = document.get("exceptionHistory", {}).get("entries", [])
-        trace = history[0]["stacktrace"] if history else document.get("root-exception")
-        return _causes(trace) if trace else None
+        found = self._ask("GET", f"/jobs/{job_id}/exceptions?maxExceptions=1", JobExceptions)
+        return _causes(found.stack_trace) if found is not None and found.stack_trace else None
 
     def cancel(self, job_id: str) -> None:
         """Asks the job to end; one that has ended or is not known is left alone."""
-        self._ask("PATCH", f"/jobs/{job_id}?mode=cancel", allowed=(404, 409))
+        self._ask("PATCH", f"/jobs/{job_id}?mode=cancel", _Anything, allowed=(404, 409))
 
     def trigger_savepoint(
         self, job_id: str, trigger_id: str, directory: str, taking: Taking, savepoint_format: SavepointFormat
@@ -117,23 +128,22 @@ class Flink:
         else:
             path, body = "savepoints", {"target-directory": directory, "cancel-job": taking is Taking.CANCEL}
         body |= {"formatType": savepoint_format.name, "triggerId": trigger_id}
-        self._known("POST", f"/jobs/{job_id}/{path}", body)
+        self._known("POST", f"/jobs/{job_id}/{path}", _Anything, body)
 
     def savepoint(self, job_id: str, trigger_id: str) -> Savepoint | None:
         """What became of a trigger, of either kind."""
-        document = self._ask("GET", f"/jobs/{job_id}/savepoints/{trigger_id}")
-        if document is None:
+        found = self._ask("GET", f"/jobs/{job_id}/savepoints/{trigger_id}", SavepointOperation)
+        if found is None:
             return None
-        operation = document.get("operation") or {}
-        failure = operation.get("failure-cause")
-        return Savepoint(operation.get("location"), _causes(failure["stack-trace"]) if failure else None)
+        if found.operation is None:
+            return Savepoint(None, None)
+        failure = found.operation.failure
+        return Savepoint(found.operation.location, _causes(failure.stack_trace) if failure is not None else None)
 
     def state_backend(self, job_id: str) -> StateBackend | None:
         """None for a job that Flink makes no checkpoints of (`CheckpointConfigHandler`)."""
-        document = self._ask("GET", f"/jobs/{job_id}/checkpoints/config")
-        if document is None:
-            return None
-        return StateBackend(document.get("state_backend") or "", bool(document.get("state_changelog_enabled")))
+        found = self._ask("GET", f"/jobs/{job_id}/checkpoints/config", CheckpointConfig)
+        return None if found is None else StateBackend(found.state_backend or "", bool(found.state_changelog_enabled))
 
     def latest_savepoint(self, job_id: str) -> str | None:
         """Where the last savepoint of a job lies that completed, by the job's own statistics."""
@@ -149,7 +159,7 @@ class Flink:
 
     def jars(self) -> dict[str, str]:
         """Names of the uploaded jars by id."""
-        return {jar["id"]: jar["name"] for jar in self._known("GET", "/jars")["files"]}
+        return {jar.id: jar.name for jar in self._known("GET", "/jars", Jars).files}
 
     def run_jar(
         self,
@@ -177,30 +187,31 @@ class Flink:
             "restoreMode": "NO_CLAIM",
             "flinkConfiguration": options,
         }
-        self._known(
-            "POST", f"/jars/{quote(jar)}/run", {name: value for name, value in body.items() if value is not None}
-        )
+        given = {name: value for name, value in body.items() if value is not None}
+        self._known("POST", f"/jars/{quote(jar)}/run", _Anything, given)
 
     def _latest(self, job_id: str, kind: str) -> str | None:
         """The place of a snapshot in the job's statistics (`CheckpointingStatistics.LatestCheckpoints`)."""
-        document = self._ask("GET", f"/jobs/{job_id}/checkpoints") or {}
-        snapshot = (document.get("latest") or {}).get(kind) or {}
-        location: str | None = snapshot.get("external_path")
+        found = self._ask("GET", f"/jobs/{job_id}/checkpoints", Checkpoints)
+        snapshot = getattr(found.latest, kind) if found is not None and found.latest is not None else None
+        location: str | None = snapshot and snapshot.external_path
         return location
 
-    def _known(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+    def _known(self, method: str, path: str, kind: type[T], body: Any = None) -> T:
         """As `_ask`, of something that must be there."""
-        document = self._ask(method, path, body)
-        if document is None:
+        answer = self._ask(method, path, kind, body)
+        if answer is None:
             raise RequestError(
                 "Flink does not know what it was asked for",
                 path=self.address + path.partition("?")[0],
                 advice="look at the address and at the ids of job and jar",
             )
-        return document
+        return answer
 
-    def _ask(self, method: str, path: str, body: Any = None, allowed: Sequence[int] = (404,)) -> dict[str, Any] | None:
-        """The document of an answer; None for a status that is `allowed`."""
+    def _ask(
+        self, method: str, path: str, kind: type[T], body: Any = None, allowed: Sequence[int] = (404,)
+    ) -> T | None:
+        """What is answered, of this kind; None where Flink refuses with a status that is `allowed`."""
         place = self.address + path.partition("?")[0]
         try:
             answer = self._http.request(method, path, json=body)
@@ -208,7 +219,8 @@ class Flink:
             raise StoreError(
                 "Flink cannot be reached", path=place, found=str(error) or type(error).__name__, advice="is it up?"
             ) from None
-        if answer.status_code in allowed:
+        errors = None if answer.is_success else _errors(answer)
+        if answer.status_code in allowed and errors is not None:
             return None
         if answer.status_code in (401, 403):
             raise RequestError(
@@ -217,26 +229,32 @@ class Flink:
                 found=f"status {answer.status_code}",
                 advice="name an Airflow connection with a login and password, or with a password alone for a token",
             )
+        words = f"status {answer.status_code}: {answer.text[:200] if errors is None else errors}"
+        if answer.status_code == 404:
+            advice = "look at the address, and at what stands before Flink"
+            raise StoreError("somebody else than Flink answers", path=place, found=words, advice=advice)
         if answer.status_code == 429 or answer.status_code >= 500:
-            raise StoreError("Flink has trouble", path=place, found=_words(answer))
+            raise StoreError("Flink has trouble", path=place, found=words)
         if not answer.is_success:
-            raise RequestError("Flink refuses the request", path=place, found=_words(answer))
+            raise RequestError("Flink refuses the request", path=place, found=words)
         try:
-            document: dict[str, Any] = answer.json()
-        except ValueError:
+            return msgspec.json.decode(answer.content, type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise RequestError(
-                "what answers is not Flink's REST API", path=place, expected="JSON", found=answer.text[:100]
+                "what answers is not Flink's REST API",
+                path=place,
+                expected=f"JSON of a known shape: {error}",
+                found=answer.text[:100],
             ) from None
-        return document
 
 
-def _words(answer: httpx.Response) -> str:
-    """What an answer that is no success says (`ErrorResponseBody`)."""
+def _errors(answer: httpx.Response) -> str | None:
+    """What Flink says where it refuses; None if it is not Flink that does."""
     try:
-        errors = answer.json()["errors"]
-    except (ValueError, KeyError, TypeError):
-        return f"status {answer.status_code}: {answer.text[:200]}"
-    return f"status {answer.status_code}: " + "; ".join(_causes(error) for error in errors)
+        errors = msgspec.json.decode(answer.content, type=Errors).errors
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return "; ".join(map(_causes, errors))
 
 
 def _causes(trace: str) -> str:

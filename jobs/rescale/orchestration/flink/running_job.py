@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+
+import msgspec
 
 _ENDED = ("FINISHED", "CANCELED", "FAILED")
 """The globally terminal states of `JobStatus`."""
@@ -14,10 +14,10 @@ _RUNS = ("RUNNING", "FINISHED")
 """The states of `ExecutionState` of a task that has its state."""
 
 
-class JobLine(NamedTuple):
+class JobLine(msgspec.Struct, frozen=True):
     """A job in the overview (`JobDetails`)."""
 
-    job_id: str
+    job_id: str = msgspec.field(name="jid")
     name: str
     state: str
 
@@ -26,13 +26,13 @@ class JobLine(NamedTuple):
         return self.state in _ENDED
 
 
-class Vertex(NamedTuple):
+class Vertex(msgspec.Struct, frozen=True):
     """Chained operators, and the id of the first; `tasks` counts the subtasks by state (`JobVertexDetailsInfo`)."""
 
-    operator_id: str
+    operator_id: str = msgspec.field(name="id")
     name: str
     parallelism: int
-    max_parallelism: int
+    max_parallelism: int = msgspec.field(name="maxParallelism")
     tasks: Mapping[str, int]
 
     @property
@@ -41,22 +41,13 @@ class Vertex(NamedTuple):
         return 0 < self.tasks.get("FINISHED", 0) < self.parallelism
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(msgspec.Struct, frozen=True):
     """`JobDetailsInfo`; `state` is one of `JobStatus`."""
 
-    job_id: str
+    job_id: str = msgspec.field(name="jid")
     name: str
     state: str
     vertices: tuple[Vertex, ...]
-
-    @staticmethod
-    def from_json(document: Mapping[str, Any]) -> Job:
-        vertices = [
-            Vertex(vertex["id"], vertex["name"], vertex["parallelism"], vertex["maxParallelism"], vertex["tasks"])
-            for vertex in document["vertices"]
-        ]
-        return Job(document["jid"], document["name"], document["state"], tuple(vertices))
 
     @property
     def ended(self) -> bool:
