@@ -16,6 +16,7 @@ from rescale.orchestration.flink.deployment import Wanted, is_redeployed, read_d
 from rescale.orchestration.flink.kinds import PatchDeployment
 from rescale.orchestration.flink.operators import GoBack, HandOverJob
 from rescale.orchestration.flink.rest import Taking
+from rescale.orchestration.flink.starting import check_hand_over
 from rescale.orchestration.flink.stopping import JobBefore
 from rescale.orchestration.steps.attempts import TaskEnded
 from support.deferring import run_operator
@@ -81,7 +82,9 @@ def hand_over(where: PatchDeployment, start: Start, before: JobBefore | None = N
 
 
 def test_handed_over_and_back_again(space: FlinkNamespace, where: PatchDeployment) -> None:
-    before = before_of(where)
+    before, spec = before_of(where), space.spec(where)
+    check_hand_over(where)
+    assert space.spec(where) == spec
     operator = acted_on(space, where, "RUNNING", "STABLE")
     assert hand_over(where, Start("s3://bucket/result", 3, 256)) == {
         "deployment": f"{where.namespace}/{where.name}",
@@ -157,9 +160,11 @@ def test_what_cannot_be_patched_is_refused_with_the_reason(
     assert "404" in str(caught.value)
     only_get = {"conn_type": "kubernetes", "extra": {"kube_config": space.kubeconfig(["get"])}}
     monkeypatch.setenv("AIRFLOW_CONN_ONLY_GET", json.dumps(only_get))
-    with pytest.raises(RequestError, match="refuses to patch") as caught:
-        redeploy(msgspec.structs.replace(where, connection="only_get"), wanted)
-    assert "give the service account the right to patch flinkdeployments" in str(caught.value)
+    readable = msgspec.structs.replace(where, connection="only_get")
+    for patched in (lambda: redeploy(readable, wanted), lambda: check_hand_over(readable)):
+        with pytest.raises(RequestError, match="refuses to patch") as caught:
+            patched()
+        assert "give the service account the right to patch flinkdeployments" in str(caught.value)
     with pytest.raises(RequestError, match="there is no connection 'nobody'"):
         read_deployment(msgspec.structs.replace(where, connection="nobody"))
 

@@ -72,6 +72,11 @@ def read_deployment(where: PatchDeployment) -> Deployment:
     )
 
 
+def check_patch(where: PatchDeployment) -> None:
+    """`RequestError` if it may not be patched; nothing of it is changed."""
+    _patch(where, {}, dry_run="All")
+
+
 def redeploy(where: PatchDeployment, wanted: Wanted) -> int:
     """Makes the resource say what is wanted; returns its nonce."""
     found = read_deployment(where)
@@ -85,14 +90,7 @@ def redeploy(where: PatchDeployment, wanted: Wanted) -> int:
         "savepointRedeployNonce": nonce,
         "state": "running",
     }
-    patch = {"spec": {"job": job, "flinkConfiguration": {MAX_PARALLELISM_OPTION: wanted.max_parallelism}}}
-    _call(
-        where,
-        "patch",
-        lambda api, place: api.patch_namespaced_custom_object(
-            *place, patch, _content_type="application/merge-patch+json"
-        ),
-    )
+    _patch(where, {"spec": {"job": job, "flinkConfiguration": {MAX_PARALLELISM_OPTION: wanted.max_parallelism}}})
     return nonce
 
 
@@ -143,6 +141,11 @@ def _reconciled_nonce(status: dict[str, Any]) -> int | None:
     job = (document.get("spec") or document).get("job") or {}
     nonce: int | None = job.get("savepointRedeployNonce")
     return nonce
+
+
+def _patch(where: PatchDeployment, patch: dict[str, Any], **more: str) -> None:
+    more["_content_type"] = "application/merge-patch+json"
+    _call(where, "patch", lambda api, place: api.patch_namespaced_custom_object(*place, patch, **more))
 
 
 def _call(where: PatchDeployment, verb: str, function: Callable[[Any, tuple[str, ...]], Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rescale.errors import RequestError, RescaleError
 from rescale.flink.start import MAX_PARALLELISM_OPTION, Start
-from rescale.orchestration.flink.deployment import Wanted, read_deployment, redeploy
+from rescale.orchestration.flink.deployment import Wanted, check_patch, read_deployment, redeploy
 from rescale.orchestration.flink.flink_access import open_flink
 from rescale.orchestration.flink.ids import ids
 from rescale.orchestration.flink.kinds import HandOver, PatchDeployment, Print, RunJar
@@ -25,6 +25,7 @@ def check_hand_over(hand_over: HandOver) -> None:
             _jar_id(flink, hand_over.jar)
     elif isinstance(hand_over, PatchDeployment):
         read_deployment(hand_over)
+        check_patch(hand_over)
 
 
 def start_job(hand_over: HandOver, start: Start, *seed: str) -> Question | Answer:
