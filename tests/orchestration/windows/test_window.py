@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, time
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -12,6 +13,7 @@ from rescale.demo.airflow_home import dag_folder
 from rescale.errors import RequestError
 from rescale.orchestration.filled_form import request_of
 from rescale.orchestration.form import rescale_form
+from rescale.orchestration.settings import VARIABLE, settings
 from rescale.orchestration.windows.targets import target_of
 from rescale.orchestration.windows.window import RESERVED, Window, read_entry
 
@@ -109,6 +111,29 @@ def test_a_job_s_savepoint_may_be_native_and_savepoints_that_are_there_are_as_th
     assert wrong.what == "the window 'night' makes no sense: savepoint_format"
 
 
+@pytest.mark.parametrize(
+    ("wrong", "found"),
+    [
+        ({"jar": " "}, "the hand-over 'jar' needs the field 'jar'"),
+        ({"hand_over": "deployment"}, "the hand-over 'deployment' needs the field 'deployment'"),
+        ({"taking": "run on"}, "the job would run twice"),
+        ({"hand_over": "print"}, "nothing could start the job again"),
+    ],
+)
+def test_a_job_that_would_not_run_again_is_refused_before_its_window_opens(wrong: dict[str, str], found: str) -> None:
+    refused = fault("night", {**JOB, **wrong})
+    assert refused.what == "the window 'night' makes no sense: its hand-over"
+    assert str(refused.found).startswith(found)
+
+
+def test_what_a_job_lacks_the_platform_may_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "settings.yaml").write_text("form: {hand_over: jar, jar: clicks.jar}")
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "settings.yaml"))
+    monkeypatch.setattr("rescale.orchestration.windows.window.settings", settings.__wrapped__)
+    given = {name: value for name, value in JOB.items() if name not in ("hand_over", "jar")}
+    assert make_window("night", given).form()["jar"].value == "clicks.jar"
+
+
 def test_a_job_has_no_source() -> None:
     assert fault("night", {**JOB, "source": "/save"}).what == "the window 'night' makes no sense: source"
 
@@ -181,6 +206,7 @@ def test_all_that_is_wrong_with_an_entry_is_told_at_once() -> None:
         ("0 */6 * * *", "/rescaled/{date:%Y%m%d-%H}"),
         ("0 6 29 2 *", "/rescaled/{date}"),
         ("@monthly", "/rescaled/{date:%Y-%m}"),
+        ("@quarterly", "/rescaled/{date:%Y-%m}"),
     ],
 )
 def test_a_target_that_tells_the_runs_of_a_schedule_apart_is_taken(schedule: str, target: str) -> None:

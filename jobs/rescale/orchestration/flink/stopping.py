@@ -62,6 +62,17 @@ def job_before_of(document: Mapping[str, Any]) -> JobBefore:
     return msgspec.convert(document, JobBefore)
 
 
+def refuse_no_way_back(taking: Taking, hand_over: HandOver) -> None:
+    """`RequestError` if the job would be stopped, and nothing could start it again."""
+    if taking is not Taking.RUN_ON and isinstance(hand_over, Print):
+        raise RequestError(
+            "nothing could start the job again if the rescale failed after it was stopped",
+            expected="a hand-over to a session cluster or to a FlinkDeployment",
+            found="a command that is printed",
+            advice="let the job run on while its savepoint is taken, or name a hand-over",
+        )
+
+
 def look_at_job(
     flink: str,
     job: str,
@@ -74,13 +85,7 @@ def look_at_job(
 
     `flink` is an address or the id of an Airflow connection.
     """
-    if taking is not Taking.RUN_ON and isinstance(hand_over, Print):
-        raise RequestError(
-            "nothing could start the job again if the rescale failed after it was stopped",
-            expected="a hand-over to a session cluster or to a FlinkDeployment",
-            found="a command that is printed",
-            advice="let the job run on while its savepoint is taken, or name a hand-over",
-        )
+    refuse_no_way_back(taking, hand_over)
     check_hand_over(hand_over)
     with open_flink(flink) as cluster:
         line = _find(cluster, job)

@@ -12,6 +12,7 @@ from datetime import datetime
 from string import Formatter
 from typing import Any
 
+from airflow.sdk import CronTriggerTimetable
 from croniter import CroniterBadDateError, croniter
 
 _PLACEHOLDERS = ("window", "date", "time")
@@ -76,7 +77,8 @@ def targets_fault(window: str, pattern: str, schedule: str) -> Fault:
 def _openings(schedule: str) -> Iterator[datetime]:
     """Some in a row, by the clock on the wall, and the first of them four years later; none if it never opens."""
     first = None
-    openings = croniter(schedule, _SAMPLE, ret_type=datetime)
+    expression = CronTriggerTimetable(schedule, timezone="UTC").expression  # of names such as @quarterly
+    openings = croniter(expression, _SAMPLE, ret_type=datetime)
     for _ in range(_OPENINGS):
         try:
             opened = openings.get_next()

@@ -17,9 +17,10 @@ from airflow.sdk import CronTriggerTimetable, Param
 from airflow.sdk.exceptions import ParamValidationError
 
 from rescale.errors import RequestError
-from rescale.orchestration.filled_form import refuse_silent_copy, refuse_unasked_drops
+from rescale.orchestration.filled_form import refuse_silent_copy, refuse_unasked_drops, stripped
+from rescale.orchestration.flink.stopping import refuse_no_way_back
 from rescale.orchestration.form import Form, rescale_form
-from rescale.orchestration.job.job_form import job_form
+from rescale.orchestration.job.job_form import hand_over_of, job_form, taking_of
 from rescale.orchestration.settings import settings, with_defaults
 from rescale.orchestration.windows.targets import Fault, pattern_fault, targets_fault
 
@@ -101,8 +102,10 @@ def _faults(name: str, entry: Mapping[str, Any]) -> Iterator[RequestError]:
             wrong[field] = _wrong(name, field, *fault)
         elif field in form and (sentence := _form_fault(form[field], value)) is not None:
             wrong[field] = _wrong(name, field, None, sentence)
-    if not wrong and (sentence := _copy_fault(form, entry)) is not None:
-        wrong["shape"] = _wrong(name, "its shape", "a shape, or same_shape for a copy", sentence)
+    if not wrong and (error := _refused(_check_shape, entry)) is not None:
+        wrong["shape"] = _wrong(name, "its shape", "a shape, or same_shape for a copy", error.what)
+    if not wrong and "job" in entry and (error := _refused(_check_hand_over, entry)) is not None:
+        wrong["hand-over"] = _wrong(name, "its hand-over", error.expected, error.what)
     yield from wrong.values()
     if not wrong and (fault := targets_fault(name, entry["target"], entry["schedule"])):
         yield _wrong(name, "target", *fault)
@@ -117,15 +120,26 @@ def _form_fault(param: Param, value: Any) -> str | None:
     return None
 
 
-def _copy_fault(form: Form, entry: Mapping[str, Any]) -> str | None:
-    """What the first task would say to an entry that asks for nothing, for two things at once, or for a silent loss."""
-    filled = {**{field: param.value for field, param in form.items()}, **entry}
+def _refused(check: Callable[[Mapping[str, Any]], None], entry: Mapping[str, Any]) -> RequestError | None:
+    """What the first task would say to the form that an entry fills in."""
+    defaults = with_defaults(_form_of(entry), settings().form)
     try:
-        refuse_silent_copy(filled)
-        refuse_unasked_drops(filled)
+        check(stripped({**{field: param.value for field, param in defaults.items()}, **entry}))
     except RequestError as error:
-        return error.what
+        return error
     return None
+
+
+def _check_shape(filled: Mapping[str, Any]) -> None:
+    """Refuses one that asks for nothing, for two things at once, or for a silent loss."""
+    refuse_silent_copy(filled)
+    refuse_unasked_drops(filled)
+
+
+def _check_hand_over(filled: Mapping[str, Any]) -> None:
+    """Refuses one that would stop a job and start none, or two."""
+    hand_over = hand_over_of(filled)
+    refuse_no_way_back(taking_of(filled, hand_over), hand_over)
 
 
 def _form_of(entry: Mapping[str, Any]) -> Form:
