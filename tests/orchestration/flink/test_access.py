@@ -100,6 +100,45 @@ def test_certificates_that_cannot_be_read_are_refused(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
+    ("extra", "words"),
+    [
+        ({"headers": "X-Key: planted"}, r"another form than Airflow's: headers"),
+        ({"proxies": "http://me:planted@proxy:3128"}, r"another form than Airflow's: proxies"),
+        ({"proxies": {"http": "planted:3128"}}, r"a proxy that is no address: proxies\.http"),
+        ({"proxies": {"http": 3128}}, r"a proxy that is no address: proxies\.http"),
+    ],
+)
+def test_an_extra_of_another_form_is_refused(
+    extra: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SESSION", json.dumps({"conn_type": "http", "host": "flink", "extra": extra}))
+    with pytest.raises(RequestError, match=words) as caught:
+        open_flink("session")
+    assert "planted" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("extra", "seen"),
+    [
+        ({"headers": None, "proxies": None}, "/jobs/overview"),
+        ({"headers": {"X-Team": 7}}, "/jobs/overview"),
+        ({"proxies": {"https": "http://127.0.0.1:9"}}, "/jobs/overview"),
+        ({"proxies": {"http": "PROXY", "https": "http://127.0.0.1:9"}}, "http://flink.invalid/jobs/overview"),
+    ],
+)
+def test_what_an_extra_says_of_headers_and_proxies_is_meant_for_its_scheme(
+    proxy: Proxy, extra: dict[str, Any], seen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxy.answer = (200, '{"jobs": []}')
+    host = {"host": "flink.invalid"} if "invalid" in seen else {"host": "127.0.0.1", "port": proxy.server_port}
+    connection = json.dumps({"conn_type": "http", **host, "extra": extra}).replace("PROXY", address(proxy))
+    monkeypatch.setenv("AIRFLOW_CONN_SESSION", connection)
+    with open_flink("session") as flink:
+        assert flink.jobs() == []
+    assert [path for path, _ in proxy.seen] == [seen]
+
+
+@pytest.mark.parametrize(
     ("flink", "sentence"),
     [
         ("http://me:secret@flink:8081", "a secret in an address would be seen by many"),

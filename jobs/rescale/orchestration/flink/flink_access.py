@@ -24,6 +24,9 @@ _OPTIONS = {
 """Fields of an extra that are no headers; the second line is about requests that we do not make as `requests` does."""
 
 
+_PROXIES = ("http://", "https://")
+
+
 def open_flink(flink: str) -> Flink:
     """The cluster at an address (`http://jobmanager:8081`), or that of an Airflow connection, by its id.
 
@@ -45,7 +48,8 @@ def open_flink(flink: str) -> Flink:
         )
     host = connection.host if "://" in connection.host else f"{connection.schema or 'http'}://{connection.host}"
     address = _address(f"{host}:{connection.port}" if connection.port else host)
-    return Flink(address, _sendable(flink, _headers(connection)), **_transport(flink, connection.extra_dejson))
+    headers, extra = _sendable(flink, _headers(flink, connection)), connection.extra_dejson
+    return Flink(address, headers, **_transport(flink, extra), **_proxy(flink, extra, urlsplit(address).scheme))
 
 
 def open_kubernetes(connection_id: str | None) -> Any:
@@ -83,11 +87,12 @@ def _no_address(found: str | None) -> RequestError:
     return RequestError("not an address of Flink's REST API", expected="http://host:port", found=found)
 
 
-def _headers(connection: Connection) -> dict[str, str]:
+def _headers(connection_id: str, connection: Connection) -> dict[str, str]:
     extra = connection.extra_dejson
     # HttpHook takes for a header what is none of its own options.
-    more = {name: str(value) for name, value in extra.items() if name not in _OPTIONS}
-    headers = {**more, **extra.get("headers", {})}
+    more = {name: value for name, value in extra.items() if name not in _OPTIONS}
+    given = {**more, **_fields(connection_id, "headers", extra.get("headers"))}
+    headers = {name: str(value) for name, value in given.items()}
     if not connection.password:
         return headers
     if not connection.login:
@@ -111,7 +116,7 @@ def _sendable(connection_id: str, headers: dict[str, str]) -> dict[str, str]:
 
 def _transport(connection_id: str, extra: Mapping[str, Any]) -> dict[str, Any]:
     """How to connect; `RequestError` for certificates that cannot be read."""
-    verify, cert, proxies = extra.get("verify", True), extra.get("cert"), extra.get("proxies") or {}
+    verify, cert = extra.get("verify", True), extra.get("cert")
     transport: dict[str, Any] = {}
     try:
         if isinstance(verify, str) or cert:
@@ -129,6 +134,29 @@ def _transport(connection_id: str, extra: Mapping[str, Any]) -> dict[str, Any]:
             expected="verify: true, false or a file of authorities; cert: a file, or those of certificate and key",
             found=error,
         ) from None
-    if proxy := proxies.get("https") or proxies.get("http"):
-        transport["proxy"] = proxy
     return transport
+
+
+def _proxy(connection_id: str, extra: Mapping[str, Any], scheme: str) -> dict[str, str]:
+    """The one for addresses of this scheme, if there is one; `RequestError` if it is no address itself."""
+    proxy = _fields(connection_id, "proxies", extra.get("proxies")).get(scheme)
+    if not proxy:
+        return {}
+    if not isinstance(proxy, str) or not proxy.startswith(_PROXIES):
+        raise RequestError(  # without the address: there may be a password in it
+            f"the connection {connection_id!r} has a proxy that is no address: proxies.{scheme}",
+            expected=f"an address that begins with {' or '.join(_PROXIES)}",
+            advice="look at the connection's extra",
+        )
+    return {"proxy": proxy}
+
+
+def _fields(connection_id: str, field: str, value: Any) -> Mapping[str, Any]:
+    """What stands under a field that has fields itself; `RequestError` if it has none."""
+    if value is not None and not isinstance(value, Mapping):
+        raise RequestError(
+            f"the connection {connection_id!r} has an extra of another form than Airflow's: {field}",
+            expected="fields and their values",
+            found=f"a {type(value).__name__}",
+        )
+    return value or {}
