@@ -29,7 +29,7 @@ from __future__ import annotations
 from airflow.sdk import dag
 
 from rescale.orchestration.job.job_flow import running_job_graph
-from rescale.orchestration.job.job_form import job_form
+from rescale.orchestration.job_form import job_form
 from rescale.orchestration.settings import dag_arguments
 
 

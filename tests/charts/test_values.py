@@ -14,7 +14,7 @@ import yaml
 
 from rescale.cli.main import parser
 from rescale.orchestration.form import rescale_form
-from rescale.orchestration.job.job_form import job_form
+from rescale.orchestration.job_form import job_form
 from rescale.orchestration.settings import Settings
 from rescale.orchestration.windows.window import read_entry
 from support.helm import CHART, rendered, template

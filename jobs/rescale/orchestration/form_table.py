@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from rescale.orchestration.form import Form, rescale_form
-from rescale.orchestration.job.job_form import job_form
+from rescale.orchestration.job_form import job_form
 
 
 def form_table(form: Form) -> str:

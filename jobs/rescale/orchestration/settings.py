@@ -19,7 +19,8 @@ import msgspec
 from airflow.sdk.exceptions import ParamValidationError
 
 from rescale.errors import RequestError
-from rescale.orchestration.form import Form
+from rescale.orchestration.form import Form, rescale_form
+from rescale.orchestration.job_form import job_form
 from rescale.orchestration.yaml_file import read_yaml
 
 VARIABLE = "RESCALE_SETTINGS"
@@ -106,9 +107,15 @@ def read_settings(path: Path) -> Settings:
     what = "the settings of the platform make no sense"
     document = read_yaml(path, what)
     try:
-        return msgspec.convert(document or {}, Settings)
+        ours = msgspec.convert({} if document is None else document, Settings)
     except msgspec.ValidationError as error:
         raise RequestError(what, path=str(path), found=error) from None
+    known = {**rescale_form(), **job_form()}
+    if unknown := sorted(ours.form.keys() - known.keys()):
+        raise RequestError(
+            f"{what}: form", path=str(path), expected=f"only {', '.join(known)}", found=", ".join(unknown)
+        )
+    return ours
 
 
 def dag_arguments(form: Form, tags: Sequence[str] = (), *, one_run: bool = False) -> dict[str, Any]:

@@ -23,9 +23,9 @@ from rescale.orchestration.flink.operators import GoBack
 from rescale.orchestration.flink.questions import Answer
 from rescale.orchestration.flink.rest import SavepointFormat, Taking
 from rescale.orchestration.flink.stopping import look_at_job
-from rescale.orchestration.job.job_form import check_renames, hand_over_of, taking_of
 from rescale.orchestration.job.job_shape import check_proof, check_shape, has_shape
 from rescale.orchestration.job.native_savepoint import why_nothing_is_lost
+from rescale.orchestration.job_form import check_renames, hand_over_of, taking_of
 from rescale.orchestration.savepoint_tasks import ANNOUNCE, Known, found_out
 from rescale.orchestration.steps.attempts import ended_by_our_errors
 from rescale.orchestration.steps.earlier_tasks import LOOK, PLAN, Summary, told_by

@@ -20,7 +20,7 @@ from rescale.errors import RequestError
 from rescale.orchestration.filled_form import refuse_silent_copy, refuse_unasked_drops, stripped
 from rescale.orchestration.flink.stopping import refuse_no_way_back
 from rescale.orchestration.form import Form, rescale_form
-from rescale.orchestration.job.job_form import hand_over_of, job_form, taking_of
+from rescale.orchestration.job_form import hand_over_of, job_form, taking_of
 from rescale.orchestration.settings import settings, with_defaults
 from rescale.orchestration.windows.targets import Fault, pattern_fault, targets_fault
 

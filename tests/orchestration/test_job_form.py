@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import ParamValidationError
 from rescale.errors import RequestError
 from rescale.orchestration.flink.kinds import PatchDeployment, Print, RunJar
 from rescale.orchestration.flink.rest import Taking
-from rescale.orchestration.job.job_form import check_renames, hand_over_of, job_form, taking_of
+from rescale.orchestration.job_form import check_renames, hand_over_of, job_form, taking_of
 from rescale.planning.asked.request import make_request
 from rescale.planning.asked.surgery_words import parse_surgery
 
