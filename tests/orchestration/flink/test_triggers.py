@@ -1,16 +1,20 @@
-"""How long a triggerer asks."""
+"""How long a triggerer asks, and what it tells."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from typing import Any
+from unittest.mock import Mock
 
 import msgspec
 import pytest
+from airflow.sdk.exceptions import AirflowException
 
-from rescale.errors import StoreError
-from rescale.orchestration.flink.questions import Answer, JobEnded
+from rescale.errors import RescaleError, StoreError
+from rescale.orchestration.flink.questions import Answer, JobEnded, JobRuns
+from rescale.orchestration.flink.rest import Flink
+from rescale.orchestration.flink.running_job import Job
 from rescale.orchestration.flink.triggers import Answered
 
 QUESTION = JobEnded("http://127.0.0.1:9", "0" * 32)
@@ -41,6 +45,32 @@ def test_an_answer_may_come_late_and_after_trouble(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(JobEnded, "ask", ask)
     assert fired() == {"answer": {"job": "it"}}
+
+
+def test_a_fault_of_ours_is_told_to_the_task_and_one_of_airflow_s_is_airflow_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(JobEnded, "ask", lambda _: {}["job"])
+    assert fired()["error"]["error"] == "InternalError"
+    monkeypatch.setattr(JobEnded, "ask", Mock(side_effect=AirflowException("of the database")))
+    with pytest.raises(AirflowException):
+        fired()
+
+
+@pytest.mark.parametrize(
+    ("state", "why", "found", "advice"),
+    [
+        ("FAILED", "a: b", "FAILED: a: b", "if it sets its max parallelism itself, take that out"),
+        ("CANCELED", None, "CANCELED", "look who has cancelled it"),
+    ],
+)
+def test_a_job_that_has_ended_says_how(
+    state: str, why: str | None, found: str, advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Flink, "job", lambda *_: Job("0" * 32, "clicks", state, ()))
+    monkeypatch.setattr(Flink, "why_failed", lambda *_: why)
+    with pytest.raises(RescaleError, match="the job did not start from the snapshot") as caught:
+        JobRuns("http://127.0.0.1:9", "0" * 32).ask()
+    assert caught.value.found == found
+    assert str(caught.value.advice).startswith(advice)
 
 
 @pytest.mark.parametrize("hours", [-1, 1])

@@ -87,6 +87,8 @@ def test_a_pod_that_is_gone_has_no_exit_code() -> None:
     assert exit_code(None) is None
     assert exit_code(V1Pod()) is None
     assert exit_code(V1Pod(status=V1PodStatus())) is None
+    untold = V1ContainerStatus(name="driver", image="", image_id="", ready=False, restart_count=0)
+    assert exit_code(V1Pod(status=V1PodStatus(container_statuses=[untold]))) is None
 
 
 def told(tmp_path: Path, document: dict[str, Any] | None, code: int | None) -> RescaleError:

@@ -103,13 +103,16 @@ class JobRuns(msgspec.Struct, frozen=True, tag=True):
             if job is None:
                 raise RescaleError("Flink has lost the job", path=flink.address, found=self.job_id)
             if job.ended and not job.runs:
+                why = flink.why_failed(self.job_id)
                 raise RescaleError(
                     "the job did not start from the snapshot",
                     path=flink.address,
                     operator=job.name,
                     expected="a job that runs",
-                    found=f"{job.state}: {flink.why_failed(self.job_id)}",
-                    advice="if it sets its max parallelism itself, take that out of its code or configuration",
+                    found=job.state if why is None else f"{job.state}: {why}",
+                    advice="if it sets its max parallelism itself, take that out of its code or configuration"
+                    if job.state == "FAILED"
+                    else "look who has cancelled it",
                 )
             if not job.runs:
                 if (why := flink.why_failed(self.job_id)) is not None:

@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from rescale.errors import RescaleError, StoreError
+from rescale.errors import RescaleError, StoreError, unexpected
 from rescale.orchestration.flink.questions import Question
+from rescale.orchestration.steps.attempts import is_ours
 
 _PATIENCE = 5
 """So many times in a row a question may find nobody to ask."""
@@ -37,8 +38,10 @@ class Answered(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         try:
             event = {"answer": await self._answer()}
-        except RescaleError as error:
-            event = {"error": error.to_json()}
+        except Exception as error:
+            if not is_ours(error):
+                raise
+            event = {"error": unexpected(error).to_json()}
         yield TriggerEvent(event)  # type: ignore[no-untyped-call]
 
     async def _answer(self) -> dict[str, Any]:

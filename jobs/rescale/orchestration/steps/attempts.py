@@ -59,13 +59,18 @@ ATTEMPTS: dict[str, Any] = {
 """Arguments of every task: pauses of 10, 20, 40, 80 seconds."""
 
 
+def is_ours(error: Exception) -> bool:
+    """Whether it is one of our errors, or Python's own, which is a fault of ours."""
+    return isinstance(error, RescaleError) or type(error).__module__ == "builtins"
+
+
 @contextmanager
 def ended_by_our_errors() -> Iterator[None]:
     """In the block our errors end the task, in words that stand in a form; Python's own do, as faults of ours."""
     try:
         yield
     except Exception as error:
-        if not isinstance(error, RescaleError) and type(error).__module__ != "builtins":
+        if not is_ours(error):
             raise
         ours = unexpected(error)
         told_in_words_of_the_form(ours)

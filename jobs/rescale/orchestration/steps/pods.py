@@ -160,6 +160,6 @@ def error_of(step: Step, code: int | None, result: str, failure: str) -> Rescale
 def exit_code(pod: V1Pod | None) -> int | None:
     """With which the driver ended; None if it cannot be known."""
     for status in (pod.status.container_statuses or ()) if pod and pod.status else ():
-        if status.name == CONTAINER and status.state.terminated:
+        if status.name == CONTAINER and status.state and status.state.terminated:
             return int(status.state.terminated.exit_code)
     return None
