@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from rescale.demo.airflow_home import DAG_ID, USER
+from rescale.process import Step
 from rescale.report.pages.inspection import inspection
 from rescale.snapshot.dropped_states import state_names
 from rescale.snapshot.kafka.offsets import KafkaKind, kafka_offsets
@@ -96,17 +98,19 @@ def test_what_the_first_task_refuses_is_shown_in_its_log(pages: Pages, airflow: 
 
 @pytest.mark.slow
 def test_a_run_is_cancelled_on_the_way(pages: Pages, airflow: AirflowServer, tmp_path: Path) -> None:
+    def steps() -> list[str]:
+        return [line for line in airflow.watch.running_lines().values() if target in line]
+
     target = str(tmp_path / "rescaled")
-    pages.open_form()
-    pages.fill(**request(directory("2-clicks"), target, parallelism=3))
-    pages.trigger()
-    pages.wait_for_the_run()
-    run = airflow.run_to(target)
-    run.wait_for_task("reshuffle_keyed_state", "running")
+    conf = request(directory("2-clicks"), target, parallelism=3)
+    run = airflow.trigger_dag(DAG_ID, conf, dag_run_id=f"lingers-reshuffle_keyed_state-{uuid.uuid4()}")
+    wait_for(lambda: any(Step.RESHUFFLE in line for line in steps()), "the process of the step")
+    pages.open_run(run.run_id)
     pages.mark_as_failed()
     pages.wait_for_state("Failed", PATIENCE_SECONDS)
     assert run.end() == "failed"
-    wait_for(lambda: not any(target in line for line in airflow.watch.running_lines().values()), "its end", 60)
+    assert run.states()["reshuffle_keyed_state"] == "failed"
+    wait_for(lambda: not steps(), "its end", 60)
     assert not Path(target, "_metadata").exists()
 
 
