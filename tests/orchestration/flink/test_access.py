@@ -105,6 +105,7 @@ def test_certificates_that_cannot_be_read_are_refused(monkeypatch: pytest.Monkey
         ({"headers": "X-Key: planted"}, r"another form than Airflow's: headers"),
         ({"proxies": "http://me:planted@proxy:3128"}, r"another form than Airflow's: proxies"),
         ({"proxies": {"http": "planted:3128"}}, r"a proxy that is no address: proxies\.http"),
+        ({"proxies": {"http": "http://planted:at@proxy:x"}}, r"a proxy that is no address: proxies\.http"),
         ({"proxies": {"http": 3128}}, r"a proxy that is no address: proxies\.http"),
     ],
 )

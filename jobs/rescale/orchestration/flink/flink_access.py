@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
@@ -22,9 +23,6 @@ _OPTIONS = {
     *("stream", "timeout", "allow_redirects", "max_redirects", "trust_env", "check_response"),
 }
 """Fields of an extra that are no headers; the second line is about requests that we do not make as `requests` does."""
-
-
-_PROXIES = ("http://", "https://")
 
 
 def open_flink(flink: str) -> Flink:
@@ -142,13 +140,20 @@ def _proxy(connection_id: str, extra: Mapping[str, Any], scheme: str) -> dict[st
     proxy = _fields(connection_id, "proxies", extra.get("proxies")).get(scheme)
     if not proxy:
         return {}
-    if not isinstance(proxy, str) or not proxy.startswith(_PROXIES):
+    if not _is_address(proxy):
         raise RequestError(  # without the address: there may be a password in it
             f"the connection {connection_id!r} has a proxy that is no address: proxies.{scheme}",
-            expected=f"an address that begins with {' or '.join(_PROXIES)}",
+            expected="http://host:port",
             advice="look at the connection's extra",
         )
     return {"proxy": proxy}
+
+
+def _is_address(text: Any) -> bool:
+    try:
+        return isinstance(text, str) and httpx.URL(text).scheme in ("http", "https")
+    except httpx.InvalidURL:
+        return False
 
 
 def _fields(connection_id: str, field: str, value: Any) -> Mapping[str, Any]:
