@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 
 from rescale.errors import RequestError, RescaleError, StoreError, UnsupportedError
 from rescale.storage.contract import Pin, Span
-from rescale.storage.files.durable_directories import force_to_disk
+from rescale.storage.files.durable_directories import device_of, force_to_disk
 from rescale.storage.files.local_store import LocalStore
 
 
@@ -279,3 +280,21 @@ def test_a_file_may_have_been_written_in_the_first_moment_of_1970(tmp_path: Path
     path.write_bytes(b"")
     os.utime(path, ns=(0, 0))
     assert LocalStore().modified(str(path)) == datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def test_the_file_system_of_a_directory_that_comes_and_goes_is_that_of_the_one_above(home: Path) -> None:
+    home.mkdir(parents=True)
+    staging, done = home / "staging", threading.Event()
+
+    def come_and_go() -> None:
+        while not done.is_set():
+            staging.mkdir()
+            staging.rmdir()
+
+    other = threading.Thread(target=come_and_go)
+    other.start()
+    try:
+        assert {device_of(staging) for _ in range(20_000)} == {home.stat().st_dev}
+    finally:
+        done.set()
+        other.join()

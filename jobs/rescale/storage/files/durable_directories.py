@@ -41,7 +41,11 @@ def make_directory(folder: Path) -> None:
 
 def device_of(folder: Path) -> int:
     """The number of the file system that the directory is on, or will be when it is made."""
-    return next(one for one in (folder, *folder.parents) if one.is_dir()).stat().st_dev
+    for one in (folder, *folder.parents):
+        with suppress(FileNotFoundError):  # an empty staging directory goes with the last file, seen or not
+            if one.is_dir():
+                return one.stat().st_dev
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder))
 
 
 def force_to_disk(path: Path) -> None:
