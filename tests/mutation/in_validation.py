@@ -175,10 +175,10 @@ ACCEPTED: dict[str, dict[str, str]] = {
     "execution/validation/validation.py: _compare_bags": {
         "bags[tally.state][tally.in_result] = (count + tally.items, (total - tally.digest) % MODULUS)": "both sides are reckoned alike: a sum tells as much when it is subtracted",
     },
-    "execution/validation/verdict.py: certificate_of": {
-        "unchanged = [bool(old.databases) and (not goes_by_record(old, new)) for old, new in zip(source.operators, result.operators)]": "their ids were compared before there are proofs",
-        "unchanged = [bool(old.databases) and (not goes_by_record(old, new)) for old, new in zip(source.operators, result.operators, strict=False)]": "their ids were compared before there are proofs",
-        "made_anew = any((proof.directories and (not stays) for proof, stays in zip(proofs, unchanged)))": "there is one proof for each operator",
-        "made_anew = any((proof.directories and (not stays) for proof, stays in zip(proofs, unchanged, strict=False)))": "there is one proof for each operator",
+    "execution/validation/verdict.py: _limits": {
+        "stays = [bool(old.databases) and (not goes_by_record(old, new)) for old, new in zip(source.operators, result.operators)]": "their ids were compared before there are proofs",
+        "stays = [bool(old.databases) and (not goes_by_record(old, new)) for old, new in zip(source.operators, result.operators, strict=False)]": "their ids were compared before there are proofs",
+        "made_anew = any((proof.directories and (not same) for proof, same in zip(proofs, stays)))": "there is one proof for each operator",
+        "made_anew = any((proof.directories and (not same) for proof, same in zip(proofs, stays, strict=False)))": "there is one proof for each operator",
     },
 }

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from random import Random
 
 from rescale.planning.asked.request import Files, Format
-from rescale.planning.values.proof import Proof
 from simulation.changelog_sources import draw_changelog
-from simulation.native_sources import draw_native, in_a_kind
+from simulation.native_sources import draw_native
 from simulation.rows import Kind
 from simulation.run import Wish
 from simulation.sources import Source, draw_source, written
 from simulation.store_kinds import StoreKind, draw_store
 from simulation.toxics import PASSING, Toxic
 from simulation.weather import Weather, draw_weather
+from simulation.wishes import draw_wishes, with_what_is_otherwise
 
 _NATIVE, _INTO_ROCKSDB = 0.05, 0.01
 """How many histories are of native state, or of canonical state that becomes RocksDB's: these take longer."""
@@ -23,10 +23,20 @@ _NATIVE, _INTO_ROCKSDB = 0.05, 0.01
 _MISREAD = 0.05
 """In how many histories publish misreads something."""
 
-_DROPS = 0.08
-"""In how many of those with states of known names an operator may be left out, or some of its states."""
-
 STAGES = ("plan", "reshuffle", "validate", "publish")
+
+_DAMAGE = (
+    ("source rots", STAGES, 0.1),
+    ("source changes", STAGES, 0.15),
+    ("source is deleted", STAGES, 0.08),
+    ("result rots", ("validate",), 0.5),
+    ("result is cut or gone", ("validate", "publish"), 0.2),
+    ("result is replaced", ("publish",), 0.15),
+    ("document rots", STAGES[1:], 0.15),
+    ("candidate rots", ("publish",), 0.12),
+    ("certificate rots", ("publish",), 0.08),
+)
+"""What is done, before which stage, and how probable it is where something may end a history for good."""
 
 
 @dataclass(frozen=True)
@@ -80,69 +90,27 @@ def has_native_state(seed: int) -> bool:
 
 
 def draw_script(random: Random, seed: int) -> Script:
-    """`random` is the history's own. What is native is drawn from another one, so that other histories do without."""
-    source = draw_source(random)
+    """`random` is the history's own. What is native is drawn from another one, so that other histories do without.
+
+    Histories are known by their seeds: whatever is drawn more comes after all else, or from a seed of its own.
+    """
     kinds = Random(f"kinds {seed}")
-    turn = kinds.random()
-    if turn < _NATIVE:
-        source = draw_native(kinds)
-    elif turn < _NATIVE + _INTO_ROCKSDB:
-        source = written(kinds.randrange(24))
-    changelog = draw_changelog(seed)
-    if changelog is not None and turn >= _NATIVE + _INTO_ROCKSDB:
-        source = changelog
-    rates: dict[Toxic, float] = {}
-    if random.random() < 0.8:
-        rates = {toxic: random.choice((0.003, 0.01, 0.03, 0.1)) for toxic in PASSING if random.random() < 0.6}
-    beside: dict[str, str] = {}
-    damage: dict[str, str] = {}
-    if random.random() < 0.15:
-        beside["twin"] = random.choice(STAGES[1:])
-    if random.random() < 0.5:
-        if random.random() < 0.4:
-            rates[Toxic.FLIPPED] = random.choice((0.002, 0.01, 0.05))
-        if random.random() < 0.35:
-            beside["rival"] = random.choice(("plan", *STAGES))
-        if random.random() < 0.1:
-            beside["discard"] = random.choice(STAGES[1:])
-        for kind, stages, chance in (
-            ("source rots", STAGES, 0.1),
-            ("source changes", STAGES, 0.15),
-            ("source is deleted", STAGES, 0.08),
-            ("result rots", ("validate",), 0.5),
-            ("result is cut or gone", ("validate", "publish"), 0.2),
-            ("result is replaced", ("publish",), 0.15),
-            ("document rots", STAGES[1:], 0.15),
-            ("candidate rots", ("publish",), 0.12),
-            ("certificate rots", ("publish",), 0.08),
-        ):
-            if random.random() < chance:
-                damage[kind] = random.choice(stages)
-    wishes = [draw_wish(random, source) for _ in range(2)]
-    if turn < _NATIVE + _INTO_ROCKSDB or source.is_changelog:
-        wishes = [in_a_kind(kinds, source, wish) for wish in wishes]
-    if any(wish.files is Files.REFER for wish in wishes) and kinds.random() < 0.25:
-        damage[kinds.choice(("source changes", "source is deleted"))] = "publish"
-    if kinds.random() < _MISREAD:
-        rates[Toxic.MISREAD] = kinds.choice((0.05, 0.3))
-    weather = draw_weather(seed, STAGES)
+    source, is_native = _draw_source(random, kinds, seed)
+    trouble = _draw_trouble(random)
+    weather, store = draw_weather(seed, STAGES), draw_store(seed)
+    wishes = draw_wishes(random, kinds if is_native else None, source)
+    _draw_more_trouble(kinds, trouble, wishes)
     if weather is not None:
-        rates |= weather.rates
-        wishes = [with_surgery(Random(f"surgery {seed} {i}"), source, wish) for i, wish in enumerate(wishes)]
-        if weather.vanishes is not None:
-            damage["source vanishes"] = weather.vanishes
-    wishes = [with_drops(seed, i, source, wish) for i, wish in enumerate(wishes)]
-    store = draw_store(seed)
-    if store.is_believed:
-        wishes = [replace(wish, proof=Proof.FILES) if may_go_by_sums(source, wish) else wish for wish in wishes]
+        trouble.rates |= weather.rates
+        trouble.damage |= {} if weather.vanishes is None else {"source vanishes": weather.vanishes}
     return Script(
         source,
-        *wishes,
-        rates,
+        *with_what_is_otherwise(seed, source, wishes, has_surgery=weather is not None, by_sums=store.is_believed),
+        trouble.rates,
         crashes=random.choice((0, 0, 0.1, 0.4)),
         losses=random.choice((0, 0, 0, 0.1, 0.3)),
-        beside=beside,
-        damage=damage,
+        beside=trouble.beside,
+        damage=trouble.damage,
         part_size=random.choice((250, 700, 1 << 20)),
         chunk_size=random.choice((150, 1 << 20, 1 << 20)),
         inline_limit=random.choice((0, 0, 150, 20_000)),
@@ -157,49 +125,55 @@ def draw_script(random: Random, seed: int) -> Script:
     )
 
 
-def draw_wish(random: Random, source: Source) -> Wish:
-    """One that is possible: no subtask is without a key group."""
-    old = [shape for shape in source.shapes.values() if shape[1] != 1]
-    while True:
-        maximum = "" if random.random() < 0.5 else random.choice(source.max_parallelisms)
-        wish = Wish(random.choice(source.parallelisms), maximum)
-        if all(int(wish.parallelism or p) <= int(wish.max_parallelism or m) for p, m in old):
-            return wish
+def _draw_source(random: Random, kinds: Random, seed: int) -> tuple[Source, bool]:
+    """And whether there is native state before or after."""
+    source = draw_source(random)
+    turn = kinds.random()
+    if turn < _NATIVE:
+        return draw_native(kinds), True
+    if turn < _NATIVE + _INTO_ROCKSDB:
+        return written(kinds.randrange(24)), True
+    changelog = draw_changelog(seed)
+    return (source, False) if changelog is None else (changelog, True)
 
 
-def with_surgery(random: Random, source: Source, wish: Wish) -> Wish:
-    """Sometimes an operator has another uid in the result, or is left out."""
-    if not source.uids or random.random() < 0.7:
-        return wish
-    renamed, dropped = random.sample(source.uids, 2)
-    renames = (f"{renamed}={renamed} again",) if random.random() < 0.7 else ()
-    drops = (dropped,) if random.random() < 0.5 else ()
-    return replace(wish, renames=renames, drops=drops, proof=Proof.RECORDS if "keyed" in drops else wish.proof)
+@dataclass
+class _Trouble:
+    """`rates`, `beside` and `damage` of a script."""
+
+    rates: dict[Toxic, float] = field(default_factory=dict)
+    beside: dict[str, str] = field(default_factory=dict)
+    damage: dict[str, str] = field(default_factory=dict)
 
 
-def with_drops(seed: int, i: int, source: Source, wish: Wish) -> Wish:
-    """In some histories an operator or some states are left out; of which ones is drawn from a seed of its own."""
-    if not source.uids or Random(f"drops {seed}").random() >= _DROPS:
-        return wish
-    random = Random(f"drops {seed} {i}")
-    renamed = {one.partition("=")[0] for one in wish.renames}
-    if not wish.drops and random.random() < 0.3:
-        wish = replace(wish, drops=(random.choice([uid for uid in source.uids if uid not in renamed]),))
-    states = [one for one in source.states if one.partition(":")[0] not in wish.drops]
-    wish = replace(wish, state_drops=tuple(random.sample(states, min(random.choice((0, 1, 1, 2, 3)), len(states)))))
-    return replace(wish, proof=Proof.RECORDS) if _leaves_out_keyed(wish) else wish
+def _draw_trouble(random: Random) -> _Trouble:
+    trouble = _Trouble()
+    if random.random() < 0.8:
+        trouble.rates = {toxic: random.choice((0.003, 0.01, 0.03, 0.1)) for toxic in PASSING if random.random() < 0.6}
+    if random.random() < 0.15:
+        trouble.beside["twin"] = random.choice(STAGES[1:])
+    if random.random() < 0.5:
+        _draw_what_may_end_it(random, trouble)
+    return trouble
 
 
-def may_go_by_sums(source: Source, wish: Wish) -> bool:
-    """Whether its key groups are copied as they are."""
-    kept = {str(maximum) for _, maximum in source.shapes.values()}
-    is_copied = wish.format is Format.KEEP and wish.max_parallelism in ("", *kept) and not _leaves_out_keyed(wish)
-    return is_copied and bool(source.uids) and source.kind is not Kind.ROCKSDB and not source.is_changelog
+def _draw_what_may_end_it(random: Random, trouble: _Trouble) -> None:
+    if random.random() < 0.4:
+        trouble.rates[Toxic.FLIPPED] = random.choice((0.002, 0.01, 0.05))
+    if random.random() < 0.35:
+        trouble.beside["rival"] = random.choice(("plan", *STAGES))
+    if random.random() < 0.1:
+        trouble.beside["discard"] = random.choice(STAGES[1:])
+    for kind, stages, chance in _DAMAGE:
+        if random.random() < chance:
+            trouble.damage[kind] = random.choice(stages)
 
 
-def _leaves_out_keyed(wish: Wish) -> bool:
-    """The operator of that name, or a state of its."""
-    return "keyed" in wish.drops or any(one.startswith("keyed:") for one in wish.state_drops)
+def _draw_more_trouble(kinds: Random, trouble: _Trouble, wishes: Sequence[Wish]) -> None:
+    if any(wish.files is Files.REFER for wish in wishes) and kinds.random() < 0.25:
+        trouble.damage[kinds.choice(("source changes", "source is deleted"))] = "publish"
+    if kinds.random() < _MISREAD:
+        trouble.rates[Toxic.MISREAD] = kinds.choice((0.05, 0.3))
 
 
 def kind_due(kinds: set[Kind], wish: Wish) -> set[Kind]:

@@ -107,34 +107,11 @@ def certificate_of(
     It was looked at before its bytes were read and compared, and is looked at again. `bound` says whether its metadata
     was made here from a plan, or compared with a certificate. `source` is what it is after the `surgery`.
     """
-    rekeyed = any(proof.records for proof in proofs)
-    directories = [proof.directories for proof in proofs if proof.directories is not None]
-    by_sums = any(proof.checksums for proof in proofs)
-    claims = [_CLAIM_OF_FILES] if directories else []
-    claims += [_CLAIM_OF_CHECKSUMS] if by_sums else []
-    claims += [_CLAIM_OF_THE_REST] if claims else [_CLAIM]
-    claims += [_CLAIM_OF_RECORDS] if rekeyed else []
-    claims += [_CLAIM_OF_THE_RENAMED] if surgery.renamed else []
-    claims += [_CLAIM_OF_THE_DROPPED] if surgery.dropped else []
-    claims += [_CLAIM_OF_KAFKA] if surgery.kafka else []
-    claims += [_CLAIM_OF_SOURCES] if any(change.becomes_source for change in surgery.kafka) else []
-    claims += [_CLAIM_OF_DROPPED_STATES] if surgery.dropped_states else []
-    any_lost = surgery.dropped or surgery.dropped_states or surgery.kafka
-    local = any(pin.mtime_ns is not None for _, pin in source.files)
-    unchanged = [
-        bool(old.databases) and not goes_by_record(old, new)
-        for old, new in zip(source.operators, result.operators, strict=True)
-    ]
-    made_anew = any(proof.directories and not stays for proof, stays in zip(proofs, unchanged, strict=True))
-    limits = [(_OF_FILES, made_anew), (_OF_UNCHANGED, any(unchanged))]
-    limits.append((_OF_FILES_NOT_READ, any(one.files_referred_to for one in directories)))
-    limits.append((_OF_CHECKSUMS, by_sums))
-    limits += [(_OF_RULES, rekeyed), (_OF_LOCAL_FILES, local), (_UNBOUND, not bound)]
-    limits.append((_OF_REFERENCES, any(not contains(result.directory, uri) for uri, _ in result.files[1:])))
+    claims, limits = _claims(proofs, surgery), _limits(source, result, proofs, bound=bound)
     return Certificate(
         verdict=COMPLETE,
-        proves=f"{_EXCEPT if any_lost else ''}{'; '.join(claims)}",
-        does_not_prove="; ".join(sentence for sentence, holds in limits if holds) or None,
+        proves=f"{_EXCEPT if _is_otherwise(surgery) else ''}{'; '.join(claims)}",
+        does_not_prove="; ".join(limits) or None,
         digests="sums mod 2^128 of 128-bit XXH3 digests of key groups and elements",
         source=source.directory,
         source_metadata_sha256=source.metadata_sha256,
@@ -150,6 +127,56 @@ def certificate_of(
             [(operator.entry.parallelism, operator.entry.max_parallelism) for operator in source.operators],
             [(proof.parallelism, proof.max_parallelism) for proof in proofs],
         ).command,
-        proof=Proof.FILES if directories or by_sums else Proof.RECORDS,
+        proof=Proof.FILES if _of_parts(proofs) else Proof.RECORDS,
         surgery=surgery,
     )
+
+
+def _claims(proofs: Sequence[CertifiedOperator], surgery: Surgery) -> list[str]:
+    of_parts = _of_parts(proofs)
+    becomes_source = any(change.becomes_source for change in surgery.kafka)
+    return [
+        *of_parts,
+        _CLAIM_OF_THE_REST if of_parts else _CLAIM,
+        *_true((_CLAIM_OF_RECORDS, any(proof.records for proof in proofs))),
+        *_true((_CLAIM_OF_THE_RENAMED, surgery.renamed), (_CLAIM_OF_THE_DROPPED, surgery.dropped)),
+        *_true((_CLAIM_OF_KAFKA, surgery.kafka), (_CLAIM_OF_SOURCES, becomes_source)),
+        *_true((_CLAIM_OF_DROPPED_STATES, surgery.dropped_states)),
+    ]
+
+
+def _of_parts(proofs: Sequence[CertifiedOperator]) -> list[str]:
+    """What is claimed of state that was not compared record by record; nothing if all of it was."""
+    by_files, by_sums = any(proof.directories is not None for proof in proofs), any(proof.checksums for proof in proofs)
+    return _true((_CLAIM_OF_FILES, by_files), (_CLAIM_OF_CHECKSUMS, by_sums))
+
+
+def _limits(source: Snapshot, result: Snapshot, proofs: Sequence[CertifiedOperator], *, bound: bool) -> list[str]:
+    stays = [
+        bool(old.databases) and not goes_by_record(old, new)
+        for old, new in zip(source.operators, result.operators, strict=True)
+    ]
+    made_anew = any(proof.directories and not same for proof, same in zip(proofs, stays, strict=True))
+    not_read = any(proof.directories and proof.directories.files_referred_to for proof in proofs)
+    local = any(pin.mtime_ns is not None for _, pin in source.files)
+    refers = any(not contains(result.directory, uri) for uri, _ in result.files[1:])
+    return _true(
+        (_OF_FILES, made_anew),
+        (_OF_UNCHANGED, any(stays)),
+        (_OF_FILES_NOT_READ, not_read),
+        (_OF_CHECKSUMS, any(proof.checksums for proof in proofs)),
+        (_OF_RULES, any(proof.records for proof in proofs)),
+        (_OF_LOCAL_FILES, local),
+        (_UNBOUND, not bound),
+        (_OF_REFERENCES, refers),
+    )
+
+
+def _is_otherwise(surgery: Surgery) -> bool:
+    """Whether not all state of the source is in the result as it was: what is renamed alone is."""
+    return bool(surgery.dropped or surgery.dropped_states or surgery.kafka)
+
+
+def _true(*sentences: tuple[str, object]) -> list[str]:
+    """The sentences that hold."""
+    return [sentence for sentence, holds in sentences if holds]

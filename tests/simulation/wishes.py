@@ -1,0 +1,80 @@
+"""What is asked for in a history, and by a rival that has the same target: a shape, a format, and what is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+
+from rescale.planning.asked.request import Format
+from rescale.planning.values.proof import Proof
+from simulation.native_sources import in_a_kind
+from simulation.rows import Kind
+from simulation.run import Wish
+from simulation.sources import Source
+
+_DROPS = 0.08
+"""In how many histories with states of known names an operator may be left out, or some of its states."""
+
+
+def draw_wishes(random: Random, kinds: Random | None, source: Source) -> list[Wish]:
+    """Two new shapes; with `kinds` the results have a format, files and a proof that go with native state."""
+    wishes = [_draw_wish(random, source) for _ in range(2)]
+    return wishes if kinds is None else [in_a_kind(kinds, source, wish) for wish in wishes]
+
+
+def with_what_is_otherwise(
+    seed: int, source: Source, wishes: Sequence[Wish], *, has_surgery: bool, by_sums: bool
+) -> list[Wish]:
+    """With operators renamed and left out, and `by_sums` with the proof by files where key groups are only copied."""
+    if has_surgery:
+        wishes = [_with_surgery(Random(f"surgery {seed} {i}"), source, wish) for i, wish in enumerate(wishes)]
+    wishes = [_with_drops(seed, i, source, wish) for i, wish in enumerate(wishes)]
+    if by_sums:
+        wishes = [replace(wish, proof=Proof.FILES) if _may_go_by_sums(source, wish) else wish for wish in wishes]
+    return wishes
+
+
+def _draw_wish(random: Random, source: Source) -> Wish:
+    """One that is possible: no subtask is without a key group."""
+    old = [shape for shape in source.shapes.values() if shape[1] != 1]
+    while True:
+        maximum = "" if random.random() < 0.5 else random.choice(source.max_parallelisms)
+        wish = Wish(random.choice(source.parallelisms), maximum)
+        if all(int(wish.parallelism or p) <= int(wish.max_parallelism or m) for p, m in old):
+            return wish
+
+
+def _with_surgery(random: Random, source: Source, wish: Wish) -> Wish:
+    """Sometimes an operator has another uid in the result, or is left out."""
+    if not source.uids or random.random() < 0.7:
+        return wish
+    renamed, dropped = random.sample(source.uids, 2)
+    renames = (f"{renamed}={renamed} again",) if random.random() < 0.7 else ()
+    drops = (dropped,) if random.random() < 0.5 else ()
+    return replace(wish, renames=renames, drops=drops, proof=Proof.RECORDS if "keyed" in drops else wish.proof)
+
+
+def _with_drops(seed: int, i: int, source: Source, wish: Wish) -> Wish:
+    """In some histories an operator or some states are left out; of which ones is drawn from a seed of its own."""
+    if not source.uids or Random(f"drops {seed}").random() >= _DROPS:
+        return wish
+    random = Random(f"drops {seed} {i}")
+    renamed = {one.partition("=")[0] for one in wish.renames}
+    if not wish.drops and random.random() < 0.3:
+        wish = replace(wish, drops=(random.choice([uid for uid in source.uids if uid not in renamed]),))
+    states = [one for one in source.states if one.partition(":")[0] not in wish.drops]
+    wish = replace(wish, state_drops=tuple(random.sample(states, min(random.choice((0, 1, 1, 2, 3)), len(states)))))
+    return replace(wish, proof=Proof.RECORDS) if _leaves_out_keyed(wish) else wish
+
+
+def _may_go_by_sums(source: Source, wish: Wish) -> bool:
+    """Whether its key groups are copied as they are."""
+    kept = {str(maximum) for _, maximum in source.shapes.values()}
+    is_copied = wish.format is Format.KEEP and wish.max_parallelism in ("", *kept) and not _leaves_out_keyed(wish)
+    return is_copied and bool(source.uids) and source.kind is not Kind.ROCKSDB and not source.is_changelog
+
+
+def _leaves_out_keyed(wish: Wish) -> bool:
+    """The operator of that name, or a state of its."""
+    return "keyed" in wish.drops or any(one.startswith("keyed:") for one in wish.state_drops)
