@@ -34,8 +34,8 @@ def demo_ui(say: Callable[[str], None]) -> None:
             home.migrate()
             say("Starting its api-server, scheduler, dag-processor and triggerer …")
             with components(home) as processes:
-                say(_words(home, server.endpoint))
                 try:
+                    say(_words(home, server.endpoint))
                     _watch(home, processes)
                 except KeyboardInterrupt:
                     say("Ending everything that was started …")
