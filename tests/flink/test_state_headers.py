@@ -19,10 +19,11 @@ from rescale.flink.operator_state import (
     write_operator_state_header,
 )
 from rescale.flink.serializers.reading import type_name
-from rescale.flink.serializers.snapshot import UnknownSerializer
+from rescale.flink.serializers.snapshot import UNKNOWN, UnknownSerializer
 from rescale.flink.state_meta_info import StateKind
 from support.snapshot_bytes import (
     CUSTOM,
+    HIDING,
     INT,
     LONG,
     STRING,
@@ -205,15 +206,56 @@ def test_operator_headers_that_cannot_be(data: bytes) -> None:
         read_operator_state_header(data, "a file")
 
 
-def test_an_unknown_serializer_is_told_from_damage() -> None:
-    """The header can still be moved as it is."""
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("names", [["total"], ["total", "seen", "größe", "_timer_state/event_user-timers"]])
+def test_states_whose_serializers_are_not_known_are_found_by_how_they_begin(names: list[str], compressed: bool) -> None:
+    """Last, first and in the middle; of what is not known the class is."""
+    known = [STATES[name] if name in STATES else keyed_state(name, list_of(CUSTOM), "LIST") for name in names]
+    for states in ([*known, keyed_state("price", CUSTOM)], [keyed_state("price", CUSTOM), *known]):
+        data = keyed_header(*states, key=CUSTOM, compressed=compressed)
+        header = read_keyed_header(data, "a file")
+        assert [info.raw for info in header.states] == states
+        assert type_name(header.key_serializer) == "com.example.Money$Snapshot"
+        price = next(info for info in header.states if info.name == "price")
+        assert [(name, type_name(one)) for name, one in price.serializers] == [
+            ("VALUE_SERIALIZER", "com.example.Money$Snapshot"),
+            ("NAMESPACE_SERIALIZER", "VoidNamespace"),
+        ]
+        assert price.serializers[0][1].values(UNKNOWN) == ("com.example.Money$Snapshot",)
+        assert write_keyed_header(header) == data
+
+
+@pytest.mark.parametrize("form", [(5, False), (6, False), (6, True)])
+@pytest.mark.parametrize("lists", [(), (operator_list("l", CUSTOM), operator_list("other", STRING, "UNION"))])
+@pytest.mark.parametrize("maps", [(), (broadcast_state("m", CUSTOM), broadcast_state("other"))])
+def test_operator_states_whose_serializers_are_not_known_are_found_likewise(
+    lists: tuple[bytes, ...], maps: tuple[bytes, ...], form: tuple[int, bool]
+) -> None:
+    data = operator_header(lists, maps, version=form[0], compressed=form[1])
+    header = read_operator_state_header(data, "a file")
+    assert [info.raw for info in header.list_states] == list(lists)
+    assert [info.raw for info in header.broadcast_states] == list(maps)
+    assert write_operator_state_header(header) == data
+
+
+def test_where_a_state_begins_cannot_be_told_if_more_begins_like_one() -> None:
+    """The header can still be moved as it is, which damage could not."""
     for read, data in (
-        (read_keyed_header, keyed_header(keyed_state("a", CUSTOM))),
-        (read_operator_state_header, operator_header((operator_list("a", CUSTOM),))),
+        (read_keyed_header, keyed_header(keyed_state("a", HIDING))),
+        (read_keyed_header, keyed_header(STATES["total"], key=HIDING)),
+        (read_operator_state_header, operator_header((operator_list("a", HIDING),))),
+        (read_operator_state_header, operator_header((), (broadcast_state("a", HIDING),))),
     ):
         with pytest.raises(UnknownSerializer) as error:
             read(data, "a file")
         assert error.value.class_name == "com.example.Money$Snapshot"
+
+
+@pytest.mark.parametrize("cut", range(1, 60, 7))
+def test_a_header_that_is_cut_off_is_never_read(cut: int) -> None:
+    data = keyed_header(keyed_state("price", CUSTOM), STATES["total"])
+    with pytest.raises((SnapshotError, UnknownSerializer)):
+        read_keyed_header(data[:-cut], "a file")
 
 
 def test_elements_end_where_the_next_one_of_any_state_begins() -> None:

@@ -113,3 +113,7 @@ def operator_header(
     for states in (lists, broadcasts):
         out += struct.pack(">h", len(states)) + b"".join(states)
     return out + (bytes.fromhex("ff060000734e61507059") if compressed else b"")
+
+
+HIDING = snapshot("com.example.Money$Snapshot", 7, keyed_state("hidden"))
+"""Not known either; and it holds what begins as a state does."""

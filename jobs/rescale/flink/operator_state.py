@@ -14,7 +14,9 @@ from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.encoding.snappy import IDENTIFIER
 from rescale.flink.extents import ends
 from rescale.flink.metadata.handles import DistributionMode, OperatorStateOffsets
-from rescale.flink.state_meta_info import StateMetaInfo, covering, read_state_list
+from rescale.flink.serializers.snapshot import UnknownSerializer
+from rescale.flink.state_meta_info import StateMetaInfo, covering, read_bounded_states, read_state_list
+from rescale.flink.state_starts import NUMBER_SIZE, state_starts
 
 _VERSIONS = (5, 6)
 _FIRST_VERSION_WITH_COMPRESSION = 6
@@ -31,19 +33,39 @@ class OperatorStateHeader:
 
 
 def read_operator_state_header(data: bytes, path: str) -> OperatorStateHeader:
-    """The header that `data` is, with the snappy identifier if compressed; may raise `UnknownSerializer`."""
+    """The header that `data` is, with the snappy identifier if compressed.
+
+    Raises `UnknownSerializer` where a class is not known, and where the states begin cannot be told either.
+    """
     reader = ByteReader(data, path)
     version = reader.i32()
     if version not in _VERSIONS:
         raise reader.error("an unknown version of operator state", at=0, expected="5 or 6", found=version)
     compressed = version >= _FIRST_VERSION_WITH_COMPRESSION and reader.boolean()
-    header = OperatorStateHeader(version, compressed, read_state_list(reader), read_state_list(reader))
-    at = reader.position
     # Flink's reader takes the identifier when it opens the file, so it stands there even if no element follows.
-    expected = IDENTIFIER if compressed else b""
-    if reader.raw(reader.remaining) != expected:
-        raise reader.error("the header does not end where the first element begins", at=at, expected=expected.hex())
-    return header
+    tail = IDENTIFIER if compressed else b""
+    start = reader.position
+    try:
+        listed, broadcast = read_state_list(reader), read_state_list(reader)
+    except UnknownSerializer as unknown:
+        listed, broadcast = _bounded(ByteReader(data, path, start, len(data) - len(tail)), unknown)
+        reader.position = len(data) - len(tail)
+    at = reader.position
+    if reader.raw(reader.remaining) != tail:
+        raise reader.error("the header does not end where the first element begins", at=at, expected=tail.hex())
+    return OperatorStateHeader(version, compressed, listed, broadcast)
+
+
+def _bounded(reader: ByteReader, unknown: UnknownSerializer) -> tuple[tuple[StateMetaInfo, ...], ...]:
+    """Both lists of states, read by where each begins; the number of those that are broadcast stands between them."""
+    starts = state_starts(reader)
+    number = ByteReader(reader.data, position=reader.position).i16()
+    listed, broadcast = starts[:number], starts[number:]
+    between = (*broadcast, reader.end)[0] - NUMBER_SIZE
+    try:
+        return read_bounded_states(reader, listed, between), read_bounded_states(reader, broadcast, reader.end)
+    except SnapshotError:
+        raise unknown from None
 
 
 def has_compressed_elements(data: bytes) -> bool:

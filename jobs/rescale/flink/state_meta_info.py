@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.serializers.reading import read_versioned, write_versioned
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.subclasses import put_together
+from rescale.flink.state_starts import serializer_starts
 
 
 class StateKind(IntEnum):
@@ -40,23 +42,50 @@ class StateMetaInfo:
         return options.get("KEYED_STATE_TYPE") or options.get("OPERATOR_STATE_DISTRIBUTION_MODE") or self.kind.name
 
 
-def read_state_meta_info(reader: ByteReader) -> StateMetaInfo:
+def read_state_meta_info(reader: ByteReader, end: int | None = None) -> StateMetaInfo:
+    """The next state, up to `end` if that is known: then its serializers may be of any class.
+
+    Otherwise one that is not known hides where it ends (`UnknownSerializer`).
+    """
     start = reader.position
     name = reader.utf()
     at, kind = reader.position, reader.i32()
     if kind not in StateKind._value2member_map_:
         raise reader.error("an unknown kind of state", at=at, expected=f"0 to {max(StateKind)}", found=kind)
     options = tuple((reader.utf(), reader.utf()) for _ in range(reader.count(4)))
-    serializers = tuple((reader.utf(), read_versioned(reader)) for _ in range(reader.count(12)))
+    number = reader.count(12)
+    ends = [None] * number if end is None else _ends(reader, number, serializer_starts(reader, end), end)
+    serializers = tuple((reader.utf(), read_versioned(reader, end)) for end in ends)
     return StateMetaInfo(name, StateKind(kind), options, serializers, reader.data[start : reader.position])
 
 
 def read_state_list(reader: ByteReader) -> tuple[StateMetaInfo, ...]:
     """`i16` number of states, then each."""
+    return tuple(read_state_meta_info(reader) for _ in range(_number(reader)))
+
+
+def read_bounded_states(reader: ByteReader, starts: Sequence[int], end: int) -> tuple[StateMetaInfo, ...]:
+    """`i16` number of states, then each from its place in `starts` to the next one's, the last up to `end`.
+
+    Their serializers may be of any class. `SnapshotError` where as many do not stand there.
+    """
+    ends = _ends(reader, _number(reader), starts, end)
+    return tuple(read_state_meta_info(reader, end) for end in ends)
+
+
+def _number(reader: ByteReader) -> int:
     at, number = reader.position, reader.i16()
     if number < 0:
         raise reader.error("a number of states that cannot be", at=at, found=number)
-    return tuple(read_state_meta_info(reader) for _ in range(number))
+    return number
+
+
+def _ends(reader: ByteReader, number: int, starts: Sequence[int], end: int) -> list[int]:
+    """Where each of `number` things ends that begin at `starts`, the first here, and fill the bytes up to `end`."""
+    first, *ends = (*starts, end)
+    if len(ends) != number or first != reader.position:
+        raise reader.error("a header does not hold what it counts", expected=number, found=len(ends))
+    return ends
 
 
 def covering(infos: list[StateMetaInfo]) -> StateMetaInfo | None:
@@ -78,7 +107,12 @@ def _put_together(one: StateMetaInfo, other: StateMetaInfo) -> StateMetaInfo | N
     if not _same_kind(one, other):
         return None
     others = dict(other.serializers)
-    serializers = {name: put_together(snapshot, others[name]) for name, snapshot in one.serializers}
+    serializers: dict[str, SerializerSnapshot] = {}
+    for name, snapshot in one.serializers:
+        both = put_together(snapshot, others[name])
+        if both is None:
+            return None
+        serializers[name] = both
     out = ByteWriter()
     out.utf(one.name)
     out.i32(one.kind)
@@ -88,11 +122,9 @@ def _put_together(one: StateMetaInfo, other: StateMetaInfo) -> StateMetaInfo | N
         out.utf(value)
     out.i32(len(serializers))
     for name, snapshot in serializers.items():
-        if snapshot is None:
-            return None
         out.utf(name)
         write_versioned(out, snapshot)
-    return read_state_meta_info(ByteReader(out.bytes()))
+    return replace(one, serializers=tuple(serializers.items()), raw=out.bytes())
 
 
 def _covers_state(wide: StateMetaInfo, narrow: StateMetaInfo) -> bool:

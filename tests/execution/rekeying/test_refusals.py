@@ -23,7 +23,7 @@ from support.canonical import Record, read_group, write_group
 from support.java_composites import Pojo
 from support.java_values import HASHABLE_LEAVES
 from support.pipeline import execute, execute_without_spark, plan_rescale
-from support.snapshot_bytes import CUSTOM, keyed_header, keyed_state
+from support.snapshot_bytes import HIDING, keyed_header, keyed_state
 from support.written import UID, write_savepoint
 
 NAME, MAX_PARALLELISM = "2-clicks", 128
@@ -233,7 +233,7 @@ def test_a_formula_that_is_not_the_right_one(formula: str, maximum: str, orders:
 def test_more_states_than_can_be_told_apart(run: Callable[[Plan], object], tmp_path: Path) -> None:
     """The serializer of the first hides how many follow; their number alone is no damage."""
     for number, states in enumerate((64, 65)):
-        header = keyed_header(*(keyed_state(f"state {i}", CUSTOM) for i in range(states)))
+        header = keyed_header(*(keyed_state(f"state {i}", HIDING) for i in range(states)))
         records = [Record(i, b"\2k\0", bytes(8)) for i in range(states)]
         source = Path(write_savepoint(tmp_path / f"{number}" / "source", header, {70: records}, 1, MAX_PARALLELISM))
         plan = planned(source, "64")

@@ -14,9 +14,10 @@ from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.serializers.reading import read_versioned, type_name, write_versioned
-from rescale.flink.serializers.snapshot import SerializerSnapshot
+from rescale.flink.serializers.snapshot import SerializerSnapshot, UnknownSerializer
 from rescale.flink.serializers.subclasses import all_put_together
-from rescale.flink.state_meta_info import StateMetaInfo, covering, read_state_list
+from rescale.flink.state_meta_info import StateMetaInfo, covering, read_bounded_states, read_state_list
+from rescale.flink.state_starts import NUMBER_SIZE, state_starts
 
 VERSION = 6
 
@@ -41,17 +42,34 @@ class MergedHeader(NamedTuple):
 
 
 def read_keyed_header(data: bytes, path: str) -> KeyedHeader:
-    """The header that `data` is, to its last byte; raises `UnknownSerializer` where a class is not known."""
+    """The header that `data` is, to its last byte.
+
+    Raises `UnknownSerializer` where a class is not known, and where the states begin cannot be told either.
+    """
     reader = ByteReader(data, path)
     version = reader.i32()
     if version != VERSION:
         raise reader.error("an unknown version of keyed state", at=0, expected=VERSION, found=version)
     compressed = reader.boolean()
-    key_serializer = read_versioned(reader)
-    states = read_state_list(reader)
+    start = reader.position
+    try:
+        header = KeyedHeader(compressed, read_versioned(reader), read_state_list(reader))
+    except UnknownSerializer as unknown:
+        reader.position = start
+        return _bounded(reader, compressed, unknown)
     if reader.remaining:
         raise reader.error("bytes between the header and the first key group", expected=0, found=reader.remaining)
-    return KeyedHeader(compressed, key_serializer, states)
+    return header
+
+
+def _bounded(reader: ByteReader, compressed: bool, unknown: UnknownSerializer) -> KeyedHeader:
+    """Read by where the states begin, before which the number of them stands."""
+    starts = state_starts(reader)
+    try:
+        key_serializer = read_versioned(reader, (*starts, reader.end)[0] - NUMBER_SIZE)
+        return KeyedHeader(compressed, key_serializer, read_bounded_states(reader, starts, reader.end))
+    except SnapshotError:
+        raise unknown from None
 
 
 def understood(header: KeyedHeader | None, *, advice: str = CANONICAL) -> KeyedHeader:

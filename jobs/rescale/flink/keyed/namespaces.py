@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rescale.errors import SnapshotError, UnsupportedError
-from rescale.flink.serializers.snapshot import SerializerSnapshot
+from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot
 from rescale.flink.state_meta_info import StateKind, StateMetaInfo
 
 TIMER_SNAPSHOT = "org.apache.flink.streaming.api.operators.TimerSerializerSnapshot"
@@ -14,6 +14,8 @@ def namespace_serializer(state: StateMetaInfo) -> SerializerSnapshot:
     if state.kind is not StateKind.PRIORITY_QUEUE:
         return _serializer(state, "NAMESPACE_SERIALIZER")
     element = _serializer(state, "VALUE_SERIALIZER")
+    if element.values(UNKNOWN):
+        return element  # it hides that of the namespaces, which is as little known
     if element.class_name != TIMER_SNAPSHOT:
         raise UnsupportedError(
             "where the key lies in the elements of a priority queue is known for timers only",

@@ -11,7 +11,7 @@ import re
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.serializers.registry import KNOWN_TYPES, short_class_name
 from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot, UnknownSerializer
-from rescale.flink.serializers.snapshot_body import Body
+from rescale.flink.serializers.snapshot_body import Body, read_to_end
 
 PROXY_VERSION = 2
 """`TypeSerializerSnapshotSerializationUtil.TypeSerializerSnapshotSerializationProxy`."""
@@ -41,13 +41,17 @@ def read_snapshot(reader: ByteReader, depth: int = 0) -> SerializerSnapshot:
     return body.finish(class_name)
 
 
-def read_versioned(reader: ByteReader) -> SerializerSnapshot:
-    """A snapshot behind the proxy's own version."""
+def read_versioned(reader: ByteReader, end: int | None = None) -> SerializerSnapshot:
+    """A snapshot behind the proxy's own version, and up to `end`: one whose end is known may be of any class."""
     at = reader.position
     version = reader.i32()
     if version != PROXY_VERSION:
         raise reader.error("an unknown form of serializer snapshot", at=at, expected=PROXY_VERSION, found=version)
-    return read_snapshot(reader)
+    if end is None:
+        return read_snapshot(reader)
+    frame = ByteReader(reader.data, reader.path, reader.position, end)
+    reader.position = end
+    return read_to_end(frame, read_snapshot)
 
 
 def write_versioned(out: ByteWriter, snapshot: SerializerSnapshot) -> None:

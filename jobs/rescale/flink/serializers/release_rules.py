@@ -112,10 +112,10 @@ ANOTHER_SERIALIZER = (
 def reasons(snapshot: SerializerSnapshot, writer: int, line: ReleaseLine) -> Iterator[Reason]:
     """Why `line` does not restore what a serializer of Flink `writer` wrote, the first one decides; none if it does."""
     yield from _of_class(snapshot.class_name, line)
-    unknown = snapshot.values(UNKNOWN)
-    if unknown:
-        yield missing_class(unknown[0], line)
-    elif snapshot.version < max(KNOWN_TYPES[snapshot.class_name].versions):
+    for unknown in snapshot.values(UNKNOWN):
+        yield missing_class(unknown, line)
+        return
+    if snapshot.version < max(KNOWN_TYPES[snapshot.class_name].versions):
         yield _of_an_older_form(snapshot)
     if snapshot.class_name == _KRYO and writer != line.major:
         yield _of_kryo(snapshot.values("class")[0])

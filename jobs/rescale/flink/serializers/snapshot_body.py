@@ -27,6 +27,21 @@ class OptionalEntry(NamedTuple):
     value: ByteReader | None
 
 
+def read_to_end(frame: ByteReader, read: Callable[[ByteReader], SerializerSnapshot]) -> SerializerSnapshot:
+    """The one snapshot that `frame` holds. One that is not known is passed over, for its end is known."""
+    start = frame.position
+    try:
+        snapshot = read(frame)
+    except UnknownSerializer as error:
+        frame.position = start
+        class_name, version = frame.utf(), frame.i32()
+        rest = frame.raw(frame.remaining)
+        return SerializerSnapshot(class_name, version, rest, attributes=((UNKNOWN, error.class_name),), own=rest)
+    if frame.remaining:
+        raise frame.error("bytes behind a serializer snapshot in its frame", expected=0, found=frame.remaining)
+    return snapshot
+
+
 class Body:
     """A cursor behind `version`; every method takes the next value and keeps it under `name`."""
 
@@ -98,23 +113,13 @@ class Body:
         return entries
 
     def framed(self, entry: OptionalEntry) -> SerializerSnapshot | None:
-        """The snapshot in the value of an entry. One that is not known is passed over: its frame says where it ends."""
+        """The snapshot in the value of an entry."""
         frame = entry.value
         if frame is None:
             return None
-        start = frame.position
         # Its length is not of its own either: it changes with what is inside.
-        self._foreign.append((start - 4, frame.end))
-        try:
-            snapshot = self._read_nested(frame)
-        except UnknownSerializer as error:
-            frame.position = start
-            class_name, version = frame.utf(), frame.i32()
-            rest = frame.raw(frame.remaining)
-            return SerializerSnapshot(class_name, version, rest, attributes=((UNKNOWN, error.class_name),), own=rest)
-        if frame.remaining:
-            raise frame.error("bytes behind a serializer snapshot in its frame", expected=0, found=frame.remaining)
-        return snapshot
+        self._foreign.append((frame.position - 4, frame.end))
+        return read_to_end(frame, self._read_nested)
 
     def disown(self, start: int) -> None:
         """What was read from `start` on does not belong to the class itself."""
