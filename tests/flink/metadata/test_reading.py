@@ -22,7 +22,7 @@ from rescale.flink.metadata.handles import (
     SegmentStream,
     SingleChannelHandle,
 )
-from rescale.flink.metadata.properties import SnapshotType, savepoint_properties, snapshot_type
+from rescale.flink.metadata.properties import SnapshotType, savepoint_properties, snapshot_type, stopped_the_job
 from rescale.flink.metadata.reader import read_keyed_handle, read_metadata, read_operator_handle
 from rescale.flink.metadata.writer import write_keyed_handle, write_metadata, write_operator_handle
 from support import metadata_strategies as strategies
@@ -117,7 +117,7 @@ INLINE = file(operator(coordinator=InlineStream("c", b"x")))
         (write_metadata(file(operator(coordinator=InlineStream("c", b""), fully_finished=True))), "finished"),
         (write_metadata(file(version=3)) + b"\0", "bytes behind the end"),
         (write_metadata(file(version=4)) + b"\0", "bytes behind the end"),
-        (write_metadata(replace(file(), properties=b"\xac\xed\x00\x05p")), "not the properties"),
+        (write_metadata(replace(file(), properties=b"\xac\xed\x00\x05t\x00\x00")), "not the properties"),
         (metadata_with("0000000000000002020008", "0000000000000003020008", file()), "not the properties"),
         (write_metadata(replace(file(), properties=b"\0\0\0\0")), "not a Java object stream"),
     ],
@@ -303,6 +303,14 @@ def test_savepoint_properties_name_their_type() -> None:
     assert snapshot_type(savepoint_properties(canonical=False)) is SnapshotType.NATIVE_SAVEPOINT
     assert snapshot_type(b"") is SnapshotType.UNKNOWN
     assert len(savepoint_properties(canonical=True)) - len(savepoint_properties(canonical=False)) == 3
+
+
+def test_null_properties_name_no_type() -> None:
+    """The State Processor API writes them."""
+    metadata = replace(file(), properties=b"\xac\xed\x00\x05p")
+    assert read_metadata(write_metadata(metadata), "_metadata") == metadata
+    assert snapshot_type(metadata.properties) is SnapshotType.UNKNOWN
+    assert not stopped_the_job(metadata.properties)
 
 
 def test_an_unknown_snapshot_type_is_no_error() -> None:

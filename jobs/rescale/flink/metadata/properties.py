@@ -3,6 +3,9 @@
 It says whether the snapshot is a checkpoint or a savepoint, and of which format; the shared-state registry
 asks for that when Flink claims a snapshot. It is read by its classes and constants, not compared as bytes:
 two snapshots of a kind may differ in other fields.
+
+What the State Processor API writes (`SavepointOutputFormat`) has null there. Flink restores it, and takes its sort for
+unknown, as it does below version 4 (`CompletedCheckpoint.getRestoredProperties`).
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ _SAVEPOINT_CLASS = "org.apache.flink.runtime.checkpoint.SavepointType"
 
 
 class SnapshotType(Enum):
-    """What a snapshot says it is; `UNKNOWN` below version 4, and for a type that no known release writes."""
+    """What a snapshot says it is; `UNKNOWN` below version 4, for null, and for a type that no known release writes."""
 
     CANONICAL_SAVEPOINT = "canonical savepoint"
     NATIVE_SAVEPOINT = "native savepoint"
@@ -28,7 +31,7 @@ class SnapshotType(Enum):
 
 
 def read_properties(reader: ByteReader) -> bytes:
-    """The stream at the cursor, as it is, if its object is one that Flink takes for properties."""
+    """The stream at the cursor, as it is, if its object is one that Flink takes for properties, or null."""
     at = reader.position
     _read_properties(reader)
     return reader.data[at : reader.position]
@@ -36,23 +39,21 @@ def read_properties(reader: ByteReader) -> bytes:
 
 def snapshot_type(blob: bytes) -> SnapshotType:
     """The type that `Metadata.properties` names; `UNKNOWN` for b""."""
-    if not blob:
+    named = _named_type(blob)
+    if named is None:
         return SnapshotType.UNKNOWN
-    snapshot = _read_properties(ByteReader(blob, "the properties in _metadata")).fields.get("checkpointType")
-    if not isinstance(snapshot, JavaObject):
-        return SnapshotType.UNKNOWN
-    if snapshot.java_class.name == _CHECKPOINT_CLASS:
+    if named.java_class.name == _CHECKPOINT_CLASS:
         return SnapshotType.CHECKPOINT
-    format_type = snapshot.fields.get("formatType")
-    if snapshot.java_class.name != _SAVEPOINT_CLASS or not isinstance(format_type, JavaEnum):
+    format_type = named.fields.get("formatType")
+    if named.java_class.name != _SAVEPOINT_CLASS or not isinstance(format_type, JavaEnum):
         return SnapshotType.UNKNOWN
     return _SAVEPOINT_TYPES.get(format_type.constant, SnapshotType.UNKNOWN)
 
 
 def stopped_the_job(blob: bytes) -> bool:
     """Whether `Metadata.properties` are of a savepoint that ended its job (`SavepointType.PostCheckpointAction`)."""
-    snapshot = _read_properties(ByteReader(blob)).fields.get("checkpointType") if blob else None
-    action = snapshot.fields.get("postCheckpointAction") if isinstance(snapshot, JavaObject) else None
+    named = _named_type(blob)
+    action = None if named is None else named.fields.get("postCheckpointAction")
     return isinstance(action, JavaEnum) and action.constant in ("SUSPEND", "TERMINATE")
 
 
@@ -63,9 +64,18 @@ def savepoint_properties(canonical: bool) -> bytes:
     return _SAVEPOINT_PROPERTIES % constant.bytes()
 
 
-def _read_properties(reader: ByteReader) -> JavaObject:
+def _named_type(blob: bytes) -> JavaObject | None:
+    """The `SnapshotType` in `Metadata.properties`, if there is one."""
+    properties = _read_properties(ByteReader(blob, "the properties in _metadata")) if blob else None
+    named = None if properties is None else properties.fields.get("checkpointType")
+    return named if isinstance(named, JavaObject) else None
+
+
+def _read_properties(reader: ByteReader) -> JavaObject | None:
     at = reader.position
     properties = read_java_object(reader)
+    if properties is None:
+        return None
     if not isinstance(properties, JavaObject):
         raise reader.error("not the properties of a snapshot", at=at, expected=_PROPERTIES_CLASS)
     java_class = properties.java_class

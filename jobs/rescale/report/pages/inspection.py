@@ -126,7 +126,8 @@ def _kind(snapshot: Snapshot) -> str:
     content = f"{', '.join(keyed)} keyed state" if keyed else "no keyed state"
     if snapshot.type is not SnapshotType.UNKNOWN:
         return f"{_KINDS[snapshot.type]} ({content})"
-    # Before version 4 the metadata does not say: only checkpoints lie in such directories.
+    # Before version 4 the metadata does not say, nor where the State Processor API wrote it: only checkpoints lie in
+    # such directories.
     return f"{'checkpoint' if is_checkpoint_directory(snapshot.directory) else 'savepoint'} ({content})"
 
 
