@@ -1,14 +1,14 @@
-"""What the README points at is there, and what users can set is in it."""
+"""What the READMEs point at is there, and what users can set is in them."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-from support.readme import README
+import pytest
 
-ROOT = README.parent
-TEXT = README.read_text(encoding="utf-8")
+from support.readme import PAGES, ROOT
+
 MARK = "RESCALE_DEMO_PROCESS"
 """Nobody sets it."""
 
@@ -19,25 +19,25 @@ def anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_links_lead_somewhere() -> None:
-    links = re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)", TEXT)
-    assert len(links) > 20
-    for file, anchor in links:
-        assert (ROOT / file).exists(), file
-        if anchor:
-            text = TEXT if not file else (ROOT / file).read_text(encoding="utf-8")
-            assert anchor in anchors(text), (file, anchor)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)", page.read_text(encoding="utf-8"))
+    assert links
+    for place, anchor in links:
+        there = page.parent / place if place else page
+        assert there.exists(), place
+        assert not anchor or anchor in anchors(there.read_text(encoding="utf-8")), (place, anchor)
 
 
 def test_variables_are_told() -> None:
     code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "jobs").rglob("*.py"))
     variables = set(re.findall(r'"(RESCALE_\w+)"', code)) - {MARK}
     assert len(variables) > 3
-    told = TEXT + (ROOT / "charts" / "rescale" / "README.md").read_text(encoding="utf-8")
+    told = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     assert not [variable for variable in variables if variable not in told]
 
 
 def test_snapshots_of_examples_are_there() -> None:
-    places = set(re.findall(r"tests/fixtures/\S+/snapshot", TEXT))
+    places = set(re.findall(r"tests/fixtures/\S+/snapshot", (ROOT / "README.md").read_text(encoding="utf-8")))
     assert places
     assert all(Path(ROOT, place, "_metadata").exists() for place in places)

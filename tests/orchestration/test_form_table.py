@@ -1,20 +1,17 @@
-"""The tables of the README are those of the forms; `python -m rescale.orchestration.form_table` makes them anew."""
+"""The tables in `dags/README.md` are those of the forms; `python -m rescale.orchestration.form_table` makes them."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 
 from rescale.orchestration.form import rescale_form
 from rescale.orchestration.form_table import form_table, job_table
-
-README = Path(__file__).parents[2] / "README.md"
+from support.readme import DAGS
 
 
 @pytest.mark.parametrize("table", [form_table(rescale_form()), job_table()], ids=["savepoint", "job"])
 def test_the_readme_has_the_current_table(table: str) -> None:
-    assert f"\n\n{table}\n\n" in README.read_text(encoding="utf-8")
+    assert f"\n\n{table}\n" in DAGS.read_text(encoding="utf-8")
 
 
 def test_every_field_has_a_title_and_says_what_it_means() -> None:

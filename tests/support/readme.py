@@ -1,14 +1,16 @@
-"""What the README promises, for tests of those who have to keep it."""
+"""What the project's READMEs promise, for tests of those who have to keep it."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-README = Path(__file__).parents[2] / "README.md"
+ROOT = Path(__file__).parents[2]
+COMMANDS, DAGS = ROOT / "jobs" / "README.md", ROOT / "dags" / "README.md"
+PAGES = (ROOT / "README.md", COMMANDS, DAGS, ROOT / "charts" / "rescale" / "README.md", ROOT / "tests" / "README.md")
 
 
 def fields(command: str) -> set[str]:
     """The fields of the JSON document that a command answers with."""
-    (row,) = re.findall(rf"^\| `?{command}`? \|(.*)\|$", README.read_text(encoding="utf-8"), re.MULTILINE)
+    (row,) = re.findall(rf"^\| `?{command}`? \|(.*)\|$", COMMANDS.read_text(encoding="utf-8"), re.MULTILINE)
     return set(re.findall("`([a-z0-9_]+)`", row))
