@@ -33,7 +33,7 @@ def add_allow_prefix(parser: argparse.ArgumentParser) -> None:
         metavar="URI",
         action="append",
         default=[],
-        help="files of the snapshot may lie below URI too (repeatable)",
+        help="accept files of the snapshot that lie below URI, too (repeatable)",
     )
 
 
@@ -41,7 +41,7 @@ def add_uids(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--uids",
         metavar="FILE",
-        help="lines `uid` or `operator-id name`: what to call operators by, where a snapshot holds only their ids",
+        help="a file of lines `uid` or `operator-id name`: names of operators for a snapshot that holds only their ids",
     )
 
 
@@ -50,7 +50,7 @@ def add_for_flink(parser: argparse.ArgumentParser) -> None:
         "--for-flink",
         metavar="RELEASE",
         choices=[str(line) for line in RELEASE_LINES],
-        help="also say what this release line of Flink would restore of a snapshot, and why not all: one of "
+        help="also say what this release of Flink restores of the snapshot, and why not the rest: "
         + ", ".join(map(str, RELEASE_LINES)),
     )
 
@@ -64,8 +64,8 @@ def add_shape(parser: argparse.ArgumentParser) -> None:
     )
     shape = parser.add_argument_group(
         "the new shape",
-        "A number such as 6 is for all operators, visits=12 for the one that has the uid visits. Without any the "
-        "shape stays, and the result is a self-contained copy.",
+        "A number such as 6 is for all operators, visits=12 for the one that has the uid visits. Without a shape the "
+        "result is a self-contained copy.",
     )
     parallelism = shape.add_argument(
         "--parallelism",
@@ -89,19 +89,19 @@ def add_shape(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=[one.value for one in Format],
         default=Format.KEEP.value,
-        help="the kind of keyed state in the result: the source's; canonical, which every state backend but ForSt "
-        "restores, record by record; or RocksDB's own, which RocksDB opens as it is (default: %(default)s)",
+        help="the kind of keyed state in the result. keep: as in the source. canonical: every state backend but ForSt "
+        "restores it, record by record. rocksdb: RocksDB opens it as it is (default: %(default)s)",
     )
     shape.add_argument(
         "--files",
         choices=[one.value for one in Files],
         default=Files.COPY.value,
-        help="what becomes of the files of RocksDB that the result takes as they are: they are copied, or referred to "
-        "where they are, so that the source must stay until the job has made a full checkpoint of its own "
+        help="RocksDB's files that the result takes unchanged. copy: they are copied. refer: the result points to them "
+        "where they are, and the source must stay until the job has made a full checkpoint of its own "
         "(default: %(default)s)",
     )
     add_key_hash(parser)
-    add_surgery(parser, "For a job that has changed. In all options operators are named as they are in SOURCE.")
+    add_surgery(parser, "Operators are named as they are in SOURCE.")
 
 
 def add_key_hash(parser: argparse.ArgumentParser) -> None:
@@ -110,8 +110,8 @@ def add_key_hash(parser: argparse.ArgumentParser) -> None:
         metavar="[UID=]HASH",
         action="append",
         default=[],
-        help="how keys hash whose hashCode is your own: a formula such as 'objects-hash(a,b)', or module:function from "
-        "the key's bytes to 32 bits, where the module is installed where Spark runs (repeatable). Every record is "
+        help="how keys hash whose hashCode is your own: a formula such as 'objects-hash(a,b)'; or module:function, "
+        "which turns a key's bytes into 32 bits, and is installed where Spark runs (repeatable). Every record is "
         "checked against it. Without it, common formulas are tried",
     )
     complete_operators(key_hash)
@@ -122,10 +122,9 @@ def add_proof(parser: argparse.ArgumentParser) -> None:
         "--proof",
         choices=[one.value for one in Proof],
         default=Proof.RECORDS.value,
-        help="how deep the result is compared with its source: every record; or files: of RocksDB directories that are "
-        "made of the source's that they are these files, or equal copies, and hide all that is not the subtask's, with "
-        "no look at any row; of what was copied within S3 the checksums that the store has of both sides; of all else "
-        "records. The certificate says which (default: %(default)s)",
+        help="how deep the result is compared with its source. records: every record. files: RocksDB directories "
+        "made of the source's files are compared file by file, without a look at their rows, and what was copied "
+        "within S3 by the store's checksums; all else by records. The certificate says which (default: %(default)s)",
     )
 
 
@@ -151,9 +150,9 @@ def _master(word: str) -> str:
 def add_cluster(parser: argparse.ArgumentParser) -> None:
     cluster = parser.add_argument_group(
         "a cluster on paper",
-        "With any of these the plan says what it would take there, for the state at hand and for 1, 10 and 100 TB: how "
-        "long, what binds, what is shuffled, requests to S3, scratch space and memory; and what does not fit. What is "
-        f"not said is as {VARIABLE} has it, such as 'executors=40 cores=8', or else the default.",
+        "With any of these the plan says what the run would take there, for the state at hand and for 1, 10 and 100 "
+        "TB: how long, what limits it, what is shuffled, requests to S3, scratch space and memory; and what does not "
+        f"fit. The variable {VARIABLE}, such as 'executors=40 cores=8', has other defaults.",
     )
     cluster.add_argument("--executors", metavar="N", help=f"how many (default: {Cluster.executors})")
     cluster.add_argument("--cores", metavar="N", help=f"of each executor (default: {Cluster.cores})")

@@ -14,14 +14,13 @@ from rescale.planning.asked.surgery_words import SurgeryWords, parse_surgery
 
 def add_surgery(parser: argparse.ArgumentParser, description: str) -> None:
     """What the result has otherwise than the source, besides its shape."""
-    surgery = parser.add_argument_group("other operators", description)
+    surgery = parser.add_argument_group("a job that has changed", description)
     rename = surgery.add_argument(
         "--rename",
         metavar="OLD=NEW",
         action="append",
         default=[],
-        help="all state of the operator OLD is that of NEW: uids, whose ids are computed, or operator ids of 32 hex "
-        "digits (repeatable)",
+        help="give all state of the operator OLD to NEW: uids, or operator ids of 32 hex digits (repeatable)",
     )
     complete_operators(rename)
     drop = surgery.add_argument(
@@ -29,22 +28,22 @@ def add_surgery(parser: argparse.ArgumentParser, description: str) -> None:
         metavar="UID",
         action="append",
         default=[],
-        help="the operator is left out, and all of its state (repeatable; uid or operator id)",
+        help="leave out the operator and all of its state (repeatable; uid or operator id)",
     )
     complete_operators(drop, end="")
     surgery.add_argument(
         "--kafka-offsets",
         metavar="FILE",
         help="where Kafka sources read on: rows of topic, partition and offset in CSV or JSON, as rescale inspect "
-        "--kafka-offsets prints them; the offset is that of the next record, or earliest, latest, committed, or drop "
-        "to leave the partition out. What FILE does not name stays",
+        "--kafka-offsets prints them. The offset is that of the next record, or earliest, latest or committed; drop "
+        "leaves the partition out. What FILE does not name stays",
     )
     surgery.add_argument(
         "--kafka-topic",
         metavar="OLD=NEW",
         action="append",
         default=[],
-        help="the offsets of the topic OLD are those of NEW, which has the same records at the same offsets "
+        help="give the offsets of the topic OLD to NEW, which must have the same records at the same offsets "
         "(repeatable)",
     )
     source = surgery.add_argument(
@@ -52,9 +51,8 @@ def add_surgery(parser: argparse.ArgumentParser, description: str) -> None:
         metavar="OLD[=NEW]",
         action="append",
         default=[],
-        help="the FlinkKafkaConsumer OLD of Flink 1.x is the KafkaSource NEW, which reads on where it stood: its "
-        "offsets become splits and the enumerator's state; uids or operator ids, without NEW the name stays "
-        "(repeatable)",
+        help="make the FlinkKafkaConsumer OLD of Flink 1.x the KafkaSource NEW, which reads on where it stood; without "
+        "NEW the name stays (repeatable; uids or operator ids)",
     )
     complete_operators(source)
     state = surgery.add_argument(
@@ -62,8 +60,8 @@ def add_surgery(parser: argparse.ArgumentParser, description: str) -> None:
         metavar="UID:NAME",
         action="append",
         default=[],
-        help="one state of the operator is left out, keyed or operator state, timers too (repeatable). Where it is "
-        "keyed, the operator's records are read and written anew, at any parallelism",
+        help="leave out one state of the operator: keyed state, timers or operator state (repeatable). Of an operator "
+        "that loses keyed state all other records are written anew, at any parallelism",
     )
     complete_operators(state, end=":")
 

@@ -223,14 +223,14 @@ def _result_fields() -> Form:
         "proof": choice(
             {
                 Proof.RECORDS: "records: every record is compared",
-                Proof.FILES: "files: files of RocksDB and copies within S3 as a whole, records of all else",
+                Proof.FILES: "files: RocksDB's files and copies within S3 as a whole, all else by records",
             },
             title="Proof",
             section=_RESULT,
-            description_md="How deep the result is compared with its source. By files no row is read of RocksDB "
-            "directories that are made of the source's files: these must be the same files, or equal copies; what "
-            "is copied within S3 goes by checksums, where the store has them. The certificate says what was done, and "
-            "what that does not prove.",
+            description_md="How deep the result is compared with its source. With `files`, RocksDB directories made "
+            "of the source's files are compared file by file, without a look at their rows, and what was copied within "
+            "S3 by the store's checksums, where it has them. The certificate says what was done, and what that does "
+            "not prove.",
         ),
     }
 
@@ -270,7 +270,7 @@ def _storage_fields() -> Form:
             type="boolean",
             title="Publish without put-if-absent",
             section=_STORAGE,
-            description_md="For a store that does not honour it; see to it that no other run has this target.",
+            description_md="For a store that does not honour it; make sure that no other run has this target.",
         ),
     }
 

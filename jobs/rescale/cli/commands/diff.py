@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, number in (("A", "one"), ("B", "another")):
         parser.add_argument(name.lower(), metavar=name, help=f"{number} savepoint or checkpoint")
     add_allow_prefix(parser)
-    add_surgery(parser, "What B is declared to have otherwise than A; all else is compared.")
+    add_surgery(parser, "What differs in B on purpose; all else is compared.")
     add_master(parser)
 
 

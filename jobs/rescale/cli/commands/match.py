@@ -19,12 +19,12 @@ from rescale.storage.store import open_store
 
 SUMMARY = "which operators of a snapshot are which of a changed job's"
 DESCRIPTION = (
-    "For a job whose operators have got other ids: those that have no uid change with every operator before them. "
-    "Proposes which operator of the snapshot is which of the job, and prints that as --rename options for plan and run."
-    " The job is a second snapshot, of the changed job started without state, which is compared by names, states and "
-    "serializers; or what Flink's REST API tells of it, which is names alone, and the ids of the first operators of "
-    "chains. What is not unique is said, and not proposed. Writes nothing. Exit code 0: every operator with state has "
-    "its place; 4: some have none that is certain.\n\n"
+    "For a job whose operators have got other ids; without a uid an id changes with every operator before it. Proposes "
+    "which operator of the snapshot is which of the job, and prints that as --rename options for plan and run. The job "
+    "is a second snapshot, of the changed job started without state, which is compared by names, states and "
+    "serializers; or what Flink's REST API tells of it: names, and the ids of the first operators of chains. What is "
+    "not unique is said, and not proposed. Writes nothing. Exit code 0: every operator with state has its place; 4: "
+    "some have none that is certain.\n\n"
     "  curl http://jobmanager:8081/jobs/JOB-ID > job.json"
 )
 EXAMPLE = "rescale match s3://flink/savepoint-1a2b --job job.json"

@@ -24,7 +24,7 @@ from rescale.target.places import places_of
 from rescale.target.publication import is_published, publish
 
 SUMMARY = "plan, move, validate, publish"
-DESCRIPTION = "Rescales a snapshot: nothing is visible to Flink in the target before everything was validated."
+DESCRIPTION = "Rescales a snapshot. Flink sees nothing in the target before everything was validated."
 EXAMPLE = "rescale run s3://flink/savepoint-1a2b --target s3://flink/new --parallelism visits=6"
 
 RESUMES = True
@@ -37,13 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_uids(parser)
     add_proof(parser)
     add_master(parser)
-    parser.add_argument(
-        "--yes", action="store_true", help="what is dropped, operators or states, may be lost: do not ask"
-    )
+    parser.add_argument("--yes", action="store_true", help="do not ask whether what is dropped may be lost")
     parser.add_argument(
         "--accept-unconditional-publish",
         action="store_true",
-        help="publish to a store that does not honour put-if-absent; see to it that no other run has this target",
+        help="publish to a store that does not honour put-if-absent; make sure that no other run has this target",
     )
 
 

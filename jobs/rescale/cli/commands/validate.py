@@ -14,8 +14,8 @@ from rescale.storage.locations import normalise
 
 SUMMARY = "re-check a published result"
 DESCRIPTION = (
-    "Reads all state of SOURCE and TARGET and compares it: every key group, every element. Writes nothing. So it also "
-    "deepens the proof of a result that went by its files."
+    "Reads all state of SOURCE and TARGET and compares it: every key group, every element. Writes nothing. It can also "
+    "look deeper into a result than the run did that published it (--proof)."
 )
 EXAMPLE = "rescale validate s3://flink/savepoint-1a2b s3://flink/new"
 
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source(parser)
     parser.add_argument("target", metavar="TARGET", help="a published result")
     add_key_hash(parser)
-    add_surgery(parser, "What TARGET is declared to have otherwise than SOURCE. Without it its certificate says so.")
+    add_surgery(parser, "What differs in TARGET on purpose; if nothing is said, what its certificate declares.")
     add_proof(parser)
     add_master(parser)
 
