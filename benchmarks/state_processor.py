@@ -6,10 +6,10 @@ import os
 import subprocess
 from pathlib import Path
 
-from oracle.distribution import flink_home, maven_jar
+from oracle.distribution import LINES, STATE_PROCESSORS, flink_home, state_processor_api
 from oracle.harness import jvm_options
 
-_FLINK, _API = "1.20.5", "1.20.0"
+_LINE = "1.20"
 _SOURCE = Path(__file__).with_name("StateProcessorRehash.java")
 _PARALLELISM = 4
 """As on two cores it was the fastest of those tried."""
@@ -20,7 +20,7 @@ _JVM = ("-XX:+UseTransparentHugePages", "-Xmx10g", "-XX:+UseParallelGC", "-XX:Ti
 def state_processor(source: Path, target: Path, max_parallelism: int, home: Path) -> list[str]:
     """The command that gives a savepoint of `big_savepoint` another max parallelism; it needs `home` to work in."""
     classes = home / "classes"
-    jars = [*flink_home(_FLINK), maven_jar("flink-state-processor-api", _API, "state-processor")]
+    jars = [*flink_home(LINES[_LINE]), state_processor_api(STATE_PROCESSORS[_LINE])]
     path = os.pathsep.join(map(str, [classes, *jars]))
     subprocess.run(["javac", "-nowarn", "-d", str(classes), "-cp", path, str(_SOURCE)], check=True)
     options = [option for option in jvm_options() if not option.startswith("-XX:")]

@@ -4,7 +4,8 @@ PyPI's `apache-flink-libraries` holds the jars of a whole Flink. They are fetche
 under `$RESCALE_TEST_CACHE` (default `~/.cache/rescale-tests`); so are the classes, under the hash of their sources.
 Flink 1.x and 2.x spell some classes differently: what differs lies in `java/v1` and `java/v2`, all else in
 `java/common`; `java/before_1_19` has what older releases lack. What needs Kafka lies in `java/kafka`, divided alike;
-what connectors of older releases lack, in its `since_1_19`.
+what connectors of older releases lack, in its `since_1_19`. What needs the State Processor API lies in
+`java/state_processor`.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ _S3_FILE_SYSTEMS = {"v1": "1.20.1", "v2": "2.3.0"}
 
 KAFKA_CONNECTORS = {"1.20": "3.4.0-1.20", "2": "4.0.1-2.0"}
 """Of each release line the Kafka connector that it is tested with."""
+
+STATE_PROCESSORS = {"1.20": "1.20.0", "2": "2.3.0"}
+"""Of each release line the State Processor API that it is tested with."""
 
 _KAFKA_BROKER = "3.9.1"
 
@@ -71,6 +75,11 @@ def maven_jar(artifact: str, version: str, folder: str) -> Path:
         options = ("-q", "-B", f"-Dartifact={wanted}", f"-DoutputDirectory={home}", "-Dmdep.overWriteReleases=true")
         subprocess.run(["mvn", "dependency:copy", *options], check=True, timeout=900)
     return jar
+
+
+def state_processor_api(released: str) -> Path:
+    """The jar of a release of Flink's State Processor API."""
+    return maven_jar("flink-state-processor-api", released, "state-processor")
 
 
 def kafka_connector(released: str) -> list[Path]:
@@ -142,6 +151,12 @@ def kafka_classes(version: str, connector: str) -> Path:
     """The scenarios that read from Kafka, compiled against a release of its connector too."""
     needed = [classes(version), *flink_home(version), *kafka_connector(connector)]
     return _compiled(version, _SOURCES / "kafka", needed, "kafka-")
+
+
+def state_processor_classes(version: str, released: str) -> Path:
+    """The scenarios that use the State Processor API, compiled against a release of it too."""
+    needed = [classes(version), *flink_home(version), state_processor_api(released)]
+    return _compiled(version, _SOURCES / "state_processor", needed, "state-processor-")
 
 
 def _compiled(version: str, root: Path, needed: Sequence[Path], prefix: str = "") -> Path:

@@ -28,6 +28,8 @@ from oracle.distribution import (
     kafka_connector,
     logging_configuration,
     s3_file_system,
+    state_processor_api,
+    state_processor_classes,
 )
 
 # What Flink's own start scripts pass to Java 17.
@@ -126,7 +128,8 @@ class Flink:
 
     `options` are further options of the cluster, for what a job's own configuration cannot say. Some that begin with
     `s3.` bring Flink's S3 file system with them. With `kafka`, a release of
-    the connector, there are also the scenarios that read from Kafka. `jvm` are further options of the JVM.
+    the connector, there are also the scenarios that read from Kafka; with `processor`, a release of the State Processor
+    API, those that use it. `jvm` are further options of the JVM.
     """
 
     def __init__(
@@ -135,6 +138,7 @@ class Flink:
         options: Mapping[str, str] | None = None,
         *,
         kafka: str | None = None,
+        processor: str | None = None,
         jvm: Sequence[str] = (),
     ) -> None:
         self.version = version
@@ -147,6 +151,8 @@ class Flink:
             jars.append(s3_file_system(version))
         if kafka:
             jars += [kafka_classes(version, kafka), *kafka_connector(kafka)]
+        if processor:
+            jars += [state_processor_classes(version, processor), state_processor_api(processor)]
         command = [
             *("java", "-Xms1200m", "-Xmx1200m", "-Xmn600m", "-XX:MaxDirectMemorySize=1g", *jvm_options(), *jvm),
             f"-Dlog4j.configurationFile={logging_configuration()}",
@@ -264,6 +270,11 @@ class Flink:
             restored=str(restored or ""),
         )
         return Collected(Path(answer["path"]), tuple(answer["results"]))
+
+    def run(self, job: Job, *, timeout: float = 90) -> tuple[str, ...]:
+        """Runs `job`, which ends by itself; returns what it emitted."""
+        answer = self.command("run", timeout=timeout, job=job.document())
+        return tuple(answer["results"])
 
     def restore(
         self,

@@ -67,4 +67,7 @@ MAX_PARALLELISM_CASES = (
     Case(graph("windows", 3).with_(**ROCKSDB), 4, max_after=1000, then=3, max_then=128, onto="rocksdb"),
     Case(everything(4).with_(**ROCKSDB), 7, max_after=1000, restored=3),
     Case(everything(3, raw_operator=1), 4, max_after=256, claim=True),
+    # Values of a serializer of the job's own, which nobody else knows.
+    Case(graph("typed", 2, money=1).with_(**ROCKSDB), 3, "native", max_after=1000, onto="rocksdb", quick=True),
+    Case(graph("typed", 2, money=1), 3, max_after=1000, onto="rocksdb"),
 )

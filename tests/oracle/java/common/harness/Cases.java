@@ -1,5 +1,6 @@
 package harness;
 
+import harness.clicks.Bootstrapped;
 import harness.clicks.Clicks;
 import harness.everything.Everything;
 import harness.graphs.Async;
@@ -31,6 +32,7 @@ public final class Cases {
     private static final Map<String, Scenario> SCENARIOS = Map.ofEntries(
             Map.entry("everything", new Everything()),
             Map.entry("clicks", new Clicks()),
+            Map.entry("bootstrapped", new Bootstrapped()),
             Map.entry("windows", new Windows()),
             Map.entry("sql", new Sql()),
             Map.entry("splits", new Splits()),
@@ -133,6 +135,22 @@ public final class Cases {
             return Map.of("path", path, "results", run.results());
         } finally {
             end(id, run);
+        }
+    }
+
+    /** Runs `job`, which ends by itself; answers with all that it emitted. */
+    public Map<String, Object> run(JsonNode request, Deadline deadline) throws Exception {
+        Job job = new Job(request.get("job"));
+        Path own = Files.createTempDirectory(cluster.work(), "run-");
+        Run run = new Run(false);
+        JobID id = null;
+        try {
+            id = cluster.submit(scenario(job), job, run, own, Map.of(), deadline);
+            cluster.awaitFinished(id, deadline);
+            return Map.of("results", run.results());
+        } finally {
+            end(id, run);
+            FileUtils.deleteDirectoryQuietly(own.toFile());
         }
     }
 

@@ -68,6 +68,7 @@ public final class Server {
         return switch (request.get("command").asText()) {
             case "snapshot" -> cases.snapshot(request, deadline);
             case "restore" -> cases.restore(request, deadline);
+            case "run" -> cases.run(request, deadline);
             case "collect" -> cases.collect(request, deadline);
             case "describe" -> Description.of(Path.of(request.get("path").asText()));
             case "expected" -> Cases.expected(new Job(request.get("job")));

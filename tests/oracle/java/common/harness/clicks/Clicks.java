@@ -29,7 +29,7 @@ public final class Clicks implements Scenario {
     private static final List<String> NAMES =
             List.of("ada", "bob", "cem", "dina", "emil", "fatma", "gus", "hana", "ivo", "june");
     static final List<String> PAGES = List.of("/", "/search", "/shoes", "/hats", "/cart");
-    private static final TypeInformation<Tuple3<String, String, Integer>> CLICK =
+    static final TypeInformation<Tuple3<String, String, Integer>> CLICK =
             Types.TUPLE(Types.STRING, Types.STRING, Types.INT);
 
     static String user(long number) {

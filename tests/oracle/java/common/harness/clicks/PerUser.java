@@ -6,6 +6,7 @@ import harness.ReportingOperator;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import org.apache.flink.api.common.functions.RuntimeContext;
 import org.apache.flink.api.common.state.ListState;
 import org.apache.flink.api.common.state.ListStateDescriptor;
 import org.apache.flink.api.common.state.MapState;
@@ -15,6 +16,7 @@ import org.apache.flink.api.common.state.ValueState;
 import org.apache.flink.api.common.state.ValueStateDescriptor;
 import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.api.java.tuple.Tuple3;
+import org.apache.flink.streaming.api.TimerService;
 import org.apache.flink.streaming.api.functions.KeyedProcessFunction;
 import org.apache.flink.util.Collector;
 
@@ -22,24 +24,31 @@ import org.apache.flink.util.Collector;
 final class PerUser extends KeyedProcessFunction<String, Tuple3<String, String, Integer>, String> {
     private static final long serialVersionUID = 1L;
     static final String NAME = "clicks-per-user";
-    private static final ValueStateDescriptor<Long> CLICKS = new ValueStateDescriptor<>("clicks", Types.LONG);
-    private static final MapStateDescriptor<String, Long> PAGES =
+    static final ValueStateDescriptor<Long> CLICKS = new ValueStateDescriptor<>("clicks", Types.LONG);
+    static final MapStateDescriptor<String, Long> PAGES =
             new MapStateDescriptor<>("pages", Types.STRING, Types.LONG);
-    private static final ListStateDescriptor<String> WAY = new ListStateDescriptor<>("way", Types.STRING);
+    static final ListStateDescriptor<String> WAY = new ListStateDescriptor<>("way", Types.STRING);
     static final List<StateDescriptor<?, ?>> STATES = List.of(CLICKS, PAGES, WAY);
     private static final long EVENING = 3 * Feed.PAUSE;
 
     @Override
     public void processElement(Tuple3<String, String, Integer> click, Context context, Collector<String> out)
             throws Exception {
-        ValueState<Long> clicks = getRuntimeContext().getState(CLICKS);
-        MapState<String, Long> pages = getRuntimeContext().getMapState(PAGES);
+        long number = count(click, getRuntimeContext(), context.timerService());
+        out.collect(click.f0 + " clicks for the " + number + ". time, on " + click.f1);
+    }
+
+    /** Puts a click into the state of its user; returns how many there are. */
+    static long count(Tuple3<String, String, Integer> click, RuntimeContext user, TimerService timers)
+            throws Exception {
+        ValueState<Long> clicks = user.getState(CLICKS);
+        MapState<String, Long> pages = user.getMapState(PAGES);
         long number = clicks.value() == null ? 1 : clicks.value() + 1;
         clicks.update(number);
         pages.put(click.f1, pages.contains(click.f1) ? pages.get(click.f1) + 1 : 1);
-        getRuntimeContext().getListState(WAY).add(click.f1);
-        context.timerService().registerEventTimeTimer(EVENING);
-        out.collect(click.f0 + " clicks for the " + number + ". time, on " + click.f1);
+        user.getListState(WAY).add(click.f1);
+        timers.registerEventTimeTimer(EVENING);
+        return number;
     }
 
     @Override

@@ -20,6 +20,8 @@ final class Shards extends RichMapFunction<Tuple3<String, String, Integer>, Tupl
         implements CheckpointedFunction {
     private static final long serialVersionUID = 1L;
     static final String NAME = "shards";
+    static final ListStateDescriptor<String> SHARDS = new ListStateDescriptor<>("shards", Types.STRING);
+    static final ListStateDescriptor<String> OWNERS = new ListStateDescriptor<>("owners", Types.STRING);
 
     private final String run;
     private final long seed;
@@ -43,10 +45,8 @@ final class Shards extends RichMapFunction<Tuple3<String, String, Integer>, Tupl
 
     @Override
     public void initializeState(FunctionInitializationContext context) throws Exception {
-        ListState<String> shards =
-                context.getOperatorStateStore().getListState(new ListStateDescriptor<>("shards", Types.STRING));
-        ListState<String> owners =
-                context.getOperatorStateStore().getUnionListState(new ListStateDescriptor<>("owners", Types.STRING));
+        ListState<String> shards = context.getOperatorStateStore().getListState(SHARDS);
+        ListState<String> owners = context.getOperatorStateStore().getUnionListState(OWNERS);
         int subtask = Line.subtask(getRuntimeContext());
         if (!context.isRestored()) {
             shards.addAll(shards(seed, subtask));

@@ -1,0 +1,179 @@
+package harness.typed;
+
+import java.io.IOException;
+import org.apache.flink.api.common.ExecutionConfig;
+import org.apache.flink.api.common.serialization.SerializerConfig;
+import org.apache.flink.api.common.typeinfo.TypeInformation;
+import org.apache.flink.api.common.typeutils.TypeSerializer;
+import org.apache.flink.api.common.typeutils.TypeSerializerSchemaCompatibility;
+import org.apache.flink.api.common.typeutils.TypeSerializerSnapshot;
+import org.apache.flink.api.common.typeutils.base.TypeSerializerSingleton;
+import org.apache.flink.core.memory.DataInputView;
+import org.apache.flink.core.memory.DataOutputView;
+
+/** A value with a serializer of its own, whose snapshot has a form that only its class knows. */
+record Money(long cents, String currency) {
+    static Money of(long user) {
+        return new Money(user * 100, user % 2 == 0 ? "EUR" : "CHF");
+    }
+
+    static final class Type extends TypeInformation<Money> {
+        private static final long serialVersionUID = 1L;
+
+        @Override
+        public boolean isBasicType() {
+            return false;
+        }
+
+        @Override
+        public boolean isTupleType() {
+            return false;
+        }
+
+        @Override
+        public int getArity() {
+            return 1;
+        }
+
+        @Override
+        public int getTotalFields() {
+            return 1;
+        }
+
+        @Override
+        public Class<Money> getTypeClass() {
+            return Money.class;
+        }
+
+        @Override
+        public boolean isKeyType() {
+            return false;
+        }
+
+        /** What Flink asks for since 1.19. */
+        public TypeSerializer<Money> createSerializer(SerializerConfig config) {
+            return new Serializer();
+        }
+
+        /** What Flink 1 asks for. */
+        public TypeSerializer<Money> createSerializer(ExecutionConfig config) {
+            return new Serializer();
+        }
+
+        @Override
+        public String toString() {
+            return "Money";
+        }
+
+        @Override
+        public boolean equals(Object other) {
+            return other instanceof Type;
+        }
+
+        @Override
+        public int hashCode() {
+            return 1;
+        }
+
+        @Override
+        public boolean canEqual(Object other) {
+            return other instanceof Type;
+        }
+    }
+
+    static final class Serializer extends TypeSerializerSingleton<Money> {
+        private static final long serialVersionUID = 1L;
+
+        @Override
+        public boolean isImmutableType() {
+            return true;
+        }
+
+        @Override
+        public Money createInstance() {
+            return new Money(0, "");
+        }
+
+        @Override
+        public Money copy(Money from) {
+            return from;
+        }
+
+        @Override
+        public Money copy(Money from, Money reuse) {
+            return from;
+        }
+
+        @Override
+        public int getLength() {
+            return -1;
+        }
+
+        @Override
+        public void serialize(Money money, DataOutputView target) throws IOException {
+            target.writeUTF(money.currency);
+            target.writeLong(money.cents);
+        }
+
+        @Override
+        public Money deserialize(DataInputView source) throws IOException {
+            String currency = source.readUTF();
+            return new Money(source.readLong(), currency);
+        }
+
+        @Override
+        public Money deserialize(Money reuse, DataInputView source) throws IOException {
+            return deserialize(source);
+        }
+
+        @Override
+        public void copy(DataInputView source, DataOutputView target) throws IOException {
+            serialize(deserialize(source), target);
+        }
+
+        @Override
+        public TypeSerializerSnapshot<Money> snapshotConfiguration() {
+            return new Snapshot();
+        }
+    }
+
+    /** Public, with a constructor that Flink calls before it reads. */
+    public static final class Snapshot implements TypeSerializerSnapshot<Money> {
+        private static final String[] CURRENCIES = {"CHF", "EUR", "VALUE_SERIALIZER"};
+
+        @Override
+        public int getCurrentVersion() {
+            return 7;
+        }
+
+        @Override
+        public void writeSnapshot(DataOutputView out) throws IOException {
+            out.writeInt(CURRENCIES.length);
+            for (String currency : CURRENCIES) {
+                out.writeUTF(currency);
+            }
+        }
+
+        @Override
+        public void readSnapshot(int version, DataInputView in, ClassLoader loader) throws IOException {
+            for (int left = in.readInt(); left > 0; left--) {
+                in.readUTF();
+            }
+        }
+
+        @Override
+        public TypeSerializer<Money> restoreSerializer() {
+            return new Serializer();
+        }
+
+        /** What Flink asks for since 1.19. */
+        public TypeSerializerSchemaCompatibility<Money> resolveSchemaCompatibility(TypeSerializerSnapshot<Money> old) {
+            return TypeSerializerSchemaCompatibility.compatibleAsIs();
+        }
+
+        /** What Flink 1 asks for. */
+        public TypeSerializerSchemaCompatibility<Money> resolveSchemaCompatibility(TypeSerializer<Money> serializer) {
+            return TypeSerializerSchemaCompatibility.compatibleAsIs();
+        }
+    }
+}

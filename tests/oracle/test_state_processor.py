@@ -1,0 +1,44 @@
+"""Savepoints that Flink's State Processor API wrote are rescaled, and those that we wrote it reads and goes on from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from oracle.distribution import LINES, STATE_PROCESSORS
+from oracle.harness import Flink
+from rescale.flink.metadata.properties import SnapshotType
+from rescale.snapshot.opening import open_snapshot
+from support.bootstrapping import bootstrapped, expected_lines, read_savepoint, write_savepoint
+from support.needs import need
+from support.pipeline import execute_without_spark, plan_rescale
+
+
+@pytest.fixture
+def flink(request: pytest.FixtureRequest) -> Iterator[Flink]:
+    need("mvn", "the State Processor API comes from Maven")
+    with Flink(LINES[request.param], processor=STATE_PROCESSORS[request.param]) as flink:
+        yield flink
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("flink", "backend"), [("1.20", "hashmap"), ("2", "rocksdb")], indirect=["flink"])
+def test_bootstrapped_state_is_rescaled_and_bootstrapped_again(flink: Flink, tmp_path: Path, backend: str) -> None:
+    source, target, again = (tmp_path / name for name in ("source", "target", "again"))
+    job = bootstrapped(users=400, max_parallelism=128).with_(backend=backend)
+    rescaled = job.with_(parallelism=3, max_parallelism=1000)
+    write_savepoint(flink, job, source)
+    snapshot = open_snapshot(str(source))
+    assert snapshot.type is SnapshotType.UNKNOWN
+    assert sorted(operator.entry.parallelism for operator in snapshot.operators) == [1, 2, 2]
+    execute_without_spark(plan_rescale(str(source), str(target), ["3"], max_parallelism=["1000"]))
+    assert any("-keyed-" in path.name for path in target.iterdir()), "nothing that would be copied"
+    verdict = flink.restore(target, job, rescaled, per_subtask=True, again="canonical")
+    assert verdict.ok, verdict
+    assert all(verdict.compared[what] for what in ("keyed", "split", "union", "broadcast", "results")), verdict
+    assert read_savepoint(flink, rescaled, target) == expected_lines(flink, job)
+    write_savepoint(flink, rescaled, again, base=target)
+    verdict = flink.restore(again, job, rescaled)
+    assert verdict.ok, verdict
