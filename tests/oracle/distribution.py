@@ -2,10 +2,10 @@
 
 PyPI's `apache-flink-libraries` holds the jars of a whole Flink. They are fetched once and kept outside the repository,
 under `$RESCALE_TEST_CACHE` (default `~/.cache/rescale-tests`); so are the classes, under the hash of their sources.
-Flink 1.x and 2.x spell some classes differently: what differs lies in `java/v1` and `java/v2`, all else in
-`java/common`; `java/before_1_19` has what older releases lack. What needs Kafka lies in `java/kafka`, divided alike;
-what connectors of older releases lack, in its `since_1_19`. What needs the State Processor API lies in
-`java/state_processor`.
+Flink 1.x and 2.x spell some classes differently: what differs lies in `java/v1` and `java/v2`, as does what one of them
+alone has, all else in `java/common`; `java/before_1_19` has what older releases lack. What needs Kafka lies in
+`java/kafka`, divided alike; what connectors of older releases lack, in its `since_1_19`. What needs the State Processor
+API lies in `java/state_processor`.
 """
 
 from __future__ import annotations

@@ -1,11 +1,14 @@
 """What to do about a snapshot that is not read: the sentences that many errors end with."""
 
 ANOTHER = "take another snapshot"
-CANONICAL = "take a canonical savepoint (flink savepoint --type canonical) and rescale that"
-MATERIALISED = (
-    "start the job from it once more as it was, and take a canonical savepoint (flink savepoint --type canonical): "
-    "there the changes are state like any other"
+SAVEPOINT = (
+    "take a canonical savepoint (flink savepoint --type canonical, at which a job with asynchronous state fails: start "
+    "it without that first)"
 )
+"""`StreamOperatorStateHandler` has none of asynchronous state, and no snapshot tells which state that is."""
+
+CANONICAL = f"{SAVEPOINT} and rescale that"
+MATERIALISED = f"start the job from it once more as it was, and {SAVEPOINT}: there the changes are state like any other"
 CANONICAL_RESULT = "ask for a canonical result (--format canonical)"
 
 WRONG_OFFSETS = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import NamedTuple
 
+from rescale.flink.advice import SAVEPOINT
 from rescale.flink.kafka.consumer import OFFSETS_STATE
 from rescale.flink.release_line import ReleaseLine
 from rescale.flink.serializers.release_rules import Reason, Restores
@@ -63,7 +64,7 @@ _KINDS = {
     "changelog": (
         "ChangelogKeyedStateBackend",
         "a changelog with changes that are not materialised: what another Flink makes of the log is not known",
-        "take a canonical savepoint of the job",
+        SAVEPOINT,
     ),
     "raw keyed state": (
         "StateSnapshotContext",

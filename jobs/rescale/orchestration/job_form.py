@@ -77,7 +77,7 @@ def _job_fields() -> Form:
             title="Format of the savepoint",
             description_md="A native one is quickly taken, and RocksDB opens what is made of it as it is. It lacks "
             "timers that are kept on the heap: unless the job's latest checkpoint shows that there are none, it is "
-            "refused before anything is stopped.",
+            "refused before anything is stopped. A job with asynchronous state needs a native one.",
         ),
         "taking": choice(
             _TAKING_SHOWN,

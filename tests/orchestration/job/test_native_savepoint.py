@@ -21,14 +21,19 @@ from support.snapshots import directory
 JOB = Job("1" * 32, "clicks", "RUNNING", (Vertex("0" * 32, "visits", 2, 128, {"RUNNING": 2}),))
 
 
-def flink(backend: str | None, checkpoint: str | None = None, *, changelog: bool = False) -> Flink:
-    """One whose job has this state backend and latest checkpoint."""
+def flink(
+    backend: str | None, checkpoint: str | None = None, *, changelog: bool = False, asynchronous: bool = False
+) -> Flink:
+    """One whose job has this state backend and latest checkpoint, and state that is `asynchronous` or is not."""
 
     def answer(request: httpx.Request) -> httpx.Response:
         if request.url.path.endswith("/checkpoints/config"):
             config = {"state_backend": backend, "state_changelog_enabled": changelog}
             refused = httpx.Response(404, json={"errors": ["Checkpointing is not enabled for this job"]})
             return refused if backend is None else httpx.Response(200, json=config)
+        if request.url.path.endswith("/metrics"):
+            group = ".asyncStateProcessing" if asynchronous else ""
+            return httpx.Response(200, json=[{"id": f"visits{group}.numRecordsIn"}])
         completed = checkpoint and {"external_path": checkpoint}
         return httpx.Response(200, json={"latest": {"completed": completed}})
 
@@ -56,7 +61,7 @@ def test_timers_on_the_heap_are_refused(line: str) -> None:
     with pytest.raises(RequestError, match="they are kept on the heap, beside RocksDB") as caught:
         why(flink(ROCKSDB, directory(line)))
     assert caught.value.operator
-    assert caught.value.advice == 'say "canonical" under "Format of the savepoint": such a savepoint has them all'
+    assert caught.value.advice == 'say "canonical" under "Format of the savepoint": it has them all'
 
 
 def test_raw_keyed_state_that_is_not_known_may_be_timers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,6 +86,24 @@ def test_the_hashmap_backend_needs_no_checkpoint_and_keeps_its_key_groups() -> N
     for one in another:
         with pytest.raises(RequestError, match="neither another max parallelism nor another format"):
             one()
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        flink(ROCKSDB, directory("2-rocksdb-heap-timers"), asynchronous=True),
+        flink("HashMapStateBackend", asynchronous=True),
+        flink("ForStStateBackend"),
+        flink(ROCKSDB, asynchronous=True),
+    ],
+    ids=["timers on the heap", "hashmap", "ForSt", "no checkpoint"],
+)
+def test_no_canonical_one_is_advised_where_flink_takes_none(cluster: Flink) -> None:
+    with pytest.raises(RequestError) as caught:
+        why(cluster, "256")
+    advice = str(caught.value.advice)
+    assert advice.startswith("Flink can take no canonical one either: ")
+    assert 'say "canonical"' not in advice
 
 
 @pytest.mark.parametrize(

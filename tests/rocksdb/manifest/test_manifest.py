@@ -7,6 +7,7 @@ from contextlib import suppress
 import pytest
 
 from rescale.errors import RescaleError, SnapshotError, UnsupportedError
+from rescale.flink.advice import CANONICAL
 from rescale.rocksdb.manifest.edit_reader import InternalKey
 from rescale.rocksdb.manifest.manifest import Manifest, read_current, read_manifest
 from rescale.rocksdb.manifest.version_edit import FileTag, LiveFile
@@ -172,7 +173,7 @@ def test_what_is_refused(records: list[bytes], said: str) -> None:
         read(log(*records))
     assert (caught.value.path, caught.value.advice) == (
         "MANIFEST-000004",
-        "take a canonical savepoint (flink savepoint --type canonical) and rescale that",
+        CANONICAL,
     )
 
 

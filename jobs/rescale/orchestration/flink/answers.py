@@ -81,6 +81,12 @@ class Checkpoints(msgspec.Struct):
     latest: _Latest | None = None
 
 
+class Metric(msgspec.Struct):
+    """One of an `AggregatedMetricsResponseBody`."""
+
+    name: str = msgspec.field(name="id")
+
+
 class _Jar(msgspec.Struct):
     id: str
     name: str

@@ -27,6 +27,7 @@ from rescale.orchestration.flink.answers import (
     JobConfig,
     JobExceptions,
     Jobs,
+    Metric,
     SavepointOperation,
 )
 from rescale.orchestration.flink.running_job import Job, JobLine
@@ -144,6 +145,11 @@ class Flink:
         """None for a job that Flink makes no checkpoints of (`CheckpointConfigHandler`)."""
         found = self._ask("GET", f"/jobs/{job_id}/checkpoints/config", CheckpointConfig)
         return None if found is None else StateBackend(found.state_backend or "", bool(found.state_changelog_enabled))
+
+    def metrics(self, job_id: str, vertex_id: str) -> set[str]:
+        """Names of what is measured of a vertex' running operators; none while Flink has not fetched them yet."""
+        found = self._ask("GET", f"/jobs/{job_id}/vertices/{vertex_id}/subtasks/metrics", list[Metric])
+        return {metric.name for metric in found or ()}
 
     def latest_savepoint(self, job_id: str) -> str | None:
         """Where the last savepoint of a job lies that completed, by the job's own statistics."""

@@ -27,6 +27,12 @@ from rescale.storage.locations import join, normalise
 
 log = logging.getLogger(__name__)
 
+SAY_NATIVE = 'say "native" under "Format of the savepoint"'
+
+_NO_CANONICAL = ("does not support CANONICAL savepoints", "UnsupportedOperationException: Not supported yet.")
+"""Why tasks fail that Flink asks for one: on ForSt (`StreamTask`); with asynchronous state
+(`StreamOperatorStateHandler`)."""
+
 
 class JobBefore(msgspec.Struct, frozen=True):
     """A running job, and all that is needed to take its savepoint and to start it again.
@@ -144,7 +150,22 @@ def take_savepoint(before: JobBefore, run: str) -> Question:
                     log.info("Flink takes a %s savepoint", wanted.value)
             if known is None or known.failure is None:
                 return question
+            if before.savepoint_format is SavepointFormat.CANONICAL:
+                _refuse_another(flink, before)
     raise RescaleError("Flink could not take the savepoint", path=directory, found="too many tries")
+
+
+def _refuse_another(flink: Flink, before: JobBefore) -> None:
+    """`RequestError` if Flink can take no canonical savepoint of the job, which fails whenever it is asked for one."""
+    why = flink.why_failed(before.job_id)
+    if why is not None and any(words in why for words in _NO_CANONICAL):
+        raise RequestError(
+            "Flink cannot take a canonical savepoint of this job, which failed when it was asked for one",
+            path=flink.address,
+            operator=before.name,
+            found=why,
+            advice=f"look whether the job runs again, start it from its last checkpoint if not, and {SAY_NATIVE}",
+        )
 
 
 def hand_job_over(hand_over: HandOver, start: Start, run: str, before: JobBefore | None) -> Question | Answer:

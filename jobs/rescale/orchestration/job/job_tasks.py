@@ -23,6 +23,7 @@ from rescale.orchestration.flink.operators import GoBack
 from rescale.orchestration.flink.questions import Answer
 from rescale.orchestration.flink.rest import SavepointFormat, Taking
 from rescale.orchestration.flink.stopping import look_at_job
+from rescale.orchestration.job.canonical_savepoint import refuse_canonical
 from rescale.orchestration.job.job_shape import check_proof, check_shape, has_shape
 from rescale.orchestration.job.native_savepoint import why_nothing_is_lost
 from rescale.orchestration.job_form import check_renames, hand_over_of, taking_of
@@ -76,8 +77,11 @@ def _look(known: Known, params: Any = None, dag: Any = None, ti: Any = None) -> 
             check_proof(job, request, proof_of(params), savepoint_format)
             if has_shape(job, request):
                 skip_task(f"nothing to do: the job {job.name!r} ({job.job_id}) has the shape already that is asked for")
-            native = savepoint_format is SavepointFormat.NATIVE
-            why = why_nothing_is_lost(flink, job, request) if native else "all state is in it, and all timers"
+            if savepoint_format is SavepointFormat.CANONICAL:
+                refuse_canonical(flink, job)
+                why = "all state is in it, and all timers"
+            else:
+                why = why_nothing_is_lost(flink, job, request)
             log.info("a %s savepoint loses nothing: %s", savepoint_format.value, why)
     if taking is not Taking.RUN_ON:
         _check_places(request)

@@ -15,6 +15,7 @@ from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.state_meta_info import StateKind
 from rescale.orchestration.flink.rest import Flink
 from rescale.orchestration.flink.running_job import Job
+from rescale.orchestration.job.canonical_savepoint import RETAINED, why_none_is_taken
 from rescale.orchestration.job.job_shape import changes_max_parallelism
 from rescale.planning.asked.request import Format, Request
 from rescale.snapshot.model import Operator, Snapshot
@@ -28,16 +29,16 @@ _HEAP = ("HashMapStateBackend", "FsStateBackend", "MemoryStateBackend")
 _TRIES = 3
 """What Flink tells may be seconds old (`web.refresh-interval`), and a checkpoint goes when the next one is there."""
 
-_WAY_ROUND = 'say "canonical" under "Format of the savepoint"'
+_CANONICAL = 'say "canonical" under "Format of the savepoint"'
 
 
 def why_nothing_is_lost(flink: Flink, job: Job, request: Request) -> str:
     """In a clause, what shows it; `RequestError` if something would be lost, could not be rescaled, or nobody knows."""
     backend = flink.state_backend(job.job_id)
     if backend is None:
-        raise _unknown(job, "Flink makes no checkpoints of it")
+        raise _unknown(flink, job, "Flink makes no checkpoints of it")
     if backend.name in _HEAP and not backend.changelog:
-        _refuse_other_records(job, request)
+        _refuse_other_records(flink, job, request)
         return f"{backend.name} writes timers as it writes all other state"
     if backend.name not in _ROCKSDB or backend.changelog:
         raise RequestError(
@@ -45,7 +46,7 @@ def why_nothing_is_lost(flink: Flink, job: Job, request: Request) -> str:
             operator=job.name,
             expected="RocksDB or the hashmap backend, without a changelog",
             found=f"{backend.name or 'none is told'}{' with a changelog' if backend.changelog else ''}",
-            advice=_WAY_ROUND,
+            advice=_way_round(flink, job),
         )
     checkpoint = _latest_checkpoint(flink, job, request)
     if on_heap := [operator.label for operator in checkpoint.operators if _may_have_timers_on_heap(operator)]:
@@ -55,20 +56,26 @@ def why_nothing_is_lost(flink: Flink, job: Job, request: Request) -> str:
             operator=", ".join(on_heap),
             expected="timers in RocksDB (state.backend.rocksdb.timer-service.factory: ROCKSDB)",
             found="raw keyed state in the latest checkpoint: timers, or what cannot be told from them",
-            advice=f"{_WAY_ROUND}: such a savepoint has them all",
+            advice=f"{_way_round(flink, job)}: it has them all",
         )
     with_timers = [operator.label for operator in checkpoint.operators if any(_timers_in_rocksdb(operator))]
     there = f"those of {', '.join(with_timers)} are in RocksDB" if with_timers else "no operator has any"
     return f"{backend.name} has no timers on the heap, {there}, as {checkpoint.directory} shows"
 
 
-def _refuse_other_records(job: Job, request: Request) -> None:
+def _way_round(flink: Flink, job: Job) -> str:
+    """The snapshot that has all, and takes every shape."""
+    possible = why_none_is_taken(flink, job) is None
+    return _CANONICAL if possible else f"Flink can take no canonical one either: {RETAINED}"
+
+
+def _refuse_other_records(flink: Flink, job: Job, request: Request) -> None:
     """The heap's own records are moved as they are: no key group is made anew of them, and no other format."""
     if changes_max_parallelism(job, request) or request.format is not Format.KEEP:
         raise RequestError(
             "a native savepoint of the hashmap backend takes neither another max parallelism nor another format",
             operator=job.name,
-            advice=_WAY_ROUND,
+            advice=_way_round(flink, job),
         )
 
 
@@ -76,7 +83,7 @@ def _latest_checkpoint(flink: Flink, job: Job, request: Request) -> Snapshot:
     """`RequestError` if there is none that can be read."""
     told = flink.latest_checkpoint(job.job_id)
     if told is None:
-        raise _unknown(job, "it has made no checkpoint since it was started")
+        raise _unknown(flink, job, "it has made no checkpoint since it was started")
     for again in range(_TRIES):
         try:
             snapshot = open_snapshot(_place(told, job, again > 0), request.allow_prefixes, request.uids)
@@ -87,10 +94,10 @@ def _latest_checkpoint(flink: Flink, job: Job, request: Request) -> Snapshot:
             failed = error
         else:
             if snapshot.type in (SnapshotType.CANONICAL_SAVEPOINT, SnapshotType.NATIVE_SAVEPOINT):
-                raise _unknown(job, f"what Flink calls its latest checkpoint is a {snapshot.type.value}", told)
+                raise _unknown(flink, job, f"what Flink calls its latest checkpoint is a {snapshot.type.value}", told)
             return snapshot
     found = "" if failed.found is None else f" ({failed.found})"
-    raise _unknown(job, f"its latest checkpoint cannot be read: {failed.what}{found}", told)
+    raise _unknown(flink, job, f"its latest checkpoint cannot be read: {failed.what}{found}", told)
 
 
 def _place(told: str, job: Job, again: bool) -> str:
@@ -99,15 +106,15 @@ def _place(told: str, job: Job, again: bool) -> str:
     return parent(place) if again and name(parent(place)) == job.job_id else place
 
 
-def _unknown(job: Job, why: str, place: str | None = None) -> RequestError:
+def _unknown(flink: Flink, job: Job, why: str, place: str | None = None) -> RequestError:
     return RequestError(
         "nobody can tell whether a native savepoint of this job would lose timers",
         path=place,
         operator=job.name,
         expected="a checkpoint that shows where timers are kept",
         found=why,
-        advice=f"{_WAY_ROUND}, or let the job make a checkpoint where workers can read it (files of it that lie "
-        'elsewhere: say where under "More places of state")',
+        advice=f"{_way_round(flink, job)}; or let the job make a checkpoint where workers can read it (files of it "
+        'that lie elsewhere: say where under "More places of state")',
     )
 
 

@@ -59,7 +59,7 @@ public final class Cases {
         return scenario != null ? scenario : compiledApart(job.scenario);
     }
 
-    /** A scenario that needs more than Flink, and is not there without it: by its class. */
+    /** A scenario that needs more than Flink, or Flink 2, and is not there without it: by its class. */
     private static Scenario compiledApart(String name) {
         try {
             return (Scenario) Class.forName("harness." + name).getDeclaredConstructor().newInstance();
@@ -256,7 +256,7 @@ public final class Cases {
             Job narrow = job.narrow();
             id = cluster.submit(scenario(job), narrow, run, own, Map.of(), deadline);
             cluster.awaitRunning(id, run, deadline);
-            cluster.take(id, "canonical", own, deadline);
+            cluster.take(id, "native", own, deadline);
             run.forgetResults();
             run.startSecondPhase();
             cluster.awaitFinished(id, deadline);

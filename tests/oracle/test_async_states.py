@@ -1,0 +1,67 @@
+"""States of the asynchronous API on the heap and in RocksDB lie there as those of the older one: they are taken alike.
+
+Flink takes no canonical savepoint of them, but restores one that we write.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from oracle.cases import graph
+from oracle.harness import Flink, Job
+from rescale.snapshot.opening import open_snapshot
+from support.diffing import diff
+from support.pipeline import execute_without_spark, plan_rescale
+from support.slow import slow_but
+
+STATES = graph("graphs.AsyncStates", 2)
+SQL = graph("sql", 2, many_fields=1).with_(configuration={"table.exec.async-state.enabled": "true"})
+
+
+@dataclass(frozen=True)
+class Case:
+    """A native savepoint of `job`, at parallelism 3 and the max parallelism `maximum`, restored `onto` a backend."""
+
+    job: Job
+    backend: str
+    maximum: int
+    wanted: str = "keep"
+    onto: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.job.scenario}-{self.backend}-{self.maximum}-{self.wanted}-{self.onto or self.backend}"
+
+
+CASES = (
+    Case(STATES, "hashmap", 128),
+    Case(STATES, "hashmap", 1000),
+    Case(STATES, "hashmap", 1000, "rocksdb", "rocksdb"),
+    Case(STATES, "hashmap", 1000, "canonical", "rocksdb"),
+    Case(STATES, "rocksdb", 128),
+    Case(STATES, "rocksdb", 1000),
+    Case(STATES, "rocksdb", 1000, "canonical", "hashmap"),
+    Case(SQL, "hashmap", 1000),
+    Case(SQL, "rocksdb", 1000),
+)
+
+
+@pytest.mark.parametrize(
+    "case", slow_but(lambda case: case == Case(STATES, "rocksdb", 1000), CASES), ids=lambda case: case.name
+)
+def test_flink_goes_on_from_asynchronous_state(flink_2: Flink, tmp_path: Path, case: Case) -> None:
+    job = case.job.with_(backend=case.backend)
+    source = flink_2.snapshot(job, tmp_path / "source", "native")
+    target = tmp_path / "target"
+    execute_without_spark(
+        plan_rescale(str(source), str(target), ["3"], max_parallelism=[str(case.maximum)], format=case.wanted)
+    )
+    restored = job.with_(parallelism=3, max_parallelism=case.maximum, backend=case.onto or case.backend)
+    verdict = flink_2.restore(target, job, restored, again="native", keep=tmp_path / "again")
+    assert verdict.ok, verdict
+    assert verdict.compared["results"] > 50, verdict
+    assert verdict.taken is not None
+    assert diff(open_snapshot(str(source)), open_snapshot(str(verdict.taken))).equal
