@@ -100,7 +100,7 @@ class LocalStore:
     def honours_conditions(self, uri: str, data: bytes) -> bool:  # noqa: ARG002
         return True  # link(2) never replaces
 
-    def list(self, directory: str) -> list[Entry]:
+    def list(self, directory: str, begin: str = "") -> list[Entry]:
         def fail(error: OSError) -> None:
             if error.filename == directory:
                 _refuse_unlisted(directory, error)
@@ -110,7 +110,10 @@ class LocalStore:
         entries = []
 
         with translated(directory):
-            for folder, _, names in os.walk(directory, onerror=fail):
+            for folder, folders, names in os.walk(directory, onerror=fail):
+                if folder == directory:
+                    for found in (folders, names):
+                        found[:] = [name for name in found if name.startswith(begin)]
                 for name in names:
                     path = Path(folder, name)
                     with suppress(FileNotFoundError):  # gone meanwhile
