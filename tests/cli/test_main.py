@@ -154,11 +154,12 @@ def test_an_interrupted_command_says_whether_it_goes_on(
     assert (document["error"], document["exit_code"]) == ("KeyboardInterrupt", 130)
 
 
-def test_a_command_that_is_interrupted_while_it_starts_shows_no_traceback(tmp_path: Path) -> None:
+@pytest.mark.parametrize("at", ["rescale.cli.main", "argparse", "rescale.cli.commands.virtual_keys"])
+def test_a_command_that_is_interrupted_while_it_starts_shows_no_traceback(at: str, tmp_path: Path) -> None:
     interrupts = "import sys\nclass Interrupts:\n    def find_spec(self, name, *_):\n"
-    interrupts += "        if name == 'rescale.cli.commands.virtual_keys':\n            raise KeyboardInterrupt\n"
+    interrupts += f"        if name == '{at}':\n            raise KeyboardInterrupt\n"
     (tmp_path / "sitecustomize.py").write_text(f"{interrupts}sys.meta_path.insert(0, Interrupts())\n")
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    words = [sys.executable, "-m", "rescale.cli.main", "inspect", "/s"]
+    words = [sys.executable, "-m", "rescale.cli.start", "inspect", "/s"]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (130, "interrupted\n")

@@ -271,6 +271,7 @@ def test_a_whole_topic(tmp_path: Path) -> None:
         ("topic,partition,offset,lag\norders,0,1,2", "has other fields", "topic, partition, offset, lag"),
         ("topic,partition,offset\norders,0", "has not as many fields", None),
         ('[{"topic": "orders", "partition": 0, "offset": null}]', "neither text nor numbers", None),
+        ('[{"topic": "orders", "partition": 0, "offset": 1, "offset": 2}]', "has a field twice", "offset"),
         ('{"topic": "orders", "partition": 0, "offset": 1}', "no list of objects", "dict"),
         ("[1", "are no JSON", None),
         ('[{"topic":' + "[" * 1200, "are no JSON", None),

@@ -1,4 +1,4 @@
-"""How long an approval waits, where the clocks of workers do not agree."""
+"""How long an approval waits, where the clocks of workers do not agree, and which plan is approved."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from rescale.orchestration import approval
 from rescale.orchestration.approval import PlanApproval
 
 HOUR = timedelta(hours=1)
-PLANNED = {"published": False, "plan": "/plan", "source": "/source", "target": "/target", "asked": "parallelism 3"}
+PLANNED = {
+    **{"published": False, "plan": "/plan", "digest": "shown"},
+    **{"source": "/source", "target": "/target", "asked": "parallelism 3"},
+}
 REMIND = timedelta(minutes=30)
 
 
@@ -50,22 +53,27 @@ def asking(monkeypatch: pytest.MonkeyPatch) -> PlanApproval:
     return PlanApproval(task_id="approve", plan="plan", on_reject="discard", closes=None)
 
 
+def asked_in(told: dict[str, Any], planned: dict[str, Any]) -> Any:
+    """The context of a question, for which this was `planned`; what it tells is put into `told`."""
+    instance = SimpleNamespace(
+        dag_id="rescale",
+        run_id="manual",
+        xcom_pull=lambda task_ids, key="return_value": planned if task_ids == "plan" else told[key],
+        xcom_push=told.__setitem__,
+    )
+    return {
+        "ti": instance,
+        "dag_run": SimpleNamespace(),
+        "params": {"require_approval": True, "approval_minutes": 120, "connection": ""},
+    }
+
+
 @pytest.mark.parametrize("ahead", [HOUR, -HOUR, timedelta()])
 def test_who_is_reminded_has_the_time_that_was_said_whatever_the_next_worker_s_clock_shows(
     ahead: timedelta, asking: PlanApproval, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: dict[str, Any] = {}
-    instance = SimpleNamespace(
-        dag_id="rescale",
-        run_id="manual",
-        xcom_pull=lambda task_ids, key="return_value": PLANNED if task_ids == "plan" else told[key],
-        xcom_push=told.__setitem__,
-    )
-    context: Any = {
-        "ti": instance,
-        "dag_run": SimpleNamespace(),
-        "params": {"require_approval": True, "approval_minutes": 120, "connection": ""},
-    }
+    context = asked_in(told, PLANNED)
     with pytest.raises(Parked):
         asking.execute(context)
     until = datetime.fromisoformat(told["asked"]["until"])
@@ -76,3 +84,18 @@ def test_who_is_reminded_has_the_time_that_was_said_whatever_the_next_worker_s_c
         asking.execute_complete(context, {"timedout": True})
     assert asking.response_timeout == REMIND
     assert datetime.fromisoformat(told["asked"]["until"]) == until
+
+
+def test_the_plan_that_was_shown_is_approved_whatever_was_planned_meanwhile(
+    asking: PlanApproval, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where somebody clears the task `plan` alone."""
+    ada = {"chosen_options": [PlanApproval.APPROVE], "responded_by_user": {"id": "ada", "name": "ada"}}
+    monkeypatch.setattr(HITLOperator, "execute_complete", lambda *_: ada)
+    monkeypatch.setattr(asking, "get_direct_relatives", Mock(return_value=[]))
+    monkeypatch.setattr(asking, "skip", Mock())
+    told: dict[str, Any] = {}
+    with pytest.raises(Parked):
+        asking.execute(asked_in(told, PLANNED))
+    asking.execute_complete(asked_in(told, PLANNED | {"digest": "made meanwhile"}), {})
+    assert told["approved"] == {"approved": True, "plan": "shown", "words": "approved by ada"}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rescale.errors import RequestError
 from rescale.snapshot.discovery import find_metadata
 from rescale.storage.locations import join
+from rescale.storage.store import Entry, open_store
 from support.s3 import S3Server, somebodys_store
 
 
@@ -43,6 +45,21 @@ def test_of_a_job_the_newest_complete_checkpoint_is_taken(home: str) -> None:
         "chk-٩٩/_metadata",
     )
     assert find_metadata(home) == join(home, "chk-10/_metadata")
+
+
+def test_what_lies_beside_checkpoints_is_not_listed(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be a whole bucket."""
+    put(home, "chk-9/_metadata", "chk-9/state", "shared/a", "b")
+    kind = type(open_store(home))
+    listed, found = kind.list, []
+
+    def told(*words: Any) -> list[Entry]:
+        found.extend(listed(*words))
+        return found
+
+    monkeypatch.setattr(kind, "list", told)
+    assert find_metadata(home) == join(home, "chk-9/_metadata")
+    assert [entry.uri for entry in found] == [join(home, "chk-9/_metadata"), join(home, "chk-9/state")]
 
 
 def test_a_place_without_a_snapshot_is_refused(home: str) -> None:

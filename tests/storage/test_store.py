@@ -283,6 +283,14 @@ def test_what_marks_a_directory_is_not_listed(s3: S3Server) -> None:
     assert store.list(f"s3://{bucket}/home") == []
 
 
+def test_a_part_of_a_directory_is_listed_by_how_its_names_begin(store: Store, home: str) -> None:
+    for name in ("a", "a-1/b", "a-2/c/d", "b-1/a-3", "b/a-4/e"):
+        store.put(join(home, name), b"")
+    assert [entry.uri for entry in store.list(home, "a-")] == [join(home, "a-1/b"), join(home, "a-2/c/d")]
+    assert [entry.uri for entry in store.list(home, "a")] == [join(home, name) for name in ("a", "a-1/b", "a-2/c/d")]
+    assert store.list(home, "c") == store.list(join(home, "none"), "a") == []
+
+
 def test_many_files_are_looked_for_at_once(store: Store, home: str) -> None:
     """Those that are there, others, in one directory and in several."""
     there = [join(home, name) for name in (*(f"many/{i}" for i in range(40)), "few/1", "many/below/1")]

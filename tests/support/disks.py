@@ -42,14 +42,29 @@ class Disk:
 def disk_of(size: int, path: Path) -> Iterator[Disk]:
     """A disk of so many bytes, until the block ends; the test is skipped where nobody may mount one."""
     path.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode:
-        skip_in_any_case(f"this test has no disk of its own, for none may be mounted here: {done.stderr.strip()}")
+    _mount("-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path))
     try:
         yield Disk(path)
     finally:
         subprocess.run(["umount", "--lazy", str(path)], check=True)
+
+
+@contextmanager
+def mounted_at(source: Path, path: Path) -> Iterator[Path]:
+    """A directory of the same file system over an empty one, until the block ends; skipped as `disk_of`."""
+    for one in (source, path):
+        one.mkdir()
+    _mount("--bind", str(source), str(path))
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", "--lazy", str(path)], check=True)
+
+
+def _mount(*words: str) -> None:
+    done = subprocess.run(["mount", *words], capture_output=True, text=True, check=False)
+    if done.returncode:
+        skip_in_any_case(f"this test has no disk of its own, for none may be mounted here: {done.stderr.strip()}")
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """`rescale`: the commands put together, errors turned into exit codes."""
 
-# PYTHON_ARGCOMPLETE_OK
-
 from __future__ import annotations
 
 import argparse

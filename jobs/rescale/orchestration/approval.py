@@ -32,7 +32,8 @@ from rescale.target.places import Places, places_of
 log = logging.getLogger(__name__)
 
 _ASKED = "asked"
-"""The key of the XCom that holds `until` when an answer counts, and whether to `remind` somebody before."""
+"""The key of the XCom that holds `until` when an answer counts, whether to `remind` somebody before, and the digest of
+the `plan` that it is about."""
 
 _SHORTEST = timedelta(seconds=1)
 """What Airflow waits at least: nothing at all would be without an end."""
@@ -88,7 +89,7 @@ class PlanApproval(ApprovalOperator):
         else:
             words = f"{'approved' if approved else 'rejected'} by {user['name']}"
         log.log(logging.INFO if approved else logging.WARNING, "%s", words)
-        context["ti"].xcom_push(APPROVED, {"approved": approved, "words": words})
+        context["ti"].xcom_push(APPROVED, {"approved": approved, "plan": asked["plan"], "words": words})
         tasks = self.get_direct_relatives(upstream=False)
         self.skip(context["ti"], [task for task in tasks if (task.task_id == self.on_reject) == approved])
 
@@ -107,7 +108,7 @@ class PlanApproval(ApprovalOperator):
             shown = report_url(context["ti"].dag_id, context["ti"].run_id)
             self.body = _question(places_of(load_plan(planned["plan"])), shown, until)
         self.notifiers = [_Tried(one) for one in told]  # called when the question is there
-        context["ti"].xcom_push(_ASKED, {"until": until.isoformat(), "remind": remind})
+        context["ti"].xcom_push(_ASKED, {"until": until.isoformat(), "remind": remind, "plan": planned["digest"]})
         super().execute(context)
 
     def _patience(self, minutes: float, ti: Any) -> timedelta:

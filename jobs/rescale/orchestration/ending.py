@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rescale.errors import RequestError, RescaleError
+from rescale.orchestration.connections.access import storage_access
 from rescale.orchestration.steps.earlier_tasks import APPROVED, ASK, PLAN, PUBLISH, Summary
 from rescale.orchestration.steps.rescale_task import NOTHING_TO_DO, rescale_task, skip_task
 from rescale.orchestration.steps.step_task import end_steps_of
@@ -37,12 +38,12 @@ def end_task(
     the run did not go through. `remark` tells, from the task instance, what else is to be known of one that did not.
     """
 
-    def end(params: Any = None, ti: Any = None) -> Summary:  # noqa: ARG001
+    def end(params: Any = None, ti: Any = None) -> Summary:
         """Is the result published, and everything done that comes after it?"""
         end_steps_of(ti.dag_id, ti.run_id)
         _skip_if_nothing_to_do(ti, may_have_nothing_to_do)
         try:
-            published = _published(ti)
+            published = _published(ti, params["connection"])
             _refuse_unfinished(ti, published["target"], then)
         except RescaleError as error:
             if remark is not None and error.final:
@@ -50,7 +51,9 @@ def end_task(
             raise
         return published
 
-    return rescale_task(end, END, "Did it go through?")().operator.as_teardown(on_failure_fail_dagrun=True)
+    return rescale_task(end, END, "Did it go through?", has_access=False)().operator.as_teardown(
+        on_failure_fail_dagrun=True
+    )
 
 
 def _skip_if_nothing_to_do(ti: Any, first: Sequence[str]) -> None:
@@ -60,8 +63,11 @@ def _skip_if_nothing_to_do(ti: Any, first: Sequence[str]) -> None:
             skip_task(reason)
 
 
-def _published(ti: Any) -> Summary:
-    """What `publish` told of the result that is there; one of our errors if none is."""
+def _published(ti: Any, connection: str | None) -> Summary:
+    """What `publish` told of the result that is there; one of our errors if none is.
+
+    Storage is looked into where there is a plan: without access to it a run has ended, and said so, before.
+    """
     if _was_rejected(ti):
         raise RequestError(
             "nothing was published: the plan was rejected",
@@ -71,9 +77,10 @@ def _published(ti: Any) -> Summary:
     planned = ti.xcom_pull(task_ids=PLAN)
     if planned is None:
         raise RescaleError("nothing was published: the run ended before there was a plan", advice=_ADVICE)
-    store, plan_uri = open_store(planned["plan"]), planned["plan"]
-    if store.stat(plan_uri) is None or not was_published(load_plan(plan_uri)):
-        raise RescaleError("nothing was published", path=planned["target"], advice=_ADVICE)
+    with storage_access(connection):
+        store, plan_uri = open_store(planned["plan"]), planned["plan"]
+        if store.stat(plan_uri) is None or not was_published(load_plan(plan_uri)):
+            raise RescaleError("nothing was published", path=planned["target"], advice=_ADVICE)
     told = ti.xcom_pull(task_ids=PUBLISH)
     if told is None:
         raise RescaleError(

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
-from rescale.errors import UnsupportedError
-from rescale.flink.advice import CANONICAL
+from rescale.errors import SnapshotError, UnsupportedError
+from rescale.flink.advice import ANOTHER, CANONICAL
 from rescale.flink.metadata.properties import stopped_the_job
 from rescale.flink.slot import Slot
 from rescale.flink.state_meta_info import StateKind
@@ -220,6 +220,15 @@ def _refuse_unsupported(operator: Operator) -> None:
             operator=operator.label,
             found=" and ".join(operator.kinds),
             advice="take another snapshot",
+        )
+    unlike = [stream.subtask for stream in operator.own_raw_keyed if any(stream.present_groups)]
+    if operator.raw_timers and unlike:  # an operator with raw keyed state of its own has its timers elsewhere
+        raise SnapshotError(
+            "the raw keyed state of some of its subtasks is timers, and that of others cannot be read as such",
+            operator=operator.label,
+            expected="timers in every subtask with raw keyed state",
+            found=f"something else in subtask {unlike[0]}: the offsets of its key groups may be damaged",
+            advice=ANOTHER,
         )
     foreign = [s for header in operator.keyed_headers if header for s in header.states if s.kind in _NOT_READ]
     if foreign:

@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Numbers and times as people read them."""
 
 from __future__ import annotations
 
@@ -25,6 +25,11 @@ def duration(seconds: float) -> str:
         return f"{_MOST_YEARS:,} years and more"
     unit = "seconds" if seconds < 90 else "minutes" if seconds < _DAY else "hours"
     return humanize.precisedelta(max(1, seconds), minimum_unit=unit, format="%0.0f")
+
+
+def when(instant: str | None) -> str:
+    """An instant in the words of a document, which says None of a time that no store or calendar has."""
+    return instant or "at a time that is not known"
 
 
 def arrow(old: int, new: int) -> str:

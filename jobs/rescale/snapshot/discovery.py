@@ -13,7 +13,8 @@ from rescale.storage.store import open_store
 
 METADATA = "_metadata"
 
-_OF_CHECKPOINT = re.compile(r"chk-([0-9]+)/" + METADATA)
+_CHECKPOINT = "chk-"
+_OF_CHECKPOINT = re.compile(_CHECKPOINT + r"([0-9]+)/" + METADATA)
 
 
 def find_metadata(uri: str) -> str:
@@ -23,7 +24,7 @@ def find_metadata(uri: str) -> str:
         return own
     checkpoints = [
         (int(match[1]), entry.uri)
-        for entry in (open_store(uri).list(uri) if uri not in (own, parent(uri)) else [])
+        for entry in (open_store(uri).list(uri, _CHECKPOINT) if uri not in (own, parent(uri)) else [])
         if (match := _OF_CHECKPOINT.fullmatch(entry.uri[len(uri) :].lstrip("/")))
     ]
     if not checkpoints:

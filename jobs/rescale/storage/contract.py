@@ -118,8 +118,11 @@ class Store(Protocol):
     def honours_conditions(self, uri: str, data: bytes) -> bool:
         """Whether a second `put_if_absent` is turned away; `uri` was just put with `data`."""
 
-    def list(self, directory: str) -> list[Entry]:
-        """Everything below a directory, sorted; nothing if it is not there. `RequestError` if it may not be listed."""
+    def list(self, directory: str, begin: str = "") -> list[Entry]:
+        """Everything below a directory, sorted; nothing if it is not there. `RequestError` if it may not be listed.
+
+        Or only what lies in it, or in a directory of it, under names that `begin` so: nothing else is looked at.
+        """
 
     def delete(self, uris: Iterable[str]) -> None:
         """Files that are not there are fine; directories that become empty go too."""

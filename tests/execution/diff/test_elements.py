@@ -7,12 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from rescale.execution.diff.found import Difference
-from rescale.execution.diff.items import EVERYWHERE
+from rescale.execution.diff.items import EVERYWHERE, GIVEN_ONE, Item, Items, compare_copies
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.value_words import in_words
 from rescale.flink.slot import Slot
+from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import ElementStream
 from support.diffing import against_source, the_only
 from support.planting import Place, Result
@@ -82,6 +83,25 @@ def test_a_missing_broadcast_copy_is_named(result_of: Callable[[str], Result]) -
     assert found.differences == (
         Difference("other number", {"copies": "by subtask"}, "in every subtask", "missing in subtask 2"),
     )
+
+
+@pytest.mark.parametrize(
+    ("subtasks", "parallelism", "differing", "remark"),
+    [
+        (((0,), (0, 1, 2)), (2, 3), 1, GIVEN_ONE),
+        (((0, 1), (0, 2)), (2, 3), 1, GIVEN_ONE),
+        (((0,), (0, 1)), (2, 2), 1, None),
+        (((0, 1), (0, 1, 2)), (2, 3), 0, None),
+    ],
+)
+def test_it_is_said_that_a_copy_may_have_come_with_the_parallelism(
+    subtasks: tuple[tuple[int, ...], ...], parallelism: tuple[int, int], differing: int, remark: str | None
+) -> None:
+    """Which snapshot came from the other is not known: it is a difference all the same."""
+    items = Items(*([Item(7, subtask, 0, Extent(1, 0, 9)) for subtask in side] for side in subtasks))
+    compared = compare_copies(items, parallelism, lambda *_: "a copy")
+    assert (compared.differing, compared.remark) == (differing, remark)
+    assert compared.a == compared.b
 
 
 def test_another_broadcast_copy_is_named(result_of: Callable[[str], Result]) -> None:

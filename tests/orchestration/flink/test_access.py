@@ -106,6 +106,9 @@ def test_certificates_that_cannot_be_read_are_refused(monkeypatch: pytest.Monkey
         ({"proxies": "http://me:planted@proxy:3128"}, r"another form than Airflow's: proxies"),
         ({"proxies": {"http": "planted:3128"}}, r"a proxy that is no address: proxies\.http"),
         ({"proxies": {"http": "http://planted:at@proxy:x"}}, r"a proxy that is no address: proxies\.http"),
+        ({"proxies": {"http": "http://planted:at@proxy:70000"}}, r"a proxy that is no address: proxies\.http"),
+        ({"proxies": {"http": "http://planted:at@proxy:0"}}, r"a proxy that is no address: proxies\.http"),
+        ({"proxies": {"http": "http://planted:at@:3128"}}, r"a proxy that is no address: proxies\.http"),
         ({"proxies": {"http": 3128}}, r"a proxy that is no address: proxies\.http"),
     ],
 )

@@ -105,13 +105,18 @@ def test_what_was_not_told_is_missed_at_once(name: str) -> None:
 
 @pytest.mark.parametrize("task", [reshuffle, redistribute, validate, publish_result])
 @pytest.mark.parametrize(
-    ("xcoms", "sentence"),
+    ("answer", "sentence"),
     [
-        ({}, "the task 'approve' has told nothing"),
-        ({(ASK, APPROVED): {"approved": False, "words": "rejected by ada"}}, "the plan was rejected"),
+        (None, "the task 'approve' has told nothing"),
+        ({"approved": False, "words": "rejected by ada"}, "the plan was rejected"),
+        ({"approved": True, "words": "approved by ada", "plan": "0" * 64}, "nobody was asked about this plan"),
     ],
 )
-def test_a_plan_that_nobody_has_approved_is_not_carried_out(task: Any, xcoms: Xcoms, sentence: str, plan: Plan) -> None:
+def test_a_plan_that_nobody_has_approved_is_not_carried_out(
+    task: Any, answer: dict[str, Any] | None, sentence: str, plan: Plan
+) -> None:
+    """Where both `plan` and `approve` were cleared, and `approve` is marked as successful, there is an older answer."""
+    xcoms = {(ASK, APPROVED): answer and {"plan": plan.digest, **answer}}
     with pytest.raises(TaskEnded, match=sentence):
         called(task, planned(plan), xcoms=xcoms)
     assert not Path(plan.target).exists()

@@ -227,6 +227,12 @@ def test_bytes_are_those_of_the_files() -> None:
     assert document["bytes"] >= sum(path.stat().st_size for path in files)
 
 
+def test_a_time_that_no_calendar_has_is_not_known() -> None:
+    document = shown("2-clicks")
+    assert document["taken"] in inspection_text(document)
+    assert "its _metadata written at a time that is not known\n" in inspection_text(document | {"taken": None})
+
+
 def test_what_another_flink_would_restore_is_said_where_it_is_asked_for() -> None:
     assert shown("1.20-clicks")["for_flink"] is None
     consumer = open_snapshot(str(FIXTURES / "kafka" / "1.20-consumer" / "snapshot"))

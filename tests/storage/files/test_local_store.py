@@ -16,6 +16,7 @@ from rescale.errors import RequestError, RescaleError, StoreError, UnsupportedEr
 from rescale.storage.contract import Pin, Span
 from rescale.storage.files.durable_directories import device_of, force_to_disk
 from rescale.storage.files.local_store import LocalStore
+from support.disks import mounted_at
 
 
 @pytest.fixture
@@ -137,6 +138,23 @@ def test_large_files_in_a_mount_point_are_refused_before_they_are_written(tmp_pa
     assert refused.value.found == "a mount point"
     assert "/dev/shm/result" in str(refused.value.advice)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_that_is_mounted_over_another_one_is_a_mount_point(tmp_path: Path) -> None:
+    """As those of one volume are in a container, all on one file system."""
+    with mounted_at(tmp_path / "volume", tmp_path / "target") as target:
+        assert target.stat().st_dev == tmp_path.stat().st_dev
+        assert LocalStore().put_if_absent(str(target / "claim"), b"data")
+        LocalStore().put(str(target / "claim"), b"more")
+        assert [path.name for path in target.iterdir()] == ["claim"]
+        with pytest.raises(RequestError, match="large files"):
+            LocalStore().begin_parts(str(target / "large"), str(tmp_path / "target.rescale/staging"))
+        assert {path.name for path in tmp_path.iterdir()} == {"volume", "target"}
+        below = str(target / "below/large")
+        token = LocalStore().begin_parts(below, str(target / "below.rescale/staging"))
+        LocalStore().put_part(below, token, 1, 0, b"data")
+        LocalStore().complete_parts(below, token, [""], 4)
+        assert Path(below).read_bytes() == b"data"
 
 
 def test_a_file_system_that_does_not_force_names_to_disk_will_do() -> None:

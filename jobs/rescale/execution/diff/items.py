@@ -27,6 +27,10 @@ EVERYWHERE = (
     "one snapshot holds every element as often as the other and more: after a restore Flink gives all elements of a "
     "union state to every subtask, and each of them stores all"
 )
+GIVEN_ONE = (
+    "one snapshot lacks copies that the other has: where the parallelism changes, Flink gives every subtask one of "
+    "those that there are, and so does a rescale; if the one with all of them came from the other, nothing is lost"
+)
 ONLY_BYTES = (
     "heap framing fixes no order of entries: key groups that differ in bytes may hold the same; canonical savepoints "
     "tell"
@@ -113,7 +117,8 @@ def compare_copies(items: Items, parallelism: tuple[int, int], describe: Describ
     lost = _missing(items, parallelism)
     if lost is not None and items.a and items.b:
         found.insert(0, lost)
-    return Compared(_distinct(items.a), _distinct(items.b), tuple(found[:MOST_SHOWN]), len(found))
+    remark = GIVEN_ONE if lost in found and parallelism[0] != parallelism[1] else None
+    return Compared(_distinct(items.a), _distinct(items.b), tuple(found[:MOST_SHOWN]), len(found), remark)
 
 
 def _missing(items: Items, parallelism: tuple[int, int]) -> Difference | None:

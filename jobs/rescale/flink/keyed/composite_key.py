@@ -72,6 +72,16 @@ class CompositeKeys:
             raise ValueError("keys whose hash is not known")
         return codes
 
+    def check_ends(self, states: Longs) -> None:
+        """`UnsupportedError` if it cannot be told where keys end in the records of one of these states."""
+        unclear = (self._least != self._most)[states]
+        if self._program is None and unclear.any():
+            raise UnsupportedError(
+                "where a key ends is not known: neither it nor what follows it has a size that is",
+                state=self._names[states[int(np.argmax(unclear))]],
+                advice=DIVISORS_ADVICE,
+            )
+
     def mismatch(self, records: Records, index: int, what: str, found: str | None, **details: object) -> IntegrityError:
         """An error that names a record by its state, its key group and the bytes of its key."""
         key = records.data[records.starts[index] : records.limits[index]]
@@ -84,14 +94,8 @@ class CompositeKeys:
         )
 
     def _ends_before_namespace(self, records: Records, starts: Longs) -> Longs:
+        self.check_ends(records.states)
         ends: Longs = records.limits - self._least[records.states]
-        unclear = (self._least != self._most)[records.states]
-        if unclear.any():
-            raise UnsupportedError(
-                "where a key ends is not known: neither it nor what follows it has a size that is",
-                state=self._names[records.states[int(np.argmax(unclear))]],
-                advice=DIVISORS_ADVICE,
-            )
         wrong = ends < starts
         if wrong.any():
             raise self.mismatch(records, int(np.argmax(wrong)), "a record without a key", None)
@@ -138,6 +142,11 @@ def composite_keys(header: KeyedHeader, key_hash: str) -> CompositeKeys:
     if names_function(key_hash):
         return CompositeKeys(header, _compiled(header.key_serializer), FunctionHash.load(key_hash))
     return CompositeKeys(header, named_hash(header.key_serializer, key_hash).program)
+
+
+def check_key_ends(header: KeyedHeader) -> None:
+    """`UnsupportedError` if the keys of a backend cannot be found in its records, however they hash."""
+    CompositeKeys(header, _compiled(header.key_serializer)).check_ends(np.arange(len(header.states)))
 
 
 def key_leads(header: KeyedHeader) -> Longs:

@@ -151,9 +151,11 @@ def _proxy(connection_id: str, extra: Mapping[str, Any], scheme: str) -> dict[st
 
 def _is_address(text: Any) -> bool:
     try:
-        return isinstance(text, str) and httpx.URL(text).scheme in ("http", "https")
-    except httpx.InvalidURL:
+        url = httpx.URL(text)
+    except (httpx.InvalidURL, TypeError):
         return False
+    has_port = url.port is None or 0 < url.port < 1 << 16  # of a larger one the system takes what is left of it
+    return url.scheme in ("http", "https") and bool(url.host) and has_port
 
 
 def _fields(connection_id: str, field: str, value: Any) -> Mapping[str, Any]:

@@ -18,7 +18,7 @@ OPEN, LOOK, TAKE, PLAN, ASK, PUBLISH = "open_window", "look_at_job", "take_savep
 """The tasks that others go on from."""
 
 APPROVED = "approved"
-"""The key of the XCom that holds the answer: whether the plan is `approved`, and in `words` by whom."""
+"""The key of the XCom that holds the answer: whether the `plan` of a digest is `approved`, and in `words` by whom."""
 
 T = TypeVar("T")
 
@@ -46,10 +46,20 @@ def told_by(task_id: str, told: T | None) -> T:
 
 
 def the_plan_to_carry_out(planned: Summary | None, params: Mapping[str, Any], ti: Any) -> Summary:
-    """What the task that plans has told; `RequestError` if somebody is to approve the plan and nobody has."""
+    """What the task that plans has told; `RequestError` if somebody is to approve the plan and nobody has.
+
+    Airflow keeps what a task has told until its next try begins, so there may be an answer to an earlier plan.
+    """
     planned = told_by(PLAN, planned)
     if params["require_approval"] and not planned["published"]:
         answer = told_by(ASK, ti.xcom_pull(task_ids=ASK, key=APPROVED))
+        if answer["plan"] != planned["digest"]:
+            raise RequestError(
+                "nobody was asked about this plan: the answer is to another one",
+                expected=f"an answer to the plan {planned['digest']}",
+                found=f"{answer['words']}: the plan {answer['plan']}",
+                advice=f"clear the task {ASK!r} and those after it, and answer what it asks then",
+            )
         if not answer["approved"]:
             raise RequestError("the plan was rejected", found=answer["words"], advice="trigger another run")
     return planned

@@ -65,18 +65,20 @@ def rescale_task(
     display_name: str,
     *,
     multiple_outputs: bool = False,
+    has_access: bool = True,
     **arguments: Any,
 ) -> Any:
     """A task that has the access which the form names, and that our errors end with their sentence.
 
     `arguments` are those of `RescaleOperator`; `multiple_outputs`: other tasks take single values of what it returns.
+    Without `has_access` it asks for that itself, where it needs it.
     """
 
     @functools.wraps(function)
     def with_access(*inputs: Any, params: Mapping[str, Any], **more: Any) -> Summary:
         with ended_by_our_errors():
             params = stripped(params)
-            with storage_access(params["connection"]):
+            with storage_access(params["connection"] if has_access else None):
                 return function(*inputs, params=params, **more)
 
     arguments |= {"task_id": task_id, "task_display_name": display_name, **ATTEMPTS}

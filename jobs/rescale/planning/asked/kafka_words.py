@@ -142,13 +142,23 @@ def _rows_of(offsets: KafkaOffsets) -> list[tuple[str, str, int, int | str]]:
 
 def _json_rows(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
-        rows = json.loads(text)
+        rows = json.loads(text, object_pairs_hook=_named_once)
     except (ValueError, RecursionError) as error:
         raise RequestError(f"the Kafka offsets are no JSON: {error}", advice=_advice()) from None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise RequestError("the Kafka offsets are no list of objects", found=type(rows).__name__, advice=_advice())
     for number, row in enumerate(rows, 1):
         yield f"row {number}", row
+
+
+def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The fields of an object, of which JSON lets two have one name."""
+    fields: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in fields:
+            raise RequestError("a row of the Kafka offsets has a field twice", found=name, advice=_advice())
+        fields[name] = value
+    return fields
 
 
 def _csv_rows(text: str) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -21,7 +21,7 @@ from rescale.report.pages.kafka import kafka_document, kafka_tables
 from rescale.report.pages.other_release import prospects_document, prospects_section
 from rescale.report.renderers.text import text_of
 from rescale.report.shortening import MOST_OPERATORS, cut_table, first, left_operators, state_bytes
-from rescale.report.units import counted, human_bytes
+from rescale.report.units import counted, human_bytes, when
 from rescale.snapshot.findings import findings
 from rescale.snapshot.given_names import said_of_unused
 from rescale.snapshot.kafka.audit import spread
@@ -75,7 +75,7 @@ def inspection_page(document: dict[str, Any]) -> Page:
             document["snapshot"],
             (
                 f"{document['kind']}, written by {document['written_by']}, checkpoint {document['checkpoint_id']}, "
-                f"its _metadata written {document['taken']}",
+                f"its _metadata written {when(document['taken'])}",
                 f"{counted(len(operators), 'operator')}, {counted(document['files'], 'file')}, "
                 f"{human_bytes(document['bytes'])} of state",
             ),

@@ -12,7 +12,7 @@ from rescale.report.pages.kafka import kafka_line
 from rescale.report.pages.planned import OPERATOR_HEADERS, is_changed, operator_row, work_lines
 from rescale.report.renderers.markdown import markdown_of
 from rescale.report.shortening import cut_lines
-from rescale.report.units import counted, human_bytes
+from rescale.report.units import counted, human_bytes, when
 
 _LARGEST = 10
 
@@ -41,11 +41,7 @@ def approval_page(summary: dict[str, Any]) -> Page:
         Listed(
             "",
             (
-                (
-                    "from ",
-                    Code(summary["source"]),
-                    f", its _metadata written {summary['taken'] or 'at a time that is not known'}",
-                ),
+                ("from ", Code(summary["source"]), f", its _metadata written {when(summary['taken'])}"),
                 ("to ", Code(summary["target"])),
                 ("plan ", Code(summary["plan"][:8])),
             ),

@@ -22,7 +22,7 @@ from rescale.report.pages.insights import insight_blocks, insight_document
 from rescale.report.pages.kafka import kafka_document, kafka_tables
 from rescale.report.renderers.text import text_of
 from rescale.report.shortening import MOST_OPERATORS, MOST_ROWS, first, left_operators, left_out, state_bytes
-from rescale.report.units import arrow, counted, human_bytes
+from rescale.report.units import arrow, counted, human_bytes, when
 from rescale.snapshot.given_names import said_of_unused
 from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.snapshot.model import Operator, Snapshot
@@ -72,7 +72,7 @@ def plan_page(summary: dict[str, Any]) -> Page:
         Listed(
             f"plan {summary['plan'][:8]}: {moves}",
             (
-                f"from {summary['source']}, its _metadata written {summary['taken'] or 'at a time that is not known'}",
+                f"from {summary['source']}, its _metadata written {when(summary['taken'])}",
                 f"to   {summary['target']}",
                 *declared_lines(summary["surgery"]),
             ),

@@ -24,7 +24,7 @@ from rescale.report.page import (
 from rescale.report.pages.declared import declared_lines, except_what_is_otherwise
 from rescale.report.pages.insights import duration_sentences, hand_picked_sentences, shape_sentences, union_sentences
 from rescale.report.pages.planned import OPERATOR_HEADERS, is_changed, operator_row, work_lines
-from rescale.report.units import arrow, counted, human_bytes
+from rescale.report.units import arrow, counted, human_bytes, when
 from rescale.snapshot.kafka.audit import DISCOVERY
 
 _MOST_NAMED = 3
@@ -62,7 +62,7 @@ def _details(error: dict[str, Any]) -> list[Block]:
 def what_changes(plan: dict[str, Any]) -> list[Block]:
     """From where to where, who gets which shape, and how the job starts."""
     facts: list[Words] = [
-        ("from ", Code(plan["source"]), f", its _metadata written {plan['taken'] or 'at a time that is not known'}"),
+        ("from ", Code(plan["source"]), f", its _metadata written {when(plan['taken'])}"),
         ("to ", Code(plan["target"])),
         *_changes(plan["operators"]),
         *declared_lines(plan["surgery"]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -46,6 +47,23 @@ def device_of(folder: Path) -> int:
             if one.is_dir():
                 return one.stat().st_dev
     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder))
+
+
+def in_one_mount(*folders: Path) -> bool:
+    """Whether files go from one of two directories to the other by a new name alone, when both are made.
+
+    A file system may be mounted twice, or a directory of it over another one, and has one number then. But of a name
+    that is not there rename(2) says first whether it would lead to another mount.
+    """
+    if len(set(map(device_of, folders))) > 1:
+        return False
+    name = uuid.uuid4().hex
+    source, target = (next(one for one in (folder, *folder.parents) if one.is_dir()) for folder in folders)
+    try:
+        (source / name).rename(target / name)
+    except OSError as error:
+        return error.errno != errno.EXDEV
+    return True
 
 
 def force_to_disk(path: Path) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from rescale.errors import RequestError, SnapshotError, StoreError, UnsupportedError
 from rescale.storage.checksums import Checksum
 from rescale.storage.contract import Entry, PartLimits, Pin, Span, instant_of
-from rescale.storage.files.durable_directories import device_of, directory_for, force_to_disk, make_directory
+from rescale.storage.files.durable_directories import directory_for, force_to_disk, in_one_mount, make_directory
 from rescale.storage.files.local_errors import NO_LINKS, is_absent, translated
 from rescale.storage.files.pinned_files import copy_span, opened, pin_of, read_exactly, same_bytes
 from rescale.storage.files.temporary_files import remove_abandoned, temporary
@@ -100,7 +100,7 @@ class LocalStore:
     def honours_conditions(self, uri: str, data: bytes) -> bool:  # noqa: ARG002
         return True  # link(2) never replaces
 
-    def list(self, directory: str) -> list[Entry]:
+    def list(self, directory: str, begin: str = "") -> list[Entry]:
         def fail(error: OSError) -> None:
             if error.filename == directory:
                 _refuse_unlisted(directory, error)
@@ -110,7 +110,10 @@ class LocalStore:
         entries = []
 
         with translated(directory):
-            for folder, _, names in os.walk(directory, onerror=fail):
+            for folder, folders, names in os.walk(directory, onerror=fail):
+                if folder == directory:
+                    for found in (folders, names):
+                        found[:] = [name for name in found if name.startswith(begin)]
                 for name in names:
                     path = Path(folder, name)
                     with suppress(FileNotFoundError):  # gone meanwhile
@@ -223,12 +226,12 @@ def _refuse_device(uri: str) -> None:
 def _refuse_mount_point(folder: Path, staging: Path) -> None:
     """What is staged becomes a file by its name alone: better no byte of it is written than all in vain."""
     with translated(str(folder)):
-        if device_of(folder) == device_of(staging):
+        if in_one_mount(folder, staging):
             return
     raise RequestError(
-        "large files cannot be written here: they are staged beside the directory, which is on another file system",
+        "large files cannot be written here: they are staged beside the directory, which is mounted apart",
         path=str(folder),
-        expected=f"a directory on the file system of {staging}",
+        expected=f"a directory in the mount of {staging}",
         found="a mount point",
         advice=f"name a directory below it, such as {folder / 'result'}",
     )

@@ -1,8 +1,8 @@
 """Files that are written under another name first, and forced to disk before they get theirs.
 
-They lie beside the directory that is written to: what lists a target must not take them for state. Only where that is
-another file system (the directory is a mount point) or closed to us they lie in it. Who writes one holds its lock,
-which ends with the process, by SIGKILL too.
+They lie beside the directory that is written to: what lists a target must not take them for state. Only where that
+leads to another mount (the directory is a mount point) or is closed to us they lie in it. Who writes one holds its
+lock, which ends with the process, by SIGKILL too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from rescale.storage.files.durable_directories import directory_for
+from rescale.storage.files.durable_directories import directory_for, in_one_mount
 
 
 @contextmanager
@@ -27,7 +27,7 @@ def temporary(uri: str, fill: Callable[[int], None]) -> Iterator[Path]:
     folder = Path(uri).parent
     with directory_for(folder):
         beside = folder.parent
-        apart = beside.stat().st_dev == folder.stat().st_dev and os.access(beside, os.W_OK)
+        apart = in_one_mount(beside, folder) and os.access(beside, os.W_OK)
         path = (beside if apart else folder) / f".{folder.name}.{uuid.uuid4().hex}.tmp"
         with _told_as(uri, path):
             try:

@@ -18,12 +18,12 @@ WORTH_A_PAGE = 16
 """Objects: to ask for each of so many costs more than a page of a listing."""
 
 
-def listed(client: S3Client, directory: str) -> list[Entry]:
-    """Everything below it, sorted; errors are ours."""
+def listed(client: S3Client, directory: str, begin: str) -> list[Entry]:
+    """Everything below it under names that begin so, sorted; errors are ours."""
     bucket, prefix = _below(directory)
     entries = []
     with translated(directory):
-        for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+        for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix + begin):
             for found in page.get("Contents", ()):
                 if not found["Key"].endswith("/"):  # else a directory, as consoles and Hadoop mark them
                     pin = Pin(found["Size"], etag=found["ETag"])

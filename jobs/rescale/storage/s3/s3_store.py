@@ -106,8 +106,8 @@ class S3Store:
     def honours_conditions(self, uri: str, data: bytes) -> bool:
         return not self._put_conditionally(uri, data)
 
-    def list(self, directory: str) -> list[Entry]:
-        return listed(self._client, directory)
+    def list(self, directory: str, begin: str = "") -> list[Entry]:
+        return listed(self._client, directory, begin)
 
     def delete(self, uris: Iterable[str]) -> None:
         locked = [error for error in side_by_side(self._delete, uris) if error is not None]

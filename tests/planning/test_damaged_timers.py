@@ -1,0 +1,40 @@
+"""Raw keyed timers whose offsets in `_metadata` are damaged are the source's fault, and told before anything moves."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rescale.errors import SnapshotError
+from rescale.flink.metadata.checkpoint_metadata import OperatorState, Subtask
+from rescale.flink.metadata.handles import KeyGroupsHandle
+from support.edited import edit_operators
+from support.pipeline import plan_rescale
+from support.snapshots import directory
+
+
+def with_a_group_that_begins_elsewhere(entry: OperatorState) -> OperatorState:
+    """In subtask 0, if it has raw keyed state."""
+
+    def changed(subtask: Subtask) -> Subtask:
+        if subtask.index or subtask.state is None or not isinstance(raw := subtask.state.raw_keyed, KeyGroupsHandle):
+            return subtask
+        first, second, *others = raw.offsets
+        return replace(
+            subtask, state=replace(subtask.state, raw_keyed=replace(raw, offsets=(first, second + 4, *others)))
+        )
+
+    return replace(entry, subtasks=tuple(map(changed, entry.subtasks)))
+
+
+@pytest.mark.parametrize("shape", [{"parallelism": ["3"]}, {"max_parallelism": ["64"]}, {"format": "canonical"}])
+def test_timers_in_some_subtasks_alone_are_damaged_ones(shape: dict[str, list[str]], tmp_path: Path) -> None:
+    source = shutil.copytree(directory("2-rocksdb-heap-timers"), tmp_path / "source")
+    edit_operators(source, with_a_group_that_begins_elsewhere)
+    with pytest.raises(SnapshotError, match="others cannot be read as such") as refused:
+        plan_rescale(str(source), str(tmp_path / "target"), **shape)  # type: ignore[arg-type]
+    assert refused.value.operator == "visits"
+    assert "in subtask 0" in str(refused.value.found)
