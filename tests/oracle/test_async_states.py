@@ -12,6 +12,7 @@ import pytest
 
 from oracle.cases import graph
 from oracle.harness import Flink, Job
+from oracle.test_canonical import ON_HEAP
 from rescale.snapshot.opening import open_snapshot
 from support.diffing import diff
 from support.pipeline import execute_without_spark, plan_rescale
@@ -23,17 +24,19 @@ SQL = graph("sql", 2, many_fields=1).with_(configuration={"table.exec.async-stat
 
 @dataclass(frozen=True)
 class Case:
-    """A native savepoint of `job`, at parallelism 3 and the max parallelism `maximum`, restored `onto` a backend."""
+    """A snapshot of `job`, at parallelism 3 and the max parallelism `maximum`, restored `onto` a backend."""
 
     job: Job
     backend: str
     maximum: int
     wanted: str = "keep"
     onto: str = ""
+    kind: str = "native"
 
     @property
     def name(self) -> str:
-        return f"{self.job.scenario}-{self.backend}-{self.maximum}-{self.wanted}-{self.onto or self.backend}"
+        words = (self.job.scenario, self.kind, self.backend, str(self.maximum), self.wanted, self.onto or self.backend)
+        return "-".join(words)
 
 
 CASES = (
@@ -44,6 +47,7 @@ CASES = (
     Case(STATES, "rocksdb", 128),
     Case(STATES, "rocksdb", 1000),
     Case(STATES, "rocksdb", 1000, "canonical", "hashmap"),
+    Case(STATES.with_(configuration=ON_HEAP), "rocksdb", 1000, kind="checkpoint"),
     Case(SQL, "hashmap", 1000),
     Case(SQL, "rocksdb", 1000),
 )
@@ -54,14 +58,21 @@ CASES = (
 )
 def test_flink_goes_on_from_asynchronous_state(flink_2: Flink, tmp_path: Path, case: Case) -> None:
     job = case.job.with_(backend=case.backend)
-    source = flink_2.snapshot(job, tmp_path / "source", "native")
+    source = flink_2.snapshot(job, tmp_path / "source", case.kind)
     target = tmp_path / "target"
     execute_without_spark(
         plan_rescale(str(source), str(target), ["3"], max_parallelism=[str(case.maximum)], format=case.wanted)
     )
     restored = job.with_(parallelism=3, max_parallelism=case.maximum, backend=case.onto or case.backend)
-    verdict = flink_2.restore(target, job, restored, again="native", keep=tmp_path / "again")
+    verdict = flink_2.restore(target, job, restored, again=case.kind, keep=tmp_path / "again")
     assert verdict.ok, verdict
     assert verdict.compared["results"] > 50, verdict
-    assert verdict.taken is not None
-    assert diff(open_snapshot(str(source)), open_snapshot(str(verdict.taken))).equal
+    held = verdict.taken if case.kind == "native" else target  # a checkpoint goes with its job, which has ended
+    assert diff(open_snapshot(str(source)), open_snapshot(str(held))).equal
+
+
+@pytest.mark.slow
+def test_a_job_without_it_goes_on_and_has_canonical_savepoints(flink_2: Flink, tmp_path: Path) -> None:
+    job = SQL.with_(backend="rocksdb")
+    source = flink_2.snapshot(job, tmp_path / "source", "native")
+    assert flink_2.restore(source, job, job.with_(configuration={}), again="canonical").ok
