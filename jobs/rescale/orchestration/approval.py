@@ -89,7 +89,7 @@ class PlanApproval(ApprovalOperator):
         else:
             words = f"{'approved' if approved else 'rejected'} by {user['name']}"
         log.log(logging.INFO if approved else logging.WARNING, "%s", words)
-        context["ti"].xcom_push(APPROVED, {"approved": approved, "plan": asked["plan"], "words": words})
+        context["ti"].xcom_push(APPROVED, {"approved": approved, "plan": asked.get("plan"), "words": words})
         tasks = self.get_direct_relatives(upstream=False)
         self.skip(context["ti"], [task for task in tasks if (task.task_id == self.on_reject) == approved])
 

@@ -110,6 +110,7 @@ def test_what_was_not_told_is_missed_at_once(name: str) -> None:
         (None, "the task 'approve' has told nothing"),
         ({"approved": False, "words": "rejected by ada"}, "the plan was rejected"),
         ({"approved": True, "words": "approved by ada", "plan": "0" * 64}, "nobody was asked about this plan"),
+        ({"approved": True, "words": "approved by ada", "plan": None}, "nobody was asked about this plan"),
     ],
 )
 def test_a_plan_that_nobody_has_approved_is_not_carried_out(
