@@ -82,8 +82,8 @@ def _complete_without_the_last(self: S3Store, uri: str, token: str, receipts: An
     _real["complete_parts"](self, uri, token, receipts[:-1] or receipts, size)
 
 
-def _first_page(self: S3Store, directory: str) -> Any:
-    return _real["list"](self, directory)[:7]
+def _first_page(self: S3Store, directory: str, begin: str = "") -> Any:
+    return _real["list"](self, directory, begin)[:7]
 
 
 def _delete_the_first(self: S3Store, uris: Any) -> None:
