@@ -81,11 +81,11 @@ def _put_where_nothing_was(self: S3Store, uri: str, data: bytes) -> bool:
     return not _of_key(self, uri, "DeleteMarkers") and bool(_real["_put_conditionally"](self, uri, data))
 
 
-def _list_all(self: S3Store, directory: str) -> list[Entry]:
+def _list_all(self: S3Store, directory: str, begin: str = "") -> list[Entry]:
     """Also what is hidden by markers."""
-    listed = {entry.uri: entry for entry in _real["list"](self, directory)}
+    listed = {entry.uri: entry for entry in _real["list"](self, directory, begin)}
     bucket, _ = split_s3(directory)
-    for kind, one in _versions(self, f"{directory}/"):
+    for kind, one in _versions(self, f"{directory}/{begin}"):
         if kind == "Versions":
             uri = f"s3://{bucket}/{one['Key']}"
             listed.setdefault(uri, Entry(uri, Pin(1)))
