@@ -138,9 +138,10 @@ def test_two_plans_never_mix_in_one_target(case: Case) -> None:
 def test_two_plans_at_once_have_one_winner(case: Case) -> None:
     for _ in range(4):
         target = case.target()
+        faults = [case.faults(), case.faults()]
         with ThreadPoolExecutor(2) as pool:
-            runs = [pool.submit(case.run, target, case.faults(), parallelism=n) for n in ("2", "3")]
-        assert sorted(run.result() for run in runs) == [0, 2]
+            runs = [pool.submit(case.run, target, one, parallelism=n) for n, one in zip("23", faults, strict=True)]
+        assert sorted(run.result() for run in runs) == [0, 2], [warm.output(one) for one in faults]
         assert_right(target)
 
 
