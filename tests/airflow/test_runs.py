@@ -32,8 +32,8 @@ def read(uri: str) -> bytes:
     return open_store(uri).read_all(uri, 1 << 30)[0]
 
 
-def errors(run: Run, task_id: str, attempt: int = 1) -> list[str]:
-    return [line["event"] for line in run.log(task_id, attempt) if line.get("level") == "error"]
+def errors(run: Run, task_id: str) -> list[str]:
+    return [line["event"] for line in run.log(task_id) if line.get("level") == "error"]
 
 
 @pytest.fixture(scope="module")

@@ -162,7 +162,8 @@ class Run:
         return wait_for(lambda: self.state if self.state in _ENDED else None, f"the end of {self.run_id}", seconds)
 
     def cancel(self) -> None:
-        assert self.airflow.api("PATCH", self._path, {"state": "failed"})[0] == 200
+        status, told = self.airflow.api("PATCH", self._path, {"state": "failed"})
+        assert status == 200, told
 
     def clear(self, **which: Any) -> None:
         """Has its tasks done again, all of them or `which`."""
@@ -227,11 +228,13 @@ class Run:
         document = {"chosen_options": [option], "params_input": {}}
         return self.airflow.api("PATCH", f"{self._path}/taskInstances/{task_id}/-1/hitlDetails", document)
 
-    def log(self, task_id: str, attempt: int = 1, *, or_none: bool = False) -> list[dict[str, Any]]:
-        """The lines of a task's log, each with its `event` and, where it has one, its `level`.
+    def log(self, task_id: str, attempt: int | None = None, *, or_none: bool = False) -> list[dict[str, Any]]:
+        """The lines of the log of a task's last try, or of an `attempt`, each with its `event` and perhaps a `level`.
 
-        With `or_none` there may be none, as of a try that Airflow took for lost before it began.
+        With `or_none` there may be none, as of a try that Airflow took for lost before it began. It does so where the
+        machine has much to do, and begins another one.
         """
+        attempt = attempt or self.task(task_id)["try_number"]
         status, told = self.airflow.api("GET", f"{self._path}/taskInstances/{task_id}/logs/{attempt}")
         assert status == 200 or (or_none and status == 404), told
         content: list[dict[str, Any]] = told["content"] if status == 200 else []
