@@ -38,8 +38,8 @@ context.stop()
 BARE_SPARK = "bare SparkContext, one job"
 DEMO = "rescale run, the demo's savepoint"
 REHASH = "rescale run, rehash"
-FIRST = "the same, the first on its machine"
-PEER = "State Processor API, the same"
+FIRST = "rescale run, rehash, first on its machine"
+PEER = "State Processor API, the same rehash"
 REFERRED = "rescale run, RocksDB's files referred to"
 
 
