@@ -44,6 +44,20 @@ def test_who_comes_after_the_first_one_is_known_too_until_all_is_discarded(plan:
     assert open_store(plan.target).list(f"{plan.target}.rescale") == []
 
 
+def test_a_run_says_once_who_it_is_in_whatever_order(plan: Plan) -> None:
+    for run in (SECOND, dict(reversed(SECOND.items()))):
+        note_run(plan, run)
+    assert runs_under(held(plan), plan.target) == [FIRST, SECOND]
+
+
+def test_where_nobody_has_claimed_a_run_may_say_so_too(plan: Plan) -> None:
+    """Somebody has discarded what was claimed."""
+    discard(plan.target)
+    note_run(plan, SECOND)
+    claim(plan, by=FIRST)
+    assert runs_under(held(plan), plan.target) == [FIRST]
+
+
 def test_a_note_of_another_plan_says_nothing_of_this_one(plan: Plan) -> None:
     note_run(plan, SECOND)
     other = held(plan)._replace(plan="0a" * 32)

@@ -86,7 +86,10 @@ def _lying(target: str) -> _Lying:
 
 
 def _files_of_the_plan(lying: _Lying, digest: str | None, state: State) -> list[str]:
-    """The files in the target that the plan of this digest has claimed, without a claim none; `RequestError`."""
+    """The files in the target that the plan of this digest has claimed, as far as it tells; `RequestError`.
+
+    Where it is gone, or there is no claim, they go with what came meanwhile.
+    """
     if digest is None:
         if lying.there and not lying.documents:
             raise _nothing_of_ours(lying.target, lying.there)
@@ -98,7 +101,7 @@ def _files_of_the_plan(lying: _Lying, digest: str | None, state: State) -> list[
         return []
     plan = Places(lying.target, digest).plan
     if open_store(plan).stat(plan) is None:  # one that stood still claimed what was being discarded, plan and all
-        return [uri for uri in lying.there if plan_in_name(name(uri)) == digest[:8]]
+        return []
     # a plan that was damaged would name others, which would stay when the claim goes: it is not loaded
     planned = planned_names(load_plan(plan))
     return [uri for uri in lying.there if name(uri) in planned]
@@ -185,7 +188,7 @@ def _those_there(uris: Sequence[str], target: str) -> list[str]:
 
 
 def _remove_what_came(target: str, digest: str) -> list[str]:
-    """Meanwhile, from a task that was thought lost; it removes that, and `RequestError` if there is no end to it.
+    """Meanwhile, from a task that was thought lost, by the plan in its names; `RequestError` if there is no end to it.
 
     Claim and note stay then: nobody begins here as long as somebody writes.
     """
@@ -195,7 +198,7 @@ def _remove_what_came(target: str, digest: str) -> list[str]:
         came = [entry.uri for entry in store.list(target) if plan_in_name(name(entry.uri)) == digest[:8]]
         if not came:
             return removed
-        _remove(came, target, digest)
+        _remove_files(target, came, digest)
         removed += came
     raise RequestError(
         "the run that is to be discarded goes on: it writes new files",

@@ -36,7 +36,7 @@ def note_run(plan: Plan, by: Mapping[str, str]) -> None:
 def runs_under(claim: Claim, target: str) -> list[Mapping[str, str]]:
     """Who has begun to work for the plan of a claim, the one that made it first; `RequestError` for what is no note."""
     notes = [entry.uri for entry in open_store(target).list(beside(target))]
-    return [claim.by, *(_read(uri) for uri in sorted(notes) if name(uri).startswith(f"run-{claim.plan[:8]}-"))]
+    return [claim.by, *(_read(uri) for uri in notes if name(uri).startswith(f"run-{claim.plan[:8]}-"))]
 
 
 def _read(uri: str) -> dict[str, str]:
