@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from rescale.cli.main import main
-from rescale.flink.keyed.heap.heap_entries import entry_layouts
 from rescale.flink.metadata.checkpoint_metadata import OperatorState, Subtask
 from rescale.flink.metadata.handles import (
     ChangelogHandle,
@@ -22,17 +21,16 @@ from rescale.flink.metadata.handles import (
     LocalFile,
     RelativeFileStream,
 )
-from rescale.flink.serializers import program
 from rescale.flink.state_meta_info import StateKind
 from rescale.rocksdb.manifest.log_framing import read_log
 from rescale.snapshot.opening import open_snapshot
 from support import edited, snapshots
 from support.databases import databases
+from support.heap import without_longs
 from support.manifests import log, new_file, number, text, varint
 from support.pipeline import execute_without_spark, plan_rescale
 from support.rekeyed import contents
 from support.rocksdb_writer import MERGE, written
-from support.snapshot_bytes import BASE
 
 NATIVE = "2-rocksdb-native"
 CANONICAL = "--type canonical"
@@ -299,21 +297,12 @@ def test_a_database_that_is_not_read(capsys: Captured, source: Path, what: str, 
         assert error["operator"], error
 
 
-@pytest.fixture
-def without_longs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """As if nobody knew how many bytes a long has."""
-    monkeypatch.delitem(program._SIMPLE, f"{BASE}LongSerializer$LongSerializerSnapshot")
-    entry_layouts.cache_clear()
-    yield
-    entry_layouts.cache_clear()
-
-
-@pytest.mark.usefixtures("without_longs")
 @pytest.mark.parametrize("words", [("--format", "canonical"), ("--format", "rocksdb"), ("--max-parallelism", "256")])
 def test_heap_state_whose_entries_cannot_be_told_apart(
     capsys: Captured, words: tuple[str, ...], tmp_path: Path
 ) -> None:
-    error = refusal(capsys, snapshots.directory("2-heap-native"), tmp_path / "target", *words)
+    with without_longs():
+        error = refusal(capsys, snapshots.directory("2-heap-native"), tmp_path / "target", *words)
     assert "the heap's own format does not tell where an entry ends" in error["what"]
     assert "LongSerializerSnapshot" in error["what"]
     assert error["operator"]

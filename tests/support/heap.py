@@ -5,19 +5,23 @@ from __future__ import annotations
 import struct
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 from hypothesis import strategies as st
 
 from rescale.flink.encoding.snappy import compressed
 from rescale.flink.key_groups import key_group_range
+from rescale.flink.keyed.heap.heap_entries import entry_layouts
 from rescale.flink.keyed.heap.heap_reader import HeapReader
 from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.handles import HandleTag, KeyGroupsHandle, RelativeFileStream
 from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.metadata.writer import write_metadata
 from rescale.flink.operator_id import operator_id_of_uid
+from rescale.flink.serializers import program
 from support.canonical import Record
 from support.composite import composite_key
 from support.java_composites import List, Pojo, Tuple
@@ -158,3 +162,16 @@ def read(reader: HeapReader, groups: dict[int, bytes], chunk: int = 1 << 20, **h
             strict=True,
         )
     ]
+
+
+@contextmanager
+def without_longs() -> Iterator[None]:
+    """As if nobody knew how many bytes a long has."""
+    long = f"{BASE}LongSerializer$LongSerializerSnapshot"
+    known = {name: how for name, how in program._SIMPLE.items() if name != long}
+    entry_layouts.cache_clear()
+    try:
+        with patch.dict(program._SIMPLE, known, clear=True):
+            yield
+    finally:
+        entry_layouts.cache_clear()

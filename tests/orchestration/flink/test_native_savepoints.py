@@ -126,17 +126,21 @@ def test_a_native_savepoint_without_timers_on_the_heap_loses_them(cluster: Sessi
     assert cluster.heard(old) == 0
 
 
+@pytest.mark.parametrize("maximum", [128, 256])
 @pytest.mark.slow
-def test_of_the_hashmap_backend_the_parallelism_alone_may_change(cluster: SessionCluster, tmp_path: Path) -> None:
+def test_state_of_the_hashmap_backend_comes_along_to_the_new_shape(
+    cluster: SessionCluster, tmp_path: Path, maximum: int
+) -> None:
     options = native_options(cluster, {})
     job_id = run(cluster, options)
-    for maximum, name in ((["256"], "keep"), ([], "canonical"), ([], "rocksdb")):
-        with pytest.raises(RequestError, match="neither another max parallelism nor another format"):
-            why(cluster, job_id, *maximum, name=name)
     assert why(cluster, job_id, "128") == "HashMapStateBackend writes timers as it writes all other state"
+    checkpointed(cluster, job_id)
+    for words, name in ((["256"], "keep"), ([], "canonical"), ([], "rocksdb")):
+        assert "and its records can be read, as " in why(cluster, job_id, *words, name=name)
     before = look(cluster, options)
-    new = hand_over(before, rescaled(take(before, "heap")["savepoint"], tmp_path / "result"), "heap")["job"]
-    assert shapes(cluster, new) == {(3, 128)}
+    result = rescaled(take(before, f"heap-{maximum}")["savepoint"], tmp_path / "result", str(maximum))
+    new = hand_over(before, result, f"heap-{maximum}")["job"]
+    assert shapes(cluster, new) == {(3, maximum)}
     wait_until(lambda: cluster.heard(new) >= 3 * KEYS, "restored timers to fire")
 
 

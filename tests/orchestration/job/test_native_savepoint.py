@@ -16,6 +16,7 @@ from rescale.orchestration.flink.rest import Flink, SavepointFormat, Taking
 from rescale.orchestration.flink.running_job import Job, Vertex
 from rescale.orchestration.job.native_savepoint import why_nothing_is_lost
 from rescale.planning.asked.request import Format, make_request
+from support.heap import without_longs
 from support.snapshots import directory
 
 JOB = Job("1" * 32, "clicks", "RUNNING", (Vertex("0" * 32, "visits", 2, 128, {"RUNNING": 2}),))
@@ -75,17 +76,39 @@ def test_an_operator_that_asked_for_no_timers_loses_none(monkeypatch: pytest.Mon
     assert "no operator has any" in why(flink(ROCKSDB, directory("2-rocksdb-heap-timers")))
 
 
-def test_the_hashmap_backend_needs_no_checkpoint_and_keeps_its_key_groups() -> None:
-    assert why(flink("HashMapStateBackend")) == "HashMapStateBackend writes timers as it writes all other state"
-    assert why(flink("HashMapStateBackend"), "128")
-    another: list[Callable[[], str]] = [
-        lambda: why(flink("HashMapStateBackend"), "256"),
-        lambda: why(flink("HashMapStateBackend"), "further on in a chain=128"),
-        lambda: why(flink("HashMapStateBackend"), wanted=Format.ROCKSDB),
-    ]
-    for one in another:
-        with pytest.raises(RequestError, match="neither another max parallelism nor another format"):
-            one()
+HEAP = "HashMapStateBackend"
+RECORDS: dict[str, Callable[[Flink], str]] = {
+    "another max parallelism": lambda cluster: why(cluster, "256"),
+    "perhaps another one": lambda cluster: why(cluster, "states=128"),
+    "canonical": lambda cluster: why(cluster, wanted=Format.CANONICAL),
+    "RocksDB": lambda cluster: why(cluster, wanted=Format.ROCKSDB),
+}
+"""What takes a look at records, or may: of an operator further on in a chain no max parallelism is told."""
+
+
+@pytest.mark.parametrize("maximum", [(), ("128",)])
+def test_the_hashmap_backend_needs_no_checkpoint_where_key_groups_stay(maximum: tuple[str, ...]) -> None:
+    assert why(flink(HEAP), *maximum) == f"{HEAP} writes timers as it writes all other state"
+
+
+@pytest.mark.parametrize("asked", RECORDS)
+def test_of_the_hashmap_backend_a_checkpoint_shows_that_records_can_be_read(asked: str) -> None:
+    place = directory("2-heap-checkpoint")
+    assert RECORDS[asked](flink(HEAP, place)).endswith(f"other state, and its records can be read, as {place} shows")
+    with pytest.raises(RequestError, match="nobody can tell"):
+        RECORDS[asked](flink(HEAP))
+
+
+@pytest.mark.parametrize("asked", [one for one in RECORDS if one != "perhaps another one"])
+def test_records_of_the_hashmap_backend_that_nothing_tells_apart_are_refused(asked: str) -> None:
+    place = directory("2-heap-checkpoint")
+    with without_longs(), pytest.raises(RequestError, match="could not be read record by record") as caught:
+        RECORDS[asked](flink(HEAP, place))
+    assert caught.value.path == f"{place}/_metadata"
+    assert caught.value.operator
+    assert caught.value.state
+    assert "LongSerializerSnapshot" in str(caught.value.found)
+    assert 'say "canonical"' in str(caught.value.advice)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,13 @@
-"""Whether a native savepoint of a running job would hold all of its state: found out before one is taken.
+"""Whether a native savepoint of a running job would hold all of its state, and can be rescaled: found out before one is
+taken.
 
 Of RocksDB it lacks the timers that are kept on the heap (`requiresLegacySynchronousTimerSnapshots` of
 `RocksDBKeyedStateBackend` is false for savepoints), and where a job keeps its timers Flink's REST API does not tell. A
 checkpoint does: it has those on the heap as raw keyed state. An operator asks for its timers when it opens, so a
 checkpoint knows of them even if none is set.
+
+Of the hashmap backend it holds everything, but where records are to be read, for another max parallelism or in another
+format, their serializers must be known. A checkpoint tells these, too.
 """
 
 from __future__ import annotations
@@ -17,7 +21,10 @@ from rescale.orchestration.flink.rest import Flink
 from rescale.orchestration.flink.running_job import Job
 from rescale.orchestration.job.canonical_savepoint import RETAINED, why_none_is_taken
 from rescale.orchestration.job.job_shape import changes_max_parallelism
+from rescale.planning.asked.operator_shapes import new_shapes
 from rescale.planning.asked.request import Format, Request
+from rescale.planning.asked.result_kind import goes_by_record
+from rescale.planning.heap_refusals import refuse_heap
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.locations import name, normalise, parent
@@ -38,8 +45,12 @@ def why_nothing_is_lost(flink: Flink, job: Job, request: Request) -> str:
     if backend is None:
         raise _unknown(flink, job, "Flink makes no checkpoints of it")
     if backend.name in _HEAP and not backend.changelog:
-        _refuse_other_records(flink, job, request)
-        return f"{backend.name} writes timers as it writes all other state"
+        whole = f"{backend.name} writes timers as it writes all other state"
+        if request.format is Format.KEEP and not changes_max_parallelism(job, request):
+            return whole
+        checkpoint = _latest_checkpoint(flink, job, request)
+        _refuse_unread(flink, job, request, checkpoint)
+        return f"{whole}, and its records can be read, as {checkpoint.directory} shows"
     if backend.name not in _ROCKSDB or backend.changelog:
         raise RequestError(
             "a native savepoint of this job's state backend is not taken",
@@ -69,14 +80,23 @@ def _way_round(flink: Flink, job: Job) -> str:
     return _CANONICAL if possible else f"Flink can take no canonical one either: {RETAINED}"
 
 
-def _refuse_other_records(flink: Flink, job: Job, request: Request) -> None:
-    """The heap's own records are moved as they are: no key group is made anew of them, and no other format."""
-    if changes_max_parallelism(job, request) or request.format is not Format.KEEP:
-        raise RequestError(
-            "a native savepoint of the hashmap backend takes neither another max parallelism nor another format",
-            operator=job.name,
-            advice=_way_round(flink, job),
-        )
+def _refuse_unread(flink: Flink, job: Job, request: Request, checkpoint: Snapshot) -> None:
+    """`RequestError` where records of the heap's own format would be read that nothing tells apart."""
+    shapes = new_shapes(checkpoint.operators, request)
+    for operator in checkpoint.operators:
+        try:
+            if goes_by_record(operator, shapes[operator.entry.operator_id], request.format):
+                refuse_heap(operator)
+        except RescaleError as error:
+            raise RequestError(
+                "a native savepoint of this job could not be read record by record, as what is asked for takes",
+                path=checkpoint.metadata_uri,
+                operator=operator.label,
+                state=error.state,
+                expected=error.expected,
+                found=f"{error.what}{'' if error.found is None else f': {error.found}'}",
+                advice=_way_round(flink, job),
+            ) from None
 
 
 def _latest_checkpoint(flink: Flink, job: Job, request: Request) -> Snapshot:
@@ -108,10 +128,10 @@ def _place(told: str, job: Job, again: bool) -> str:
 
 def _unknown(flink: Flink, job: Job, why: str, place: str | None = None) -> RequestError:
     return RequestError(
-        "nobody can tell whether a native savepoint of this job would lose timers",
+        "nobody can tell whether a native savepoint of this job will do",
         path=place,
         operator=job.name,
-        expected="a checkpoint that shows where timers are kept",
+        expected="a checkpoint that shows where timers are kept, and how records are written",
         found=why,
         advice=f"{_way_round(flink, job)}; or let the job make a checkpoint where workers can read it (files of it "
         'that lie elsewhere: say where under "More places of state")',
