@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pickle
@@ -58,13 +59,15 @@ def tries(tmp_path: Path) -> Path:
 
 
 def failing(tries: Path, times: int) -> Callable[[], None]:
-    """Fails a number of times, over all processes."""
+    """Fails a number of times, over all processes, of which several may ask at once."""
 
     def fail() -> None:
-        if tries.stat().st_size < times:
-            with tries.open("a") as file:
-                file.write("x")
-            raise StoreError("planted: throttled", path="/p")
+        with tries.open("a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if tries.stat().st_size >= times:
+                return
+            file.write("x")
+        raise StoreError("planted: throttled", path="/p")
 
     return fail
 
