@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from rescale.errors import IntegrityError, RequestError, StoreError
 from rescale.storage.files.local_store import LocalStore
-from rescale.storage.store import Entry, open_store
+from rescale.storage.files.pinned_files import pin_of
+from rescale.storage.store import Entry, Pin, open_store
 from rescale.target.certified_files import CertifiedFile, certified_files, check_files
 from support.s3 import S3Server
 
@@ -121,6 +123,28 @@ def test_what_lies_elsewhere_need_not_be_listed(
     Path(places["elsewhere"]).unlink()
     with pytest.raises(IntegrityError, match="of the source"):
         check_files(target, files, published=True)
+
+
+def test_those_in_the_target_take_one_listing_and_those_elsewhere_are_asked_for_at_once(
+    files: tuple[CertifiedFile, ...], places: dict[str, str], target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[object] = []
+    store = open_store(target)
+    listed = store.list(target)
+
+    def stats(uris: Sequence[str]) -> list[Pin | None]:
+        looks.append(uris)
+        return [pin_of(Path(uri).stat()) for uri in uris]
+
+    def listing(directory: str) -> list[Entry]:
+        looks.append(directory)
+        return listed
+
+    monkeypatch.setattr(store, "stats", stats)
+    monkeypatch.setattr(store, "list", listing)
+    monkeypatch.setattr(store, "stat", looks.append)
+    check_files(target, files, published=True)
+    assert looks == [[places["elsewhere"]], target]
 
 
 def test_in_a_bucket_a_version_is_an_etag_without_quotes(s3: S3Server) -> None:

@@ -94,8 +94,7 @@ def _changed(target: str, files: Sequence[CertifiedFile]) -> Iterator[tuple[Cert
     Nothing is listed of what lies elsewhere: who may read a source need not be allowed to, and may use little of it.
     """
     there = stats_of([file.name for file in files if file.is_elsewhere])
-    if len(there) < len(files):
-        there |= {entry.uri: entry.pin for entry in open_store(target).list(target)}
+    there |= {entry.uri: entry.pin for entry in open_store(target).list(target)}
     for file in files:
         uri = file.uri(target)
         if not file.pin.is_of(there.get(uri)):
