@@ -65,6 +65,6 @@ public final class KeySet<K> implements Serializable {
     }
 
     public TypeInformation<K> information() {
-        return new KeyInformation<>(type, kind().serializer());
+        return new SerializerInformation<>(type, kind().serializer());
     }
 }

@@ -1,6 +1,7 @@
 package harness.typed;
 
 import harness.OfScala;
+import harness.SerializerInformation;
 import java.io.Serializable;
 import java.math.BigDecimal;
 import java.time.Instant;
@@ -38,7 +39,7 @@ final class Held {
             kind("POJO with a date", TypeInformation.of(WithDate.class), WithDate::of),
             kind("POJO of subclasses", TypeInformation.of(Parcel.class), Parcel::of),
             kind("POJO with subclasses in it", TypeInformation.of(Delivery.class), Delivery::of),
-            kind("money", new Money.Type(), Money::of),
+            kind("money", new SerializerInformation<>("Money", new Money.Serializer()), Money::of),
             kind("UUID", TypeInformation.of(UUID.class), user -> new UUID(user, 7)),
             kind("HashMap", Types.GENERIC(HashMap.class), user -> new HashMap<>(Map.of("user", user))),
             kind("generic list", TypeInformation.of(new TypeHint<List<String>>() {}), user -> new ArrayList<>(texts(user))),

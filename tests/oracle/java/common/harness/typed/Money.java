@@ -1,9 +1,6 @@
 package harness.typed;
 
 import java.io.IOException;
-import org.apache.flink.api.common.ExecutionConfig;
-import org.apache.flink.api.common.serialization.SerializerConfig;
-import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.api.common.typeutils.TypeSerializer;
 import org.apache.flink.api.common.typeutils.TypeSerializerSchemaCompatibility;
 import org.apache.flink.api.common.typeutils.TypeSerializerSnapshot;
@@ -15,70 +12,6 @@ import org.apache.flink.core.memory.DataOutputView;
 record Money(long cents, String currency) {
     static Money of(long user) {
         return new Money(user * 100, user % 2 == 0 ? "EUR" : "CHF");
-    }
-
-    static final class Type extends TypeInformation<Money> {
-        private static final long serialVersionUID = 1L;
-
-        @Override
-        public boolean isBasicType() {
-            return false;
-        }
-
-        @Override
-        public boolean isTupleType() {
-            return false;
-        }
-
-        @Override
-        public int getArity() {
-            return 1;
-        }
-
-        @Override
-        public int getTotalFields() {
-            return 1;
-        }
-
-        @Override
-        public Class<Money> getTypeClass() {
-            return Money.class;
-        }
-
-        @Override
-        public boolean isKeyType() {
-            return false;
-        }
-
-        /** What Flink asks for since 1.19. */
-        public TypeSerializer<Money> createSerializer(SerializerConfig config) {
-            return new Serializer();
-        }
-
-        /** What Flink 1 asks for. */
-        public TypeSerializer<Money> createSerializer(ExecutionConfig config) {
-            return new Serializer();
-        }
-
-        @Override
-        public String toString() {
-            return "Money";
-        }
-
-        @Override
-        public boolean equals(Object other) {
-            return other instanceof Type;
-        }
-
-        @Override
-        public int hashCode() {
-            return 1;
-        }
-
-        @Override
-        public boolean canEqual(Object other) {
-            return other instanceof Type;
-        }
     }
 
     static final class Serializer extends TypeSerializerSingleton<Money> {

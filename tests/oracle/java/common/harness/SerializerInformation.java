@@ -6,14 +6,14 @@ import org.apache.flink.api.common.serialization.SerializerConfig;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.api.common.typeutils.TypeSerializer;
 
-/** Makes a key type of any serializer, those of tables and those that Flink does not want for keys among them. */
-final class KeyInformation<T> extends TypeInformation<T> {
+/** Makes a type, for keys too, of any serializer: of those of tables and those that Flink does not want for keys. */
+public final class SerializerInformation<T> extends TypeInformation<T> {
     private static final long serialVersionUID = 1L;
 
     private final String name;
     private final TypeSerializer<T> serializer;
 
-    KeyInformation(String name, TypeSerializer<T> serializer) {
+    public SerializerInformation(String name, TypeSerializer<T> serializer) {
         this.name = name;
         this.serializer = serializer;
     }
@@ -66,7 +66,9 @@ final class KeyInformation<T> extends TypeInformation<T> {
 
     @Override
     public boolean equals(Object other) {
-        return other instanceof KeyInformation<?> that && name.equals(that.name) && serializer.equals(that.serializer);
+        return other instanceof SerializerInformation<?> that
+                && name.equals(that.name)
+                && serializer.equals(that.serializer);
     }
 
     @Override
@@ -76,6 +78,6 @@ final class KeyInformation<T> extends TypeInformation<T> {
 
     @Override
     public boolean canEqual(Object other) {
-        return other instanceof KeyInformation<?>;
+        return other instanceof SerializerInformation<?>;
     }
 }
