@@ -152,7 +152,7 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
         "a cluster on paper",
         "With any of these the plan says what the run would take there, for the state at hand and for 1, 10 and 100 "
         "TB: how long, what limits it, what is shuffled, requests to S3, scratch space and memory; and what does not "
-        f"fit. The variable {VARIABLE}, such as 'executors=40 cores=8', has other defaults.",
+        f"fit. Defaults can be set by the variable {VARIABLE}, such as 'executors=40 cores=8'.",
     )
     cluster.add_argument("--executors", metavar="N", help=f"how many (default: {Cluster.executors})")
     cluster.add_argument("--cores", metavar="N", help=f"of each executor (default: {Cluster.cores})")

@@ -219,7 +219,7 @@ def _refuse_unsupported(operator: Operator) -> None:
             "its subtasks keep keyed state of different kinds, of which Flink would restore one",
             operator=operator.label,
             found=" and ".join(operator.kinds),
-            advice="take another snapshot",
+            advice=ANOTHER,
         )
     unlike = [stream.subtask for stream in operator.own_raw_keyed if any(stream.present_groups)]
     if operator.raw_timers and unlike:  # an operator with raw keyed state of its own has its timers elsewhere

@@ -121,7 +121,8 @@ class Store(Protocol):
     def list(self, directory: str, begin: str = "") -> list[Entry]:
         """Everything below a directory, sorted; nothing if it is not there. `RequestError` if it may not be listed.
 
-        Or only what lies in it, or in a directory of it, under names that `begin` so: nothing else is looked at.
+        With `begin`, only its files whose names begin so, and all below those of its directories whose names do:
+        nothing else is looked at.
         """
 
     def delete(self, uris: Iterable[str]) -> None:

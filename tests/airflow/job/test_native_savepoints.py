@@ -1,4 +1,4 @@
-"""Jobs of a real Flink on RocksDB that are stopped with a native savepoint: timers go on, or nothing is stopped."""
+"""Jobs of a real Flink that are stopped with a native savepoint: their timers go on, or nothing is stopped."""
 
 from __future__ import annotations
 
@@ -59,6 +59,7 @@ def stories(
         "native": begin("native", ROCKSDB, max_parallelism=256),
         "fails-publish": begin("fails-publish", ROCKSDB, files="refer", proof="files"),
         "heap": begin("heap", HEAP_TIMERS, max_parallelism=256),
+        "hashmap": begin("hashmap", {}, max_parallelism=256),
     }
 
 
@@ -70,14 +71,19 @@ def ended(stories: dict[str, Story]) -> Callable[[str], tuple[Story, str]]:
     return story
 
 
-def test_timers_in_rocksdb_go_on_at_the_new_shape(
-    ended: Callable[[str], tuple[Story, str]], cluster: SessionCluster
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("native", "EmbeddedRocksDBStateBackend has no timers on the heap"),
+        ("hashmap", "HashMapStateBackend writes timers as it writes all other state, and its records can be read"),
+    ],
+)
+def test_timers_go_on_at_the_new_shape(
+    ended: Callable[[str], tuple[Story, str]], cluster: SessionCluster, name: str, why: str
 ) -> None:
-    (run, job_id), end = ended("native")
+    (run, job_id), end = ended(name)
     assert end == "success", run.states()
-    assert "a native savepoint loses nothing: EmbeddedRocksDBStateBackend has no timers on the heap" in run.told(
-        "look_at_job"
-    )
+    assert f"a native savepoint loses nothing: {why}" in run.told("look_at_job")
     assert "Flink takes a native savepoint" in run.told("take_savepoint")
     assert open_snapshot(run.xcom("take_savepoint")["savepoint"]).type is SnapshotType.NATIVE_SAVEPOINT
     started = run.xcom("hand_over")
