@@ -137,7 +137,7 @@ SEEDS = {
     "versions: what a marker hides is there": 284,
     "versions: a marker is in the way of a put": 284,
     "versions: a listing has what is hidden": 48,
-    "versions: a read takes the oldest of a document": 77,
+    "versions: a read takes the oldest of a document": 2312,
     "sums: whoever asks for all records gets them": 10,
     "sums: elements are believed, too": 10315,
     "sums: what the store does not say is believed": 8106,
