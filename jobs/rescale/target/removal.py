@@ -59,7 +59,7 @@ def discard(target: str) -> Discarded:
         files += _remove_what_came(target, whose)
     _remove_what_goes_last(lying, whose)
     removed = (*files, *lying.documents)
-    return Discarded(removed, tuple(sorted({*lying.there, *lying.beside} - {*removed})))
+    return Discarded(removed, tuple(_those_there(sorted({*lying.there, *lying.beside} - {*removed}), target)))
 
 
 @dataclass(frozen=True)

@@ -61,8 +61,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
         _move(plan, arguments.master, proof)
     with waiting(f"publishing {plan.target}"):
         published = publish(plan, accept_unconditional=accept)
-        if not published.already:
-            put_report(plan)
+        put_report(plan)  # of a result that was published before, too: that run may have ended right behind it
     document = outcome(plan, published, summary["warnings"])
     output.answer(document, lambda: outcome_text(document))
 
