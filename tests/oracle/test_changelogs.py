@@ -26,8 +26,9 @@ CHURN = Job("churn", 2, {"seed": 7, "keys": 24, "waves": 2}, max_parallelism=128
 class Logged:
     """`job` as it was before its last changes, of which it makes `kinds` of snapshots; restored in another shape.
 
-    With `before`, it was restored from a savepoint of that parallelism first, which it owns from then on. If it `stays`,
-    the restored job has a changelog, too, and must own what it is restored from: another mode Flink does not offer it.
+    With `before`, it was restored from a savepoint of that parallelism first, which it owns from then on. If it
+    `stays`, the restored job has a changelog, too, and must own what it is restored from: another mode Flink does not
+    offer it.
     """
 
     line: str

@@ -24,7 +24,7 @@ from rescale.target.places import places_of
 from rescale.target.publication import is_published, publish
 
 SUMMARY = "plan, move, validate, publish"
-DESCRIPTION = "Rescales a snapshot. Flink sees nothing in the target before everything was validated."
+DESCRIPTION = "Rescales a snapshot. Flink sees nothing in the target until everything has been validated."
 EXAMPLE = "rescale run s3://flink/savepoint-1a2b --target s3://flink/new --parallelism visits=6"
 
 RESUMES = True
