@@ -210,7 +210,7 @@ def test_a_page_that_answers_everything_is_no_store(
 ) -> None:
     """As a console does, or a proxy before somebody has logged in."""
     server.answers = [Answer(200, b"<html>", etag="")]
-    with pytest.raises(RequestError, match="AWS_ENDPOINT_URL"):
+    with pytest.raises(RequestError, match="is not S3"):
         ask(S3Store(), _URI)
 
 

@@ -137,7 +137,7 @@ def _of_s3(uri: str, answer: _Answer) -> _Answer:
         raise RequestError(
             "what answers here is not S3: it names no version of an object",
             path=uri,
-            advice="let AWS_ENDPOINT_URL name the S3 API of the store, not its console or a login page",
+            advice="let the endpoint be the S3 API of the store, not its console or a login page",
         )
     return answer
 
