@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -84,12 +85,13 @@ class StreamReader:
 
     def keyed(self, label: str, subtask: int, handle: KeyGroupsHandle) -> KeyedStream:
         extent = self._extent(label, subtask, handle.stream)
-        others, last = self._shared.get(handle.stream, ()), max(handle.offsets, default=0)
-        told = extent.part(0, min((*(begin for begin in others if begin > last), extent.length)))
+        others = self._shared.get(handle.stream, ())
+        behind = bisect_right(others, max(handle.offsets, default=0))
+        told = extent.part(0, min((*others[behind : behind + 1], extent.length)))
         framing = framing_of(handle, told, self._read)
         groups = self._groups(label, told, handle, framing)
         begins = (group.start - extent.start for group in groups if group is not None)
-        header = self._header(extent.part(0, min((*begins, *others, extent.length))))
+        header = self._header(extent.part(0, min((*begins, *others[:1], extent.length))))
         return KeyedStream(
             subtask,
             handle.tag,
@@ -307,8 +309,8 @@ class StreamReader:
         return self._contents.read(extent)
 
 
-def _begins_in_bases(entries: Iterable[OperatorState]) -> dict[Stream, frozenset[int]]:
-    """Where key groups begin in the streams that changelogs stand on, whichever subtask's handle tells.
+def _begins_in_bases(entries: Iterable[OperatorState]) -> dict[Stream, tuple[int, ...]]:
+    """Where key groups begin in the streams that changelogs stand on, ascending, whichever subtask's handle tells.
 
     From a restore at another parallelism until state is materialised anew, each handle tells of some of a stream's key
     groups alone (`KeyGroupsStateHandle.getIntersection`).
@@ -319,4 +321,4 @@ def _begins_in_bases(entries: Iterable[OperatorState]) -> dict[Stream, frozenset
         for part in keyed.base if isinstance(keyed, ChangelogHandle) else ():
             if isinstance(part, KeyGroupsHandle):
                 found[part.stream].update(offset for offset in part.offsets if offset > 0)
-    return {stream: frozenset(begins) for stream, begins in found.items()}
+    return {stream: tuple(sorted(begins)) for stream, begins in found.items()}
