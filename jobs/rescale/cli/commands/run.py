@@ -61,7 +61,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
         _move(plan, arguments.master, proof)
     with waiting(f"publishing {plan.target}"):
         published = publish(plan, accept_unconditional=accept)
-        put_report(plan)  # of a result that was published before, too: that run may have ended right behind it
+        put_report(plan)  # of a result that was there before, too: who published it may have ended right behind that
     document = outcome(plan, published, summary["warnings"])
     output.answer(document, lambda: outcome_text(document))
 
