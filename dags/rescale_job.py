@@ -19,9 +19,9 @@ is taken. Once the job was started again, the failed run is over: clearing its t
 another savepoint.
 
 **A native savepoint** is taken only if nothing is lost by it: the log of `look_at_job` says why, from the job's latest
-checkpoint. If its timers are on the heap beside RocksDB, if records that must be read cannot be, or nobody can tell,
-the run is refused while the job runs. So it is where the job would fail at a canonical one: on ForSt, and with
-asynchronous state.
+checkpoint. The run is refused, while the job runs, if timers are on the heap beside RocksDB, if records cannot be read
+that must be, or if no checkpoint shows either. A canonical one is refused where the job would fail at it: on ForSt, and
+with asynchronous state.
 
 **If the job has the shape already**, it is not stopped for it, and all other tasks are skipped.
 """

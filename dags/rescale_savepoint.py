@@ -1,18 +1,18 @@
 """
 ### Rescale a savepoint
 
-Takes a savepoint (or checkpoint) of a stopped Flink job, moves every key group and every element of operator state to
+Reads a savepoint (or checkpoint) of a stopped Flink job, moves every key group and every element of operator state to
 the subtask that will look for it in the **new shape**, proves that nothing was lost, and publishes a savepoint that
-Flink restores. The source is never modified; Flink sees nothing in the target before everything was validated.
+Flink restores. The source is never modified; Flink sees nothing in the target until everything has been validated.
 
 | task | what it does |
 |---|---|
 | `inspect` | reads metadata and headers: what is in the snapshot, and is it whole? Its log shows it |
 | `plan` | decides everything, pins the source, stores the plan and claims the target; its log shows the plan |
 | `approve` | waits until somebody has approved the plan; skipped if the form does not ask for that |
-| `reshuffle_keyed_state` | moves keyed state (Spark, a process of its own) |
-| `redistribute_operator_state` | deals operator state (Spark, a process of its own) |
-| `validate` | reads source and result back and compares them; writes the certificate (Spark) |
+| `reshuffle_keyed_state` | moves keyed state (a process of its own, Spark if there is enough to do) |
+| `redistribute_operator_state` | deals operator state (a process of its own, Spark if there is enough to do) |
+| `validate` | reads source and result back and compares them; writes the certificate (likewise) |
 | `publish` | puts `_metadata` into the target, in one write |
 | `announce` | gives the asset `rescaled_savepoint` an event, unless it has that of this result |
 | `rejected` | removes what was staged for a plan that was rejected, or that nobody approved in time, and is red |

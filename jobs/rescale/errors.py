@@ -139,7 +139,7 @@ class UnsupportedError(RescaleError):
 
 
 class IntegrityError(RescaleError):
-    """The result does not add up; a run publishes nothing then."""
+    """The result is not what it must be; a run publishes nothing then."""
 
     exit_code = 4
 

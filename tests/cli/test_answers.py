@@ -8,6 +8,10 @@ import pytest
 
 from rescale.cli.main import main
 from rescale.insight.cluster import VARIABLE
+from rescale.report.html_report import html_report
+from rescale.report.stored import run_document
+from rescale.target.documents import store_report
+from rescale.target.places import places_of
 from support.answers import Captured, answer
 from support.pipeline import execute_without_spark, plan_rescale
 from support.readme import fields
@@ -72,6 +76,15 @@ def test_a_run_warns_of_what_its_plan_warns(capsys: Captured, tmp_path: Path, mo
     assert [one for one in planned["warnings"] if "--uids: nobody" in one]
     assert [one for one in planned["warnings"] if "memory" in one]
     assert (run["already_published"], run["warnings"]) == (True, planned["warnings"])
+
+
+def test_a_run_that_ended_right_behind_publication_leaves_no_old_report(capsys: Captured, tmp_path: Path) -> None:
+    plan = plan_rescale(SOURCE, str(tmp_path / "target"), ["3"])
+    execute_without_spark(plan)
+    store_report(plan, b"not published yet")
+    code, run = answer(capsys, "run", SOURCE, "--target", plan.target, "--parallelism", "3")
+    assert (code, run["already_published"]) == (0, True)
+    assert Path(places_of(plan).report).read_bytes() == html_report(run_document(plan))
 
 
 def test_plan_writes_nothing(capsys: Captured, tmp_path: Path) -> None:

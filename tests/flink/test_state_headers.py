@@ -19,7 +19,7 @@ from rescale.flink.operator_state import (
     write_operator_state_header,
 )
 from rescale.flink.serializers.reading import type_name
-from rescale.flink.serializers.snapshot import UNKNOWN, UnknownSerializer
+from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot, UnknownSerializer
 from rescale.flink.state_meta_info import StateKind
 from support.snapshot_bytes import (
     CUSTOM,
@@ -109,6 +109,20 @@ def test_the_description_that_knows_all_subclasses_is_kept(order: tuple[int, ...
     assert write_keyed_header(by_key.header) == keyed_header(key=both)
     lists = [operator((operator_list("orders", value),)) for value in values]
     assert merge_operator_state_headers(lists).list_states[0].raw == operator_list("orders", both)
+
+
+def test_what_equal_headers_say_is_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    narrow, wide = (keyed(keyed_state("orders", list_of(value), "LIST"), key=value) for value in (NARROW, WIDE))
+    compared = []
+    covers = SerializerSnapshot.covers
+
+    def counted(one: SerializerSnapshot, other: SerializerSnapshot) -> bool:
+        compared.append(one)
+        return covers(one, other)
+
+    monkeypatch.setattr(SerializerSnapshot, "covers", counted)
+    assert merge_keyed_headers([*[narrow] * 500, wide]).header == wide
+    assert len(compared) < 50
 
 
 def test_subclasses_that_were_met_apart_are_described_together() -> None:

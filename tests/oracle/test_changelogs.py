@@ -26,8 +26,9 @@ CHURN = Job("churn", 2, {"seed": 7, "keys": 24, "waves": 2}, max_parallelism=128
 class Logged:
     """`job` as it was before its last changes, of which it makes `kinds` of snapshots; restored in another shape.
 
-    With `materialised`, it was restored from a savepoint first, which it owns from then on. If it `stays`, the restored
-    job has a changelog, too, and must own what it is restored from: another mode Flink does not offer it.
+    With `before`, it was restored from a savepoint of that parallelism first, which it owns from then on. If it
+    `stays`, the restored job has a changelog, too, and must own what it is restored from: another mode Flink does not
+    offer it.
     """
 
     line: str
@@ -37,11 +38,11 @@ class Logged:
     parallelism: int
     max_parallelism: int
     onto: str
-    materialised: bool = False
+    before: int = 0
     stays: bool = False
 
     def __str__(self) -> str:
-        over = "-restored" if self.materialised else ""
+        over = f"-restored-from-{self.before}" if self.before else ""
         return f"{self.line}-{self.job.scenario}{over}-{self.job.backend}-{self.format}-{self.onto}"
 
 
@@ -54,8 +55,10 @@ CASES = (
     Logged("flink_1_20", OF_EVERYTHING.with_(**ROCKSDB), TWICE[:1], "rocksdb", 2, 1000, "rocksdb"),
     Logged("flink_1_20", OF_MUCH, TWICE, "canonical", 3, 43, "hashmap"),
     Logged("flink_2", OF_MUCH, TWICE, "rocksdb", 7, 129, "rocksdb"),
-    Logged("flink_1_20", OF_CHURN, WAVES, "rocksdb", 3, 128, "rocksdb", materialised=True, stays=True),
-    Logged("flink_2", OF_CHURN.with_(**ROCKSDB), WAVES, "canonical", 5, 1000, "hashmap", materialised=True),
+    Logged("flink_1_20", OF_CHURN, WAVES, "rocksdb", 3, 128, "rocksdb", before=2, stays=True),
+    Logged("flink_2", OF_CHURN.with_(**ROCKSDB), WAVES, "canonical", 5, 1000, "hashmap", before=2),
+    Logged("flink_1_20", OF_CHURN.with_(parallelism=3), WAVES, "canonical", 4, 128, "hashmap", before=2),
+    Logged("flink_2", OF_CHURN.with_(parallelism=3), WAVES, "rocksdb", 2, 1000, "rocksdb", before=4),
 )
 
 
@@ -64,8 +67,9 @@ def test_flink_goes_on_where_the_changes_led(request: pytest.FixtureRequest, tmp
     """And from what it makes then: results and state are those that Java foretells."""
     flink: Flink = request.getfixturevalue(case.line)
     before = None
-    if case.materialised:
-        before = flink.snapshot(case.job.with_(configuration={}), tmp_path / "before", "native")
+    if case.before:
+        first = case.job.with_(parallelism=case.before, configuration={})
+        before = flink.snapshot(first, tmp_path / "before", "native")
     source = flink.snapshots(case.job, tmp_path / "source", *case.kinds, restored=before, claim_mode="CLAIM")[-1]
     allowed = [str(tmp_path)]
     assert any(operator.changelogs for operator in open_snapshot(str(source), allowed).operators)

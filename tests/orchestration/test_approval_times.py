@@ -48,7 +48,7 @@ def asking(monkeypatch: pytest.MonkeyPatch) -> PlanApproval:
     monkeypatch.setattr(approval, "report_url", lambda *_: "/report")
     monkeypatch.setattr(approval, "read_document", lambda _: b"question")
     monkeypatch.setattr(ApprovalOperator, "execute", Mock(side_effect=Parked))
-    nobody = {"chosen_options": [PlanApproval.REJECT], "responded_by_user": None}
+    nobody = {"chosen_options": [PlanApproval.REJECT], "responded_by_user": None, "responded_at": datetime.now(UTC)}
     monkeypatch.setattr(HITLOperator, "execute_complete", lambda *_: nobody)
     return PlanApproval(task_id="approve", plan="plan", on_reject="discard", closes=None)
 
@@ -86,12 +86,34 @@ def test_who_is_reminded_has_the_time_that_was_said_whatever_the_next_worker_s_c
     assert datetime.fromisoformat(told["asked"]["until"]) == until
 
 
+def approved_by_ada(at: datetime) -> dict[str, Any]:
+    ada = {"id": "ada", "name": "ada"}
+    return {"chosen_options": [PlanApproval.APPROVE], "responded_by_user": ada, "responded_at": at}
+
+
+@pytest.mark.parametrize("event", [{}, {"timedout": True}], ids=["answered", "seen late"])
+def test_an_answer_after_the_time_that_was_said_does_not_count(
+    event: dict[str, Any], asking: PlanApproval, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Airflow takes one as long as its scheduler has not seen that the time is over."""
+    monkeypatch.setattr(asking, "get_direct_relatives", Mock(return_value=[]))
+    monkeypatch.setattr(asking, "skip", Mock())
+    told: dict[str, Any] = {}
+    context = asked_in(told, PLANNED)
+    with pytest.raises(Parked):
+        asking.execute(context)
+    until = datetime.fromisoformat(told["asked"]["until"])
+    monkeypatch.setattr(HITLOperator, "execute_complete", lambda *_: approved_by_ada(until + HOUR))
+    asking.execute_complete(context, event)
+    assert told["approved"]["approved"] is False
+    assert told["approved"]["words"].startswith("ada answered after ")
+
+
 def test_the_plan_that_was_shown_is_approved_whatever_was_planned_meanwhile(
     asking: PlanApproval, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where somebody clears the task `plan` alone."""
-    ada = {"chosen_options": [PlanApproval.APPROVE], "responded_by_user": {"id": "ada", "name": "ada"}}
-    monkeypatch.setattr(HITLOperator, "execute_complete", lambda *_: ada)
+    monkeypatch.setattr(HITLOperator, "execute_complete", lambda *_: approved_by_ada(datetime.now(UTC)))
     monkeypatch.setattr(asking, "get_direct_relatives", Mock(return_value=[]))
     monkeypatch.setattr(asking, "skip", Mock())
     told: dict[str, Any] = {}

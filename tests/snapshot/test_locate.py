@@ -109,3 +109,8 @@ def test_handles_agree_about_the_size_of_a_file() -> None:
     with pytest.raises(SnapshotError, match="disagree about the size") as caught:
         where.extent(RelativeFileStream("./a", 8))
     assert (caught.value.path, caught.value.expected, caught.value.found) == ("/save/one/a", "7", "8")
+
+
+def test_a_file_whose_size_flink_could_not_tell_is_not_called_cut() -> None:
+    with pytest.raises(UnsupportedError, match="how large"):
+        locator().extent(RelativeFileStream("file", -1))

@@ -11,6 +11,7 @@ import pytest
 
 from big_savepoint import write_savepoint
 from rescale.errors import SnapshotError
+from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.flink.metadata.checkpoint_metadata import OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.handles import (
     ChangelogDelta,
@@ -100,6 +101,41 @@ def test_of_what_a_changelog_stands_on_only_its_own_key_groups_count(first: int,
         assert places(parts) == [place for place in there[operator.entry.operator_id] if place[0] in own]
 
 
+@pytest.mark.parametrize("parallelism", [1, 2, 3, 4])
+def test_what_flink_cut_out_of_a_stream_ends_where_the_next_key_group_begins(parallelism: int, tmp_path: Path) -> None:
+    """As in a changelog's base after a restore at another parallelism, before anything is materialised anew."""
+
+    def cut(handle: KeyGroupsHandle, own: KeyGroupRange) -> KeyGroupsHandle:
+        first = handle.first_key_group
+        shared = KeyGroupRange(first, first + len(handle.offsets) - 1).intersection(own)
+        offsets = handle.offsets[shared.first - first : shared.first - first + len(shared)]
+        return replace(handle, first_key_group=shared.first, offsets=offsets)
+
+    def rescaled(operator: OperatorState) -> OperatorState:
+        states = [one.state for one in operator.subtasks if one.state is not None]
+        whole = [one.managed_keyed for one in states if isinstance(one.managed_keyed, KeyGroupsHandle)]
+        if not whole:
+            return operator
+        subtasks = []
+        for i in range(parallelism):
+            own = key_group_range(operator.max_parallelism, parallelism, i)
+            base = tuple(part for one in whole if (part := cut(one, own)).offsets)
+            handle = ChangelogHandle(14, own.first, len(own), 0, base, (), 0, 1, "00000000-0000-0000-0000-000000000000")
+            subtasks.append(Subtask(i, False, SubtaskState(managed_keyed=handle)))
+        return replace(operator, parallelism=parallelism, subtasks=tuple(subtasks))
+
+    directory = relocated(HEAP, tmp_path / "taken")
+    edit_operators(directory, rescaled)
+    there = {one.entry.operator_id: set(places(one.keyed)) for one in snapshots.opened(HEAP).operators if one.keyed}
+    opened = {one.entry.operator_id: one for one in open_snapshot(str(directory)).operators}
+    for operator_id, whole in there.items():
+        operator = opened[operator_id]
+        bases = (part for one in operator.changelogs for part in one.base)
+        parts = [part for part in (*operator.keyed, *bases) if isinstance(part, KeyedStream)]
+        assert set(places(parts)) == whole
+        assert len({part.header for part in parts}) == 1
+
+
 def test_who_is_given_up_may_have_a_handle_that_points_elsewhere(tmp_path: Path) -> None:
     """Besides others that do not: what reads these must not trip over it."""
     directory = relocated("2-clicks", tmp_path / "taken")
@@ -123,11 +159,12 @@ def test_who_is_given_up_may_have_a_handle_that_points_elsewhere(tmp_path: Path)
     assert [one.entry.operator_id for one in operators if not one.is_whole] == [lost.entry.operator_id]
 
 
-@pytest.mark.parametrize("name", ["2-clicks", "2-heap-native", "2-rocksdb-native"])
+@pytest.mark.parametrize("name", ["2-clicks", "2-heap-native", "2-rocksdb-native", "2-changelog-over-heap"])
 def test_equal_headers_are_held_once(name: str) -> None:
     """Of thousands of subtasks, each would be some KB, or more where a schema stands in it."""
     operators = open_snapshot(snapshots.directory(name)).operators
-    headers = [stream.header for one in operators for stream in (*one.keyed, *one.databases, *one.operator)]
+    streams = [stream for one in operators for stream in (*one.keyed, *one.databases, *one.operator, *one.changelogs)]
+    headers = [stream.header for stream in streams]
     assert len({id(header) for header in headers}) == len(set(headers)) < len(headers)
 
 

@@ -93,7 +93,7 @@ def test_a_discard_that_stood_still_takes_nothing_of_a_new_run(
 
     with monkeypatch.context() as patched:
         patched.setattr(store, until, stood_still)
-        with pytest.raises(RequestError, match="discarded by another one meanwhile"):
+        with pytest.raises(RequestError, match="another discard of this target"):
             discard(plan.target)
     assert is_published(plan)
     assert publish(plan).already

@@ -82,3 +82,25 @@ def test_a_temporary_file_of_the_living_stays(tmp_path: Path) -> None:
         assert path.exists()
     open_store(str(target)).abort_parts(str(target))
     assert not path.exists()
+
+
+@ENDS
+def test_a_file_on_its_way_in_the_target_is_in_nobodys_way(end: End, tmp_path: Path) -> None:
+    """It lies there where the directory around the target is closed to us; who wrote it is dead."""
+    plan = plan_rescale(SOURCE, str(tmp_path / "target"), ["3"])
+    dead = tmp_path / "target" / f".target.{uuid.uuid4().hex}.tmp"
+    dead.parent.mkdir()
+    dead.write_bytes(b"x")
+    end(plan)
+    assert not dead.exists()
+
+
+def test_discard_leaves_what_is_there_and_no_more(tmp_path: Path) -> None:
+    plan = plan_rescale(SOURCE, str(tmp_path / "target"), ["3"])
+    claim(plan)
+    names = (f".target.{uuid.uuid4().hex}.tmp", "somebodys")
+    Path(plan.target).mkdir()
+    dead, other = (Path(plan.target, name) for name in names)
+    for path in (dead, other):
+        path.write_bytes(b"x")
+    assert discard(plan.target).left == (str(other),)

@@ -211,7 +211,7 @@ def test_whenever_it_stands_still_it_takes_nothing_of_a_run_that_began_meanwhile
             return answer
 
         monkeypatch.setattr(store, behind, stood_still)
-        with pytest.raises(RequestError, match="discarded by another one meanwhile"):
+        with pytest.raises(RequestError, match="another discard of this target"):
             discard(plan.target)
         assert lying(plan) == before
 
@@ -231,7 +231,7 @@ def test_what_a_run_that_began_meanwhile_has_staged_stays(plan: Plan, monkeypatc
         return state
 
     monkeypatch.setattr("rescale.target.removal.state_of", stood_still)
-    with pytest.raises(RequestError, match="discarded by another one meanwhile"):
+    with pytest.raises(RequestError, match="another discard of this target"):
         discard(plan.target)
     assert store.stat(staged) is not None
 

@@ -80,8 +80,9 @@ def add_shape(parser: argparse.ArgumentParser) -> None:
         metavar="[UID=]M",
         action="append",
         default=[],
-        help="the new max parallelism (number of key groups): M for every operator, UID=M for one (repeatable). A "
-        "divisor of the old one works for every type of key; for others the keys are hashed anew",
+        help="the new max parallelism (number of key groups): M for every operator but those that always run with one "
+        "subtask, UID=M for one (repeatable). A divisor of the old one works for every type of key; for others the "
+        "keys are hashed anew",
     )
     for action in (parallelism, maximum):
         complete_operators(action)

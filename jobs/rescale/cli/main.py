@@ -45,9 +45,10 @@ _EPILOG = f"""\
 The source is never modified. A run that was interrupted is resumed by the same command; `rescale discard` removes
 what it left instead.
 
-Exit codes: 0 done; 2 the request makes no sense, or the target is taken; 3 the snapshot is damaged, has changed or
-is not supported; 4 the result does not add up (a run publishes nothing then), or two snapshots differ; 5 a fault of
-Rescale itself, with its traceback; 130 interrupted (Ctrl-C); 1 anything else, worth another try.
+Exit codes: 0 done; 2 the request cannot be met as it stands, or the target is taken; 3 the snapshot is damaged, has
+changed or is not supported, or the store is not; 4 the result is not what it must be (a run publishes nothing then),
+two snapshots differ, or an operator has no match; 5 a fault of Rescale itself, with its traceback; 130 interrupted
+(Ctrl-C); 1 anything that may pass, worth another try.
 
 S3 is configured by the standard variables: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, AWS_REGION.
 """

@@ -1,4 +1,4 @@
-"""Steps of a command, in a process of their own, whose document nobody else needs."""
+"""Runs a step for a command, as a process of its own, and takes its result document, which nobody else needs."""
 
 from __future__ import annotations
 

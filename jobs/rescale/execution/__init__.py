@@ -1,1 +1,1 @@
-"""What Spark runs: the plan executed, and its result checked. Only the mains in `jobs/` import this."""
+"""The plan executed, and its result checked, in Spark or a plain loop. Only the mains in `jobs/` import this."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import resource
+import sys
 import threading
 import time
 from collections import Counter
@@ -154,7 +155,8 @@ def _peak_of_memory() -> int:
     with suppress(OSError):
         if found := re.search(r"^VmHWM:\s*(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE):
             return int(found[1]) * 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def _forget_peak() -> None:

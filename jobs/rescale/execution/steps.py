@@ -1,4 +1,4 @@
-"""The steps that move or compare state with Spark, each from a plan (or two places) to a summary in JSON values."""
+"""The steps that move or compare state, each from a plan (or two places) to a summary in JSON values."""
 
 from __future__ import annotations
 

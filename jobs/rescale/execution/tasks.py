@@ -1,7 +1,7 @@
 """What the steps ask of whoever does their work: units worked through by tasks, and rows shuffled between tasks.
 
-There are two forms: Spark (`spark.tasks`), and a plain loop in this process (`loop`). Where work is done, in which
-order and how often must not be seen in what comes of it.
+There are two forms: Spark (`spark.spark_tasks`), and a plain loop in this process (`loop`). Where work is done, in
+which order and how often must not be seen in what comes of it.
 """
 
 from __future__ import annotations

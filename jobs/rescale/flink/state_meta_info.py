@@ -94,11 +94,12 @@ def covering(infos: list[StateMetaInfo]) -> StateMetaInfo | None:
     `PojoSerializer` adds subclasses that it was not told of as it meets them, so that each subtask may know others.
     Any other difference is a real one.
     """
-    for info in infos:
-        if all(_covers_state(info, other) for other in infos):
+    unlike = list(dict.fromkeys(infos))  # of thousands of subtasks most say the same
+    for info in unlike:
+        if all(_covers_state(info, other) for other in unlike):
             return info
-    found: StateMetaInfo | None = infos[0]
-    for info in infos[1:]:
+    found: StateMetaInfo | None = unlike[0]
+    for info in unlike[1:]:
         found = found and _put_together(found, info)
     return found
 

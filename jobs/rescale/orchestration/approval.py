@@ -77,15 +77,18 @@ class PlanApproval(ApprovalOperator):
         answer = HITLOperator.execute_complete(self, context, event)
         asked = context["ti"].xcom_pull(task_ids=self.task_id, key=_ASKED)
         until, user = datetime.fromisoformat(asked["until"]), answer["responded_by_user"]
-        if event.get("timedout") and asked["remind"]:
+        late = answer["responded_at"] > until  # Airflow takes an answer until it has noticed that the time is over
+        if event.get("timedout") and asked["remind"] and not late:
             log.warning("nobody has answered yet: the plan counts as rejected at %s", _shown(until))
             self._ask(context, until, _before_the_end(), self.expiring, remind=False)
-        approved = answer["chosen_options"] == [self.APPROVE]
+        approved = answer["chosen_options"] == [self.APPROVE] and not late
         if approved and settings().approval.four_eyes and _is(user, _triggered_by(context)):
             log.warning("who triggered the run may not approve its plan: it is asked again")
             self._ask(context, until, until - datetime.now(UTC), [], remind=asked["remind"])
         if user is None:
             words = "nobody answered in time, so the plan is rejected"
+        elif late:
+            words = f"{user['name']} answered after {_shown(until)}, so the plan is rejected"
         else:
             words = f"{'approved' if approved else 'rejected'} by {user['name']}"
         log.log(logging.INFO if approved else logging.WARNING, "%s", words)

@@ -59,8 +59,15 @@ def end_task(
 def _skip_if_nothing_to_do(ti: Any, first: Sequence[str]) -> None:
     """Ends the task as skipped, with the reason of the task among these that found nothing to do."""
     for task_id in first:
-        if (reason := ti.xcom_pull(task_ids=task_id, key=NOTHING_TO_DO)) is not None:
+        reason = ti.xcom_pull(task_ids=task_id, key=NOTHING_TO_DO)
+        if reason is not None and not _has_failed(ti):  # what an earlier pass told stays until its task begins again
             skip_task(reason)
+
+
+def _has_failed(ti: Any) -> bool:
+    """Whether any task of the run has: then there was something to do, be it to go back."""
+    states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id])[ti.run_id]
+    return not {"failed", "upstream_failed"}.isdisjoint(states.values())
 
 
 def _published(ti: Any, connection: str | None) -> Summary:

@@ -1,1 +1,1 @@
-"""What shall be: request and snapshot in, plan out. `prepare` has read what a plan needs; the rest is pure."""
+"""From a snapshot and a request to a plan. `prepare` has read what a plan needs; the rest is pure."""

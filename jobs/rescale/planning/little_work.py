@@ -1,4 +1,4 @@
-"""What is so little to do that Spark, and who is told how long a run takes, need not mind it.
+"""How much there must be to do for Spark to be started, and for the time that it takes to be estimated.
 
 Until Spark and its workers are there 5 to 10 s go by, and as many seconds of CPU time.
 """

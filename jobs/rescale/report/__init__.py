@@ -1,1 +1,1 @@
-"""What people look at."""
+"""What people read: pages as values, then text, Markdown, HTML and JSON."""

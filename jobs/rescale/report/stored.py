@@ -44,10 +44,17 @@ def put_report(plan: Plan, summary: dict[str, Any] | None = None) -> str:
             store_report_data(plan, msgspec.json.encode(summary))
         with _as_it_was_written(plan.target):
             page = html_report(run_document(plan))
-        store_report(plan, page)
+        if not _is_there(plan, page):  # what is published is left alone, when the same run is asked for again
+            store_report(plan, page)
     except Exception as error:
         return f"the report could not be written: {unexpected(error)}"
     return f"report: {printable(places_of(plan).report)}"
+
+
+def _is_there(plan: Plan, page: bytes) -> bool:
+    uri = places_of(plan).report
+    pin = open_store(uri).stat(uri)
+    return pin is not None and pin.size == len(page) and read_document(uri) == page
 
 
 def report_of(

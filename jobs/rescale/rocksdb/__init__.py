@@ -1,1 +1,1 @@
-"""Native RocksDB directories of Flink, read as they are: what is in one, and its rows in batches."""
+"""Flink's RocksDB directories: what is in one, its rows in batches, and new ones, assembled, rewritten or written."""

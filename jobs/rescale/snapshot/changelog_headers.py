@@ -27,21 +27,27 @@ class ReadChangelog(NamedTuple):
 def with_headers(read: Sequence[ReadChangelog], label: str) -> tuple[Changelog, ...]:
     """The changelogs of an operator's subtasks, but for those of subtasks that have no state."""
     key = next((key for one in read for key in _key_serializers(one)), None)
+    held: dict[bytes, tuple[bytes, KeyedHeader]] = {}
     try:
-        return tuple(_with_header(one, key) for one in read if one.changelog.base or one.changelog.changes)
+        return tuple(_with_header(one, key, held) for one in read if one.changelog.base or one.changelog.changes)
     except SnapshotError as error:
         raise error.located(operator=label) from None
 
 
-def _with_header(read: ReadChangelog, key: SerializerSnapshot | None) -> Changelog:
+def _with_header(
+    read: ReadChangelog, key: SerializerSnapshot | None, held: dict[bytes, tuple[bytes, KeyedHeader]]
+) -> Changelog:
+    """`held` are the headers of others: of thousands of subtasks most have the same, which is kept once."""
     of_base = [part.parsed for part in read.changelog.base]
     known = [replace(header, compressed=False) for header in of_base if header is not None]
     if key is None or read.logged is None or len(known) < len(of_base):
         return read.changelog
     logged = [KeyedHeader(False, key, (state,)) for state in read.logged]
     merged = merge_keyed_headers([*known, *logged]).header
+    written = write_keyed_header(merged)
+    header, parsed = held.setdefault(written, (written, merged))
     names = frozenset(state.name for state in read.logged)
-    return replace(read.changelog, header=write_keyed_header(merged), parsed=merged, logged=names)
+    return replace(read.changelog, header=header, parsed=parsed, logged=names)
 
 
 def _key_serializers(read: ReadChangelog) -> Iterator[SerializerSnapshot]:

@@ -79,6 +79,12 @@ class Locator:
                 return self.extent(stream.stream)
 
     def _whole(self, uri: str, size: int) -> Extent:
+        if size < 0:  # `FsCheckpointStateOutputStream`, where the stream to the file did not tell its position
+            raise UnsupportedError(
+                "a handle does not say how large its file is: Flink could not tell when it wrote the file",
+                path=uri,
+                advice="take another snapshot",
+            )
         number = self._number(uri)
         if self.whole_sizes.setdefault(number, size) != size:
             raise SnapshotError(

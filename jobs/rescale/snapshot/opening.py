@@ -82,7 +82,7 @@ def open_candidate(
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         files = tuple((uri, pin or Pin(0)) for uri, pin in zip(locator.files, found, strict=True))
         gone = frozenset(uri for uri, pin in zip(locator.files, found, strict=True) if pin is None)
-        reader = StreamReader(data, files, gone, locator)
+        reader = StreamReader(data, files, gone, locator, metadata.operators)
         operators = _operators(metadata.operators, reader, labels, left, pool)
     files = files[:pinned]
     missing = tuple(uri for uri, _ in files if uri in gone)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from rescale.errors import SnapshotError, UnsupportedError
@@ -59,13 +61,19 @@ class StreamReader:
     """Makes streams of handles; reads their heads. Called from many threads."""
 
     def __init__(
-        self, data: bytes, files: tuple[tuple[str, Pin], ...], missing: frozenset[str], locator: Locator
+        self,
+        data: bytes,
+        files: tuple[tuple[str, Pin], ...],
+        missing: frozenset[str],
+        locator: Locator,
+        entries: Iterable[OperatorState],
     ) -> None:
         self._files = files
         # Not pinned: the tasks that move or compare the source's bytes are, and a result may be written anew, as it is.
         self._contents = SnapshotFiles(files, data).unpinned()
         self._missing = missing
         self._locator = locator
+        self._shared = _begins_in_bases(entries)
         self._headers: dict[bytes, bytes] = {}
         self._keyed_headers: dict[bytes, KeyedHeader | None] = {}
         self._operator_headers: dict[bytes, OperatorStateHeader | None] = {}
@@ -77,10 +85,13 @@ class StreamReader:
 
     def keyed(self, label: str, subtask: int, handle: KeyGroupsHandle) -> KeyedStream:
         extent = self._extent(label, subtask, handle.stream)
-        framing = framing_of(handle, extent, self._read)
-        groups = self._groups(label, extent, handle, framing)
-        begin = min((group.start for group in groups if group is not None), default=extent.start + extent.length)
-        header = self._header(extent.part(0, begin - extent.start))
+        others = self._shared.get(handle.stream, ())
+        behind = bisect_right(others, max(handle.offsets, default=0))
+        told = extent.part(0, min((*others[behind : behind + 1], extent.length)))
+        framing = framing_of(handle, told, self._read)
+        groups = self._groups(label, told, handle, framing)
+        begins = (group.start - extent.start for group in groups if group is not None)
+        header = self._header(extent.part(0, min((*begins, *others[:1], extent.length))))
         return KeyedStream(
             subtask,
             handle.tag,
@@ -296,3 +307,18 @@ class StreamReader:
                 found=extent.length,
             )
         return self._contents.read(extent)
+
+
+def _begins_in_bases(entries: Iterable[OperatorState]) -> dict[Stream, tuple[int, ...]]:
+    """Where key groups begin in the streams that changelogs stand on, ascending, whichever subtask's handle tells.
+
+    From a restore at another parallelism until state is materialised anew, each handle tells of some of a stream's key
+    groups alone (`KeyGroupsStateHandle.getIntersection`).
+    """
+    found: defaultdict[Stream, set[int]] = defaultdict(set)
+    for subtask in (subtask for entry in entries for subtask in entry.subtasks):
+        keyed = subtask.state and subtask.state.managed_keyed
+        for part in keyed.base if isinstance(keyed, ChangelogHandle) else ():
+            if isinstance(part, KeyGroupsHandle):
+                found[part.stream].update(offset for offset in part.offsets if offset > 0)
+    return {stream: tuple(sorted(begins)) for stream, begins in found.items()}

@@ -22,9 +22,9 @@ DOCUMENTS = "documents beside the target"
 
 
 def looked_at_again(work: Callable[[], R], side: str | None = None) -> R:
-    """What `work` gives, which reads that side, or both; its final error if a second look ends with the same one.
+    """What `work` gives, which reads that side, or both. If it fails for good it is done once more.
 
-    `StoreError` if it does not.
+    Its error then, if that is the same at both looks; `StoreError` if not, for something was misread.
     """
     try:
         return work()

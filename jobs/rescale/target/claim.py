@@ -16,6 +16,7 @@ from rescale.errors import RequestError, UnsupportedError
 from rescale.names import quoted
 from rescale.planning.values.new_streams import CompactedRows, RekeyedRows
 from rescale.planning.values.plan import Plan
+from rescale.storage.files.temporary_files import is_temporary
 from rescale.storage.locations import name
 from rescale.storage.store import Store, open_store
 from rescale.target.documents import store_plan
@@ -84,7 +85,7 @@ def _refuse_foreign_files(plan: Plan, store: Store) -> None:
     ours = planned_names(plan)
     if store.stat(plan.target) is not None:
         raise RequestError("the target is a file", path=plan.target, advice="name a directory that does not exist yet")
-    entries = store.list(plan.target)
+    entries = [entry for entry in store.list(plan.target) if not is_temporary(name(plan.target), name(entry.uri))]
     foreign = [entry.uri for entry in entries if name(entry.uri) != "_metadata" and name(entry.uri) not in ours]
     published = any(name(entry.uri) == "_metadata" for entry in entries)
     if published and claimed_by(plan.target) != plan.digest:

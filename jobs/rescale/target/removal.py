@@ -59,7 +59,7 @@ def discard(target: str) -> Discarded:
         files += _remove_what_came(target, whose)
     _remove_what_goes_last(lying, whose)
     removed = (*files, *lying.documents)
-    return Discarded(removed, tuple(sorted({*lying.there, *lying.beside} - {*removed})))
+    return Discarded(removed, tuple(_those_there(sorted({*lying.there, *lying.beside} - {*removed}), target)))
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def _give_way_to_another(target: str, digest: str | None) -> None:
         )
     if digest is not None and not is_being_discarded(target):
         raise RequestError(
-            "the target was discarded by another one meanwhile, who came to the end",
+            "another discard of this target has come to its end meanwhile",
             path=target,
             advice=f"see what lies there now; if it is to go, too: rescale discard {quoted(target)}",
         )

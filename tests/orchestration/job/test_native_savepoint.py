@@ -16,6 +16,8 @@ from rescale.orchestration.flink.rest import Flink, SavepointFormat, Taking
 from rescale.orchestration.flink.running_job import Job, Vertex
 from rescale.orchestration.job.native_savepoint import why_nothing_is_lost
 from rescale.planning.asked.request import Format, make_request
+from rescale.planning.asked.surgery_words import parse_surgery
+from rescale.snapshot.opening import open_snapshot
 from support.heap import without_longs
 from support.snapshots import directory
 
@@ -63,6 +65,16 @@ def test_timers_on_the_heap_are_refused(line: str) -> None:
         why(flink(ROCKSDB, directory(line)))
     assert caught.value.operator
     assert caught.value.advice == 'say "canonical" under "Format of the savepoint": it has them all'
+
+
+def test_timers_of_what_is_dropped_are_nobodys() -> None:
+    place = directory("2-rocksdb-heap-timers")
+    with_timers = [one.label for one in open_snapshot(place).operators if one.raw_keyed]
+    request = make_request("/a", "/b", ["3"], surgery=parse_surgery(drops=with_timers))
+    assert "no timers on the heap" in why_nothing_is_lost(flink(ROCKSDB, place), JOB, request)
+    misspelt = make_request("/a", "/b", ["3"], surgery=parse_surgery(drops=["nobody"]))
+    with pytest.raises(RequestError, match="no operator 'nobody'"):
+        why_nothing_is_lost(flink(ROCKSDB, place), JOB, misspelt)
 
 
 def test_raw_keyed_state_that_is_not_known_may_be_timers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -12,9 +13,13 @@ from rescale.flink.operator_id import operator_id_of_uid
 from rescale.orchestration.flink.rest import SavepointFormat
 from rescale.orchestration.flink.running_job import Job, Vertex
 from rescale.orchestration.job.job_shape import check_proof, check_shape, has_shape
+from rescale.orchestration.job.job_tasks import _check_places
 from rescale.planning.asked.request import Format, Request, make_request, parse_uids
 from rescale.planning.asked.surgery_words import parse_surgery
 from rescale.planning.values.proof import Proof
+from rescale.target.claim import claim
+from support.pipeline import plan_rescale
+from support.snapshots import directory
 
 SOURCE, VISITS, ALL = operator_id_of_uid("source"), operator_id_of_uid("visits"), "0" * 32
 
@@ -138,3 +143,13 @@ def test_files_prove_nothing_of_a_job_whose_every_max_parallelism_changes(
         check_proof(job, make_request(*places, max_parallelism=["256"]), Proof.FILES, taken)
     further_on = make_request(*places, max_parallelism=["256", "sink=128"])  # nobody can tell which one that is
     check_proof(job, further_on, Proof.FILES, taken)
+
+
+def test_a_target_that_a_run_has_claimed_is_refused_before_the_job_is_stopped(tmp_path: Path) -> None:
+    """Nothing lies in it yet; the plan of a new savepoint is another one than that which has claimed it."""
+    target = str(tmp_path / "rescaled")
+    free = make_request(str(tmp_path / "savepoint"), target, ["3"])
+    _check_places(free)
+    claim(plan_rescale(directory("2-clicks"), target, ["3"]))
+    with pytest.raises(RequestError, match="the target is occupied"):
+        _check_places(free)

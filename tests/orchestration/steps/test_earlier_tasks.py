@@ -11,9 +11,11 @@ from unittest.mock import Mock
 
 import pytest
 from airflow.sdk import Asset
+from airflow.sdk.exceptions import AirflowSkipException
 
 from rescale.orchestration.approval import PlanApproval
-from rescale.orchestration.flink.operators import HandOverJob, TakeSavepoint
+from rescale.orchestration.flink.operators import GoBack, HandOverJob, TakeSavepoint
+from rescale.orchestration.job import job_tasks
 from rescale.orchestration.job.job_tasks import GoBackIfNeeded
 from rescale.orchestration.savepoint_tasks import (
     RESCALED_SAVEPOINT,
@@ -27,6 +29,7 @@ from rescale.orchestration.savepoint_tasks import (
 )
 from rescale.orchestration.steps.attempts import TaskEnded
 from rescale.orchestration.steps.earlier_tasks import APPROVED, ASK, LOOK, PLAN, PUBLISH, TAKE, Told
+from rescale.orchestration.windows import window_tasks
 from rescale.orchestration.windows.window_tasks import close_window
 from rescale.planning.values.plan import Plan
 from rescale.target.documents import store_plan
@@ -137,3 +140,40 @@ def test_what_is_not_published_is_told_to_nobody_and_no_window_remembers_it(plan
         close(opened, params=form(), ti=instance(xcoms), asset_state_store=remembered, outlet_events=events)
     remembered.set.assert_not_called()
     assert [vars(event) for event in events.values()] == [{}, {}]
+
+
+@pytest.mark.parametrize("written", ["2026-11-02T02:00:00+00:00", "2026-11-03T02:00:00+00:00"])
+def test_a_window_does_not_forget_what_is_newer(written: str, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a task of an older run is cleared."""
+    monkeypatch.setattr(window_tasks, "the_published_plan", lambda _: plan)
+    monkeypatch.setattr(window_tasks, "asset_extra", lambda _: {})
+    window = Asset("a-window")
+    close = close_window(None, window).operator.python_callable
+    opened = {"target": plan.target, "written": written, "closes": "later"}
+    remembered, events = Mock(), {window: SimpleNamespace()}
+    remembered.get.return_value = {"written": "2026-11-02T14:00:00+00:00"}
+    monkeypatch.setattr(window_tasks, "events_of", lambda *_: [])
+    close(opened, params=form(), ti=instance({}), asset_state_store=remembered, outlet_events=events)
+    assert remembered.set.called == (written > "2026-11-02T14")
+
+
+JOB = {"job_id": "3" * 32, "taking": "stop", "name": "clicks"}
+
+
+@pytest.mark.parametrize(("in_place_of", "goes_back"), [("1" * 32, True), ("3" * 32, False)])
+def test_a_hand_over_of_an_earlier_pass_is_none_of_this_one(
+    in_place_of: str, goes_back: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the whole run is cleared, and the job that runs by now is stopped, too."""
+    went = Mock(return_value={})
+    monkeypatch.setattr(GoBack, "execute", went)
+    monkeypatch.setattr(job_tasks, "skip_task", Mock(side_effect=AirflowSkipException))
+    told = {("hand_over", "return_value"): {"job": "2" * 32, "in_place_of": in_place_of}}
+    context: Any = {"ti": instance(told)}
+    task = GoBackIfNeeded(task_id="go_back", before=JOB)
+    if goes_back:
+        task.execute(context)
+    else:
+        with pytest.raises(AirflowSkipException):
+            task.execute(context)
+    assert went.called == goes_back

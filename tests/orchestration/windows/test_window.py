@@ -73,7 +73,15 @@ def test_the_hour_that_clocks_show_twice_has_two_targets() -> None:
     """In autumn; Airflow runs what it runs every hour in each of the two."""
     zone = ZoneInfo("Europe/Berlin")
     first, second = (datetime(2026, 10, 25, hour, 30, tzinfo=UTC).astimezone(zone) for hour in (0, 1))
-    for pattern in ("{date}-{time}", "{date:%Y%m%d}-{time:%H-%M}", "{date:%Y%m%d%H%M}"):
+    shown = (
+        "{date}-{time}",
+        "{date:%Y%m%d}-{time:%H-%M}",
+        "{date:%Y%m%d%H%M}",
+        "{time:%R}",
+        "{time:%-H%M}",
+        "{date:%F%T}",
+    )
+    for pattern in shown:
         assert target_of(f"/a/{pattern}", "night", second) == f"{target_of(f'/a/{pattern}', 'night', first)}-second"
     assert target_of("/a/{date}", "night", second) == target_of("/a/{date}", "night", first)
 

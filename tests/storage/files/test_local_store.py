@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import pytest
 
-from rescale.errors import RequestError, RescaleError, StoreError, UnsupportedError
+from rescale.errors import RequestError, RescaleError, SnapshotError, StoreError, UnsupportedError
 from rescale.storage.contract import Pin, Span
 from rescale.storage.files.durable_directories import device_of, force_to_disk
 from rescale.storage.files.local_store import LocalStore
@@ -181,6 +181,29 @@ def test_where_the_system_copies_no_ranges_bytes_are(home: Path, why: int, monke
     assert pin is not None
     LocalStore().copy(str(home / "copy"), Span(source, 0, 10, pin))
     assert (home / "copy").read_bytes() == b"some state"
+
+
+def _unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("os.copy_file_range")
+
+
+def _nothing_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.copy_file_range", lambda *_: 0)
+
+
+@pytest.mark.parametrize("kernel", [_unknown, _nothing_is_copied])
+def test_bytes_are_copied_where_the_call_is_unknown_or_copies_nothing(
+    home: Path, kernel: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on macOS, and on some file systems in the middle of a file."""
+    LocalStore().put(source := str(home / "source"), b"some state")
+    pin = LocalStore().stat(source)
+    assert pin is not None
+    kernel(monkeypatch)
+    LocalStore().copy(str(home / "copy"), Span(source, 5, 5, pin))
+    assert (home / "copy").read_bytes() == b"state"
+    with pytest.raises(SnapshotError):
+        LocalStore().copy(str(home / "longer"), Span(source, 5, 6, pin))
 
 
 def test_a_file_system_without_links_is_not_supported(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -202,6 +202,16 @@ def test_reads_go_only_to_whom_the_settings_trust(
                 asks()
             assert "AWS_CA_BUNDLE" in (caught.value.advice or "")
         assert server.requests == []
+
+
+@pytest.mark.parametrize("ask", [S3Store.stat, S3Store.modified, lambda store, uri: store.read_all(uri, 9)])
+def test_a_page_that_answers_everything_is_no_store(
+    ask: Callable[[S3Store, str], object], server: ScriptedServer
+) -> None:
+    """As a console does, or a proxy before somebody has logged in."""
+    server.answers = [Answer(200, b"<html>", etag="")]
+    with pytest.raises(RequestError, match="is not S3"):
+        ask(S3Store(), _URI)
 
 
 def test_a_store_that_ignores_ranges_is_told_of(server: ScriptedServer) -> None:

@@ -24,7 +24,7 @@ from rescale.target.places import places_of
 from rescale.target.publication import is_published, publish
 
 SUMMARY = "plan, move, validate, publish"
-DESCRIPTION = "Rescales a snapshot. Flink sees nothing in the target before everything was validated."
+DESCRIPTION = "Rescales a snapshot. Flink sees nothing in the target until everything has been validated."
 EXAMPLE = "rescale run s3://flink/savepoint-1a2b --target s3://flink/new --parallelism visits=6"
 
 RESUMES = True
@@ -61,8 +61,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
         _move(plan, arguments.master, proof)
     with waiting(f"publishing {plan.target}"):
         published = publish(plan, accept_unconditional=accept)
-        if not published.already:
-            put_report(plan)
+        put_report(plan)  # of a result that was there before, too: who published it may have ended right behind that
     document = outcome(plan, published, summary["warnings"])
     output.answer(document, lambda: outcome_text(document))
 

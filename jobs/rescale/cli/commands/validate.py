@@ -14,8 +14,8 @@ from rescale.storage.locations import normalise
 
 SUMMARY = "re-check a published result"
 DESCRIPTION = (
-    "Reads all state of SOURCE and TARGET and compares it: every key group, every element. Writes nothing. It can also "
-    "look deeper into a result than the run did that published it (--proof)."
+    "Compares the state of SOURCE and TARGET, as deep as --proof says, which may be deeper than the run did that "
+    "published TARGET. Writes nothing."
 )
 EXAMPLE = "rescale validate s3://flink/savepoint-1a2b s3://flink/new"
 

@@ -22,7 +22,8 @@ from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.slot import Slot
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Database, DatabaseFile, ElementStream, KeyedStream, Operator, Snapshot
-from rescale.storage.locations import contains, join
+from rescale.storage.files.temporary_files import is_temporary
+from rescale.storage.locations import contains, join, name
 from rescale.target.certificate import Certificate
 
 
@@ -125,9 +126,12 @@ def check_references(source: Snapshot, result: Snapshot) -> None:
 
 
 def check_directory(result: Snapshot, there: Sequence[str]) -> None:
-    """`there` is all that the target holds: Flink removes a claimed savepoint's directory only if it is empty then."""
+    """`there` is all that the target holds: Flink removes a claimed savepoint's directory only if it is empty then.
+
+    Temporary files go before a result is published.
+    """
     ours = {join(result.directory, "_metadata"), *(uri for uri, _ in result.files)}
-    surplus = [uri for uri in there if uri not in ours]
+    surplus = [uri for uri in there if uri not in ours and not is_temporary(name(result.directory), name(uri))]
     if surplus:
         raise IntegrityError(
             "the target holds files that belong to no state",

@@ -22,11 +22,12 @@ _POJO = "org.apache.flink.api.java.typeutils.runtime.PojoSerializerSnapshot"
 
 def all_put_together(snapshots: Sequence[SerializerSnapshot]) -> SerializerSnapshot | None:
     """The one of several that covers all others, or one made of them; None if none can."""
-    for wide in snapshots:
-        if all(map(wide.covers, snapshots)):
+    unlike = list(dict.fromkeys(snapshots))  # of thousands of subtasks most say the same
+    for wide in unlike:
+        if all(map(wide.covers, unlike)):
             return wide
-    first: SerializerSnapshot | None = snapshots[0]
-    return reduce(lambda found, other: found and put_together(found, other), snapshots[1:], first)
+    first: SerializerSnapshot | None = unlike[0]
+    return reduce(lambda found, other: found and put_together(found, other), unlike[1:], first)
 
 
 def put_together(one: SerializerSnapshot, other: SerializerSnapshot) -> SerializerSnapshot | None:

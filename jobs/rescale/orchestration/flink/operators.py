@@ -81,7 +81,8 @@ class TakeSavepoint(_Waiting):
 
 
 class HandOverJob(_Waiting):
-    """Starts the job from the result, or shows the command that does: what Flink or its operator says of the new job.
+    """Starts the job from the result, or shows the command that does: what Flink or its operator says of the new job,
+    and `in_place_of`, the id of the one whose savepoint was taken.
 
     `start` is the document of a `Start`; `before` that of a `JobBefore` if the run has taken the savepoint, which says
     how the job is handed over: else `hand_over` does, a document as `hand_over_of` takes. `parallelism` is the job's
@@ -108,6 +109,9 @@ class HandOverJob(_Waiting):
             hand_over = before.hand_over if before is not None else hand_over_of(told_by(LOOK, self.hand_over))
             return self._result(hand_job_over(hand_over, start, _run(context), before))
 
+    def _told(self, answer: Answer) -> Answer:
+        return super()._told({**answer, "in_place_of": self.before["job_id"] if self.before else None})
+
 
 class GoBack(_Waiting):
     """Starts the job again from the savepoint that was taken of it, at its old shape; a job that still runs is left.
@@ -125,10 +129,13 @@ class GoBack(_Waiting):
     def execute(self, context: Context) -> Answer:
         with ended_by_our_errors():
             before: JobBefore = job_before_of(told_by(LOOK, self.before))
+            savepoint = self.taken["savepoint"] if self.taken and self.taken["job"] == before.job_id else None
+            if savepoint is not None:
+                start = Start(savepoint, before.parallelism, None)
+                self.log.info("if this task fails, the job can be started by hand: %s", start.command)
             while (question := clear_the_way(before, _run(context))) is not None:
                 if question.ask() is None:
                     self._defer(question, "cleared")
-            savepoint = self.taken["savepoint"] if self.taken else None
             return self._result(go_back(before, _run(context), savepoint))
 
     def cleared(self, context: Context, event: dict[str, Any]) -> Answer:

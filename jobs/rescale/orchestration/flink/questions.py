@@ -47,9 +47,11 @@ class SavepointTaken(msgspec.Struct, frozen=True, tag=True):
             if savepoint is not None and savepoint.failure is not None:
                 raise StoreError("Flink could not take the savepoint", path=self.directory, found=savepoint.failure)
             alive = job is not None and not job.ended
-            if alive and savepoint is None:
-                raise StoreError("Flink has forgotten the savepoint that was begun", path=self.directory)
             location = savepoint.location if savepoint is not None else None
+            if alive and savepoint is None:
+                location = None if self.ends_the_job else savepoint_below(flink, self.job_id, self.directory)
+                if location is None:
+                    raise StoreError("Flink has forgotten the savepoint that was begun", path=self.directory)
             if (savepoint is not None and location is None) or (alive and self.ends_the_job):
                 return None
             if job is not None and job.state == "FAILED" and self.ends_the_job:

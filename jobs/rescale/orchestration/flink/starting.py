@@ -37,6 +37,8 @@ def start_job(hand_over: HandOver, start: Start, *seed: str) -> Question | Answe
         maximum = before if start.max_parallelism is None else str(start.max_parallelism)
         return DeploymentRuns(hand_over, redeploy(hand_over, Wanted(start.snapshot, start.parallelism, maximum)))
     with open_flink(hand_over.flink) as flink:
+        if (alive := _alive(flink, *seed)) is not None:
+            return JobRuns(hand_over.flink, alive)
         jar = _jar_id(flink, hand_over.jar)
         for job_id in ids(*seed):
             job = flink.job(job_id)
@@ -52,13 +54,16 @@ def running_job(hand_over: HandOver, *seed: str) -> str | None:
     if not isinstance(hand_over, RunJar):
         return None
     with open_flink(hand_over.flink) as flink:
-        for job_id in ids(*seed):
-            job = flink.job(job_id)
-            if job is None:
-                return None
-            if not job.ended:
-                return job_id
-    return None
+        return _alive(flink, *seed)
+
+
+def _alive(flink: Flink, *seed: str) -> str | None:
+    """The job of this seed that has not ended.
+
+    Flink may have forgotten those before it (`jobstore.expiration-time`).
+    """
+    alive = {line.job_id for line in flink.jobs() if not line.ended}
+    return next((job_id for job_id in ids(*seed) if job_id in alive), None)
 
 
 def withdraw_job(hand_over: HandOver, *seed: str) -> Question | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -20,12 +21,15 @@ from rescale.orchestration.flink.flink_access import open_flink
 from rescale.orchestration.flink.ids import ids
 from rescale.orchestration.flink.kinds import HandOver, PatchDeployment, Print
 from rescale.orchestration.flink.questions import Answer, DeploymentRuns, Question, SavepointTaken, savepoint_below
-from rescale.orchestration.flink.rest import Flink, SavepointFormat, Taking
+from rescale.orchestration.flink.rest import Flink, Savepoint, SavepointFormat, Taking
 from rescale.orchestration.flink.running_job import JobLine
 from rescale.orchestration.flink.starting import check_hand_over, running_job, start_job, withdraw_job
 from rescale.storage.locations import join, normalise
 
 log = logging.getLogger(__name__)
+
+_MOST_TRIES = 20
+"""Savepoints that a run may begin while Flink remembers them: it is asked for each at every look."""
 
 SAY_NATIVE = 'say "native" under "Format of the savepoint"'
 
@@ -137,22 +141,37 @@ def take_savepoint(before: JobBefore, run: str) -> Question:
     """Begins the savepoint, or finds the one that an earlier try of this run began; one that failed is not the last."""
     directory = before.own_directory(run)
     with open_flink(before.flink) as flink:
-        for trigger_id in ids("savepoint", run):
-            question = SavepointTaken(before.flink, before.job_id, trigger_id, directory, before.taking)
-            known = flink.savepoint(before.job_id, trigger_id)
-            if known is None:
-                job = flink.job(before.job_id)
-                if job is not None and not job.ended:
-                    if not job.runs:
-                        raise StoreError("the job does not run just now", path=flink.address, found=job.state)
-                    wanted = before.savepoint_format
-                    flink.trigger_savepoint(before.job_id, trigger_id, directory, before.taking, wanted)
-                    log.info("Flink takes a %s savepoint", wanted.value)
-            if known is None or known.failure is None:
-                return question
-            if before.savepoint_format is SavepointFormat.CANONICAL:
+        begun = _begun(flink, before, run)
+        trigger_id = next((one for one, known in begun.items() if known is not None and known.failure is None), None)
+        if trigger_id is None:
+            if any(begun.values()) and before.savepoint_format is SavepointFormat.CANONICAL:
                 _refuse_another(flink, before)
-    raise RescaleError("Flink could not take the savepoint", path=directory, found="too many tries")
+            trigger_id = next((one for one, known in begun.items() if known is None), None)
+            if trigger_id is None:
+                raise RescaleError("Flink could not take the savepoint", path=directory, found="too many tries")
+            _trigger(flink, before, trigger_id, directory)
+    return SavepointTaken(before.flink, before.job_id, trigger_id, directory, before.taking)
+
+
+def _begun(flink: Flink, before: JobBefore, run: str) -> dict[str, Savepoint | None]:
+    """What Flink tells of each savepoint that this run may have begun, by trigger id; None for one it does not know.
+
+    It forgets each some time after its end (`rest.async.store-duration`), so one that goes on may come after one that
+    it does not know.
+    """
+    tries = islice(ids("savepoint", run), _MOST_TRIES)
+    return {trigger_id: flink.savepoint(before.job_id, trigger_id) for trigger_id in tries}
+
+
+def _trigger(flink: Flink, before: JobBefore, trigger_id: str, directory: str) -> None:
+    """Nothing if the job has ended: perhaps by this savepoint, which Flink has forgotten."""
+    job = flink.job(before.job_id)
+    if job is None or job.ended:
+        return
+    if not job.runs:
+        raise StoreError("the job does not run just now", path=flink.address, found=job.state)
+    flink.trigger_savepoint(before.job_id, trigger_id, directory, before.taking, before.savepoint_format)
+    log.info("Flink takes a %s savepoint", before.savepoint_format.value)
 
 
 def _refuse_another(flink: Flink, before: JobBefore) -> None:
@@ -264,21 +283,17 @@ def _find(flink: Flink, job: str) -> JobLine:
 
 
 def _savepoint_under_way(flink: Flink, before: JobBefore, run: str) -> Question | None:
-    for trigger_id in ids("savepoint", run):
-        known = flink.savepoint(before.job_id, trigger_id)
-        if known is None:
-            return None
-        if known.failure is None and (known.location is None or before.taking is not Taking.RUN_ON):
+    for trigger_id, known in _begun(flink, before, run).items():
+        if known is None or known.failure is not None:
+            continue
+        if known.location is None or before.taking is not Taking.RUN_ON:
             return SavepointTaken(before.flink, before.job_id, trigger_id, before.own_directory(run), before.taking)
     return None
 
 
 def _taken(flink: Flink, before: JobBefore, run: str) -> str | None:
-    for trigger_id in ids("savepoint", run):
-        known = flink.savepoint(before.job_id, trigger_id)
-        if known is None:
-            break
-        if known.location is not None:
+    for known in _begun(flink, before, run).values():
+        if known is not None and known.location is not None:
             return normalise(known.location)
     location = savepoint_below(flink, before.job_id, before.own_directory(run))
     return None if location is None else normalise(location)

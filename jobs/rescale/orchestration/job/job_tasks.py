@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -34,6 +34,7 @@ from rescale.orchestration.steps.rescale_task import NOTHING_TO_DO, rescale_task
 from rescale.planning.asked.request import Request
 from rescale.storage.locations import join, normalise
 from rescale.storage.store import open_store
+from rescale.target.states import claim_on
 
 log = logging.getLogger(__name__)
 
@@ -44,10 +45,10 @@ class GoBackIfNeeded(GoBack):
     """Goes back unless the job was handed over, or was never to be stopped."""
 
     def execute(self, context: Context) -> Answer:
-        if context["ti"].xcom_pull(task_ids=HAND_OVER) is not None:
-            skip_task("there is nothing to go back from: the job was handed over")
         with ended_by_our_errors():
             before = told_by(LOOK, self.before)
+        if _was_handed_over(context["ti"], before):
+            skip_task("there is nothing to go back from: the job was handed over")
         if before["taking"] == Taking.RUN_ON:
             skip_task("there is nothing to go back from: the job was not to be stopped")
         return super().execute(context)
@@ -56,6 +57,12 @@ class GoBackIfNeeded(GoBack):
         if answer.get("went_back") is False:
             skip_task("there is nothing to go back from: the job was not stopped, and runs on")
         return super()._told(answer)
+
+
+def _was_handed_over(ti: Any, before: Mapping[str, Any]) -> bool:
+    """Whether this job was: what an earlier pass of the run has told stays until the task begins again."""
+    told = ti.xcom_pull(task_ids=HAND_OVER)
+    return told is not None and told.get("in_place_of", before["job_id"]) == before["job_id"]
 
 
 def _look(known: Known, params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
@@ -95,11 +102,13 @@ def _look(known: Known, params: Any = None, dag: Any = None, ti: Any = None) -> 
 def _check_places(request: Request) -> None:
     """The job is stopped only where its savepoint can be read, and the result written."""
     open_store(request.source).list(request.source)
-    if open_store(request.target).list(request.target):
+    claimed = claim_on(request.target)  # by whatever plan: that of a new savepoint is another one
+    if claimed is not None or open_store(request.target).list(request.target):
         raise RequestError(
             "the target is occupied",
             path=request.target,
             expected="an empty or absent directory: the job is stopped only where the result can be written",
+            found=claimed,
             advice=f"name another target, or remove what an unpublished run left: rescale discard {request.target}",
         )
 
@@ -118,7 +127,7 @@ def _what_runs(ti: Any) -> str:
     name = f"the job {before['name']!r}"
     if before["taking"] == Taking.RUN_ON:
         return f"{name} runs on"
-    if ti.xcom_pull(task_ids=HAND_OVER) is not None:
+    if _was_handed_over(ti, before):
         return f"{name} was handed over"
     if ti.xcom_pull(task_ids=GO_BACK, key=NOTHING_TO_DO) is not None:
         return f"{name} runs on"

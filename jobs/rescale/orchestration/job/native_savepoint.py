@@ -21,12 +21,14 @@ from rescale.orchestration.flink.rest import Flink
 from rescale.orchestration.flink.running_job import Job
 from rescale.orchestration.job.canonical_savepoint import RETAINED, why_none_is_taken
 from rescale.orchestration.job.job_shape import changes_max_parallelism
+from rescale.planning.asked.asked_surgery import operator_surgery
 from rescale.planning.asked.operator_shapes import new_shapes
 from rescale.planning.asked.request import Format, Request
 from rescale.planning.asked.result_kind import goes_by_record
 from rescale.planning.heap_refusals import refuse_heap
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.surgery import operated
 from rescale.storage.locations import name, normalise, parent
 
 _ROCKSDB = ("EmbeddedRocksDBStateBackend", "RocksDBStateBackend")
@@ -100,13 +102,14 @@ def _refuse_unread(flink: Flink, job: Job, request: Request, checkpoint: Snapsho
 
 
 def _latest_checkpoint(flink: Flink, job: Job, request: Request) -> Snapshot:
-    """`RequestError` if there is none that can be read."""
+    """Without what the request drops; `RequestError` if there is none that can be read."""
+    drops = request.surgery.drops
     told = flink.latest_checkpoint(job.job_id)
     if told is None:
         raise _unknown(flink, job, "it has made no checkpoint since it was started")
     for again in range(_TRIES):
         try:
-            snapshot = open_snapshot(_place(told, job, again > 0), request.allow_prefixes, request.uids)
+            snapshot = open_snapshot(_place(told, job, again > 0), request.allow_prefixes, request.uids, drops)
             snapshot.check_complete()
         except StoreError:
             raise
@@ -115,7 +118,7 @@ def _latest_checkpoint(flink: Flink, job: Job, request: Request) -> Snapshot:
         else:
             if snapshot.type in (SnapshotType.CANONICAL_SAVEPOINT, SnapshotType.NATIVE_SAVEPOINT):
                 raise _unknown(flink, job, f"what Flink calls its latest checkpoint is a {snapshot.type.value}", told)
-            return snapshot
+            return operated(snapshot, operator_surgery(snapshot.operators, {}, drops))
     found = "" if failed.found is None else f" ({failed.found})"
     raise _unknown(flink, job, f"its latest checkpoint cannot be read: {failed.what}{found}", told)
 

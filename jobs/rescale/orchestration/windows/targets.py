@@ -6,6 +6,7 @@ the entry is read: the openings of a while must all have other targets, and so m
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,6 +31,9 @@ _EXPECTED = (
 )
 
 
+_SHOWS_HOURS = re.compile(r"%[-_0^#]?[HIklRTXcrs]")
+
+
 @dataclass(frozen=True)
 class _Instant:
     """A point in time in a target: in its `usual` format, or in the one after the colon (`{date:%Y%m%d}`).
@@ -42,7 +46,7 @@ class _Instant:
 
     def __format__(self, spec: str) -> str:
         form = spec or self.usual
-        again = self.instant.fold and "%H" in form
+        again = self.instant.fold and _SHOWS_HOURS.search(form) is not None
         return self.instant.strftime(form) + ("-second" if again else "")
 
 

@@ -57,7 +57,7 @@ def close_window(opened: Any, asset: Asset) -> Any:
         """Writes down what was rescaled: the next run looks for something newer."""
         extra = asset_extra(the_published_plan(ti.xcom_pull(task_ids=PLAN)))
         done = {name: value for name, value in told_by(OPEN, opened).items() if name != "closes"}
-        if "written" in done:
+        if "written" in done and _is_newer(done, asset_state_store.get(_LAST)):  # not if an older run is cleared
             asset_state_store.set(_LAST, done)
         if extra in events_of(inlet_events, asset):
             skip_task("the asset has the event of this result already")
@@ -102,6 +102,10 @@ def _open(
         skip_task(f"nothing new: {last['source']} was rescaled already, and nothing below {params['source']} is newer")
     log.info("the newest savepoint is %s, written at %s", found.uri, found.written)
     return {**known, "source": found.uri, "written": found.written.isoformat()}
+
+
+def _is_newer(done: Mapping[str, str], last: Mapping[str, str] | None) -> bool:
+    return last is None or datetime.fromisoformat(done["written"]) > datetime.fromisoformat(last["written"])
 
 
 def _shown(instant: datetime) -> str:

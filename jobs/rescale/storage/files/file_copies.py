@@ -12,7 +12,7 @@ _NOT_HERE = (errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EP
 
 def copy_range(source: int, start: int, length: int, target: int, offset: int) -> int:
     """Copies `length` bytes between file descriptors; returns how many, which are fewer where the source ends."""
-    done, in_the_kernel = 0, True
+    done, in_the_kernel = 0, hasattr(os, "copy_file_range")  # Linux has it
     while done < length:
         place = start + done, offset + done
         try:
@@ -22,9 +22,12 @@ def copy_range(source: int, start: int, length: int, target: int, offset: int) -
                 raise
             in_the_kernel = False
             continue
-        if not copied:
+        if copied:
+            done += copied
+        elif in_the_kernel:
+            in_the_kernel = False  # some file systems say 0 in the middle of a file
+        else:
             break
-        done += copied
     return done
 
 

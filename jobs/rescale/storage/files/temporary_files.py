@@ -52,12 +52,16 @@ def _told_as(uri: str, path: Path) -> Iterator[None]:
         raise
 
 
+def is_temporary(folder: str, file: str) -> bool:
+    """Whether a file of this name is, or was, being written into a directory of that name."""
+    return re.fullmatch(rf"\.{re.escape(folder)}\.[0-9a-f]{{32}}\.tmp", file) is not None
+
+
 def remove_abandoned(folder: Path) -> None:
     """What those left who wrote into the directory and are dead."""
-    pattern = re.compile(rf"\.{re.escape(folder.name)}\.[0-9a-f]{{32}}\.tmp")
     for place in (folder.parent, folder):
         with suppress(FileNotFoundError, NotADirectoryError):
-            for path in [one for one in place.iterdir() if pattern.fullmatch(one.name)]:
+            for path in [one for one in place.iterdir() if is_temporary(folder.name, one.name)]:
                 _remove_unless_locked(path)
 
 

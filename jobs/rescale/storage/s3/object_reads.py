@@ -95,7 +95,7 @@ class ObjectReads:
                 if answer.status in _FOUND:
                     return cast(
                         "GetObjectOutputTypeDef",
-                        {"ContentLength": answer.size, "ETag": answer.headers["etag"], "Body": answer},
+                        {"ContentLength": answer.size, "ETag": answer.headers.get("etag", ""), "Body": answer},
                     )
                 error = self._error(answer)
             except (HTTPClientError, IncompleteReadError):

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.exceptions import ClientError
 
-from rescale.errors import RescaleError, SnapshotError, StoreError
+from rescale.errors import RequestError, RescaleError, SnapshotError, StoreError
 from rescale.storage.contract import Pin
 from rescale.storage.locations import split_s3
 from rescale.storage.s3.s3_client import ATTEMPTS
@@ -20,6 +20,8 @@ from rescale.storage.s3.s3_errors import code_of, is_absent, status_of, translat
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3.type_defs import GetObjectOutputTypeDef, HeadObjectOutputTypeDef
+
+_Answer = TypeVar("_Answer", bound="HeadObjectOutputTypeDef | GetObjectOutputTypeDef")
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 """Seconds between two requests for a body."""
@@ -40,7 +42,7 @@ class PinnedObjects:
         bucket, key = split_s3(uri)
         with translated(uri):
             try:
-                return self._client.head_object(Bucket=bucket, Key=key, **more)
+                return _of_s3(uri, self._client.head_object(Bucket=bucket, Key=key, **more))
             except UnicodeEncodeError:
                 return None  # a name from a damaged snapshot, which no object can have
             except ClientError as error:
@@ -114,6 +116,7 @@ class PinnedObjects:
                     if status_of(error) != 412:
                         raise
                 else:
+                    _of_s3(uri, answer)
                     if pin is None or pin.etag is None or answer["ETag"].strip('"') == pin.etag.strip('"'):
                         return answer
                     answer["Body"].close()  # a store that does not look at the condition
@@ -126,6 +129,17 @@ def conditions(pin: Pin | None) -> list[dict[str, Any]]:
     if pin is None or pin.etag is None:
         return [{}]
     return [{"IfMatch": pin.etag}, {"IfMatch": pin.etag.strip('"')}]
+
+
+def _of_s3(uri: str, answer: _Answer) -> _Answer:
+    """`RequestError` for one that S3 would not give: a page that says 200 to everything has no ETag."""
+    if not answer.get("ETag"):
+        raise RequestError(
+            "what answers here is not S3: it names no version of an object",
+            path=uri,
+            advice="let the endpoint be the S3 API of the store, not its console or a login page",
+        )
+    return answer
 
 
 def gone(uri: str) -> SnapshotError:
