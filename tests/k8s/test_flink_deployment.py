@@ -62,6 +62,11 @@ def before_of(where: PatchDeployment) -> JobBefore:
     return JobBefore(flink, "0" * 32, "job", Taking.STOP, "/save", 2, where, found.fields, found.nonce)
 
 
+def going_back(before: JobBefore) -> GoBack:
+    taken = {"savepoint": "s3://bucket/source", "job": before.job_id, "state": "FINISHED"}
+    return GoBack(task_id="back", before=msgspec.to_builtins(before), taken=taken)
+
+
 def acted_on(space: FlinkNamespace, where: PatchDeployment, *status: str) -> threading.Thread:
     """The operator, as soon as the resource has been patched."""
 
@@ -95,7 +100,7 @@ def test_handed_over_and_back_again(space: FlinkNamespace, where: PatchDeploymen
     assert space.spec(where)["job"] == {**JOB, **ours}
     assert space.spec(where)["flinkConfiguration"] == {**OPTIONS, MAXIMUM: "256"}
     operator = acted_on(space, where, "RUNNING", "STABLE")
-    back = GoBack(task_id="back", before=msgspec.to_builtins(before), taken={"savepoint": "s3://bucket/source"})
+    back = going_back(before)
     assert run_operator(back, "a-run")["nonce"] == 2
     operator.join()
     ours = {"initialSavepointPath": "s3://bucket/source", "parallelism": 2, "savepointRedeployNonce": 2}
@@ -144,7 +149,7 @@ def test_a_deployment_that_the_operator_gave_up_is_told_and_patched_again(
     operator.join()
     assert redeploy(where, Wanted("s3://bucket/result", 3, "256")) == 2, "when the task is cleared"
     operator = acted_on(space, where, "RUNNING", "STABLE")
-    back = GoBack(task_id="back", before=msgspec.to_builtins(before), taken={"savepoint": "s3://bucket/source"})
+    back = going_back(before)
     assert run_operator(back, "a-run")["nonce"] == 3
     operator.join()
 

@@ -82,7 +82,7 @@ class TakeSavepoint(_Waiting):
 
 class HandOverJob(_Waiting):
     """Starts the job from the result, or shows the command that does: what Flink or its operator says of the new job,
-    and `in_place_of`, the id of the one whose savepoint was taken.
+    and `in_place_of`, the id of the one whose savepoint the run has taken.
 
     `start` is the document of a `Start`; `before` that of a `JobBefore` if the run has taken the savepoint, which says
     how the job is handed over: else `hand_over` does, a document as `hand_over_of` takes. `parallelism` is the job's
@@ -110,7 +110,7 @@ class HandOverJob(_Waiting):
             return self._result(hand_job_over(hand_over, start, _run(context), before))
 
     def _told(self, answer: Answer) -> Answer:
-        return super()._told({**answer, "in_place_of": self.before["job_id"] if self.before else None})
+        return super()._told({**answer, "in_place_of": self.before["job_id"]} if self.before else answer)
 
 
 class GoBack(_Waiting):
