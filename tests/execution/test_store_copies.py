@@ -101,6 +101,32 @@ def test_files_of_databases_are_copied_as_a_whole(home: str, monkeypatch: pytest
     assert 0 < whole <= left_to_the_store(lambda: execute_without_spark(plan))
 
 
+def test_files_that_rocksdb_leaves_as_they_are_are_copied_as_a_whole(
+    home: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Of directories that it rewrites in part."""
+    monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
+    source = put_files(Path(snapshots.directory("2-rocksdb-native")), join(home, "source"))
+    plan = plan_rescale(source, join(home, "target"), ["3"])
+    (operator,) = (one for one in plan.operators if one.compacted)
+    taken = sum(one.size for one in operator.streams if isinstance(one, CopiedFile))
+    rewritten = tuple(f"{plan.file_name(operator, one)}-" for one in operator.compacted)
+    copied = left_to_the_store(lambda: move(plan, Loop())) - taken
+    there = {entry.pin.etag for entry in open_store(source).list(source)}
+    files = [one for one in open_store(plan.target).list(plan.target) if name(one.uri).startswith(rewritten)]
+    left = [one for one in files if one.pin.etag in there and one.uri.endswith(".sst")]
+    assert 0 < sum(one.size for one in left) <= copied < sum(one.size for one in files)
+    assert validate_coverage(plan, Loop())["verdict"] == "complete"
+    remove(plan)
+    own = stores._s3()
+    monkeypatch.setattr(stores, "_s3", lambda: FaultyStore(own, Faults(str(tmp_path / "log"), Kind.NO_COPIES)))
+    capfd.readouterr()
+    assert left_to_the_store(lambda: move(plan, Loop())) == 0
+    said = "have RocksDB rewrite files: the store does not copy by itself, so bytes pass through here: planted"
+    assert capfd.readouterr().err.count(said) == 1
+    assert files == [one for one in open_store(plan.target).list(plan.target) if name(one.uri).startswith(rewritten)]
+
+
 def test_a_source_that_changes_is_not_copied(home: str, source: str) -> None:
     """A store that does not look at the condition copies the other version, which validation does not take."""
     plan = plan_rescale(source, join(home, "target"), ["3"])

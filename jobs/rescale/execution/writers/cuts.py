@@ -35,10 +35,16 @@ class Cut(NamedTuple):
 
 def whole_file(plan: Plan, stream: PlannedStream) -> Span | None:
     """The file of the source that the stream is a copy of, if the store may copy it as a whole."""
-    if stream.inline or len(stream.pieces) != 1 or stream.size > copied_size(plan, stream):
+    if stream.inline or len(stream.pieces) != 1:
         return None
     span = _span(plan, stream, stream.pieces[0])
-    return span if span is not None and (span.start, span.length) == (0, span.pin.size) else None
+    return span if span is not None and is_copied_whole(plan, span) else None
+
+
+def is_copied_whole(plan: Plan, span: Span) -> bool:
+    """Whether it is a whole file of the target's store, which copies it at once."""
+    whole = (span.start, span.length) == (0, span.pin.size)
+    return whole and span.length <= copied_size(plan, span.length) and _in_one_store(plan, span.uri)
 
 
 def part_of_a_file(plan: Plan, stream: PlannedStream, pieces: Sequence[Piece]) -> Span | None:
@@ -57,15 +63,15 @@ def cuts(plan: Plan, stream: PlannedStream) -> list[Cut]:
         short = max(worth - (at - begin), 0) if at > begin else 0
         if piece.length - short >= worth and _span(plan, stream, piece) is not None:
             found += _between(begin, at + short, most)
-            found += _of_piece(at + short, at + piece.length, copied_size(plan, stream))
+            found += _of_piece(at + short, at + piece.length, copied_size(plan, stream.size))
             begin = at + piece.length
         at += piece.length
     return [*found, *(Cut(start, min(most, at - start)) for start in range(begin, at, most))]
 
 
-def copied_size(plan: Plan, stream: PlannedStream) -> int:
-    """Bytes that the store copies at once."""
-    return max(_LONGER * plan.part_size, part_size(plan, stream.size))
+def copied_size(plan: Plan, size: int) -> int:
+    """Bytes that the store copies at once, of a file of `size` bytes."""
+    return max(_LONGER * plan.part_size, part_size(plan, size))
 
 
 def _worth(plan: Plan, stream: PlannedStream) -> int:
@@ -79,7 +85,11 @@ def _span(plan: Plan, stream: PlannedStream, piece: Piece) -> Span | None:
     if piece.file is None or not isinstance(stream, CopiedKeyGroups | CopiedElements | CopiedFile):
         return None
     file = plan.files[piece.file]
-    return Span(file.uri, piece.start, piece.length, file.pin) if is_s3(file.uri) == is_s3(plan.target) else None
+    return Span(file.uri, piece.start, piece.length, file.pin) if _in_one_store(plan, file.uri) else None
+
+
+def _in_one_store(plan: Plan, uri: str) -> bool:
+    return is_s3(uri) == is_s3(plan.target)
 
 
 def _between(begin: int, end: int, most: int) -> Iterator[Cut]:

@@ -70,12 +70,16 @@ def written_handle(plan: Plan, operator: OperatorPlan, written: WrittenStream) -
 
 
 class DirectoryFile(NamedTuple):
-    """A file of a RocksDB directory as it was written: `stored` is its name in the target."""
+    """A file of a RocksDB directory as it was written: `stored` is its name in the target.
+
+    `refused` is why the store did not copy what it might have.
+    """
 
     local_name: str
     stored: str
     size: int
     data: bytes | None
+    refused: str = ""
 
     @property
     def stream(self) -> Stream:

@@ -20,6 +20,7 @@ from rescale.execution.writers.files import begun_in_parts, stream_uri
 from rescale.execution.writers.new_handles import WrittenStream, written_database, written_handle
 from rescale.execution.writers.parts import part_size
 from rescale.execution.writers.receipts import unpacked
+from rescale.execution.writers.refused_copies import tell_of_refusals
 from rescale.execution.writers.stream_units import StreamUnit, UnitResult, UnitWriter
 from rescale.execution.writers.stream_writer import stream_writer
 from rescale.flink.slot import Slot
@@ -64,7 +65,7 @@ def write_planned_streams(
     weighed = [(unit.length, unit) for unit in units]
     for result in tasks.run(UnitWriter(plan), weighed, progress, threads_will_do=in_threads):
         results[result.operator, result.stream].append(result)
-    _tell_of_refusal(progress, [result for some in results.values() for result in some])
+    tell_of_refusals(progress, (result.refused for some in results.values() for result in some))
     tokens = {(unit.operator, unit.stream): unit.token for unit in units}
     written = side_by_side(lambda place: _completed(plan, place, results[place], tokens.get(place, "")), places)
     by_operator: dict[int, list[WrittenStream]] = defaultdict(list)
@@ -90,12 +91,6 @@ def _taking_turns(listed: Sequence[Sequence[StreamUnit]]) -> Iterator[StreamUnit
     for first in range(0, len(streams), _FILES_AT_ONCE):
         for turn in zip_longest(*streams[first : first + _FILES_AT_ONCE]):
             yield from (unit for unit in turn if unit is not None)
-
-
-def _tell_of_refusal(progress: Progress, results: Sequence[UnitResult]) -> None:
-    """Said once, whoever met it."""
-    if refused := sorted({result.refused for result in results if result.refused}):
-        progress.say(f"the store does not copy by itself, so bytes pass through here: {refused[0]}")
 
 
 def _handles(plan: Plan, operator: OperatorPlan, written: Sequence[WrittenStream]) -> list[WrittenHandle]:

@@ -97,7 +97,7 @@ class UnitWriter:
                 open_store(uri).copy(uri, span)
                 return UnitResult(unit.operator, unit.stream, 0, size=stream.size, key_groups=stream.key_groups)
             except CopyRefused as refusal:
-                size, refused = copied_size(self.plan, stream), str(refusal)
+                size, refused = copied_size(self.plan, stream.size), str(refusal)
         sink = StreamSink(uri, places_of(self.plan).staging, size, inline=stream.inline)
         key_groups = stream_writer(self.plan, operator, stream).write(sink)
         data = sink.close()

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from rescale.errors import RescaleError
 from rescale.execution.progress import Progress
 from rescale.execution.sources.planned_records import read_header
 from rescale.execution.tasks import Tasks
 from rescale.execution.writers.new_handles import DirectoryFile, directory_handle
-from rescale.execution.writers.rocksdb.directory_files import put_directory_file
+from rescale.execution.writers.refused_copies import tell_of_refusals
+from rescale.execution.writers.rocksdb.directory_files import take_directory_file
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import understood
 from rescale.planning.values.new_streams import META_STREAM, CompactedRows, SourceFiles
@@ -25,8 +27,15 @@ from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.stored_files import StoredFile, needed_files
 from rescale.snapshot.databases.listed_files import listed_files
 from rescale.storage.scratch import scratch_directory
-from rescale.storage.store import open_store, read_in_chunks
+from rescale.storage.store import open_store
 from rescale.target.written_handles import WrittenHandle
+
+
+class _Compacted(NamedTuple):
+    """What came of a directory; `refused` is why the store did not copy what it might have."""
+
+    handle: WrittenHandle
+    refused: str
 
 
 def compact_databases(plan: Plan, tasks: Tasks) -> list[WrittenHandle]:
@@ -38,39 +47,33 @@ def compact_databases(plan: Plan, tasks: Tasks) -> list[WrittenHandle]:
     ]
     if not units:
         return []
-    return tasks.run(partial(_compacted, plan), units, Progress("have RocksDB rewrite files", sum(w for w, _ in units)))
+    progress = Progress("have RocksDB rewrite files", sum(size for size, _ in units))
+    compacted = tasks.run(partial(_compacted, plan), units, progress)
+    tell_of_refusals(progress, (one.refused for one in compacted))
+    return [one.handle for one in compacted]
 
 
-def _compacted(plan: Plan, unit: tuple[int, int]) -> WrittenHandle:
+def _compacted(plan: Plan, unit: tuple[int, int]) -> _Compacted:
     operator = plan.operators[unit[0]]
     stream = operator.compacted[unit[1]]
     try:
-        return directory_handle(plan, operator, stream, _files(plan, operator, stream))
+        files = list(_files(plan, operator, stream))
     except RescaleError as error:
         raise error.located(operator=operator.label) from None
+    refused = next((file.refused for file in files if file.refused), "")
+    return _Compacted(directory_handle(plan, operator, stream, files), refused)
 
 
 def _files(plan: Plan, operator: OperatorPlan, stream: CompactedRows) -> Iterator[DirectoryFile]:
     own = plan.file_name(operator, stream)
-
-    def put(local_name: str, size: int, chunks: Iterator[bytes]) -> DirectoryFile:
-        return put_directory_file(plan, f"{own}-{local_name}", local_name, size, chunks, inline=stream.inline)
-
     header = read_piece(plan, stream.header)[1]
     sources = [_stored(plan, one) for one in stream.sources]
-    yield put(META_STREAM, len(header), iter([header]))
+    meta = StoredFile(META_STREAM, own, len(header), data=header)
     with compacted_database(
         sources, stream.covers, operator.new_max_parallelism, Path(scratch_directory()), own
     ) as database:
-        for name, file in sorted(database.files.items()):
-            yield put(name, file.length, _chunks(plan, file))
-
-
-def _chunks(plan: Plan, file: StoredFile) -> Iterator[bytes]:
-    if file.data is not None:
-        yield file.data
-    else:
-        yield from read_in_chunks(file.uri, file.start, file.length, file.pin, plan.chunk_size)
+        for _, file in [(META_STREAM, meta), *sorted(database.files.items())]:
+            yield take_directory_file(plan, f"{own}-{file.name}", file, inline=stream.inline)
 
 
 def _stored(plan: Plan, source: SourceFiles) -> StoredDatabase:

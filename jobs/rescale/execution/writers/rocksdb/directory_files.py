@@ -1,14 +1,18 @@
-"""The files of new RocksDB directories, put to the target or kept for `_metadata`."""
+"""The files of new RocksDB directories, put or copied to the target, or kept for `_metadata`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from rescale.execution.sources.chunks import Chunk
+from rescale.execution.writers.cuts import is_copied_whole
 from rescale.execution.writers.new_handles import DirectoryFile
 from rescale.execution.writers.parts import part_size
 from rescale.execution.writers.sink import StreamSink
 from rescale.planning.values.plan import Plan
+from rescale.rocksdb.stored_files import StoredFile
+from rescale.storage.contract import CopyRefused, Span
+from rescale.storage.store import open_store, read_in_chunks
 from rescale.target.places import places_of
 
 
@@ -27,3 +31,30 @@ def put_directory_file(
         sink.write(chunk)
     data = sink.close()
     return DirectoryFile(local_name, stored, sink.size, data)
+
+
+def take_directory_file(plan: Plan, stored: str, file: StoredFile, *, inline: bool) -> DirectoryFile:
+    """As `put_directory_file`, of a file as it lies elsewhere: the store copies it, if that holds both and may."""
+    refused = ""
+    if not inline and (span := _whole_file(plan, file)) is not None:
+        uri = places_of(plan).stream(stored)
+        try:
+            open_store(uri).copy(uri, span)
+            return DirectoryFile(file.name, stored, file.length, None)
+        except CopyRefused as refusal:
+            refused = str(refusal)
+    put = put_directory_file(plan, stored, file.name, file.length, _chunks(plan, file), inline=inline)
+    return put._replace(refused=refused)
+
+
+def _whole_file(plan: Plan, file: StoredFile) -> Span | None:
+    """The file of the source that it is, if the store may copy it."""
+    span = Span(file.uri, file.start, file.length, file.pin) if file.pin is not None else None
+    return span if span is not None and is_copied_whole(plan, span) else None
+
+
+def _chunks(plan: Plan, file: StoredFile) -> Iterator[Chunk]:
+    if file.data is not None:
+        yield file.data
+    else:
+        yield from read_in_chunks(file.uri, file.start, file.length, file.pin, plan.chunk_size)
