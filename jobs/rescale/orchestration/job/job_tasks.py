@@ -25,6 +25,7 @@ from rescale.orchestration.flink.rest import SavepointFormat, Taking
 from rescale.orchestration.flink.stopping import look_at_job
 from rescale.orchestration.job.canonical_savepoint import refuse_canonical
 from rescale.orchestration.job.job_shape import check_proof, check_shape, has_shape
+from rescale.orchestration.job.latest_checkpoint import latest_checkpoint
 from rescale.orchestration.job.native_savepoint import why_nothing_is_lost
 from rescale.orchestration.job_form import check_renames, hand_over_of, taking_of
 from rescale.orchestration.savepoint_tasks import ANNOUNCE, Known, found_out
@@ -88,7 +89,7 @@ def _look(known: Known, params: Any = None, dag: Any = None, ti: Any = None) -> 
                 refuse_canonical(flink, job)
                 why = "all state is in it, and all timers"
             else:
-                why = why_nothing_is_lost(flink, job, request)
+                why = why_nothing_is_lost(flink, job, request, latest_checkpoint(flink, job, request))
             log.info("a %s savepoint loses nothing: %s", savepoint_format.value, why)
     if taking is not Taking.RUN_ON:
         _check_places(request)
