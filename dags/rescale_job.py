@@ -23,6 +23,9 @@ checkpoint. The run is refused, while the job runs, if timers are on the heap be
 that must be, or if no checkpoint shows either. A canonical one is refused where the job would fail at it: on ForSt, and
 with asynchronous state.
 
+**Misspelt uids, states that are not there and keys whose hash is not known** are refused while the job runs, if its
+latest checkpoint shows them; the log of `look_at_job` warns if there is none that can be read.
+
 **If the job has the shape already**, it is not stopped for it, and all other tasks are skipped.
 """
 

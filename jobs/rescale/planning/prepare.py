@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rescale.planning.asked.asked_surgery import asked_surgery, request_after
 from rescale.planning.asked.finished_operators import refuse_finished
-from rescale.planning.asked.operator_shapes import new_shapes
 from rescale.planning.asked.request import Request
+from rescale.planning.asked.resolved import resolved
 from rescale.planning.asked.result_kind import goes_by_record, joins_databases
 from rescale.planning.changelog_refusals import refuse_changelog
 from rescale.planning.planner import make_plan
@@ -19,7 +18,7 @@ from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.kafka.offsets import KafkaOffsets, kafka_offsets
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.opening import open_snapshot
-from rescale.snapshot.surgery import looked_at, operated
+from rescale.snapshot.surgery import looked_at
 
 
 class Prepared(NamedTuple):
@@ -33,10 +32,7 @@ class Prepared(NamedTuple):
 def prepare(request: Request) -> Prepared:
     """Opens the source, finds out how its keys hash where that matters, and plans."""
     snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids, request.surgery.drops)
-    surgery = asked_surgery(snapshot, request.surgery)
-    request = request_after(surgery, snapshot.operators, request)
-    snapshot = operated(snapshot, surgery)
-    shapes = new_shapes(snapshot.operators, request)
+    snapshot, request, surgery, shapes = resolved(snapshot, request)
     refuse_finished(snapshot.operators, shapes, request)
     for one in snapshot.operators:
         refuse_changelog(one, request.format)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from rescale.errors import RequestError, SnapshotError, UnsupportedError
 from rescale.flink.key_groups import key_group_of_hash
 from rescale.flink.keys.java_hash import SUBCLASS, WRONG
-from rescale.flink.keys.key_hash import KeyHash, candidate_hashes, choose_hash, known_hash, named_hash
+from rescale.flink.keys.key_hash import KeyHash, candidate_hashes, choose_hash, known_hash, named_hash, refuse_no_hash
 from rescale.flink.serializers import machine
 from support.java_composites import CaseClass, Pojo, Tuple
 from support.java_values import HASHABLE_LEAVES, JavaType
@@ -29,13 +31,18 @@ VALUES = [(number, None if town is None else tuple(town.encode())) for number in
 
 
 def choose(java_type: JavaType, values: list[object], max_parallelism: int = 128, snapshot: bytes = b"") -> KeyHash:
+    return choose_hash(*sampled(java_type, values, max_parallelism, snapshot))
+
+
+def sampled(java_type: JavaType, values: list[object], max_parallelism: int = 128, snapshot: bytes = b"") -> Any:
+    """The arguments of `choose_hash`."""
     keys = list(map(java_type.write, values))
     limits = np.cumsum([len(key) + 1 for key in keys], dtype=np.int64)
     starts = limits - np.array([len(key) + 1 for key in keys], dtype=np.int64)
     groups = [key_group_of_hash(java_type.code(value), max_parallelism) for value in values]
     data = np.frombuffer(b"".join(key + b"\0" for key in keys), np.uint8)
     read = parsed(snapshot or java_type.snapshot)
-    return choose_hash(read, data, starts, limits, np.array(groups, np.int64), max_parallelism)
+    return read, data, starts, limits, np.array(groups, np.int64), max_parallelism
 
 
 def test_a_known_hash_is_no_question() -> None:
@@ -114,6 +121,20 @@ def test_enough_keys_must_be_there(max_parallelism: int, needed: int) -> None:
     assert refused.value.expected == f"{needed} keys that hash differently, for 28 formulas to be tried"
     assert refused.value.found == f"{needed - 1} in {needed - 1} distinct keys"
     assert choose(java_type, VALUES[1 : needed + 1], max_parallelism).name == "objects-hash(id,town)"
+
+
+def test_what_more_keys_may_tell_is_not_refused() -> None:
+    java_type, beyond = order(1, 31, "id town"), order(77, 12345, "town")
+    for values in ([], VALUES[:1], [VALUES[1]] * 100, VALUES):
+        refuse_no_hash(*sampled(java_type, values))
+    refuse_no_hash(*sampled(INTEGER, [1], 2, LONG))
+    refuse_no_hash(*sampled(beyond, []))
+    with pytest.raises(UnsupportedError, match="no formula fits"):
+        refuse_no_hash(*sampled(beyond, VALUES))
+    with pytest.raises(UnsupportedError, match="too few key groups prove nothing"):
+        refuse_no_hash(*sampled(java_type, [], 63))
+    with pytest.raises(UnsupportedError, match="hold an enum"):
+        refuse_no_hash(*sampled(INTEGER, [], 128, ENUM))
 
 
 def test_keys_that_hash_alike_are_no_evidence() -> None:

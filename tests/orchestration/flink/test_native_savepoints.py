@@ -16,6 +16,7 @@ from rescale.orchestration.flink.kinds import RunJar
 from rescale.orchestration.flink.operators import GoBack, HandOverJob, TakeSavepoint
 from rescale.orchestration.flink.rest import SavepointFormat, Taking
 from rescale.orchestration.flink.stopping import JobBefore, look_at_job
+from rescale.orchestration.job.latest_checkpoint import latest_checkpoint
 from rescale.orchestration.job.native_savepoint import why_nothing_is_lost
 from rescale.planning.asked.request import Format, make_request
 from rescale.snapshot.opening import open_snapshot
@@ -44,7 +45,7 @@ def why(cluster: SessionCluster, job_id: str, *maximum: str, name: str = "keep")
     with cluster.open() as flink:
         job = flink.job(job_id)
         assert job is not None
-        return why_nothing_is_lost(flink, job, request)
+        return why_nothing_is_lost(flink, job, request, latest_checkpoint(flink, job, request))
 
 
 def look(cluster: SessionCluster, options: dict[str, str]) -> JobBefore:

@@ -11,11 +11,12 @@ from typing import Any
 import httpx
 import pytest
 
-from rescale.errors import RequestError
+from rescale.errors import RequestError, StoreError
 from rescale.orchestration.flink.rest import Flink, SavepointFormat, Taking
 from rescale.orchestration.flink.running_job import Job, Vertex
+from rescale.orchestration.job.latest_checkpoint import latest_checkpoint
 from rescale.orchestration.job.native_savepoint import why_nothing_is_lost
-from rescale.planning.asked.request import Format, make_request
+from rescale.planning.asked.request import Format, Request, make_request
 from rescale.planning.asked.surgery_words import parse_surgery
 from rescale.snapshot.opening import open_snapshot
 from support.heap import without_longs
@@ -44,7 +45,11 @@ def flink(
 
 
 def why(cluster: Flink, *maximum: str, wanted: Format = Format.KEEP) -> str:
-    return why_nothing_is_lost(cluster, JOB, make_request("/a", "/b", ["3"], max_parallelism=maximum, format=wanted))
+    return told(cluster, make_request("/a", "/b", ["3"], max_parallelism=maximum, format=wanted))
+
+
+def told(cluster: Flink, request: Request) -> str:
+    return why_nothing_is_lost(cluster, JOB, request, latest_checkpoint(cluster, JOB, request))
 
 
 ROCKSDB = "EmbeddedRocksDBStateBackend"
@@ -71,10 +76,10 @@ def test_timers_of_what_is_dropped_are_nobodys() -> None:
     place = directory("2-rocksdb-heap-timers")
     with_timers = [one.label for one in open_snapshot(place).operators if one.raw_keyed]
     request = make_request("/a", "/b", ["3"], surgery=parse_surgery(drops=with_timers))
-    assert "no timers on the heap" in why_nothing_is_lost(flink(ROCKSDB, place), JOB, request)
+    assert "no timers on the heap" in told(flink(ROCKSDB, place), request)
     misspelt = make_request("/a", "/b", ["3"], surgery=parse_surgery(drops=["nobody"]))
     with pytest.raises(RequestError, match="no operator 'nobody'"):
-        why_nothing_is_lost(flink(ROCKSDB, place), JOB, misspelt)
+        told(flink(ROCKSDB, place), misspelt)
 
 
 def test_raw_keyed_state_that_is_not_known_may_be_timers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,6 +189,16 @@ def test_a_checkpoint_that_went_is_looked_for_in_the_directory_of_the_job(tmp_pa
     shutil.move(tmp_path / JOB.job_id, tmp_path / "of others")
     with pytest.raises(RequestError, match="nobody can tell whether"):
         why(flink(ROCKSDB, str(tmp_path / "of others" / "chk-7")))
+
+
+def test_a_store_that_has_trouble_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise StoreError("S3 cannot be reached")
+
+    monkeypatch.setattr("rescale.orchestration.job.latest_checkpoint.open_snapshot", fails)
+    with pytest.raises(StoreError, match="S3 cannot be reached"):
+        why(flink(ROCKSDB, "/state/chk-7"))
+    assert why(flink(HEAP, "/state/chk-7")) == f"{HEAP} writes timers as it writes all other state"
 
 
 def test_a_checkpoint_that_lacks_files_tells_nothing(tmp_path: Path) -> None:

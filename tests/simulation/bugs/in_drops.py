@@ -8,7 +8,7 @@ from typing import Any
 
 from rescale.execution.validation import verdict
 from rescale.execution.validation.record_proof import record_proof
-from rescale.planning import prepare
+from rescale.planning.asked import resolved
 from rescale.planning.asked.asked_surgery import asked_surgery
 from rescale.planning.asked.surgery_words import SurgeryWords
 from rescale.planning.streams.keyed_headers import HeaderPlanner
@@ -27,7 +27,7 @@ def _asked(change: Callable[[Sequence[Operator], Surgery], Surgery]) -> Plant:
     def changed(snapshot: Snapshot, words: SurgeryWords) -> Surgery:
         return change(snapshot.operators, asked_surgery(snapshot, words))
 
-    return method(prepare, "asked_surgery", changed)
+    return method(resolved, "asked_surgery", changed)
 
 
 def _one_more_state(operators: Sequence[Operator], asked: Surgery) -> Surgery:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
@@ -105,6 +105,45 @@ def choose_hash(
     known = known_hash(snapshot)
     if known is not None:
         return known
+    name, tried, seen, fitting = _tried(snapshot, _Keys(data, starts, limits, groups), max_parallelism)
+    needed = math.ceil(math.log(tried / HIGHEST_CHANCE, max_parallelism))
+    if (different := min(len(np.unique(codes)) for codes in fitting.values())) < needed:
+        _refuse(
+            f"too few keys to tell how keys of the type {name} hash",
+            max_parallelism,
+            expected=f"{needed} keys that hash differently, for {tried} formulas to be tried",
+            found=f"{different} in {seen} distinct keys",
+        )
+    first, *others = fitting
+    for other in others:
+        if not np.array_equal(fitting[other], fitting[first]):
+            _refuse(
+                f"two formulas fit how keys of the type {name} hash, and they do not agree",
+                max_parallelism,
+                found=f"{first.name} and {other.name}",
+            )
+    return first
+
+
+def refuse_no_hash(
+    snapshot: SerializerSnapshot, data: Bytes, starts: Longs, limits: Longs, groups: Longs, max_parallelism: int
+) -> None:
+    """Raises what `choose_hash` would of these keys, whatever others come beside them; there may be none yet."""
+    if known_hash(snapshot) is None:
+        _tried(snapshot, _Keys(data, starts, limits, groups), max_parallelism)
+
+
+class _Tried(NamedTuple):
+    """How many formulas were tried for keys of a type, on how many distinct ones, and which of them fit to all."""
+
+    type_name: str
+    formulas: int
+    keys: int
+    fitting: dict[KeyHash, Codes]
+
+
+def _tried(snapshot: SerializerSnapshot, sample: _Keys, max_parallelism: int) -> _Tried:
+    """At least one fits; raises what more keys would not mend."""
     try:
         program = compile_program(snapshot)
     except UnsupportedError as error:
@@ -121,7 +160,7 @@ def choose_hash(
             expected=f"an old max parallelism of at least {LEAST_MAX_PARALLELISM}",
             found=max_parallelism,
         )
-    keys = _distinct(program, data, starts, limits, groups)
+    keys = _distinct(program, sample)
     fitting = _fitting(candidates, keys, max_parallelism)
     if not fitting:
         _refuse(
@@ -129,28 +168,12 @@ def choose_hash(
             max_parallelism,
             expected=f"one of {len(candidates)} formulas that puts {len(keys)} keys into the key groups they are in",
         )
-    needed = math.ceil(math.log(len(candidates) / HIGHEST_CHANCE, max_parallelism))
-    if (seen := min(len(np.unique(codes)) for codes in fitting.values())) < needed:
-        _refuse(
-            f"too few keys to tell how keys of the type {program.name} hash",
-            max_parallelism,
-            expected=f"{needed} keys that hash differently, for {len(candidates)} formulas to be tried",
-            found=f"{seen} in {len(keys)} distinct keys",
-        )
-    first, *others = fitting
-    for other in others:
-        if not np.array_equal(fitting[other], fitting[first]):
-            _refuse(
-                f"two formulas fit how keys of the type {program.name} hash, and they do not agree",
-                max_parallelism,
-                found=f"{first.name} and {other.name}",
-            )
-    return first
+    return _Tried(program.name, len(candidates), len(keys), fitting)
 
 
 @dataclass(frozen=True)
 class _Keys:
-    """Distinct keys with the key groups that they lie in; one in two groups is there twice."""
+    """Keys with the key groups that they lie in."""
 
     data: Bytes
     starts: Longs
@@ -169,7 +192,9 @@ class _Keys:
         return codes
 
 
-def _distinct(program: Program, data: Bytes, starts: Longs, limits: Longs, groups: Longs) -> _Keys:
+def _distinct(program: Program, sample: _Keys) -> _Keys:
+    """One in two groups is there twice; limits are where keys end."""
+    data, starts, limits, groups = sample.data, sample.starts, sample.limits, sample.groups
     walked = walk_keys(program, data, starts, limits)
     wrong = walked.first_wrong()
     if wrong is not None:

@@ -22,9 +22,12 @@ from rescale.orchestration.flink.flink_access import open_flink
 from rescale.orchestration.flink.operators import GoBack
 from rescale.orchestration.flink.questions import Answer
 from rescale.orchestration.flink.rest import SavepointFormat, Taking
+from rescale.orchestration.flink.running_job import Job
 from rescale.orchestration.flink.stopping import look_at_job
 from rescale.orchestration.job.canonical_savepoint import refuse_canonical
 from rescale.orchestration.job.job_shape import check_proof, check_shape, has_shape
+from rescale.orchestration.job.latest_checkpoint import latest_checkpoint
+from rescale.orchestration.job.look_ahead import look_ahead
 from rescale.orchestration.job.native_savepoint import why_nothing_is_lost
 from rescale.orchestration.job_form import check_renames, hand_over_of, taking_of
 from rescale.orchestration.savepoint_tasks import ANNOUNCE, Known, found_out
@@ -83,12 +86,15 @@ def _look(known: Known, params: Any = None, dag: Any = None, ti: Any = None) -> 
             check_shape(job, request)
             check_proof(job, request, proof_of(params), savepoint_format)
             if has_shape(job, request):
-                skip_task(f"nothing to do: the job {job.name!r} ({job.job_id}) has the shape already that is asked for")
+                skip_task(_nothing_to_do(job))
+            latest = latest_checkpoint(flink, job, request)
+            if look_ahead(job, request, latest):
+                skip_task(_nothing_to_do(job))
             if savepoint_format is SavepointFormat.CANONICAL:
                 refuse_canonical(flink, job)
                 why = "all state is in it, and all timers"
             else:
-                why = why_nothing_is_lost(flink, job, request)
+                why = why_nothing_is_lost(flink, job, request, latest)
             log.info("a %s savepoint loses nothing: %s", savepoint_format.value, why)
     if taking is not Taking.RUN_ON:
         _check_places(request)
@@ -97,6 +103,10 @@ def _look(known: Known, params: Any = None, dag: Any = None, ti: Any = None) -> 
         "hand_over": msgspec.to_builtins(hand_over),
         "parallelism": request.parallelism.get("", before.parallelism),
     }
+
+
+def _nothing_to_do(job: Job) -> str:
+    return f"nothing to do: the job {job.name!r} ({job.job_id}) has the shape already that is asked for"
 
 
 def _check_places(request: Request) -> None:

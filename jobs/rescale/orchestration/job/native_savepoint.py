@@ -14,35 +14,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rescale.errors import RequestError, RescaleError, StoreError
-from rescale.flink.metadata.properties import SnapshotType
+from rescale.errors import RequestError, RescaleError
 from rescale.flink.state_meta_info import StateKind
 from rescale.orchestration.flink.rest import Flink
 from rescale.orchestration.flink.running_job import Job
 from rescale.orchestration.job.canonical_savepoint import RETAINED, why_none_is_taken
 from rescale.orchestration.job.job_shape import changes_max_parallelism
+from rescale.orchestration.job.latest_checkpoint import Unread
 from rescale.planning.asked.asked_surgery import operator_surgery
 from rescale.planning.asked.operator_shapes import new_shapes
 from rescale.planning.asked.request import Format, Request
 from rescale.planning.asked.result_kind import goes_by_record
 from rescale.planning.heap_refusals import refuse_heap
 from rescale.snapshot.model import Operator, Snapshot
-from rescale.snapshot.opening import open_snapshot
 from rescale.snapshot.surgery import operated
-from rescale.storage.locations import name, normalise, parent
 
 _ROCKSDB = ("EmbeddedRocksDBStateBackend", "RocksDBStateBackend")
 _HEAP = ("HashMapStateBackend", "FsStateBackend", "MemoryStateBackend")
 """Names as `StateBackend.getName` gives them; the later ones are deprecated, and gone in Flink 2."""
 
-_TRIES = 3
-"""What Flink tells may be seconds old (`web.refresh-interval`), and a checkpoint goes when the next one is there."""
-
 _CANONICAL = 'say "canonical" under "Format of the savepoint"'
 
 
-def why_nothing_is_lost(flink: Flink, job: Job, request: Request) -> str:
-    """In a clause, what shows it; `RequestError` if something would be lost, could not be rescaled, or nobody knows."""
+def why_nothing_is_lost(flink: Flink, job: Job, request: Request, latest: Snapshot | Unread) -> str:
+    """In a clause, what shows it; `RequestError` if something would be lost, could not be rescaled, or nobody knows.
+
+    `latest` is the job's latest checkpoint.
+    """
     backend = flink.state_backend(job.job_id)
     if backend is None:
         raise _unknown(flink, job, "Flink makes no checkpoints of it")
@@ -50,7 +48,7 @@ def why_nothing_is_lost(flink: Flink, job: Job, request: Request) -> str:
         whole = f"{backend.name} writes timers as it writes all other state"
         if request.format is Format.KEEP and not changes_max_parallelism(job, request):
             return whole
-        checkpoint = _latest_checkpoint(flink, job, request)
+        checkpoint = _read(flink, job, request, latest)
         _refuse_unread(flink, job, request, checkpoint)
         return f"{whole}, and its records can be read, as {checkpoint.directory} shows"
     if backend.name not in _ROCKSDB or backend.changelog:
@@ -61,7 +59,7 @@ def why_nothing_is_lost(flink: Flink, job: Job, request: Request) -> str:
             found=f"{backend.name or 'none is told'}{' with a changelog' if backend.changelog else ''}",
             advice=_way_round(flink, job),
         )
-    checkpoint = _latest_checkpoint(flink, job, request)
+    checkpoint = _read(flink, job, request, latest)
     if on_heap := [operator.label for operator in checkpoint.operators if _may_have_timers_on_heap(operator)]:
         raise RequestError(
             "a native savepoint would lose the timers of this job: they are kept on the heap, beside RocksDB",
@@ -101,32 +99,11 @@ def _refuse_unread(flink: Flink, job: Job, request: Request, checkpoint: Snapsho
             ) from None
 
 
-def _latest_checkpoint(flink: Flink, job: Job, request: Request) -> Snapshot:
+def _read(flink: Flink, job: Job, request: Request, checkpoint: Snapshot | Unread) -> Snapshot:
     """Without what the request drops; `RequestError` if there is none that can be read."""
-    drops = request.surgery.drops
-    told = flink.latest_checkpoint(job.job_id)
-    if told is None:
-        raise _unknown(flink, job, "it has made no checkpoint since it was started")
-    for again in range(_TRIES):
-        try:
-            snapshot = open_snapshot(_place(told, job, again > 0), request.allow_prefixes, request.uids, drops)
-            snapshot.check_complete()
-        except StoreError:
-            raise
-        except RescaleError as error:
-            failed = error
-        else:
-            if snapshot.type in (SnapshotType.CANONICAL_SAVEPOINT, SnapshotType.NATIVE_SAVEPOINT):
-                raise _unknown(flink, job, f"what Flink calls its latest checkpoint is a {snapshot.type.value}", told)
-            return operated(snapshot, operator_surgery(snapshot.operators, {}, drops))
-    found = "" if failed.found is None else f" ({failed.found})"
-    raise _unknown(flink, job, f"its latest checkpoint cannot be read: {failed.what}{found}", told)
-
-
-def _place(told: str, job: Job, again: bool) -> str:
-    """The checkpoint that Flink told of, or the job's directory, for the newest in it (`createCheckpointDirectory`)."""
-    place = normalise(told)
-    return parent(place) if again and name(parent(place)) == job.job_id else place
+    if isinstance(checkpoint, Unread):
+        raise checkpoint.passing or _unknown(flink, job, checkpoint.why, checkpoint.place)
+    return operated(checkpoint, operator_surgery(checkpoint.operators, {}, request.surgery.drops))
 
 
 def _unknown(flink: Flink, job: Job, why: str, place: str | None = None) -> RequestError:

@@ -85,8 +85,7 @@ def _dropped_states(
     by_id = {operator.entry.operator_id: operator for operator in operators}
     known: set[tuple[str, str]] = set()
     for word in words:
-        places = [i for i, sign in enumerate(word) if sign == ":"]
-        named = [(by_id[found], word[i + 1 :]) for i in places if (found := find_operator(by_id, word[:i]))]
+        named = states_meant(by_id, word)
         if not named:
             by_operator(operators, {word.rpartition(":")[0]: True})  # which says who is there
         holding = [(operator, lost) for operator, name in named if (lost := lost_states(operator, name))]
@@ -118,6 +117,12 @@ def _dropped_states(
             )
         known.add(state)
         yield from lost
+
+
+def states_meant(by_id: Mapping[str, Operator], word: str) -> list[tuple[Operator, str]]:
+    """The operators that `UID:NAME` may mean, each with the name that a state of it then has."""
+    places = [i for i, sign in enumerate(word) if sign == ":"]
+    return [(by_id[found], word[i + 1 :]) for i in places if (found := find_operator(by_id, word[:i]))]
 
 
 def request_after(surgery: Surgery, operators: Sequence[Operator], request: Request) -> Request:

@@ -6,20 +6,32 @@ keys, each of which lies in the key group of its hash; or the user names one, or
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from rescale.errors import RescaleError, UnsupportedError
 from rescale.flink.keyed.composite_key import check_key_ends
+from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keys.key_function import names_function
 from rescale.flink.keys.key_hash import choose_hash, known_hash, named_hash
 from rescale.flink.serializers.program import DIVISORS_ADVICE
+from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.planning.asked.operator_shapes import by_operator
 from rescale.planning.values.work_class import WorkClass, work_class
 from rescale.snapshot.key_sample import sample_keys
 from rescale.snapshot.model import Operator, Snapshot
 
+FromSample = Callable[[Snapshot, Operator, SerializerSnapshot], str | None]
+"""What a sample of an operator's keys tells of their hash, if anything; the last is the serializer of keys."""
 
-def choose_key_hashes(snapshot: Snapshot, maxima: Mapping[str, int], wanted: Mapping[str, str]) -> dict[str, str]:
+
+def _found(snapshot: Snapshot, operator: Operator, serializer: SerializerSnapshot) -> str:
+    sample = sample_keys(operator, snapshot.contents)
+    return choose_hash(serializer, *sample, operator.entry.max_parallelism).name
+
+
+def choose_key_hashes(
+    snapshot: Snapshot, maxima: Mapping[str, int], wanted: Mapping[str, str], from_sample: FromSample = _found
+) -> dict[str, str]:
     """The name of the rule by operator id, where one is known; `UnsupportedError` where none is and one is needed.
 
     `maxima` are the new max parallelisms, by the ids of the operators whose records are read; `wanted` is what the
@@ -33,7 +45,10 @@ def choose_key_hashes(snapshot: Snapshot, maxima: Mapping[str, int], wanted: Map
             continue
         work = work_class(operator.entry.max_parallelism, maxima[operator_id])
         try:
-            name = _choose(snapshot, operator, work, named.get(operator_id), wanted.get(""))
+            header = operator.keyed_headers[0]
+            name = _named(header, work, named.get(operator_id), wanted.get(""))
+            if name is None and header is not None and work is WorkClass.REHASH:
+                name = from_sample(snapshot, operator, header.key_serializer)
             if name is not None:
                 _check_key_ends(operator)
                 chosen[operator_id] = name
@@ -42,10 +57,8 @@ def choose_key_hashes(snapshot: Snapshot, maxima: Mapping[str, int], wanted: Map
     return chosen
 
 
-def _choose(
-    snapshot: Snapshot, operator: Operator, work: WorkClass, named: str | None, for_others: str | None
-) -> str | None:
-    header = operator.keyed_headers[0]
+def _named(header: KeyedHeader | None, work: WorkClass, named: str | None, for_others: str | None) -> str | None:
+    """Without a look at keys; None where that takes one, or no hash is needed."""
     if header is None:
         if work is not WorkClass.REHASH and named is None:
             return None
@@ -54,12 +67,7 @@ def _choose(
     name = named or (for_others if known is None else None)
     if name is not None:
         return name if names_function(name) else named_hash(header.key_serializer, name).name
-    if known is not None:
-        return known.name
-    if work is not WorkClass.REHASH:
-        return None
-    sample = sample_keys(operator, snapshot.contents)
-    return choose_hash(header.key_serializer, *sample, operator.entry.max_parallelism).name
+    return None if known is None else known.name
 
 
 def _check_key_ends(operator: Operator) -> None:

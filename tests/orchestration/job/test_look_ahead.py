@@ -1,0 +1,311 @@
+"""What the job's latest checkpoint shows is refused while the job runs, and nothing that its savepoint would allow."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from rescale.errors import RequestError, RescaleError, UnsupportedError
+from rescale.flink.key_groups import key_group_of_hash
+from rescale.flink.metadata.properties import SnapshotType
+from rescale.flink.operator_id import operator_id_of_uid
+from rescale.orchestration.flink.running_job import Job, Vertex
+from rescale.orchestration.job.latest_checkpoint import Unread
+from rescale.orchestration.job.look_ahead import look_ahead
+from rescale.orchestration.job.sampled_keys import _sample
+from rescale.planning.asked.request import Format, Request, make_request, parse_uids
+from rescale.planning.asked.surgery_words import parse_surgery
+from rescale.planning.prepare import prepare
+from rescale.snapshot.model import Snapshot
+from rescale.snapshot.opening import open_snapshot
+from support.canonical import Record
+from support.java_composites import Pojo
+from support.java_values import HASHABLE_LEAVES
+from support.kafka_bytes import enumerator, reader_element
+from support.kafka_snapshots import source_savepoint
+from support.snapshot_bytes import CUSTOM, keyed_header, keyed_state
+from support.snapshots import directory, names, opened
+from support.written import UID, write_savepoint
+
+CHECKPOINTS = [name for name in names() if opened(name).type is SnapshotType.CHECKPOINT]
+
+
+def job_of(snapshot: Snapshot, finished: int = 0) -> Job:
+    """A job of which each operator is a vertex, and so many subtasks have finished of those of which some have."""
+    vertices = []
+    for operator in snapshot.operators:
+        entry = operator.entry
+        ended = finished if operator.partially_finished else 0
+        tasks = {"RUNNING": entry.parallelism - ended, "FINISHED": ended}
+        vertices.append(Vertex(entry.operator_id, operator.label, entry.parallelism, entry.max_parallelism, tasks))
+    return Job("1" * 32, "clicks", "RUNNING", tuple(vertices))
+
+
+def asked(parallelism: list[str] | None = None, maximum: list[str] | None = None, **more: Any) -> Request:
+    return make_request("/a", "/b", parallelism or [], max_parallelism=maximum or [], **more)
+
+
+def look(name: str, request: Request) -> bool:
+    return look_ahead(job_of(opened(name)), request, opened(name))
+
+
+NOBODY: dict[str, Request] = {
+    "parallelism": asked(["nobody=3"]),
+    "max parallelism": asked([], ["nobody=256"]),
+    "rename": asked(["3"], surgery=parse_surgery(renames=["nobody=somebody"])),
+    "drop": asked(["3"], surgery=parse_surgery(drops=["nobody"])),
+    "state": asked(["3"], surgery=parse_surgery(state_drops=["nobody:count"])),
+    "hash": asked([], ["1000"], key_hash=["nobody=java"]),
+    "Kafka offsets": asked(["3"], surgery=parse_surgery(kafka_offsets="operator,topic,partition,offset\nnobody,t,0,1")),
+    "Kafka source": asked(["3"], surgery=parse_surgery(kafka_sources=["nobody=source"])),
+}
+
+
+@pytest.mark.parametrize("name", ["1.20-unaligned", *CHECKPOINTS[-5:]])
+@pytest.mark.parametrize("of", NOBODY)
+def test_who_is_not_there_is_refused_before_anything_is_stopped(of: str, name: str) -> None:
+    with pytest.raises(
+        RequestError, match=r"no operator 'nobody'.*latest checkpoint shows, and nothing was stopped"
+    ) as caught:
+        look(name, NOBODY[of])
+    assert caught.value.path == f"{directory(name)}/_metadata"
+    assert opened(name).operators[0].label in str(caught.value.expected)
+    assert "rescale inspect" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("request_", "what"),
+    [
+        (asked(["200"]), "above the operator's max parallelism"),
+        (asked(["3"], ["1"]), "max parallelism 1 is for ever"),
+        (asked(["3"], surgery=parse_surgery(renames=["clicks=shards"])), "two operators would have one id"),
+        (asked(["clicks=3"], surgery=parse_surgery(drops=["clicks"])), "an operator is dropped, and something else"),
+        (asked([], ["1000"], key_hash=["clicks-per-user=record(a)"]), "does not tell how keys of the type"),
+        (asked(["3"], surgery=parse_surgery(state_drops=["clicks-per-user:clcks"])), "no state 'clcks'"),
+        (asked(["3"], surgery=parse_surgery(state_drops=["shards:owner"])), "no state 'owner'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_too(request_: Request, what: str) -> None:
+    with pytest.raises(RequestError, match=f"{what}.*nothing was stopped"):
+        look("2-rocksdb-checkpoint", request_)
+
+
+def test_operators_are_named_by_uids_ids_and_given_names() -> None:
+    names_ = parse_uids([f"{operator_id_of_uid('clicks')} the clicks"])
+    words = ["the clicks=3", "shards=3", f"{operator_id_of_uid('clicks-per-user')}=3"]
+    snapshot = open_snapshot(directory("1.20-rocksdb-checkpoint"), uids=names_)
+    assert look_ahead(job_of(snapshot), asked(words, uids=names_), snapshot) is False
+
+
+@pytest.mark.parametrize("name", CHECKPOINTS)
+@pytest.mark.parametrize("wanted", Format)
+@pytest.mark.parametrize("maximum", [[], ["256"], ["4"]])
+def test_what_only_the_kind_of_the_checkpoint_stands_against_is_let_pass(
+    name: str, wanted: Format, maximum: list[str]
+) -> None:
+    assert look(name, asked(["4"], maximum, format=wanted)) is False
+
+
+SAME_JOB = [
+    (f"{line}-{checkpoint}", f"{line}-{savepoint}")
+    for line in ("1.20", "2")
+    for checkpoint, savepoint in [
+        ("heap-checkpoint", "canonical-hashmap"),
+        ("heap-checkpoint", "canonical-rocksdb"),
+        ("rocksdb-checkpoint", "rocksdb-native"),
+        ("changelog-over-heap", "rocksdb-3to2"),
+        ("changelog-over-rocksdb", "rocksdb-3to2"),
+    ]
+]
+"""Checkpoints, and savepoints of the same job in the same shape."""
+
+
+def requests(snapshot: Snapshot) -> Iterator[Request]:
+    """Sensible ones, others, and some of which only a savepoint can tell."""
+    labels = [operator.label for operator in snapshot.operators]
+    states = [
+        f"{operator.label}:{state.name}"
+        for operator in snapshot.operators
+        for header in operator.keyed_headers[:1]
+        for state in (header.states if header is not None else ())
+    ]
+    surgery = [
+        *({"drops": [one]} for one in labels),
+        *({"renames": [f"{one}=another"]} for one in labels),
+        *({"state_drops": [one + end]} for one in states for end in ("", "s")),
+        {"state_drops": states},
+        {"drops": labels},
+        {"drops": ["nobody"]},
+        {},
+    ]
+    shapes = [(["3"], []), ([f"{labels[0]}=3"], ["200"]), (["129"], []), ([], ["1"])]
+    for words, (parallelism, maximum) in product(surgery, shapes):
+        yield asked(parallelism, maximum, surgery=parse_surgery(**words))
+    for key_hash in ("java", "record(a)", "nobody=java", f"{labels[-1]}=java"):
+        yield asked(["3"], ["200"], key_hash=[key_hash])
+        yield asked(["3"], [], key_hash=[key_hash])
+
+
+@pytest.mark.parametrize(("checkpoint", "savepoint"), SAME_JOB)
+def test_whatever_is_refused_the_plan_of_the_savepoint_would_refuse(checkpoint: str, savepoint: str) -> None:
+    """With one class of errors for another: a plan may come upon something else first."""
+    source, refused = directory(savepoint), 0
+    for request in requests(opened(savepoint)):
+        try:
+            look(checkpoint, request)
+        except RescaleError as error:
+            refused += 1
+            with pytest.raises(type(error)):
+                prepare(replace(request, source=source, target="/nowhere"))
+    assert refused > 10
+
+
+def test_states_that_may_be_registered_late_are_left_to_the_plan(caplog: pytest.LogCaptureFixture) -> None:
+    """Of the rules one subtask has a state that another one has not yet."""
+    request = asked(["3"], surgery=parse_surgery(state_drops=["rules:event"]))
+    assert look("2-heap-checkpoint", request) is False
+    assert "warning: the plan will refuse the savepoint of rules unless it has more than" in caplog.text
+    assert "no state 'event' in the operator" in caplog.text
+    caplog.clear()
+    assert look("2-heap-checkpoint", asked(["4"], surgery=parse_surgery(state_drops=["rules:events"]))) is False
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+@pytest.mark.parametrize("name", ["2-rocksdb-heap-timers", "2-changelog-over-heap", "2-changelog-over-rocksdb"])
+def test_states_that_only_this_kind_has_elsewhere_are_left_to_the_plan(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Timers beside RocksDB, which are state in a canonical savepoint; states of a changelog without a change."""
+    (operator,) = (one for one in opened(name).operators if one.keyed_headers)
+    for state in ("_timer_state/event_user-timers", "unheard-of"):
+        look(name, asked(["3"], surgery=parse_surgery(state_drops=[f"{operator.label}:{state}"])))
+    assert "warning: the plan will refuse the savepoint" in caplog.text
+
+
+def test_partitions_may_be_found_until_the_savepoint_is_taken(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    readers = [[reader_element("orders", 0, 5)], []]
+    source = open_snapshot(source_savepoint(tmp_path / "chk", readers, enumerator([("orders", 0, 0)])))
+    words = "operator,topic,partition,offset\norders,orders,1,7"
+    request = asked(["3"], surgery=parse_surgery(kafka_offsets=words))
+    uids = parse_uids(["orders"])
+    assert look_ahead(job_of(source), replace(request, uids=uids), source) is False
+    assert "a partition that no Kafka source holds" in caplog.text
+
+
+TEXT = HASHABLE_LEAVES["String"]
+TOWNS = [(tuple(f"town {number}".encode()),) for number in range(40)]
+KNOWN_FOLD, OWN_FOLD = Pojo({"town": TEXT}, 1, 31, ["town"]), Pojo({"town": TEXT}, 77, 12345, ["town"])
+
+
+def of_towns(directory: Path, key: Pojo, number: int) -> Snapshot:
+    """A snapshot with so many keys."""
+    groups: dict[int, list[Record]] = {}
+    for town in TOWNS[:number]:
+        groups.setdefault(key_group_of_hash(key.code(town), 128), []).append(Record(0, key.write(town) + b"\0", b"\0"))
+    header = keyed_header(keyed_state("total"), key=key.snapshot)
+    return open_snapshot(write_savepoint(directory / "chk", header, groups, 2, 128))
+
+
+def test_keys_that_no_formula_fits_are_refused(tmp_path: Path) -> None:
+    checkpoint = of_towns(tmp_path, OWN_FOLD, 40)
+    with pytest.raises(UnsupportedError, match=r"no formula fits.*nothing was stopped") as caught:
+        look_ahead(job_of(checkpoint), asked([], ["1000"]), checkpoint)
+    assert (caught.value.path, caught.value.operator) == (checkpoint.metadata_uri, operator_id_of_uid(UID))
+    for divisor in ("64", "128"):
+        look_ahead(job_of(checkpoint), asked([], [divisor]), checkpoint)
+    named = asked([], ["1000"], key_hash=["keys_of_mine:hash_code"])
+    assert look_ahead(job_of(checkpoint), named, checkpoint) is False
+
+
+@pytest.mark.parametrize(("key", "number"), [(KNOWN_FOLD, 40), (KNOWN_FOLD, 0), (KNOWN_FOLD, 2), (OWN_FOLD, 0)])
+def test_keys_that_may_tell_more_later_are_left_to_the_plan(tmp_path: Path, key: Pojo, number: int) -> None:
+    checkpoint = of_towns(tmp_path, key, number)
+    assert look_ahead(job_of(checkpoint), asked([], ["1000"]), checkpoint) is False
+
+
+def test_keys_may_go_with_states_that_are_left_to_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoint = of_towns(tmp_path, OWN_FOLD, 40)
+    dropped = asked([], ["1000"], surgery=parse_surgery(state_drops=[f"{UID}:total"]))
+    assert look_ahead(job_of(checkpoint), dropped, checkpoint) is False
+    monkeypatch.setattr("rescale.orchestration.job.sure_words._is_settled", lambda _: False)
+    assert look_ahead(job_of(checkpoint), dropped, checkpoint) is False
+
+
+def test_keys_of_a_class_that_hides_them_are_refused(tmp_path: Path) -> None:
+    header = keyed_header(keyed_state("total"), key=CUSTOM)
+    checkpoint = open_snapshot(write_savepoint(tmp_path / "chk", header, {}, 2, 128))
+    with pytest.raises(UnsupportedError, match="nothing was stopped"):
+        look_ahead(job_of(checkpoint), asked([], ["1000"]), checkpoint)
+
+
+def test_files_that_go_while_keys_are_read_tell_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    checkpoint = of_towns(tmp_path, OWN_FOLD, 40)
+    for file in (tmp_path / "chk").glob("keyed-*"):
+        file.unlink()
+    assert look_ahead(job_of(checkpoint), asked([], ["1000"]), checkpoint) is False
+    assert "are not read in the checkpoint: a file is gone" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["2-heap-checkpoint", "2-rocksdb-checkpoint", "2-changelog-over-heap"])
+def test_keys_of_every_kind_are_sampled(name: str) -> None:
+    for operator in opened(name).operators:
+        assert bool(operator.managed_keyed) == (len(_sample(opened(name), operator).starts) > 0)
+
+
+@pytest.mark.parametrize("name", ["1.20-partially-finished", "2-partially-finished"])
+def test_subtasks_may_finish_until_the_savepoint_is_taken(name: str) -> None:
+    snapshot, request = opened(name), asked(["short=3"])
+    with pytest.raises(UnsupportedError, match=r"have finished.*nothing was stopped"):
+        look_ahead(job_of(snapshot, finished=1), request, snapshot)
+    assert look_ahead(job_of(snapshot, finished=2), request, snapshot) is False
+    chained = msgspec.structs.replace(
+        job_of(snapshot, finished=1),
+        vertices=tuple(one for one in job_of(snapshot).vertices if one.name != "short"),
+    )
+    assert look_ahead(chained, request, snapshot) is False
+
+
+@pytest.mark.parametrize(
+    ("request_", "has"),
+    [
+        (asked(["2"]), True),
+        (asked(["2"], ["16"]), True),
+        (asked(["clicks-per-user=2"]), True),
+        (asked(["3"]), False),
+        (asked(["2", "shards=3"]), False),
+        (asked(["2"], ["32"]), False),
+        (asked(), False),
+        (asked(["2"], format=Format.CANONICAL), False),
+        (asked(["2"], surgery=parse_surgery(renames=["clicks=clacks"])), False),
+    ],
+)
+def test_every_operator_may_have_the_shape_already(request_: Request, has: bool) -> None:
+    """Those too that are chained behind the first one of a vertex."""
+    snapshot = opened("2-rocksdb-checkpoint")
+    job = job_of(snapshot)
+    alone = msgspec.structs.replace(job, vertices=job.vertices[1:2])
+    assert look_ahead(alone, request_, snapshot) is has
+
+
+def test_a_checkpoint_that_is_not_of_what_runs_now_tells_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    snapshot = opened("2-rocksdb-checkpoint")
+    job = job_of(snapshot)
+    for changed in ({"parallelism": 4}, {"max_parallelism": 32}, {"operator_id": "0" * 32}):
+        vertex = msgspec.structs.replace(job.vertices[0], **changed)
+        other = msgspec.structs.replace(job, vertices=(vertex, *job.vertices[1:]))
+        assert look_ahead(other, NOBODY["drop"], snapshot) is False
+        assert "has other operators or shapes than it has now" in caplog.text
+        caplog.clear()
+
+
+def test_without_a_checkpoint_the_plan_alone_decides(caplog: pytest.LogCaptureFixture) -> None:
+    unread = Unread("its latest checkpoint cannot be read: there is no snapshot", "/state/chk-7")
+    assert look_ahead(job_of(opened("2-clicks")), NOBODY["drop"], unread) is False
+    assert "there is no snapshot (/state/chk-7)" in caplog.text
