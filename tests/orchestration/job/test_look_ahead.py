@@ -282,7 +282,7 @@ def test_subtasks_may_finish_until_the_savepoint_is_taken(name: str) -> None:
         (asked(["2", "shards=3"]), False),
         (asked(["2"], ["32"]), False),
         (asked(), False),
-        (asked(["2"], format=Format.CANONICAL), False),
+        (asked(["2"], format=Format.CANONICAL), True),
         (asked(["2"], surgery=parse_surgery(renames=["clicks=clacks"])), False),
     ],
 )

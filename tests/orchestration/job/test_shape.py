@@ -49,6 +49,7 @@ def asked(parallelism: Sequence[str] = (), maximum: Sequence[str] = (), names: S
         (asked(["source=4"]), True),
         (asked([], ["128"]), True),
         (asked(["4", "visits=8"], ["128"]), True),
+        (make_request("/a", "/b", ["4", "visits=8"], format=Format.ROCKSDB), True),
         (asked(["4"]), False),
         (asked(["4", "visits=4"]), False),
         (asked(["4", "visits=8"], ["256"]), False),

@@ -25,12 +25,19 @@ _CHAINED = " -> "
 
 def has_shape(job: Job, request: Request) -> bool:
     """Whether a shape is asked for and nothing else, and every task of the job has it already."""
-    if request.surgery:
-        return False
-    asked = [*request.parallelism, *request.max_parallelism]
     there = {vertex.operator_id for vertex in job.vertices}
+    asked = [*request.parallelism, *request.max_parallelism]
     told = {_operator_id(selector, request) for selector in asked if selector} <= there
-    return bool(asked) and told and all(_wanted(vertex, request) == _shape(vertex) for vertex in job.vertices)
+    has = told and all(_wanted(vertex, request) == _shape(vertex) for vertex in job.vertices)
+    return has and asks_for_a_shape_alone(request)
+
+
+def asks_for_a_shape_alone(request: Request) -> bool:
+    """Whether a shape is all that would be otherwise; a format is only how it is written, and no reason to stop a job.
+
+    A request without any shape is for a copy.
+    """
+    return bool(request.parallelism or request.max_parallelism) and not request.surgery
 
 
 def check_shape(job: Job, request: Request) -> None:

@@ -12,13 +12,14 @@ from dataclasses import replace
 
 from rescale.errors import RequestError, RescaleError, UnsupportedError
 from rescale.orchestration.flink.running_job import Job
+from rescale.orchestration.job.job_shape import asks_for_a_shape_alone
 from rescale.orchestration.job.latest_checkpoint import Unread
 from rescale.orchestration.job.sure_words import is_logged, sure_words
 from rescale.orchestration.telling import tell
 from rescale.planning.asked.asked_surgery import asked_surgery
 from rescale.planning.asked.finished_operators import refuse_finished
 from rescale.planning.asked.operator_shapes import Shape
-from rescale.planning.asked.request import Format, Request
+from rescale.planning.asked.request import Request
 from rescale.planning.asked.resolved import Resolved, resolved
 from rescale.snapshot.model import Snapshot
 
@@ -121,7 +122,6 @@ def _warns_of_surgery(checkpoint: Snapshot, request: Request) -> bool:
 
 def _has_shape(asked: Resolved, request: Request) -> bool:
     """Whether a shape is asked for and nothing else, and every operator has it already."""
-    if request.surgery or request.format is not Format.KEEP or not (request.parallelism or request.max_parallelism):
-        return False
     entries = (operator.entry for operator in asked.snapshot.operators)
-    return all(asked.shapes[one.operator_id] == Shape(one.parallelism, one.max_parallelism) for one in entries)
+    has = all(asked.shapes[one.operator_id] == Shape(one.parallelism, one.max_parallelism) for one in entries)
+    return has and asks_for_a_shape_alone(request)
