@@ -36,7 +36,7 @@ def plan_report(old: tuple[int, int], new: tuple[int, int], operators: int = 3, 
     taken = _without_databases(taken)  # which would have to be read for that
     maximum = [] if new[1] == old[1] else [str(new[1])]
     request = make_request(SOURCE, "/state/rescaled", [str(new[0])], max_parallelism=maximum)
-    plan = make_plan(taken, request, {operator.entry.operator_id: "known" for operator in taken.operators}, kafka)
+    plan = make_plan(taken, request, {operator.operator_id: "known" for operator in taken.operators}, kafka)
     return as_json(report_document(plan=plan_summary(plan, taken, kafka), **known))
 
 

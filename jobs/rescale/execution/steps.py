@@ -135,7 +135,7 @@ def _compared_without_plan(source: Snapshot, result: Snapshot, hashes: Mapping[s
     by_record = [new for _, new in rehashed]
     if any(old.databases for old, _ in rehashed):
         source = with_tables(source)
-    maxima = {operator.entry.operator_id: operator.entry.max_parallelism for operator in by_record}
+    maxima = {operator.operator_id: operator.max_parallelism for operator in by_record}
     return compared(source, result, choose_key_hashes(source, maxima, hashes), proof)
 
 

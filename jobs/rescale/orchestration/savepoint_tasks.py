@@ -304,7 +304,7 @@ rejected = rescale_task(_rejected, "rejected", "Plan rejected")
 def _refuse_stopped_consumers(snapshot: Snapshot, drops: Sequence[str], allowed: Sequence[str]) -> None:
     """One that is dropped starts without offsets because somebody says so."""
     dropped = by_operator(snapshot.operators, dict.fromkeys(drops, True))
-    staying = tuple(one for one in snapshot.operators if one.entry.operator_id not in dropped)
+    staying = tuple(one for one in snapshot.operators if one.operator_id not in dropped)
     for finding in stopped_consumers(replace(snapshot, operators=staying)):
         if finding.operator not in allowed:
             raise UnsupportedError(

@@ -68,7 +68,7 @@ def make_plan(
     notes: list[str] = []
     planner = _OperatorPlanner(snapshot, request, literals, InlineBudget(), notes)
     operators = tuple(
-        planner.plan(operator, shapes[operator.entry.operator_id], key_hashes.get(operator.entry.operator_id))
+        planner.plan(operator, shapes[operator.operator_id], key_hashes.get(operator.operator_id))
         for operator in snapshot.operators
     )
     return Plan(
@@ -135,13 +135,13 @@ class _OperatorPlanner:
             keyed = _PlannedKeyed(groups.streams())
         elements = plan_elements(operator, shape.parallelism, self.literals, self.inline)
         return OperatorPlan(
-            operator_id=operator.entry.operator_id,
+            operator_id=operator.operator_id,
             label=operator.label,
-            parallelism=operator.entry.parallelism,
+            parallelism=operator.parallelism,
             new_parallelism=shape.parallelism,
-            max_parallelism=operator.entry.max_parallelism,
+            max_parallelism=operator.max_parallelism,
             new_max_parallelism=shape.max_parallelism,
-            work=work_class(operator.entry.max_parallelism, shape.max_parallelism),
+            work=work_class(operator.max_parallelism, shape.max_parallelism),
             states=_keyed_states(operator),
             id_tables=tuple(headers.id_tables),
             streams=(*keyed.streams, *elements),
@@ -168,7 +168,7 @@ class _OperatorPlanner:
             created=_created(self.snapshot) if becomes_databases(operator, wanted) else None,
             stays_on_heap=stays_on_heap(operator, wanted),
         )
-        if shape.max_parallelism == operator.entry.max_parallelism:
+        if shape.max_parallelism == operator.max_parallelism:
             return _PlannedKeyed(groups.raw_streams() if stay else groups.own_raw_streams(), rekeying)
         heap_timers = plan_heap_timers(operator, shape, headers, self.literals, key_hash) if stay else None
         return _PlannedKeyed((), rekeying, heap_timers)
@@ -194,7 +194,7 @@ def _keyed_states(operator: Operator) -> tuple[str, ...]:
 
 def _keyed_bytes(operator: Operator) -> tuple[int, ...]:
     """Of each old subtask."""
-    sizes = [0] * operator.entry.parallelism
+    sizes = [0] * operator.parallelism
     for holder in (*operator.managed_keyed, *operator.raw_keyed):
         sizes[holder.subtask] += holder.size
     return tuple(sizes)

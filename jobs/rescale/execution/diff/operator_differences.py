@@ -15,7 +15,7 @@ from rescale.snapshot.model import Operator
 
 
 def shape_of(operator: Operator | None) -> ListedShape | None:
-    return ListedShape(operator.entry.parallelism, operator.entry.max_parallelism) if operator is not None else None
+    return ListedShape(operator.parallelism, operator.max_parallelism) if operator is not None else None
 
 
 def operator_differences(pair: OperatorPair) -> Iterator[Difference]:

@@ -46,7 +46,7 @@ class WholeFiles(NamedTuple):
 
 def may_go_by_files(old: Operator, new: Operator) -> bool:
     """Whether RocksDB directories stay directories with the key groups that they have, in whatever shape."""
-    same = old.entry.max_parallelism == new.entry.max_parallelism and old.kinds == new.kinds
+    same = old.max_parallelism == new.max_parallelism and old.kinds == new.kinds
     return same and bool(old.databases) and not old.left_out and not (old.raw_timers and not new.raw_timers)
 
 
@@ -117,7 +117,7 @@ class _Comparer:
 
     def _assembled(self, old: Operator, givers: Sequence[Database], new: Database) -> WholeFiles | None:
         """None of one that RocksDB has rewritten; the `givers` are those of its key groups."""
-        maximum = old.entry.max_parallelism
+        maximum = old.max_parallelism
         sources, result = list(map(_source_of, givers)), _source_of(new)
         alone = new.key_groups.intersection(givers[0].key_groups) if len(givers) == 1 else new.key_groups
         wanted = key_range(alone, maximum)

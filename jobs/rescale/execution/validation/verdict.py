@@ -124,7 +124,7 @@ def certificate_of(
         files=certified_files(result.directory, result.files[1:]),
         start=start_of(
             result.directory,
-            [(operator.entry.parallelism, operator.entry.max_parallelism) for operator in source.operators],
+            [(operator.parallelism, operator.max_parallelism) for operator in source.operators],
             [(proof.parallelism, proof.max_parallelism) for proof in proofs],
         ).command,
         proof=Proof.FILES if _of_parts(proofs) else Proof.RECORDS,

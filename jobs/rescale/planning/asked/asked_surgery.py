@@ -46,7 +46,7 @@ def operator_surgery(
     """
     asked, left_out = by_operator(operators, renames), by_operator(operators, dict.fromkeys(drops, True))
     for operator in operators:
-        if operator.entry.operator_id in asked.keys() & left_out.keys():
+        if operator.operator_id in asked.keys() & left_out.keys():
             raise RequestError(
                 "an operator is both dropped and renamed", operator=operator.label, advice="ask for one of the two"
             )
@@ -57,14 +57,12 @@ def operator_surgery(
             found=f"{len(left_out)} of {len(operators)}",
             advice="start the job without a snapshot instead",
         )
-    dropped = tuple(what_is_lost(operator) for operator in operators if operator.entry.operator_id in left_out)
+    dropped = tuple(what_is_lost(operator) for operator in operators if operator.operator_id in left_out)
     renamed = tuple(
-        _renamed(operator, asked[operator.entry.operator_id])
-        for operator in operators
-        if operator.entry.operator_id in asked
+        _renamed(operator, asked[operator.operator_id]) for operator in operators if operator.operator_id in asked
     )
-    staying = [operator for operator in operators if operator.entry.operator_id not in asked.keys() | left_out.keys()]
-    holders = {operator.entry.operator_id: operator.label for operator in staying}
+    staying = [operator for operator in operators if operator.operator_id not in asked.keys() | left_out.keys()]
+    holders = {operator.operator_id: operator.label for operator in staying}
     for one in renamed:
         if one.new_operator_id in holders:
             raise RequestError(
@@ -82,7 +80,7 @@ def _dropped_states(
     operators: Sequence[Operator], words: Sequence[str], dropped: Collection[str]
 ) -> Iterator[DroppedState]:
     """What `UID:NAME` stand for, wherever in it the uid ends; `dropped` are ids of operators that are left out."""
-    by_id = {operator.entry.operator_id: operator for operator in operators}
+    by_id = {operator.operator_id: operator for operator in operators}
     known: set[tuple[str, str]] = set()
     for word in words:
         places = [i for i, sign in enumerate(word) if sign == ":"]
@@ -106,7 +104,7 @@ def _dropped_states(
                 advice="name the operator by its id",
             )
         operator, lost = holding[0]
-        state = (operator.entry.operator_id, lost[0].name)
+        state = (operator.operator_id, lost[0].name)
         if state in known:
             raise RequestError("the same state is named twice", operator=operator.label, state=state[1], found=word)
         if state[0] in dropped:
@@ -141,7 +139,7 @@ def words_after(surgery: Surgery, operators: Sequence[Operator], words: Mapping[
     `RequestError` if something is said of one that is left out.
     """
     dropped = {one.operator_id for one in surgery.dropped}
-    by_id = {operator.entry.operator_id: operator for operator in operators}
+    by_id = {operator.operator_id: operator for operator in operators}
     after: dict[str, T] = {}
     for selector, word in words.items():
         operator_id = (find_operator(by_id, selector) if selector else None) or ""

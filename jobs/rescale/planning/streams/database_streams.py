@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from rescale.flink.givers import Givers
-from rescale.flink.key_groups import KeyGroupRange, key_group_range
+from rescale.flink.key_groups import KeyGroupRange
 from rescale.planning.asked.operator_shapes import Shape
 from rescale.planning.database_remarks import of_operator
 from rescale.planning.streams.inline import InlineBudget
@@ -70,8 +70,7 @@ class DatabasePlanner:
         self._level_0_files = 0
 
     def plan(self) -> PlannedDatabases:
-        entry = self._operator.entry
-        if self._shape == Shape(entry.parallelism, entry.max_parallelism):
+        if self._shape == Shape(self._operator.parallelism, self._operator.max_parallelism):
             self._copy()
         else:
             self._assemble()
@@ -88,7 +87,7 @@ class DatabasePlanner:
         owners_of(self._operator, databases)
         near = Givers(databases)
         for subtask in range(self._shape.parallelism):
-            wanted = key_group_range(self._shape.max_parallelism, self._shape.parallelism, subtask)
+            wanted = self._shape.key_groups_of(subtask)
             givers = near.of(wanted)
             if givers:
                 self._add_subtask(subtask, wanted, givers)
@@ -108,7 +107,9 @@ class DatabasePlanner:
                 self._add_files(subtask, wanted, self._files(assembled, givers), header)
                 return
         size = sum(
-            sum(giver.key_group_sizes[g - giver.key_groups.first] for g in _groups(giver, wanted)) for giver in givers
+            giver.key_group_sizes[key_group - giver.key_groups.first]
+            for giver in givers
+            for key_group in giver.key_groups.intersection(wanted)
         )
         self._compacted.append(
             CompactedRows(
@@ -158,11 +159,6 @@ def _looked_through(database: Database) -> SourceDatabase:
     if database.source is None:
         raise ValueError(f"the directory of subtask {database.subtask} was not looked through")
     return database.source
-
-
-def _groups(database: Database, wanted: KeyGroupRange) -> range:
-    shared = database.key_groups.intersection(wanted)
-    return range(shared.first, shared.last + 1)
 
 
 def _is_shared(assembled: AssembledDatabase) -> bool:

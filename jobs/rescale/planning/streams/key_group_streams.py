@@ -50,11 +50,11 @@ class KeyGroupPlanner:
     def _of_slot(self, slot: Slot, sources: Sequence[KeyedStream]) -> list[CopiedKeyGroups | TranslatedKeyGroups]:
         owners = owners_of(self.operator, sources)
         by_subtask = {source.subtask: source for source in sources}
-        max_parallelism = self.operator.entry.max_parallelism
+        max_parallelism = self.operator.max_parallelism
         planned = []
         for subtask in range(self.shape.parallelism):
             wanted = key_group_range(max_parallelism, self.shape.parallelism, subtask)
-            holding = {owners[group].subtask for group in range(wanted.first, wanted.last + 1) if group in owners}
+            holding = {owners[group].subtask for group in wanted if group in owners}
             givers = [by_subtask[giver] for giver in sorted(holding)]
             stream = self._stream(slot, subtask, wanted, givers, owners) if givers else None
             if stream is not None:
@@ -72,7 +72,7 @@ class KeyGroupPlanner:
         header = self.headers.plan(givers, unread=True) if slot is Slot.KEYED else NO_HEADER
         pieces = [header.piece]
         lengths = []
-        for key_group in range(wanted.first, wanted.last + 1):
+        for key_group in wanted:
             owner = owners.get(key_group)
             extent = owner.groups[key_group - owner.first_key_group] if owner else None
             heap = givers[0].framing is Framing.HEAP

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from rescale.errors import UnsupportedError
 from rescale.flink.advice import CANONICAL
-from rescale.flink.key_groups import key_group_range
 from rescale.flink.keyed.header import KeyedHeader, is_compressed, understood, write_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.planning.asked.operator_shapes import Shape
@@ -118,7 +117,7 @@ def plan_heap_timers(
 
 def _of_subtasks(shape: Shape, stream: Callable[[int, int, int], RekeyedStream]) -> tuple[RekeyedStream, ...]:
     """One for each new subtask, of (subtask, first key group, number of key groups)."""
-    ranges = [key_group_range(shape.max_parallelism, shape.parallelism, i) for i in range(shape.parallelism)]
+    ranges = map(shape.key_groups_of, range(shape.parallelism))
     return tuple(stream(i, own.first, len(own)) for i, own in enumerate(ranges))
 
 
@@ -176,12 +175,12 @@ def _materialised_files(database: Database) -> SourceFiles:
 
 def _refuse_to_rekey(operator: Operator, new_max_parallelism: int) -> None:
     """Raw keyed state that is no timers is the user's own."""
-    if operator.own_raw_keyed and new_max_parallelism != operator.entry.max_parallelism:
+    if operator.own_raw_keyed and new_max_parallelism != operator.max_parallelism:
         raise UnsupportedError(
             "raw keyed state is in a format of the operator's own, key group by key group",
             operator=operator.label,
             expected=f"no raw keyed state, to change the max parallelism to {new_max_parallelism}",
             found=f"a stream of it in {len(operator.own_raw_keyed)} subtasks",
-            advice=f"keep its max parallelism, {operator.entry.max_parallelism}; if these are timers of keys whose "
+            advice=f"keep its max parallelism, {operator.max_parallelism}; if these are timers of keys whose "
             f"serializer is not known, {CANONICAL}: there they are state like any other",
         )

@@ -55,7 +55,7 @@ def inspection(
         "kafka": [kafka_document(offsets) for offsets in kafka],
         "warnings": [
             *findings(snapshot, kafka),
-            *(str(one) for offsets in kafka for one in spread(offsets, offsets.operator.entry.parallelism)),
+            *(str(one) for offsets in kafka for one in spread(offsets, offsets.operator.parallelism)),
             *said_of_unused(snapshot.unused_names),
         ],
         "insight": insight_document(snapshot_insight(snapshot)),

@@ -50,7 +50,7 @@ def plan_summary(
             _operator(operator, old, shapes.get(operator.operator_id))
             for operator, old in zip(plan.operators, snapshot.operators, strict=True)
         ],
-        "kafka": [kafka_document(offsets, parallelism[offsets.operator.entry.operator_id]) for offsets in kafka],
+        "kafka": [kafka_document(offsets, parallelism[offsets.operator.operator_id]) for offsets in kafka],
         "surgery": plan.surgery.document(),
         "warnings": [*plan.warnings, *cluster_warnings(on_cluster), *said_of_unused(snapshot.unused_names)],
         "start": plan.start.command,
