@@ -21,7 +21,8 @@ from rescale.planning.database_remarks import of_operator
 from rescale.planning.streams.inline import InlineBudget
 from rescale.planning.streams.key_group_owners import owners_of
 from rescale.planning.streams.keyed_headers import HeaderPlanner
-from rescale.planning.values.new_streams import META_STREAM, CompactedRows, CopiedFile, NewDatabase, SourceFiles
+from rescale.planning.streams.source_files import source_files
+from rescale.planning.values.new_streams import META_STREAM, CompactedRows, CopiedFile, NewDatabase
 from rescale.planning.values.pieces import Literals, Piece, piece_of
 from rescale.rocksdb.assembly.assembled_database import AssembledDatabase, SourceDatabase
 from rescale.rocksdb.assembly.assembly import assemble, is_clean, refuse_ingested
@@ -117,14 +118,7 @@ class DatabasePlanner:
                 header=header,
                 first_key_group=wanted.first,
                 key_groups=len(wanted),
-                sources=tuple(
-                    SourceFiles(
-                        (giver.key_groups.first, giver.key_groups.last),
-                        piece_of(giver.header_extent),
-                        tuple((file.name, piece_of(file.extent)) for file in giver.files),
-                    )
-                    for giver in givers
-                ),
+                sources=tuple(map(source_files, givers)),
                 size=size,
                 inline=self._inline.takes(size),
             )
