@@ -10,7 +10,7 @@ from rescale.insight.durations import Durations, durations, restore_seconds
 from rescale.insight.flink_restore import OperatorRestore, flink_restore
 from rescale.insight.hand_picked_keys import HandPickedKeys, hand_picked_keys
 from rescale.insight.key_group_sizes import KeyGroupSizes, about_keys, key_group_sizes
-from rescale.insight.measured_databases import looked_through
+from rescale.insight.measured_databases import with_measured_databases
 from rescale.insight.shapes import ShapeAdvice, evenness_at, hot_key_groups, shape_advice
 from rescale.insight.unions import UnionList, union_lists
 from rescale.planning.asked.operator_shapes import Shape
@@ -76,7 +76,7 @@ class Insight:
 
 def snapshot_insight(snapshot: Snapshot) -> Insight:
     """Of a snapshot whose new shape is not known yet."""
-    snapshot = looked_through(snapshot)
+    snapshot = with_measured_databases(snapshot)
     shapes = {o.operator_id: Shape(o.parallelism, o.max_parallelism) for o in snapshot.operators}
     return Insight(
         tuple(_scaled(snapshot)),
@@ -89,7 +89,7 @@ def snapshot_insight(snapshot: Snapshot) -> Insight:
 
 def plan_insight(plan: Plan, snapshot: Snapshot) -> Insight:
     """Of a plan that was made from `snapshot`."""
-    snapshot = looked_through(snapshot)
+    snapshot = with_measured_databases(snapshot)
     planned = {operator.operator_id: operator for operator in plan.operators}
     shapes = {o.operator_id: Shape(o.new_parallelism, o.new_max_parallelism) for o in plan.operators}
     parallelisms = {operator_id: shape.parallelism for operator_id, shape in shapes.items()}

@@ -15,7 +15,7 @@ from rescale.execution.validation.compare import ElementCheck, FileCheck, GroupC
 from rescale.execution.validation.coverage import (
     GroupPair,
     check_elements,
-    goes_by_record,
+    is_compared_by_record,
     pair_database_files,
     pair_key_groups,
 )
@@ -68,7 +68,7 @@ def _keyed_checks(
     i: int, old: Operator, new: Operator, key_hash: str | None, by_files: Mapping[int, WholeFiles]
 ) -> Iterator[Check]:
     """Of keyed state, but for the directories that go `by_files`."""
-    if not goes_by_record(old, new):
+    if not is_compared_by_record(old, new):
         for slot in KEYED_SLOTS:
             yield from _group_checks(i, old, pair_key_groups(old, new, slot), slot)
         if not by_files:

@@ -172,7 +172,7 @@ def pair_key_groups(old: Operator, new: Operator, slot: Slot) -> list[GroupPair]
     return list(pairs.values())
 
 
-def goes_by_record(old: Operator, new: Operator) -> bool:
+def is_compared_by_record(old: Operator, new: Operator) -> bool:
     """Whether keyed state is compared record by record: key groups changed, or the kind, or directories were cut."""
     if old.max_parallelism != new.max_parallelism or old.kinds != new.kinds:
         return True

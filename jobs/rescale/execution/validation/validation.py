@@ -19,7 +19,7 @@ from rescale.execution.validation.coverage import (
     check_metadata,
     check_references,
     check_rekeyed,
-    goes_by_record,
+    is_compared_by_record,
 )
 from rescale.execution.validation.directories import WholeFiles, whole_files
 from rescale.execution.validation.record_compare import RecordCheck, RecordComparer, RecordTally
@@ -84,7 +84,7 @@ def compared(
     check_references(source, result)
     check_directory(result, [entry.uri for entry in open_store(result.directory).list(result.directory)])
     for old, new in zip(source.operators, result.operators, strict=True):
-        if goes_by_record(old, new):
+        if is_compared_by_record(old, new):
             check_rekeyed(old, new)
             check_raw_timers(old, new)
     whole = whole_files(source, result)

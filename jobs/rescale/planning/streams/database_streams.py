@@ -97,7 +97,7 @@ class DatabasePlanner:
     def _add_subtask(self, subtask: int, wanted: KeyGroupRange, givers: Sequence[Database]) -> None:
         maximum = self._shape.max_parallelism
         header = self._headers.plan(givers).piece
-        sources = [_looked_through(giver) for giver in givers]
+        sources = [_source_database(giver) for giver in givers]
         if len(sources) > 1:
             for source in sources:
                 refuse_ingested(source)
@@ -149,7 +149,7 @@ class DatabasePlanner:
         return Extent(piece.file, 0, self._referring[piece.file]) == Extent(piece.file, piece.start, piece.length)
 
 
-def _looked_through(database: Database) -> SourceDatabase:
+def _source_database(database: Database) -> SourceDatabase:
     if database.source is None:
         raise ValueError(f"the directory of subtask {database.subtask} was not looked through")
     return database.source
