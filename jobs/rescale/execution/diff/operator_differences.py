@@ -73,8 +73,7 @@ def element_types(operator: Operator | None) -> dict[str, str]:
 
 
 def _type(info: StateMetaInfo) -> str:
-    names = (type_name(snapshot) for name, snapshot in info.serializers if name != "NAMESPACE_SERIALIZER")
-    return f"{info.state_type} {', '.join(names)}"
+    return f"{info.state_type} {', '.join(map(type_name, info.content_serializers))}"
 
 
 def opaque_state(state: str, kind: str, a: bytes | None, b: bytes | None) -> StateDiff | None:

@@ -191,7 +191,7 @@ def _states(operator: Operator) -> list[dict[str, Any]]:
     states: dict[str, dict[str, Any]] = {}
     for header in _headers(operator):
         for state in header.states:
-            content = ", ".join(type_name(s) for name, s in state.serializers if name != "NAMESPACE_SERIALIZER")
+            content = ", ".join(map(type_name, state.content_serializers))
             states.setdefault(state.name, {"name": state.name, "type": state.state_type, "content": content})
     elements: Counter[tuple[str, str]] = Counter()
     sizes: Counter[tuple[str, str]] = Counter()
