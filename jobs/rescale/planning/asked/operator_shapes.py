@@ -48,27 +48,31 @@ def new_shapes(operators: Sequence[Operator], request: Request) -> dict[str, Sha
     maxima = by_operator(operators, request.max_parallelism)
     shapes = {}
     for operator in operators:
-        stays = operator.max_parallelism == 1
-        common = ({}, {}) if stays else (request.parallelism, request.max_parallelism)
+        common = ({}, {}) if operator.max_parallelism == 1 else (request.parallelism, request.max_parallelism)
         wanted = parallelisms.get(operator.operator_id) or common[0].get("") or operator.parallelism
         maximum = maxima.get(operator.operator_id) or common[1].get("") or operator.max_parallelism
-        if stays and maximum != 1:
-            raise RequestError(
-                "this operator always runs with one subtask, and its max parallelism is 1 for ever",
-                operator=operator.label,
-                advice="leave it out of the request",
-            )
-        if maximum == 1 and not stays:
-            raise RequestError(
-                "max parallelism 1 is for ever: it is how Flink marks what can only run with one subtask",
-                operator=operator.label,
-                expected="at least 2",
-                advice="ask for --parallelism 1, and for a max parallelism that leaves room",
-            )
-        if wanted > maximum:
-            raise _above_maximum(operator, wanted, maximum)
+        _refuse_shape(operator, wanted, maximum)
         shapes[operator.operator_id] = Shape(wanted, maximum)
     return shapes
+
+
+def _refuse_shape(operator: Operator, parallelism: int, maximum: int) -> None:
+    stays = operator.max_parallelism == 1
+    if stays and maximum != 1:
+        raise RequestError(
+            "this operator always runs with one subtask, and its max parallelism is 1 for ever",
+            operator=operator.label,
+            advice="leave it out of the request",
+        )
+    if maximum == 1 and not stays:
+        raise RequestError(
+            "max parallelism 1 is for ever: it is how Flink marks what can only run with one subtask",
+            operator=operator.label,
+            expected="at least 2",
+            advice="ask for --parallelism 1, and for a max parallelism that leaves room",
+        )
+    if parallelism > maximum:
+        raise _above_maximum(operator, parallelism, maximum)
 
 
 def by_operator(operators: Sequence[Operator], words: Mapping[str, T]) -> dict[str, T]:
