@@ -208,7 +208,7 @@ def uids_of(arguments: argparse.Namespace) -> Sequence[tuple[str, str]]:
     return read_uids(arguments.uids) if arguments.uids else ()
 
 
-def line_of(arguments: argparse.Namespace) -> ReleaseLine | None:
+def release_line_of(arguments: argparse.Namespace) -> ReleaseLine | None:
     """Of `add_for_flink`."""
     return next((line for line in RELEASE_LINES if str(line) == arguments.for_flink), None)
 
