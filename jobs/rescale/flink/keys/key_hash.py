@@ -105,7 +105,22 @@ def choose_hash(
     known = known_hash(snapshot)
     if known is not None:
         return known
-    program, candidates = _to_be_tried(snapshot, max_parallelism)
+    try:
+        program = compile_program(snapshot)
+    except UnsupportedError as error:
+        raise UnsupportedError(error.what, advice=f"{_divisors(max_parallelism)}; or {_OWN_FUNCTION}") from None
+    if any(isinstance(part, Fixed) and part.rule == FixedHash.IDENTITY for part in parts(program.tree)):
+        _refuse(f"keys of the type {program.name} hold an enum, whose hash is another in each JVM", max_parallelism)
+    candidates = list(candidate_hashes(snapshot))
+    if not candidates:
+        _refuse(f"how keys of the type {program.name} hash is not known", max_parallelism, has_formula=False)
+    if max_parallelism < LEAST_MAX_PARALLELISM:
+        _refuse(
+            f"how keys of the type {program.name} hash could be found out, but too few key groups prove nothing",
+            max_parallelism,
+            expected=f"an old max parallelism of at least {LEAST_MAX_PARALLELISM}",
+            found=max_parallelism,
+        )
     keys = _distinct(program, data, starts, limits, groups)
     fitting = _fitting(candidates, keys, max_parallelism)
     if not fitting:
@@ -131,27 +146,6 @@ def choose_hash(
                 found=f"{first.name} and {other.name}",
             )
     return first
-
-
-def _to_be_tried(snapshot: SerializerSnapshot, max_parallelism: int) -> tuple[Program, list[KeyHash]]:
-    """The program of the keys, and the formulas of which one may be theirs; `UnsupportedError` if none can be told."""
-    try:
-        program = compile_program(snapshot)
-    except UnsupportedError as error:
-        raise UnsupportedError(error.what, advice=f"{_divisors(max_parallelism)}; or {_OWN_FUNCTION}") from None
-    if any(isinstance(part, Fixed) and part.rule == FixedHash.IDENTITY for part in parts(program.tree)):
-        _refuse(f"keys of the type {program.name} hold an enum, whose hash is another in each JVM", max_parallelism)
-    candidates = list(candidate_hashes(snapshot))
-    if not candidates:
-        _refuse(f"how keys of the type {program.name} hash is not known", max_parallelism, has_formula=False)
-    if max_parallelism < LEAST_MAX_PARALLELISM:
-        _refuse(
-            f"how keys of the type {program.name} hash could be found out, but too few key groups prove nothing",
-            max_parallelism,
-            expected=f"an old max parallelism of at least {LEAST_MAX_PARALLELISM}",
-            found=max_parallelism,
-        )
-    return program, candidates
 
 
 @dataclass(frozen=True)

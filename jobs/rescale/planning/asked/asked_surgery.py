@@ -87,11 +87,31 @@ def _refuse_common_ids(staying: Iterable[Operator], renamed: Iterable[Renamed]) 
 def _dropped_states(
     operators: Sequence[Operator], words: Sequence[str], dropped: Collection[str]
 ) -> Iterator[DroppedState]:
-    """What `UID:NAME` stand for; `dropped` are ids of operators that are left out."""
+    """What `UID:NAME` stand for, wherever in it the uid ends; `dropped` are ids of operators that are left out."""
     by_id = {operator.operator_id: operator for operator in operators}
     known: set[tuple[str, str]] = set()
     for word in words:
-        operator, lost = _named_state(by_id, word)
+        places = [i for i, sign in enumerate(word) if sign == ":"]
+        named = [(by_id[found], word[i + 1 :]) for i in places if (found := find_operator(by_id, word[:i]))]
+        if not named:
+            by_operator(operators, {word.rpartition(":")[0]: True})  # which says who is there
+        holding = [(operator, lost) for operator, name in named if (lost := lost_states(operator, name))]
+        if not holding:
+            operator, name = named[0]
+            raise RequestError(
+                f"no state {name!r} in the operator",
+                operator=operator.label,
+                expected=", ".join(state_names(operator)) or "no state at all that could be dropped by its name",
+                found=name,
+                advice=did_you_mean(name, state_names(operator)),
+            )
+        if len(holding) > 1:
+            raise RequestError(
+                f"{word!r} may be states of {len(holding)} operators",
+                found=", ".join(operator.label for operator, _ in holding),
+                advice="name the operator by its id",
+            )
+        operator, lost = holding[0]
         state = (operator.operator_id, lost[0].name)
         if state in known:
             raise RequestError("the same state is named twice", operator=operator.label, state=state[1], found=word)
@@ -104,34 +124,6 @@ def _dropped_states(
             )
         known.add(state)
         yield from lost
-
-
-def _named_state(by_id: Mapping[str, Operator], word: str) -> tuple[Operator, Sequence[DroppedState]]:
-    """The operator and the state that `UID:NAME` stands for, wherever in it the uid ends.
-
-    `RequestError` if there is none, or more than one.
-    """
-    places = [i for i, sign in enumerate(word) if sign == ":"]
-    named = [(by_id[found], word[i + 1 :]) for i in places if (found := find_operator(by_id, word[:i]))]
-    if not named:
-        by_operator([*by_id.values()], {word.rpartition(":")[0]: True})  # which says who is there
-    holding = [(operator, lost) for operator, name in named if (lost := lost_states(operator, name))]
-    if not holding:
-        operator, name = named[0]
-        raise RequestError(
-            f"no state {name!r} in the operator",
-            operator=operator.label,
-            expected=", ".join(state_names(operator)) or "no state at all that could be dropped by its name",
-            found=name,
-            advice=did_you_mean(name, state_names(operator)),
-        )
-    if len(holding) > 1:
-        raise RequestError(
-            f"{word!r} may be states of {len(holding)} operators",
-            found=", ".join(operator.label for operator, _ in holding),
-            advice="name the operator by its id",
-        )
-    return holding[0]
 
 
 def request_after(surgery: Surgery, operators: Sequence[Operator], request: Request) -> Request:

@@ -28,10 +28,10 @@ def choose_key_hashes(snapshot: Snapshot, maxima: Mapping[str, int], wanted: Map
     named = by_operator(snapshot.operators, wanted)
     chosen = {}
     for operator in snapshot.operators:
-        operator_id = operator.operator_id
+        operator_id = operator.entry.operator_id
         if not operator.keyed_headers or operator_id not in maxima:
             continue
-        work = work_class(operator.max_parallelism, maxima[operator_id])
+        work = work_class(operator.entry.max_parallelism, maxima[operator_id])
         try:
             name = _choose(snapshot, operator, work, named.get(operator_id), wanted.get(""))
             if name is not None:
@@ -59,7 +59,7 @@ def _choose(
     if work is not WorkClass.REHASH:
         return None
     sample = sample_keys(operator, snapshot.contents)
-    return choose_hash(header.key_serializer, *sample, operator.max_parallelism).name
+    return choose_hash(header.key_serializer, *sample, operator.entry.max_parallelism).name
 
 
 def _check_key_ends(operator: Operator) -> None:
