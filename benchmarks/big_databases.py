@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from rescale.execution.sources.record_sources import SourceReader, sources_of
-from rescale.flink.key_groups import key_group_range, prefix_size
+from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.handles import IncrementalHandle, LocalFile, RelativeFileStream
@@ -23,11 +23,11 @@ def write_databases(canonical: Path, directory: Path) -> None:
     directory.mkdir()
     snapshot = open_snapshot(str(canonical))
     (operator,) = snapshot.operators
-    max_parallelism = operator.entry.max_parallelism
+    max_parallelism = operator.max_parallelism
     subtasks = []
     for stream in operator.keyed:
         assert stream.parsed is not None
-        own = key_group_range(max_parallelism, operator.entry.parallelism, stream.subtask)
+        own = operator.key_groups_of(stream.subtask)
         scratch = directory / "scratch"
         scratch.mkdir()
         states = [state.name for state in stream.parsed.states]

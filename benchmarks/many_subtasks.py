@@ -35,7 +35,7 @@ from rescale.planning.asked.request import Request, make_request
 from rescale.planning.prepare import prepare
 from rescale.planning.values.plan import Plan
 from rescale.report.pages.inspection import inspection, inspection_text
-from rescale.report.pages.planned import plan_summary, plan_text
+from rescale.report.pages.planned import plan_document, plan_text
 from rescale.report.stored import put_report
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.locations import join
@@ -136,7 +136,7 @@ def look(steps: Steps, request: Request) -> None:
         return inspection_text(inspection(open_snapshot(request.source)))
 
     def planned() -> str:
-        return plan_text(plan_summary(*prepare(request)))
+        return plan_text(plan_document(*prepare(request)))
 
     steps.measure("inspect", inspected)
     steps.measure("plan", planned)
@@ -155,7 +155,7 @@ def run(steps: Steps, request: Request, tasks: Tasks) -> None:
 def claimed(steps: Steps, request: Request) -> Plan:
     """All up to the claim; who carries a plan out has no use for the snapshot."""
     prepared = steps.measure("plan", lambda: prepare(request))
-    summary = steps.measure("tell the plan", lambda: plan_summary(*prepared))
+    summary = steps.measure("tell the plan", lambda: plan_document(*prepared))
     steps.measure("tell it in words", lambda: plan_text(summary))
     steps.measure("claim", lambda: claim(prepared.plan))
     steps.measure("report", lambda: put_report(prepared.plan, summary))

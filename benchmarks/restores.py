@@ -114,7 +114,7 @@ def restore_seconds(flink: Flink, job: Job, snapshot: Path, home: Path) -> float
 def fetched(snapshot: Path, parallelism: int) -> str:
     """MB that the subtasks fetch, if they are as many as the handles, and none needs the files of several."""
     operators = open_snapshot(str(snapshot)).operators
-    if any(operator.databases and operator.entry.parallelism != parallelism for operator in operators):
+    if any(operator.databases and operator.parallelism != parallelism for operator in operators):
         return ""
     files = [file for operator in operators for database in operator.databases for file in database.files]
     keyed = [stream for operator in operators for stream in operator.keyed]

@@ -6,11 +6,12 @@ import sys
 from typing import Any
 
 from rescale.execution.diff.snapshots import diff_snapshots
-from rescale.execution.job import add_surgery, job_parser, run_job, surgery_words_of
+from rescale.execution.job import add_surgery, job_parser, run_job
 from rescale.execution.step_tasks import step_tasks
 from rescale.planning.asked.asked_surgery import asked_surgery
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.locations import normalise
+from rescale.surgery_options import surgery_of
 
 
 def main() -> int:
@@ -22,7 +23,7 @@ def main() -> int:
 
     def body() -> dict[str, Any]:
         prefixes = [*map(normalise, arguments.allow_prefix)]
-        declared = surgery_words_of(arguments)
+        declared = surgery_of(arguments)
         a = open_snapshot(normalise(arguments.a), prefixes, given_up=declared.drops)
         b = open_snapshot(normalise(arguments.b), prefixes)
         surgery = asked_surgery(a, declared)

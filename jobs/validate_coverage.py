@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from rescale.execution.job import add_plan, add_proof, add_surgery, job_parser, run_job, surgery_words_of
+from rescale.execution.job import add_plan, add_proof, add_surgery, job_parser, run_job
 from rescale.execution.step_tasks import step_tasks
 from rescale.execution.steps import validate_coverage, validate_published
 from rescale.planning.values.proof import Proof
 from rescale.snapshot.discovery import find_metadata
 from rescale.storage.locations import normalise
+from rescale.surgery_options import surgery_of
 from rescale.target.documents import load_plan
 from rescale.target.states import refuse_unpublished
 
@@ -38,7 +39,7 @@ def main() -> int:
         refuse_unpublished(target)
         for uri in (source, target):
             find_metadata(uri)  # `RequestError` if there is none
-        prefixes, declared = [*map(normalise, arguments.allow_prefix)], surgery_words_of(arguments)
+        prefixes, declared = [*map(normalise, arguments.allow_prefix)], surgery_of(arguments)
         with step_tasks(name, arguments.master) as tasks:
             return validate_published(
                 source,

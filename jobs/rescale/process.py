@@ -78,14 +78,8 @@ def run_step(
     if store.stat(result_uri) is not None:  # who may delete only what he has put there is not asked for more
         store.delete([result_uri])
     drawn = [] if draw is None else ["--drawn"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", step.value, "--attached", *drawn, "--result", result_uri, *arguments],
-        stdin=subprocess.PIPE,
-        stdout=sys.stderr.fileno() if say is None else subprocess.PIPE,
-        stderr=None if say is None else subprocess.STDOUT,
-        start_new_session=True,
-        env={**(os.environ if environment is None else environment), _SAFE_PATH: "1"},
-    )
+    words = [step.value, "--attached", *drawn, "--result", result_uri, *arguments]
+    process = _start(words, os.environ if environment is None else environment, is_heard=say is not None)
     try:
         with _listening(process, say, draw):
             code = process.wait()
@@ -102,6 +96,18 @@ def run_step(
             advice="look at its output above (out of memory?), then run the same command again: it resumes",
         )
     return read_result(result_uri)
+
+
+def _start(words: Sequence[str], environment: Mapping[str, str], *, is_heard: bool) -> subprocess.Popen[bytes]:
+    """A main with its arguments, in a process group of its own; what it says comes by a pipe if it is to be heard."""
+    return subprocess.Popen(
+        [sys.executable, "-m", *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE if is_heard else sys.stderr.fileno(),
+        stderr=subprocess.STDOUT if is_heard else None,
+        start_new_session=True,
+        env={**environment, _SAFE_PATH: "1"},
+    )
 
 
 def read_result(uri: str) -> dict[str, Any]:

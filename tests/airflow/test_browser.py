@@ -148,7 +148,7 @@ def test_operators_of_a_checkpoint_of_rocksdb_get_their_own_shape_and_name_once_
     pages.open_run(run.run_id)
     pages.wait_for_state("Success", PATIENCE_SECONDS)
     result = open_snapshot(target)
-    shapes = {one.label: (one.entry.parallelism, one.entry.max_parallelism) for one in result.operators}
+    shapes = {one.label: (one.parallelism, one.max_parallelism) for one in result.operators}
     assert (shapes["clicks-by-user"], shapes["shards"]) == ((3, 64), (2, 16))
     assert all("pages" not in state_names(one) for one in result.operators)
     assert inspection(result)["kind"] == "canonical savepoint (canonical keyed state)"

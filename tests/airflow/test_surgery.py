@@ -121,7 +121,7 @@ def test_what_is_lost_is_asked_about_by_its_name_and_gone_once_that_is_approved(
     result = {one.label: one for one in open_snapshot(story.target).operators}
     assert {"visitors", "clicks-per-user"} <= result.keys()
     assert result.keys().isdisjoint({"visits", "shards"})
-    assert result["visitors"].entry.operator_id == operator_id_of_uid("visitors")
+    assert result["visitors"].operator_id == operator_id_of_uid("visitors")
     assert {len(result[label].entry.subtasks) for label in ("visitors", "clicks-per-user")} == {3}
     left_out = [one.records.left_out for one in certificate.operators if one.records is not None]
     assert [lost for lost in left_out if lost] == [{"way": USERS}]
@@ -152,7 +152,7 @@ def test_a_consumer_is_a_source_once_its_lost_offset_is_approved(stories: dict[s
     )
     story.published()
     found = story.offsets()
-    assert (found.kind, found.operator.entry.operator_id) == (KafkaKind.SOURCE, operator_id_of_uid("from-kafka"))
+    assert (found.kind, found.operator.operator_id) == (KafkaKind.SOURCE, operator_id_of_uid("from-kafka"))
     assert {str(position.partition): position.next for position in found.held} == {
         **{f"orders-3-{number}": 20 + 3 * number for number in range(3)},
         **{f"{LONG}-3-{number}": 20 + 3 * number for number in range(4)},

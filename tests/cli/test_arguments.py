@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from rescale.cli.arguments import read_uids, request_of
+from rescale.cli.arguments import declared_options, read_uids, request_of
 from rescale.cli.main import parser
-from rescale.cli.surgery_arguments import surgery_options
 from rescale.errors import RequestError
-from rescale.execution.job import add_surgery, surgery_words_of
+from rescale.execution.job import add_surgery
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.given_once import GivenOnce
 from rescale.planning.asked.request import Files, Format, make_request
 from rescale.planning.asked.surgery_words import parse_surgery
+from rescale.surgery_options import surgery_of
 
 
 def test_the_list_of_uids_has_uids_and_names_of_ids(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_a_step_takes_what_the_command_line_took() -> None:
     asked = parser().parse_args(["diff", "/a", "/b", *words])
     of_the_step = GivenOnce()
     add_surgery(of_the_step)
-    passed = of_the_step.parse_args(surgery_options(asked))
+    passed = of_the_step.parse_args(declared_options(asked))
     assert vars(passed) == {name: vars(asked)[name] for name in vars(passed)}
     assert passed.rename == ["-a=b", "c=--d"]
 
@@ -69,8 +69,8 @@ def test_every_option_reaches_the_request_and_the_step(tmp_path: Path) -> None:
     )
     of_the_step = GivenOnce()
     add_surgery(of_the_step)
-    options = surgery_options(parser().parse_args(["diff", "/a", "/b", *declared]))
-    assert surgery_words_of(of_the_step.parse_args(options)) == surgery
+    options = declared_options(parser().parse_args(["diff", "/a", "/b", *declared]))
+    assert surgery_of(of_the_step.parse_args(options)) == surgery
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe"])

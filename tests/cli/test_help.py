@@ -8,14 +8,13 @@ import pytest
 
 from rescale.cli.main import main, parser
 from support.answers import Captured, answer
+from support.commands import commands
 from support.snapshots import directory, uids
 
 SOURCE = directory("1.20-heap-native")
 
 
-@pytest.mark.parametrize(
-    "command", ["inspect", "plan", "run", "validate", "report", "diff", "discard", "virtual-keys", "demo"]
-)
+@pytest.mark.parametrize("command", [*commands()])
 def test_every_command_explains_itself(capsys: Captured, command: str) -> None:
     with pytest.raises(SystemExit) as ended:
         main([command, "--help"])
@@ -65,7 +64,7 @@ def test_the_whole_explains_itself(capsys: Captured) -> None:
         main(["--help"])
     assert ended.value.code == 0
     text = capsys.readouterr().out
-    assert all(command in text for command in ("inspect", "plan", "run", "validate", "diff", "discard", "Exit codes"))
+    assert all(word in text for word in (*commands(), "Exit codes"))
     with pytest.raises(SystemExit):
         main(["--version"])
     assert capsys.readouterr().out.startswith("rescale ")

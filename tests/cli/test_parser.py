@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Iterator
 
 import pytest
 
 from rescale.cli.main import main, parser
+from support.commands import commands
 from support.snapshots import directory
 
 Captured = pytest.CaptureFixture[str]
@@ -16,8 +16,7 @@ Captured = pytest.CaptureFixture[str]
 
 def single_valued() -> Iterator[tuple[str, list[str], str]]:
     """Every option of every command that takes one value: the command, what the option is called, and a value."""
-    (commands,) = (action.choices for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
-    for name, command in commands.items():
+    for name, command in commands().items():
         for action in command._actions:
             if action.option_strings and action.nargs is None and not isinstance(action.default, list):
                 value = str(next(iter(action.choices))) if action.choices else "1"

@@ -56,7 +56,7 @@ def distinct_keys(operator: Operator, files: SnapshotFiles) -> int:
     reader = SourceReader(files)
     for stream in operator.keyed:
         assert stream.parsed is not None
-        for source in sources_of(stream, operator.entry.max_parallelism):
+        for source in sources_of(stream, operator.max_parallelism):
             for records in reader.batches(source):
                 for start, limit, state in zip(records.starts, records.limits, records.states, strict=True):
                     named = stream.parsed.states[state].name
@@ -73,7 +73,7 @@ def test_a_key_with_state_and_timers_apart_counts_once(
     plan = plan_rescale(snapshots.directory(name), target, max_parallelism=max_parallelism, format="canonical")
     execute_without_spark(plan)
     result = open_snapshot(target)
-    keys = {one.entry.operator_id: distinct_keys(one, result.contents) for one in result.operators if one.keyed}
+    keys = {one.operator_id: distinct_keys(one, result.contents) for one in result.operators if one.keyed}
     certificate = validate_published(plan.source, target, Loop())
     counted = {
         proof["operator_id"]: proof["records"]["distinct_keys_at_least"]

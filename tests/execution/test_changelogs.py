@@ -87,7 +87,7 @@ def all_records(snapshot: Snapshot) -> list[tuple[int, int, bytes]]:
     found = []
     for operator in snapshot.operators:
         for changelog in operator.changelogs:
-            for source in sources_of(changelog, operator.entry.max_parallelism):
+            for source in sources_of(changelog, operator.max_parallelism):
                 for records in SourceReader(snapshot.contents).batches(source):
                     found += _listed(records)
     return found
@@ -121,7 +121,7 @@ def test_a_header_that_is_read_otherwise_the_second_time(name: str) -> None:
     """The log's header was put together of it when it was read first."""
     snapshot = snapshots.opened(name)
     (operator,) = (operator for operator in snapshot.operators if operator.changelogs)
-    source = next(iter(sources_of(operator.changelogs[0], operator.entry.max_parallelism)))
+    source = next(iter(sources_of(operator.changelogs[0], operator.max_parallelism)))
     assert isinstance(source.place, ChangelogPlace)
     part = source.place.base[0]
     assert part.header is not None
@@ -182,8 +182,8 @@ def test_a_state_is_dropped_from_it(tmp_path: Path) -> None:
         str(tmp_path / "target"),
         ["3"],
         format="canonical",
-        renames=[f"{operator.entry.operator_id}=other"],
-        state_drops=[f"{operator.entry.operator_id}:history"],
+        renames=[f"{operator.operator_id}=other"],
+        state_drops=[f"{operator.operator_id}:history"],
     )
     execute_without_spark(plan)
     assert diff_snapshots(twin(name), open_snapshot(plan.target), Loop(), plan.surgery).equal

@@ -32,7 +32,7 @@ State = list[tuple[int, bytes]]
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One operator with two databases."""
     directory = relocated(NAME, tmp_path_factory.mktemp("whole"))
-    with_databases = {o.entry.operator_id for o in open_snapshot(str(directory)).operators if o.databases}
+    with_databases = {o.operator_id for o in open_snapshot(str(directory)).operators if o.databases}
     edit(
         directory,
         lambda metadata: replace(

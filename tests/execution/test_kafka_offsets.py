@@ -135,7 +135,7 @@ def test_a_consumer_becomes_a_source(tmp_path: Path, parallelism: list[str], *, 
     assert plan_from_json(plan_to_json(plan), "") == plan
     execute_without_spark(plan)
     after, (operator,) = only(target), open_snapshot(target).operators
-    assert (after.kind, operator.entry.operator_id) == (KafkaKind.SOURCE, operator_id_of_uid("feed"))
+    assert (after.kind, operator.operator_id) == (KafkaKind.SOURCE, operator_id_of_uid("feed"))
     assert held(target) == {0: 5, 1: 10, 2: StartAt.EARLIEST, 4: 40}
     named = b"".join(utf("orders") + i32(partition) for partition in (0, 1, 2, 4))
     assert operator.entry.coordinator is not None
@@ -323,4 +323,4 @@ def test_of_a_source_that_is_dropped_nothing_is_read() -> None:
     named = directory("2-source")
     (dropped,) = (one for one in open_snapshot(named).operators if one.entry.coordinator is not None)
     with pytest.raises(RequestError, match="holds no Kafka offsets"):
-        plan_rescale(named, "/nowhere/target", ["3"], drops=[dropped.entry.operator_id], kafka_topics=["a=b"])
+        plan_rescale(named, "/nowhere/target", ["3"], drops=[dropped.operator_id], kafka_topics=["a=b"])

@@ -19,7 +19,7 @@ from rescale.flink.keyed.timers.heap_timers import TimerService, timer_header
 from rescale.planning.asked.request import make_request
 from rescale.planning.prepare import prepare
 from rescale.report.pages.inspection import inspection, inspection_text
-from rescale.report.pages.planned import plan_summary, plan_text
+from rescale.report.pages.planned import plan_document, plan_text
 from rescale.snapshot.model import KeyedStream
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.s3.s3_requests import REQUESTS
@@ -70,7 +70,7 @@ def test_a_run_from_the_first_look_to_the_last(folders: Callable[[], Path], monk
             inspection_text(inspection(open_snapshot(source)))
             request = make_request(source, str(folder / "target"), [str(parallelism * 4 // 5)])
             planned = prepare(request)
-            plan_text(plan_summary(*planned))
+            plan_text(plan_document(*planned))
             execute_without_spark(planned.plan)
 
         return run

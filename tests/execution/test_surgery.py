@@ -174,12 +174,12 @@ def test_a_state_is_left_out_and_the_operator_stays(
     execute_without_spark(plan)
     result = open_snapshot(target)
     gone = {(labels.get(uid, uid), state) for uid, _, state in (word.partition(":") for word in words)}
-    there = {o.entry.operator_id: {*state_names(o)} for o in source.operators}
+    there = {o.operator_id: {*state_names(o)} for o in source.operators}
     assert gone == {(one.operator_id, one.name) for one in plan.surgery.dropped_states}
     assert all(state in there[operator_id] for operator_id, state in gone)
     for operator in result.operators:
-        own = {state for operator_id, state in gone if operator_id == operator.entry.operator_id}
-        assert {*state_names(operator)} == there[operator.entry.operator_id] - own
+        own = {state for operator_id, state in gone if operator_id == operator.operator_id}
+        assert {*state_names(operator)} == there[operator.operator_id] - own
     assert diff_snapshots(source, result, Loop(), plan.surgery).equal
     assert not diff_snapshots(source, result, Loop()).equal
     certificate = read_certificate(target)
@@ -203,8 +203,8 @@ def _any_states(snapshot: Snapshot) -> list[str]:
     keyed = next(o for o in snapshot.operators if o.keyed and len(o.keyed[0].state_names) > 1)
     listed = next(o for o in snapshot.operators if any(s.elements for e in o.operator for s in e.states))
     return [
-        f"{keyed.entry.operator_id}:{keyed.keyed[0].state_names[0]}",
-        f"{listed.entry.operator_id}:{next(s.name for e in listed.operator for s in e.states)}",
+        f"{keyed.operator_id}:{keyed.keyed[0].state_names[0]}",
+        f"{listed.operator_id}:{next(s.name for e in listed.operator for s in e.states)}",
     ]
 
 
@@ -273,8 +273,8 @@ def test_a_damaged_operator_is_given_up_and_the_others_are_saved(
     directory, target = relocated(name, tmp_path / "source"), str(tmp_path / "target")
     uids = dict(snapshots.uids(name))
     source = open_snapshot(str(directory))
-    lost = next(one for one in source.operators if uids.get(one.entry.operator_id) in ("tumbling", "clicks-per-user"))
-    uid = uids[lost.entry.operator_id]
+    lost = next(one for one in source.operators if uids.get(one.operator_id) in ("tumbling", "clicks-per-user"))
+    uid = uids[lost.operator_id]
     holder = (*lost.keyed, *lost.databases)[0]
     number = holder.header_extent.file
     damage(Path(source.files[number][0]))

@@ -50,6 +50,13 @@ def test_ranges(max_parallelism: int, parallelism: int, ranges: list[tuple[int, 
     assert found == [KeyGroupRange(*bounds) for bounds in ranges]
 
 
+@pytest.mark.parametrize(("first", "last", "there"), [(3, 5, [3, 4, 5]), (7, 7, [7]), (4, 3, []), (9, 3, [])])
+def test_a_range_is_what_is_in_it(first: int, last: int, there: list[int]) -> None:
+    own = KeyGroupRange(first, last)
+    assert [*own] == [number for number in range(12) if number in own] == there
+    assert len(own) == len(there)
+
+
 @given(st.integers(1, 2000).flatmap(lambda m: st.tuples(st.just(m), st.integers(1, m))))
 def test_every_key_group_has_one_owner(shape: tuple[int, int]) -> None:
     max_parallelism, parallelism = shape

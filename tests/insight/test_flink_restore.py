@@ -113,7 +113,7 @@ def test_at_the_stored_parallelism_foreign_key_groups_are_dropped() -> None:
 @pytest.mark.parametrize("parallelism", [1, 3, 5])
 def test_every_key_group_of_a_real_snapshot_is_read(name: str, parallelism: int) -> None:
     for one in opened(name).operators:
-        if one.entry.max_parallelism >= parallelism and (one.keyed or one.databases):
+        if one.max_parallelism >= parallelism and (one.keyed or one.databases):
             restore = flink_restore(one, parallelism)
             assert [subtask.subtask for subtask in restore.subtasks] == list(range(parallelism))
             if one.keyed and not one.databases:

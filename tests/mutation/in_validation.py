@@ -88,7 +88,7 @@ ACCEPTED: dict[str, dict[str, str]] = {
         "if source is None or (owner.header != stream.header and owner.has_no_entry):": "an owner comes with an extent, and none with none",
         "if owner is None or (owner.header != stream.header and owner.has_no_entry):": "an owner comes with an extent, and none with none",
     },
-    "execution/validation/coverage.py: goes_by_record": {
+    "execution/validation/coverage.py: is_compared_by_record": {
         "if _lists_other_states(old, new):": "the kinds are the same by then: where the source has no heap stream the result has none to ask about",
         "return _directories(old) != _directories(new)": "the kinds are the same by then: without directories both lists are empty",
     },
@@ -126,8 +126,8 @@ ACCEPTED: dict[str, dict[str, str]] = {
     "execution/validation/directories.py: whole_files": {
         "pairs = list(zip(source.operators, result.operators))": "their ids were compared with the metadata",
         "pairs = list(zip(source.operators, result.operators, strict=False))": "their ids were compared with the metadata",
-        "pairs = list(zip(_looked_through(source).operators, _with_tables(result).operators))": "their ids were compared with the metadata",
-        "pairs = list(zip(_looked_through(source).operators, _with_tables(result).operators, strict=False))": "their ids were compared with the metadata",
+        "pairs = list(zip(_source_with_tables(source).operators, _result_with_tables(result).operators))": "their ids were compared with the metadata",
+        "pairs = list(zip(_source_with_tables(source).operators, _result_with_tables(result).operators, strict=False))": "their ids were compared with the metadata",
     },
     "execution/validation/headers.py: KeyedHeaders._tables": {
         "of_timers = [timer_header(one.services, compressed=compressed) for one in self._timers]": "streams of timers have services: that is for the type checker",
@@ -176,8 +176,8 @@ ACCEPTED: dict[str, dict[str, str]] = {
         "bags[tally.state][tally.in_result] = (count + tally.items, (total - tally.digest) % MODULUS)": "both sides are reckoned alike: a sum tells as much when it is subtracted",
     },
     "execution/validation/verdict.py: _limits": {
-        "stays = [bool(old.databases) and (not goes_by_record(old, new)) for old, new in zip(source.operators, result.operators)]": "their ids were compared before there are proofs",
-        "stays = [bool(old.databases) and (not goes_by_record(old, new)) for old, new in zip(source.operators, result.operators, strict=False)]": "their ids were compared before there are proofs",
+        "stays = [bool(old.databases) and (not is_compared_by_record(old, new)) for old, new in zip(source.operators, result.operators)]": "their ids were compared before there are proofs",
+        "stays = [bool(old.databases) and (not is_compared_by_record(old, new)) for old, new in zip(source.operators, result.operators, strict=False)]": "their ids were compared before there are proofs",
         "made_anew = any((proof.directories and (not same) for proof, same in zip(proofs, stays)))": "there is one proof for each operator",
         "made_anew = any((proof.directories and (not same) for proof, same in zip(proofs, stays, strict=False)))": "there is one proof for each operator",
     },

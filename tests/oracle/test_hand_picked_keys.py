@@ -9,7 +9,7 @@ import pytest
 from oracle.harness import Flink, Job
 from rescale.flink.keys.smallest_keys import virtual_keys
 from rescale.insight.hand_picked_keys import hand_picked_keys
-from rescale.insight.measured_databases import looked_through
+from rescale.insight.measured_databases import with_measured_databases
 from rescale.planning.asked.operator_shapes import Shape
 from rescale.snapshot.opening import open_snapshot
 from support.slow import slow
@@ -21,7 +21,9 @@ PICKED = Job("picked", 5, {"seed": 3}, max_parallelism=128)
     ("backend", "kind"), [slow("rocksdb", "canonical"), slow("hashmap", "native"), ("rocksdb", "native")]
 )
 def test_keys_that_stand_for_subtasks(flink: Flink, tmp_path: Path, backend: str, kind: str) -> None:
-    snapshot = looked_through(open_snapshot(str(flink.snapshot(PICKED.with_(backend=backend), tmp_path, kind))))
+    snapshot = with_measured_databases(
+        open_snapshot(str(flink.snapshot(PICKED.with_(backend=backend), tmp_path, kind)))
+    )
     (operator,) = [operator for operator in snapshot.operators if operator.keyed or operator.databases]
     keys = virtual_keys("int", 128, 5)
     for shape in (Shape(5, 128), Shape(8, 128), Shape(3, 64), Shape(6, 1000)):

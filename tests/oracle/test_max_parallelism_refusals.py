@@ -59,7 +59,7 @@ def records(source: Path) -> Iterator[Record]:
 
 
 def _number(source: Path) -> int:
-    ids = [operator.entry.operator_id for operator in open_snapshot(str(source)).operators]
+    ids = [operator.operator_id for operator in open_snapshot(str(source)).operators]
     return ids.index(operator_id_of_uid("by Long"))
 
 

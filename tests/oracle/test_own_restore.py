@@ -10,7 +10,7 @@ import pytest
 
 from oracle.harness import Flink, Job
 from rescale.insight.flink_restore import SubtaskRestore, flink_restore
-from rescale.insight.measured_databases import looked_through
+from rescale.insight.measured_databases import with_measured_databases
 from rescale.snapshot.opening import open_snapshot
 from support.slow import slow
 
@@ -86,7 +86,7 @@ def test_flink_2_ingests_instead_if_it_is_told_to(flink_2: Flink, tmp_path: Path
     six = CHURN.with_(parallelism=6)
     (clipped,) = flink_2.snapshots(six, tmp_path / "clipped", "native", restored=fresh)
     for path, source, parallelism in ((fresh, CHURN, 6), (clipped, six, 4)):
-        (visits,) = [o for o in looked_through(open_snapshot(str(path))).operators if o.databases]
+        (visits,) = [o for o in with_measured_databases(open_snapshot(str(path))).operators if o.databases]
         job = CHURN.with_(parallelism=parallelism, configuration=INGEST)
         log = restored(flink_2, path, source, job)
         foretold = flink_restore(visits, parallelism).subtasks

@@ -32,7 +32,7 @@ def test_bootstrapped_state_is_rescaled_and_bootstrapped_again(flink: Flink, tmp
     write_savepoint(flink, job, source)
     snapshot = open_snapshot(str(source))
     assert snapshot.type is SnapshotType.UNKNOWN
-    assert sorted(operator.entry.parallelism for operator in snapshot.operators) == [1, 2, 2]
+    assert sorted(operator.parallelism for operator in snapshot.operators) == [1, 2, 2]
     execute_without_spark(plan_rescale(str(source), str(target), ["3"], max_parallelism=["1000"]))
     assert any("-keyed-" in path.name for path in target.iterdir()), "nothing that would be copied"
     verdict = flink.restore(target, job, rescaled, per_subtask=True, again="canonical")

@@ -8,7 +8,7 @@ from rescale.flink.metadata.handles import DistributionMode
 from rescale.orchestration.question import END_OF_QUESTION, question_markdown
 from rescale.planning.asked.request import make_request
 from rescale.planning.planner import make_plan
-from rescale.report.pages.planned import plan_summary
+from rescale.report.pages.planned import plan_document
 from support.synthetic import element_stream, operator, snapshot
 
 OPERATORS = 8
@@ -19,7 +19,7 @@ def asked(*warnings: str) -> str:
     lists = {n: (element_stream(0, {"list": (DistributionMode.UNION, n)}),) for n in range(1, OPERATORS + 1)}
     source = snapshot(*(operator(f"op-{n}", elements=elements) for n, elements in lists.items()))
     plan = make_plan(source, make_request("/source", "/target", ["7"]))
-    return question_markdown(plan_summary(replace(plan, warnings=warnings), source))
+    return question_markdown(plan_document(replace(plan, warnings=warnings), source))
 
 
 def test_verdict_warnings_and_costs_come_before_the_operators() -> None:

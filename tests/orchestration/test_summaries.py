@@ -13,7 +13,7 @@ from rescale.orchestration.summaries import LIMIT, certificate_summary, plan_sum
 from rescale.planning.asked.request import make_request
 from rescale.planning.planner import make_plan
 from rescale.report.pages.inspection import inspection
-from rescale.report.pages.planned import plan_summary as detailed_summary
+from rescale.report.pages.planned import plan_document
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.surgery import Dropped, LostState, Surgery
 from rescale.target.places import places_of
@@ -39,7 +39,7 @@ def test_fifty_operators_fit(label: str) -> None:
     plan = make_plan(source, make_request("/source", "/target", ["7"]))
     documents = [
         snapshot_summary(source, inspection(source)),
-        plan_summary(plan, detailed_summary(plan, source), published=False),
+        plan_summary(plan, plan_document(plan, source), published=False),
         certificate_summary(
             {
                 "verdict": "complete",
@@ -47,7 +47,7 @@ def test_fifty_operators_fit(label: str) -> None:
                 "bytes": 1,
                 "candidate_sha256": "0" * 64,
                 "operators": [{"records": None}] * OPERATORS,
-                "surgery": detailed_summary(plan, source)["surgery"],
+                "surgery": plan_document(plan, source)["surgery"],
             },
             places_of(plan).certificate,
         ),
@@ -67,7 +67,7 @@ def test_the_largest_operators_come_first() -> None:
 def test_a_plan_says_where_it_lies_and_what_changes() -> None:
     source = snapshot(operator("a"), operator("b"), operator("global", 1, 1))
     plan = make_plan(source, make_request("/source", "/target", ["a=3"]))
-    shown = detailed_summary(plan, source)
+    shown = plan_document(plan, source)
     summary = plan_summary(plan, shown, published=True)
     assert (summary["plan"], summary["published"]) == (places_of(plan).plan, True)
     assert (summary["operators"], summary["operators_changed"]) == (3, 1)
@@ -76,7 +76,7 @@ def test_a_plan_says_where_it_lies_and_what_changes() -> None:
 def test_evenness_is_that_of_the_log() -> None:
     source = large("operator")
     plan = make_plan(source, make_request("/source", "/target", ["7"]))
-    shown = detailed_summary(plan, source)
+    shown = plan_document(plan, source)
     told = {one["label"]: [round(one["evenness"], 2), round(one["new_evenness"], 2)] for one in shown["operators"]}
     for line in plan_summary(plan, shown, published=False)["largest_operators"]:
         assert line["worst_by_mean"] == told[line["operator"]]
@@ -86,7 +86,7 @@ def test_warnings_are_those_of_the_log() -> None:
     """Which knows names that no operator goes by, and what does not fit into the cluster; a plan does not."""
     source = replace(snapshot(operator("a")), unused_names=("visits",))
     plan = make_plan(source, make_request("/source", "/target", ["3"]))
-    shown = detailed_summary(plan, source)
+    shown = plan_document(plan, source)
     assert any("visits" in one for one in shown["warnings"])
     assert plan_summary(plan, shown, published=False)["warnings"] == shown["warnings"]
 

@@ -32,7 +32,7 @@ def proposed(old: list[Counterpart], new: list[Counterpart]) -> dict[str, str]:
 def test_a_job_with_generated_ids_finds_all_of_a_real_snapshot() -> None:
     """What is proposed is what was done to it, of operators with states of many sorts; equal ones are told by names."""
     source = snapshots.opened("2-clicks")
-    ids = {o.entry.operator_id: f"{number:032x}" for number, o in enumerate(source.operators)}
+    ids = {o.operator_id: f"{number:032x}" for number, o in enumerate(source.operators)}
     renamed = Surgery(tuple(Renamed(old, "", new, new, "") for old, new in ids.items()))
     found = match(of_snapshot(source.operators), of_snapshot(operated(source, renamed).operators))
     assert found.certain

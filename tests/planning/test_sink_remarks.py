@@ -22,7 +22,7 @@ def with_state(uid: str) -> Operator:
     """As Flink 1 writes it: nothing in the snapshot says what the uid is."""
     elements = (element_stream(0, {"raw": (DistributionMode.SPLIT_DISTRIBUTE, 0)}),)
     one = operator(uid, elements=elements)
-    return operator(uid, elements=elements, label=one.entry.operator_id)
+    return operator(uid, elements=elements, label=one.operator_id)
 
 
 def said(operators: Sequence[Operator], *, renames: Sequence[str] = (), drops: Sequence[str] = ()) -> list[str]:

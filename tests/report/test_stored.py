@@ -16,7 +16,7 @@ from rescale.flink.release_line import ReleaseLine
 from rescale.planning.asked.request import make_request
 from rescale.planning.prepare import prepare
 from rescale.planning.values.plan import Plan
-from rescale.report.pages.planned import plan_summary
+from rescale.report.pages.planned import plan_document
 from rescale.report.stored import document_of, put_report, report_of, run_document
 from rescale.target.certificate import Certificate
 from rescale.target.claim import claim
@@ -38,7 +38,7 @@ def plan(source: str, tmp_path: Path) -> Plan:
     """It has claimed its target, and its report lies there."""
     prepared = prepare(make_request(source, str(tmp_path / "target"), ["6"]))
     claim(prepared.plan)
-    assert put_report(prepared.plan, plan_summary(*prepared)) == f"report: {places_of(prepared.plan).report}"
+    assert put_report(prepared.plan, plan_document(*prepared)) == f"report: {places_of(prepared.plan).report}"
     return prepared.plan
 
 

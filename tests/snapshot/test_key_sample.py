@@ -77,7 +77,7 @@ def test_keys_are_those_of_the_records(name: str, of: Operator) -> None:
         for extent in filter(None, stream.groups):
             data = content(snapshot, extent)
             data = FramedDecompressor().feed(data) if stream.parsed.compressed else data
-            expected |= {(g, r.key[leads[r.state] :]) for g, r in read_group(data, of.entry.max_parallelism)}
+            expected |= {(g, r.key[leads[r.state] :]) for g, r in read_group(data, of.max_parallelism)}
     found = set(keys(sample(snapshot, of)))
     assert found
     assert found <= expected

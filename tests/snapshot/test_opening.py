@@ -88,9 +88,7 @@ def test_of_what_a_changelog_stands_on_only_its_own_key_groups_count(first: int,
     metadata = read_metadata(place.read_bytes(), "")
     place.write_bytes(write_metadata(replace(metadata, operators=tuple(map(wrapped, metadata.operators)))))
     there = {
-        operator.entry.operator_id: places(operator.keyed)
-        for operator in snapshots.opened(HEAP).operators
-        if operator.keyed
+        operator.operator_id: places(operator.keyed) for operator in snapshots.opened(HEAP).operators if operator.keyed
     }
     opened = [operator for operator in open_snapshot(str(place)).operators if operator.changelogs]
     assert len(opened) == len(there) > 0
@@ -98,7 +96,7 @@ def test_of_what_a_changelog_stands_on_only_its_own_key_groups_count(first: int,
         parts = [part for part in operator.changelogs[0].base if isinstance(part, KeyedStream)]
         own = range(first, first + number)
         assert len(parts) == 2
-        assert places(parts) == [place for place in there[operator.entry.operator_id] if place[0] in own]
+        assert places(parts) == [place for place in there[operator.operator_id] if place[0] in own]
 
 
 @pytest.mark.parametrize("parallelism", [1, 2, 3, 4])
@@ -126,8 +124,8 @@ def test_what_flink_cut_out_of_a_stream_ends_where_the_next_key_group_begins(par
 
     directory = relocated(HEAP, tmp_path / "taken")
     edit_operators(directory, rescaled)
-    there = {one.entry.operator_id: set(places(one.keyed)) for one in snapshots.opened(HEAP).operators if one.keyed}
-    opened = {one.entry.operator_id: one for one in open_snapshot(str(directory)).operators}
+    there = {one.operator_id: set(places(one.keyed)) for one in snapshots.opened(HEAP).operators if one.keyed}
+    opened = {one.operator_id: one for one in open_snapshot(str(directory)).operators}
     for operator_id, whole in there.items():
         operator = opened[operator_id]
         bases = (part for one in operator.changelogs for part in one.base)
@@ -148,15 +146,15 @@ def test_who_is_given_up_may_have_a_handle_that_points_elsewhere(tmp_path: Path)
         return replace(subtask, state=replace(subtask.state, managed_operator=handle))
 
     def changed(entry: OperatorState) -> OperatorState:
-        if entry.operator_id != lost.entry.operator_id:
+        if entry.operator_id != lost.operator_id:
             return entry
         return replace(entry, subtasks=tuple(map(repointed, entry.subtasks)))
 
     edit_operators(directory, changed)
     with pytest.raises(SnapshotError, match="points outside"):
         open_snapshot(str(directory))
-    operators = open_snapshot(str(directory), given_up=[lost.entry.operator_id]).operators
-    assert [one.entry.operator_id for one in operators if not one.is_whole] == [lost.entry.operator_id]
+    operators = open_snapshot(str(directory), given_up=[lost.operator_id]).operators
+    assert [one.operator_id for one in operators if not one.is_whole] == [lost.operator_id]
 
 
 @pytest.mark.parametrize("name", ["2-clicks", "2-heap-native", "2-rocksdb-native", "2-changelog-over-heap"])

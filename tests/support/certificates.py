@@ -9,9 +9,7 @@ from rescale.target.certificate import COMPLETE, Certificate, CertifiedOperator
 def certificate_for(result: Snapshot) -> Certificate:
     """That this is its metadata, and these are its shapes."""
     operators = tuple(
-        CertifiedOperator(
-            one.entry.operator_id, one.label, one.entry.parallelism, one.entry.max_parallelism, 0, 0, 0, 0, "0", None
-        )
+        CertifiedOperator(one.operator_id, one.label, one.parallelism, one.max_parallelism, 0, 0, 0, 0, "0", None)
         for one in result.operators
     )
     return Certificate(

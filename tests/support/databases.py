@@ -98,7 +98,7 @@ def canonical_rows(name: str) -> Rows:
         for stream in operator.keyed:
             assert stream.parsed is not None
             for extent in filter(None, stream.groups):
-                for key_group, record in read_group(content(snapshot, extent), operator.entry.max_parallelism):
+                for key_group, record in read_group(content(snapshot, extent), operator.max_parallelism):
                     state = stream.parsed.states[record.state].name
                     rows[state, key_group, record.key] = record.value
     return rows

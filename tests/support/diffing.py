@@ -52,7 +52,7 @@ def edit_records(
         assert isinstance(stream, KeyedStream)
         assert stream.parsed is not None
         names = [info.name for info in stream.parsed.states]
-        max_parallelism = snapshot.operators[place.operator].entry.max_parallelism
+        max_parallelism = snapshot.operators[place.operator].max_parallelism
         groups = result.groups(place)
         for i, group in enumerate(groups):
             records = [record for _, record in read_group(group, max_parallelism)] if group else []

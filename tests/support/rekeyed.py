@@ -27,12 +27,12 @@ def assert_rekeyed(source_uri: str, target_uri: str) -> None:
     """The result at `target_uri` holds the key groups that the twin makes of the source, byte for byte."""
     source, result = open_snapshot(source_uri), open_snapshot(target_uri)
     for old, new in zip(source.operators, result.operators, strict=True):
-        if old.entry.max_parallelism != new.entry.max_parallelism and old.keyed:
-            expected = new_groups(source, old, new.entry.max_parallelism)
+        if old.max_parallelism != new.max_parallelism and old.keyed:
+            expected = new_groups(source, old, new.max_parallelism)
             found = {group: data for stream in new.keyed for group, data in contents(result, stream)}
             assert found == expected, f"operator {old.label}"
             for subtask, stream in enumerate(new.keyed):
-                own = key_group_range(new.entry.max_parallelism, new.entry.parallelism, subtask)
+                own = key_group_range(new.max_parallelism, new.parallelism, subtask)
                 assert (stream.subtask, stream.key_groups) == (subtask, own)
                 assert stream.parsed == merge_keyed_headers([s.parsed for s in old.keyed if s.parsed]).header
 
@@ -47,9 +47,9 @@ def _moving(source: Snapshot, operator: Operator, max_parallelism: int) -> Itera
     ids = merge_keyed_headers([stream.parsed for stream in operator.keyed if stream.parsed]).id_maps
     for stream, table in zip(operator.keyed, ids, strict=True):
         for key_group, data in contents(source, stream):
-            for found_in, record in read_group(data, operator.entry.max_parallelism):
+            for found_in, record in read_group(data, operator.max_parallelism):
                 code = code_of(stream, record)
-                assert found_in == key_group == key_group_of_hash(code, operator.entry.max_parallelism)
+                assert found_in == key_group == key_group_of_hash(code, operator.max_parallelism)
                 yield Moving(key_group_of_hash(code, max_parallelism), record._replace(state=table[record.state]))
 
 

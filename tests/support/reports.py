@@ -10,7 +10,7 @@ import msgspec
 from rescale.planning.asked.request import make_request
 from rescale.planning.planner import make_plan
 from rescale.report.pages.inspection import inspection
-from rescale.report.pages.planned import plan_summary
+from rescale.report.pages.planned import plan_document
 from rescale.report.report_document import report_document
 from rescale.snapshot.model import Snapshot
 from support.jobs import SOURCE, job
@@ -36,8 +36,8 @@ def plan_report(old: tuple[int, int], new: tuple[int, int], operators: int = 3, 
     taken = _without_databases(taken)  # which would have to be read for that
     maximum = [] if new[1] == old[1] else [str(new[1])]
     request = make_request(SOURCE, "/state/rescaled", [str(new[0])], max_parallelism=maximum)
-    plan = make_plan(taken, request, {operator.entry.operator_id: "known" for operator in taken.operators}, kafka)
-    return as_json(report_document(plan=plan_summary(plan, taken, kafka), **known))
+    plan = make_plan(taken, request, {operator.operator_id: "known" for operator in taken.operators}, kafka)
+    return as_json(report_document(plan=plan_document(plan, taken, kafka), **known))
 
 
 def proven(document: dict[str, Any]) -> dict[str, Any]:

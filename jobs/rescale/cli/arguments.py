@@ -7,8 +7,6 @@ import os
 from collections.abc import Sequence
 
 from rescale.cli.completion import complete_operators
-from rescale.cli.surgery_arguments import add_surgery, surgery_of
-from rescale.cli.text_files import read_text
 from rescale.flink.release_line import RELEASE_LINES, ReleaseLine
 from rescale.insight.cluster import AMAZON, VARIABLE, Cluster, cluster_of_environment
 from rescale.planning.asked.request import Files, Format, Request, make_request, parse_uids
@@ -16,6 +14,8 @@ from rescale.planning.prepare import Prepared, prepare
 from rescale.planning.values.proof import Proof
 from rescale.spark_master import is_master
 from rescale.storage.locations import normalise
+from rescale.surgery_options import SURGERY_OPTIONS, options_of_surgery, surgery_of
+from rescale.text_files import read_text
 
 
 def add_source(parser: argparse.ArgumentParser) -> None:
@@ -103,6 +103,19 @@ def add_shape(parser: argparse.ArgumentParser) -> None:
     )
     add_key_hash(parser)
     add_surgery(parser, "Operators are named as they are in SOURCE.")
+
+
+def add_surgery(parser: argparse.ArgumentParser, description: str) -> None:
+    surgery = parser.add_argument_group("a job that has changed", description)
+    for option in SURGERY_OPTIONS:
+        action = option.add_to(surgery)
+        if option.after_operator is not None:
+            complete_operators(action, option.after_operator)
+
+
+def declared_options(arguments: argparse.Namespace) -> list[str]:
+    """The options of `add_surgery` and `add_allow_prefix` for a step; `RequestError` if they make no sense."""
+    return [*(f"--allow-prefix={prefix}" for prefix in arguments.allow_prefix), *options_of_surgery(arguments)]
 
 
 def add_key_hash(parser: argparse.ArgumentParser) -> None:
@@ -195,7 +208,7 @@ def uids_of(arguments: argparse.Namespace) -> Sequence[tuple[str, str]]:
     return read_uids(arguments.uids) if arguments.uids else ()
 
 
-def line_of(arguments: argparse.Namespace) -> ReleaseLine | None:
+def release_line_of(arguments: argparse.Namespace) -> ReleaseLine | None:
     """Of `add_for_flink`."""
     return next((line for line in RELEASE_LINES if str(line) == arguments.for_flink), None)
 

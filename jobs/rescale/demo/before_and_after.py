@@ -12,20 +12,20 @@ from rescale.snapshot.model import ElementStream, KeyedStream, Operator, Snapsho
 
 def before_and_after(before: Snapshot, after: Snapshot) -> str:
     """A table of all operators that hold state, a line for each subtask that there is before or after."""
-    results = {operator.entry.operator_id: operator for operator in after.operators}
+    results = {operator.operator_id: operator for operator in after.operators}
     rows = []
     for old in before.operators:
-        new = results[old.entry.operator_id]
+        new = results[old.operator_id]
         if not old.bytes:
             continue
-        for subtask in range(max(old.entry.parallelism, new.entry.parallelism)):
+        for subtask in range(max(old.parallelism, new.parallelism)):
             label = old.label if subtask == 0 else ""
             rows.append((label, subtask, _share(old, subtask), _share(new, subtask)))
     return tabulate(rows, headers=("operator", "subtask", "before", "after"), disable_numparse=True)
 
 
 def _share(operator: Operator, subtask: int) -> str:
-    if subtask >= operator.entry.parallelism:
+    if subtask >= operator.parallelism:
         return "-"
     parts = [_keys(s) for s in (*operator.keyed, *operator.raw_keyed) if s.subtask == subtask]
     parts += [_elements(s) for s in (*operator.operator, *operator.raw_operator) if s.subtask == subtask]

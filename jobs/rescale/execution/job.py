@@ -19,15 +19,15 @@ from typing import Any
 
 import msgspec
 
-from rescale.errors import RequestError, RescaleError, unexpected
+from rescale.errors import RescaleError, unexpected
 from rescale.execution.meter import METER
 from rescale.execution.progress import Progress
 from rescale.execution.tracing import traced
 from rescale.given_once import GivenOnce
-from rescale.planning.asked.surgery_words import SurgeryWords, parse_surgery
 from rescale.planning.values.proof import Proof
 from rescale.storage.locations import normalise
 from rescale.storage.store import open_store
+from rescale.surgery_options import SURGERY_OPTIONS
 
 
 def job_parser(description: str | None) -> argparse.ArgumentParser:
@@ -60,29 +60,8 @@ def add_proof(parser: argparse.ArgumentParser) -> None:
 def add_surgery(parser: argparse.ArgumentParser) -> None:
     """What one of two snapshots is declared to have otherwise, and where else files of them may lie."""
     parser.add_argument("--allow-prefix", metavar="URI", action="append", default=[])
-    parser.add_argument("--rename", metavar="OLD=NEW", action="append", default=[])
-    parser.add_argument("--drop", metavar="UID", action="append", default=[])
-    parser.add_argument("--drop-state", metavar="UID:NAME", action="append", default=[])
-    parser.add_argument("--kafka-offsets", metavar="FILE", help="offsets that are declared, in CSV or JSON")
-    parser.add_argument("--kafka-topic", metavar="OLD=NEW", action="append", default=[])
-    parser.add_argument("--kafka-source", metavar="OLD[=NEW]", action="append", default=[])
-
-
-def surgery_words_of(arguments: argparse.Namespace) -> SurgeryWords:
-    """Of `add_surgery`; `RequestError`."""
-    path = arguments.kafka_offsets
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig") if path is not None else ""
-    except (OSError, UnicodeError) as error:
-        raise RequestError(f"the Kafka offsets cannot be read: {error}", path=path) from None
-    return parse_surgery(
-        renames=arguments.rename,
-        drops=arguments.drop,
-        state_drops=arguments.drop_state,
-        kafka_offsets=text,
-        kafka_topics=arguments.kafka_topic,
-        kafka_sources=arguments.kafka_source,
-    )
+    for option in SURGERY_OPTIONS:
+        option.add_to(parser)
 
 
 def run_job(arguments: argparse.Namespace, body: Callable[[], dict[str, Any]]) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 from rescale.errors import IntegrityError, SnapshotError
 from rescale.execution.moving_step import move_streams
 from rescale.execution.tasks import Tasks
-from rescale.execution.validation.coverage import check_candidate, check_certified, goes_by_record
+from rescale.execution.validation.coverage import check_candidate, check_certified, is_compared_by_record
 from rescale.execution.validation.declared_differences import check_declared
 from rescale.execution.validation.declared_offsets import check_offsets
 from rescale.execution.validation.directories import may_go_by_files
@@ -125,17 +125,17 @@ def _compared_without_plan(source: Snapshot, result: Snapshot, hashes: Mapping[s
     pairs = list(zip(source.operators, result.operators, strict=False))
     if proof is Proof.FILES:
         in_s3 = is_s3(source.directory) and is_s3(result.directory)
-        copied = in_s3 and any(old.keyed and not goes_by_record(old, new) for old, new in pairs)
+        copied = in_s3 and any(old.keyed and not is_compared_by_record(old, new) for old, new in pairs)
         refuse_files_in_vain(possible=copied or any(may_go_by_files(old, new) for old, new in pairs))
     rehashed = [
         (old, new)
         for old, new in pairs
-        if goes_by_record(old, new) and not (proof is Proof.FILES and may_go_by_files(old, new))
+        if is_compared_by_record(old, new) and not (proof is Proof.FILES and may_go_by_files(old, new))
     ]
     by_record = [new for _, new in rehashed]
     if any(old.databases for old, _ in rehashed):
         source = with_tables(source)
-    maxima = {operator.entry.operator_id: operator.entry.max_parallelism for operator in by_record}
+    maxima = {operator.operator_id: operator.max_parallelism for operator in by_record}
     return compared(source, result, choose_key_hashes(source, maxima, hashes), proof)
 
 

@@ -7,6 +7,7 @@ ever. The key groups are cut into as many runs as the operator has subtasks, as 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import mmh3
@@ -23,6 +24,9 @@ class KeyGroupRange:
 
     def __len__(self) -> int:
         return max(0, self.last - self.first + 1)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.first, self.last + 1))
 
     def __contains__(self, key_group: int) -> bool:
         return self.first <= key_group <= self.last

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.serializers.reading import read_versioned, write_versioned
@@ -21,6 +21,14 @@ class StateKind(IntEnum):
     BROADCAST = 2
     PRIORITY_QUEUE = 3
     KEY_VALUE_V2 = 4
+
+
+class SerializerKey(StrEnum):
+    """What a serializer is for (`StateMetaInfoSnapshot.CommonSerializerKeys`)."""
+
+    KEY = "KEY_SERIALIZER"
+    NAMESPACE = "NAMESPACE_SERIALIZER"
+    VALUE = "VALUE_SERIALIZER"
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,15 @@ class StateMetaInfo:
             return "TIMERS" if self.name.startswith("_timer_state/") else "PRIORITY_QUEUE"
         options = dict(self.options)
         return options.get("KEYED_STATE_TYPE") or options.get("OPERATOR_STATE_DISTRIBUTION_MODE") or self.kind.name
+
+    def serializer(self, key: SerializerKey) -> SerializerSnapshot | None:
+        """None if it has none for that."""
+        return dict(self.serializers).get(key)
+
+    @property
+    def content_serializers(self) -> tuple[SerializerSnapshot, ...]:
+        """All but that of namespaces."""
+        return tuple(snapshot for key, snapshot in self.serializers if key != SerializerKey.NAMESPACE)
 
 
 def read_state_meta_info(reader: ByteReader, end: int | None = None) -> StateMetaInfo:

@@ -68,7 +68,6 @@ class OperatorRestore:
 
 def flink_restore(operator: Operator, parallelism: int) -> OperatorRestore:
     """What restoring the operator's keyed state takes at `parallelism`, with its max parallelism as it is."""
-    entry = operator.entry
     below = [part for changelog in operator.changelogs for part in changelog.base]
     all_databases = [*operator.databases, *(part for part in below if isinstance(part, Database))]
     materialised = [part for part in below if isinstance(part, KeyedStream)]
@@ -77,29 +76,30 @@ def flink_restore(operator: Operator, parallelism: int) -> OperatorRestore:
     logs = _by_subtask(operator.changelogs, operator, parallelism)
     of_files = replace(operator, databases=tuple(all_databases), changelogs=())
     ends = list(accumulate(key_group_sizes(of_files).sizes, initial=0)) if all_databases else []
-    foreign = {d.subtask for d in all_databases if _holds_foreign_rows(d, entry.max_parallelism)}
+    foreign = {d.subtask for d in all_databases if _holds_foreign_rows(d, operator.max_parallelism)}
     subtasks = []
     for subtask in range(parallelism):
-        own = key_group_range(entry.max_parallelism, parallelism, subtask)
+        own = key_group_range(operator.max_parallelism, parallelism, subtask)
         files = _of_streams(subtask, own, streams[subtask])
         if databases[subtask]:
             files = _with_databases(files, own, databases[subtask], ends, foreign)
         subtasks.append(_with_logs(files, own, logs[subtask]))
     state = sum(holder.size for holder in (*operator.managed_keyed, *operator.raw_keyed))
-    return OperatorRestore(entry.operator_id, operator.label, entry.parallelism, parallelism, state, tuple(subtasks))
+    return OperatorRestore(
+        operator.operator_id, operator.label, operator.parallelism, parallelism, state, tuple(subtasks)
+    )
 
 
 def _by_subtask(holders: Iterable[Holder], operator: Operator, parallelism: int) -> list[list[Holder]]:
     """For each new subtask the handles that it is given, in the order of the old subtasks."""
-    entry = operator.entry
     given: list[list[Holder]] = [[] for _ in range(parallelism)]
     for holder in holders:
-        if parallelism == entry.parallelism:
+        if parallelism == operator.parallelism:
             given[holder.subtask].append(holder)
             continue
-        held = holder.key_groups.intersection(KeyGroupRange(0, entry.max_parallelism - 1))
+        held = holder.key_groups.intersection(KeyGroupRange(0, operator.max_parallelism - 1))
         first, last = (
-            subtask_of_key_group(entry.max_parallelism, parallelism, group) for group in (held.first, held.last)
+            subtask_of_key_group(operator.max_parallelism, parallelism, group) for group in (held.first, held.last)
         )
         for subtask in range(first, last + 1):
             given[subtask].append(holder)

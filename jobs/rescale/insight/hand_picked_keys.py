@@ -67,24 +67,24 @@ class HandPickedKeys:
 
 def hand_picked_keys(snapshot: Snapshot, operator: Operator, shape: Shape) -> HandPickedKeys | None:
     """Those of an operator that gets `shape`; None where there are none, or they cannot be read."""
-    entry = operator.entry
+    parallelism, max_parallelism = operator.parallelism, operator.max_parallelism
     picked = lone_keys(snapshot, operator)
     header = operator.keyed_headers[0] if picked else None
-    enough = entry.parallelism > 1 and len(picked) >= _LEAST_SUBTASKS * entry.parallelism
+    enough = parallelism > 1 and len(picked) >= _LEAST_SUBTASKS * parallelism
     if header is None or not enough or len({lone.key for lone in picked}) < len(picked):
         return None
     key_type = _KEY_TYPES.get(type_name(header.key_serializer))
     words = [in_words(compile_program(header.key_serializer).tree, ByteReader(lone.key)) for lone in picked]
-    smallest = len(picked) == entry.parallelism and words == _table(key_type, entry.max_parallelism, entry.parallelism)
-    chance = math.perm(entry.parallelism, len(picked)) / entry.parallelism ** len(picked)
+    smallest = len(picked) == parallelism and words == _table(key_type, max_parallelism, parallelism)
+    chance = math.perm(parallelism, len(picked)) / parallelism ** len(picked)
     if chance > _MOST_CHANCE and not smallest:
         return None
-    new_groups = _new_key_groups(header, picked, entry.max_parallelism, shape)
+    new_groups = _new_key_groups(header, picked, max_parallelism, shape)
     new = [None if g is None else subtask_of_key_group(shape.max_parallelism, shape.parallelism, g) for g in new_groups]
     return HandPickedKeys(
-        entry.operator_id,
+        operator.operator_id,
         operator.label,
-        entry.parallelism,
+        parallelism,
         shape.parallelism,
         shape.max_parallelism,
         tuple(

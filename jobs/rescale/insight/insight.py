@@ -10,7 +10,7 @@ from rescale.insight.durations import Durations, durations, restore_seconds
 from rescale.insight.flink_restore import OperatorRestore, flink_restore
 from rescale.insight.hand_picked_keys import HandPickedKeys, hand_picked_keys
 from rescale.insight.key_group_sizes import KeyGroupSizes, about_keys, key_group_sizes
-from rescale.insight.measured_databases import looked_through
+from rescale.insight.measured_databases import with_measured_databases
 from rescale.insight.shapes import ShapeAdvice, evenness_at, hot_key_groups, shape_advice
 from rescale.insight.unions import UnionList, union_lists
 from rescale.planning.asked.operator_shapes import Shape
@@ -28,8 +28,7 @@ class Scale(NamedTuple):
 
     def of(self, operator: Operator) -> int:
         """What Flink would run the operator with: never more than its max parallelism."""
-        entry = operator.entry
-        return max(1, min(-(-entry.parallelism * self.times // 2), entry.max_parallelism))
+        return max(1, min(-(-operator.parallelism * self.times // 2), operator.max_parallelism))
 
 
 SCALES = (Scale("twice", 4), Scale("1.5 times", 3), Scale("half", 1))
@@ -77,11 +76,11 @@ class Insight:
 
 def snapshot_insight(snapshot: Snapshot) -> Insight:
     """Of a snapshot whose new shape is not known yet."""
-    snapshot = looked_through(snapshot)
-    shapes = {o.entry.operator_id: Shape(o.entry.parallelism, o.entry.max_parallelism) for o in snapshot.operators}
+    snapshot = with_measured_databases(snapshot)
+    shapes = {o.operator_id: Shape(o.parallelism, o.max_parallelism) for o in snapshot.operators}
     return Insight(
         tuple(_scaled(snapshot)),
-        tuple(_advice(operator, operator.entry.parallelism) for operator in _keyed(snapshot)),
+        tuple(_advice(operator, operator.parallelism) for operator in _keyed(snapshot)),
         tuple(_unions(snapshot, shapes)),
         tuple(_hand_picked(snapshot, shapes)),
         tuple(_key_groups(operator) for operator in _keyed(snapshot)),
@@ -90,24 +89,24 @@ def snapshot_insight(snapshot: Snapshot) -> Insight:
 
 def plan_insight(plan: Plan, snapshot: Snapshot) -> Insight:
     """Of a plan that was made from `snapshot`."""
-    snapshot = looked_through(snapshot)
+    snapshot = with_measured_databases(snapshot)
     planned = {operator.operator_id: operator for operator in plan.operators}
     shapes = {o.operator_id: Shape(o.new_parallelism, o.new_max_parallelism) for o in plan.operators}
     parallelisms = {operator_id: shape.parallelism for operator_id, shape in shapes.items()}
     asked = _asked(plan, snapshot, parallelisms)
     return Insight(
         (asked, *(() if asked.refused else _scaled(snapshot, parallelisms))),
-        tuple(_planned_advice(operator, planned[operator.entry.operator_id]) for operator in _keyed(snapshot)),
+        tuple(_planned_advice(operator, planned[operator.operator_id]) for operator in _keyed(snapshot)),
         tuple(_unions(snapshot, shapes)),
         tuple(_hand_picked(snapshot, shapes)),
-        tuple(_key_groups(operator, planned[operator.entry.operator_id]) for operator in _keyed(snapshot)),
+        tuple(_key_groups(operator, planned[operator.operator_id]) for operator in _keyed(snapshot)),
         durations(plan, None if asked.refused else asked.operators),
     )
 
 
 def _keyed(snapshot: Snapshot) -> list[Operator]:
     """Operators with keyed state that can run with more than one subtask."""
-    return [o for o in snapshot.operators if (o.managed_keyed or o.raw_keyed) and o.entry.max_parallelism > 1]
+    return [o for o in snapshot.operators if (o.managed_keyed or o.raw_keyed) and o.max_parallelism > 1]
 
 
 def _planned_advice(operator: Operator, planned: OperatorPlan) -> ShapeAdvice:
@@ -126,19 +125,19 @@ def _key_groups(operator: Operator, planned: OperatorPlan | None = None) -> KeyG
     old = key_group_sizes(operator)
     new = _new_sizes(planned) or old if planned else None
     after = (new.sizes, new.exact) if new else (None, None)
-    return KeyGroupBytes(operator.entry.operator_id, operator.label, old.sizes, old.exact, *after)
+    return KeyGroupBytes(operator.operator_id, operator.label, old.sizes, old.exact, *after)
 
 
 def _advice(operator: Operator, parallelism: int, new_sizes: KeyGroupSizes | None = None) -> ShapeAdvice:
     """`new_sizes` are those of new key groups, where the max parallelism changes."""
     sizes = key_group_sizes(operator)
     return shape_advice(
-        operator.entry.operator_id,
+        operator.operator_id,
         operator.label,
         parallelism,
-        [operator.entry.parallelism, *(scale.of(operator) for scale in SCALES)],
+        [operator.parallelism, *(scale.of(operator) for scale in SCALES)],
         new_sizes or sizes,
-        evenness_at(sizes.sizes, operator.entry.parallelism),
+        evenness_at(sizes.sizes, operator.parallelism),
         hot_key_groups(sizes.sizes, parallelism),
         about_keys(operator),
     )
@@ -146,22 +145,22 @@ def _advice(operator: Operator, parallelism: int, new_sizes: KeyGroupSizes | Non
 
 def _unions(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> Iterator[UnionList]:
     for operator in snapshot.operators:
-        yield from union_lists(snapshot, operator, shapes[operator.entry.operator_id].parallelism)
+        yield from union_lists(snapshot, operator, shapes[operator.operator_id].parallelism)
 
 
 def _hand_picked(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> Iterator[HandPickedKeys]:
     for operator in snapshot.operators:
-        if (found := hand_picked_keys(snapshot, operator, shapes[operator.entry.operator_id])) is not None:
+        if (found := hand_picked_keys(snapshot, operator, shapes[operator.operator_id])) is not None:
             yield found
 
 
 def _scaled(snapshot: Snapshot, asked: Mapping[str, int] | None = None) -> Iterator[JobRestore]:
     """The usual other shapes, if they are not the `asked` one or the old one."""
-    keyed = [operator.entry for operator in _keyed(snapshot)]
+    keyed = list(_keyed(snapshot))
     for scale in SCALES:
-        parallelisms = {o.entry.operator_id: scale.of(o) for o in snapshot.operators}
-        old = all(parallelisms[entry.operator_id] == entry.parallelism for entry in keyed)
-        same = asked and all(parallelisms[entry.operator_id] == asked[entry.operator_id] for entry in keyed)
+        parallelisms = {o.operator_id: scale.of(o) for o in snapshot.operators}
+        old = all(parallelisms[o.operator_id] == o.parallelism for o in keyed)
+        same = asked and all(parallelisms[o.operator_id] == asked[o.operator_id] for o in keyed)
         if not old and not same:
             yield _restored(scale.name, snapshot, parallelisms)
 
@@ -179,5 +178,5 @@ def _asked(plan: Plan, snapshot: Snapshot, parallelisms: Mapping[str, int]) -> J
 
 
 def _restored(shape: str, snapshot: Snapshot, parallelisms: Mapping[str, int]) -> JobRestore:
-    restores = tuple(flink_restore(o, parallelisms[o.entry.operator_id]) for o in _keyed(snapshot))
+    restores = tuple(flink_restore(o, parallelisms[o.operator_id]) for o in _keyed(snapshot))
     return JobRestore(shape, restores, restore_seconds(restores, on_s3=is_s3(snapshot.directory)))

@@ -26,7 +26,7 @@ class KeyGroupSizes(NamedTuple):
 
 def key_group_sizes(operator: Operator) -> KeyGroupSizes:
     """Of all keyed state of an operator, headers left out."""
-    sizes = [0] * operator.entry.max_parallelism
+    sizes = [0] * operator.max_parallelism
     for stream in (*operator.keyed, *operator.raw_keyed):
         for key_group, extent in enumerate(stream.groups, stream.first_key_group):
             if extent is not None and 0 <= key_group < len(sizes):
@@ -48,7 +48,7 @@ def about_keys(operator: Operator) -> int | None:
 
     Of M key groups n keys leave M × e^(-n ÷ M) empty, on average.
     """
-    maximum = operator.entry.max_parallelism
+    maximum = operator.max_parallelism
     if operator.databases or operator.changelogs or operator.raw_keyed or not operator.keyed:
         return None
     filled = {key_group for stream in operator.keyed for key_group, _ in stream.filled_groups}

@@ -82,7 +82,7 @@ def _keys_of_group(
     if stream.framing is Framing.HEAP:
         return {(key_group, only_key(snapshot.contents.beginning(extent, _OF_A_GROUP), header))}
     keys: set[_Key] = set()
-    for composite in keys_of_group(operator.entry.max_parallelism, stream, snapshot.contents, key_group, extent):
+    for composite in keys_of_group(operator.max_parallelism, stream, snapshot.contents, key_group, extent):
         keys.add((key_group, _leading_key(header, composite)))
         if len(keys) > 1:
             break
@@ -93,7 +93,7 @@ def _keys_of_database(operator: Operator, database: Database) -> set[_Key]:
     """Of the smallest and the largest row of every SST file. Those of timers begin with a time and are left out."""
     header = database.parsed
     assert header is not None
-    prefix = prefix_size(operator.entry.max_parallelism)
+    prefix = prefix_size(operator.max_parallelism)
     keys: set[_Key] = set()
     for table in database.tables:
         if header.states[table.state].kind is not StateKind.PRIORITY_QUEUE:

@@ -7,7 +7,7 @@ from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.model import Snapshot
 
 
-def looked_through(snapshot: Snapshot) -> Snapshot:
+def with_measured_databases(snapshot: Snapshot) -> Snapshot:
     """The snapshot with its databases measured; as it is where that was done, or cannot be."""
     databases = [database for operator in snapshot.operators for database in operator.databases]
     if not databases or any(database.measured for database in databases):

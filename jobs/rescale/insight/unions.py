@@ -52,14 +52,14 @@ def _union_list(
 ) -> UnionList:
     size = sum(extent.length for state in states for extent in state.elements)
     return UnionList(
-        operator.entry.operator_id,
+        operator.operator_id,
         operator.label,
         name,
         elements=sum(len(state.elements) for state in states),
         bytes=size,
         parallelism=parallelism,
         bytes_at_restore=parallelism * size,
-        repeated=_look_repeated(states, operator.entry.parallelism) and _are_equal(snapshot, *states[:2]),
+        repeated=_look_repeated(states, operator.parallelism) and _are_equal(snapshot, *states[:2]),
     )
 
 

@@ -54,8 +54,7 @@ from rescale.process import Step
 from rescale.report.pages.inspection import inspection, inspection_text
 from rescale.report.pages.outcome import outcome
 from rescale.report.pages.plan_markdown import plan_markdown
-from rescale.report.pages.planned import plan_summary as detailed_summary
-from rescale.report.pages.planned import plan_text
+from rescale.report.pages.planned import plan_document, plan_text
 from rescale.report.stored import put_report
 from rescale.report.units import counted, human_bytes
 from rescale.snapshot.kafka.audit import stopped_consumers
@@ -110,7 +109,7 @@ def _look(params: Any = None) -> Summary:
     """Plans as a run would, shows it, and writes nothing."""
     request = request_of(params)
     plan, snapshot, kafka = prepare(request)
-    shown = detailed_summary(plan, snapshot, kafka, cluster_of_environment(os.environ))
+    shown = plan_document(plan, snapshot, kafka, cluster_of_environment(os.environ))
     tell(f"{understood(request)}\n\n{plan_text(shown)}")
     return {name: value for name, value in plan_summary(plan, shown, published=False).items() if name != "plan"}
 
@@ -133,7 +132,7 @@ def _plan(known: Known, params: Any = None, dag_run: Any = None, ti: Any = None)
     """Decides everything, stores the plan beside the target and claims the target for it."""
     request = request_of(params, found_out(known, ti))
     plan, snapshot, kafka = prepare(request)
-    shown = detailed_summary(plan, snapshot, kafka, cluster_of_environment(os.environ))
+    shown = plan_document(plan, snapshot, kafka, cluster_of_environment(os.environ))
     tell(f"{understood(request)}\n\n{plan_text(shown)}")
     if not (params["same_shape"] or _changes(plan)):
         _refuse_no_change(plan, known)
@@ -304,7 +303,7 @@ rejected = rescale_task(_rejected, "rejected", "Plan rejected")
 def _refuse_stopped_consumers(snapshot: Snapshot, drops: Sequence[str], allowed: Sequence[str]) -> None:
     """One that is dropped starts without offsets because somebody says so."""
     dropped = by_operator(snapshot.operators, dict.fromkeys(drops, True))
-    staying = tuple(one for one in snapshot.operators if one.entry.operator_id not in dropped)
+    staying = tuple(one for one in snapshot.operators if one.operator_id not in dropped)
     for finding in stopped_consumers(replace(snapshot, operators=staying)):
         if finding.operator not in allowed:
             raise UnsupportedError(

@@ -90,7 +90,7 @@ def _is_changed(operator: OperatorPlan) -> bool:
 
 
 def _operator_line(operator: Operator) -> dict[str, Any]:
-    shape = [operator.entry.parallelism, operator.entry.max_parallelism]
+    shape = [operator.parallelism, operator.max_parallelism]
     return {"operator": _short(operator.label), "parallelism_and_max": shape, "bytes_in_source": operator.bytes}
 
 

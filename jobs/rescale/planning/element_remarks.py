@@ -14,13 +14,13 @@ _EXPIRED_FILES = "expired-files"
 def of_elements(operators: Sequence[Operator], shapes: Mapping[str, Shape]) -> Iterator[str]:
     """One sentence for each operator that will not start, whoever deals its elements."""
     for operator in operators:
-        parallelism = shapes[operator.entry.operator_id].parallelism
+        parallelism = shapes[operator.operator_id].parallelism
         held = [state for stream in operator.operator for state in stream.states if state.name == _EXPIRED_FILES]
         elements = sum(len(state.elements) for state in held)
-        if held and operator.entry.parallelism < parallelism > elements:
+        if held and operator.parallelism < parallelism > elements:
             yield (
                 f"{operator.label}: what compacts the files of a SQL table (CompactOperator) needs an element of "
                 f"{_EXPIRED_FILES} in every subtask, and there are {elements} for {parallelism}: the job fails as soon "
                 "as it is started, and so it does where Flink changes the parallelism itself. Keep the sink at "
-                f"parallelism {operator.entry.parallelism}, in the request and in the table (sink.parallelism)"
+                f"parallelism {operator.parallelism}, in the request and in the table (sink.parallelism)"
             )

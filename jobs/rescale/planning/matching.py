@@ -110,10 +110,10 @@ def of_snapshot(operators: Iterable[Operator]) -> list[Counterpart]:
     """All operators of a snapshot."""
     return [
         Counterpart(
-            operator.entry.operator_id,
-            operator.entry.uid or _uid(operator.label, operator.entry.operator_id),
+            operator.operator_id,
+            operator.entry.uid or _uid(operator.label, operator.operator_id),
             operator.label,
-            operator.entry.name or ("" if operator.label == operator.entry.operator_id else operator.label),
+            operator.entry.name or ("" if operator.label == operator.operator_id else operator.label),
             _states(operator),
             stateful=bool(what_is_lost(operator).states)
             or operator.entry.fully_finished

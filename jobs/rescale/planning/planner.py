@@ -7,11 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
-from rescale.errors import SnapshotError, UnsupportedError
-from rescale.flink.advice import ANOTHER, CANONICAL
 from rescale.flink.metadata.properties import stopped_the_job
 from rescale.flink.slot import Slot
-from rescale.flink.state_meta_info import StateKind
 from rescale.planning.asked.finished_operators import refuse_finished
 from rescale.planning.asked.operator_shapes import Shape, new_shapes
 from rescale.planning.asked.request import Files, Request
@@ -23,6 +20,7 @@ from rescale.planning.element_remarks import of_elements
 from rescale.planning.heap_refusals import refuse_heap
 from rescale.planning.remarks import of_key_hashes, of_surgery, remarks
 from rescale.planning.sink_remarks import of_sinks
+from rescale.planning.state_refusals import refuse_unread
 from rescale.planning.streams.database_streams import DatabasePlanner
 from rescale.planning.streams.element_streams import plan_elements
 from rescale.planning.streams.inline import InlineBudget
@@ -42,9 +40,6 @@ from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.surgery import NO_SURGERY, Surgery
 
 CHUNK_SIZE = 4 * 1024 * 1024
-
-_NOT_READ = (StateKind.KEY_VALUE_V2,)
-"""`RegisteredKeyValueStateBackendMetaInfo` of `runtime.state.v2`, which only `ForStKeyedStateBackend` writes."""
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 
@@ -68,7 +63,7 @@ def make_plan(
     notes: list[str] = []
     planner = _OperatorPlanner(snapshot, request, literals, InlineBudget(), notes)
     operators = tuple(
-        planner.plan(operator, shapes[operator.entry.operator_id], key_hashes.get(operator.entry.operator_id))
+        planner.plan(operator, shapes[operator.operator_id], key_hashes.get(operator.operator_id))
         for operator in snapshot.operators
     )
     return Plan(
@@ -120,7 +115,7 @@ class _OperatorPlanner:
     def plan(self, operator: Operator, shape: Shape, key_hash: str | None) -> OperatorPlan:
         wanted = self.request.format
         by_record = goes_by_record(operator, shape, wanted)
-        _refuse_unsupported(operator)
+        refuse_unread(operator)
         refuse_changelog(operator, wanted)
         refuse_names(operator, wanted)
         if by_record:
@@ -135,13 +130,13 @@ class _OperatorPlanner:
             keyed = _PlannedKeyed(groups.streams())
         elements = plan_elements(operator, shape.parallelism, self.literals, self.inline)
         return OperatorPlan(
-            operator_id=operator.entry.operator_id,
+            operator_id=operator.operator_id,
             label=operator.label,
-            parallelism=operator.entry.parallelism,
+            parallelism=operator.parallelism,
             new_parallelism=shape.parallelism,
-            max_parallelism=operator.entry.max_parallelism,
+            max_parallelism=operator.max_parallelism,
             new_max_parallelism=shape.max_parallelism,
-            work=work_class(operator.entry.max_parallelism, shape.max_parallelism),
+            work=work_class(operator.max_parallelism, shape.max_parallelism),
             states=_keyed_states(operator),
             id_tables=tuple(headers.id_tables),
             streams=(*keyed.streams, *elements),
@@ -168,7 +163,7 @@ class _OperatorPlanner:
             created=_created(self.snapshot) if becomes_databases(operator, wanted) else None,
             stays_on_heap=stays_on_heap(operator, wanted),
         )
-        if shape.max_parallelism == operator.entry.max_parallelism:
+        if shape.max_parallelism == operator.max_parallelism:
             return _PlannedKeyed(groups.raw_streams() if stay else groups.own_raw_streams(), rekeying)
         heap_timers = plan_heap_timers(operator, shape, headers, self.literals, key_hash) if stay else None
         return _PlannedKeyed((), rekeying, heap_timers)
@@ -194,7 +189,7 @@ def _keyed_states(operator: Operator) -> tuple[str, ...]:
 
 def _keyed_bytes(operator: Operator) -> tuple[int, ...]:
     """Of each old subtask."""
-    sizes = [0] * operator.entry.parallelism
+    sizes = [0] * operator.parallelism
     for holder in (*operator.managed_keyed, *operator.raw_keyed):
         sizes[holder.subtask] += holder.size
     return tuple(sizes)
@@ -203,46 +198,3 @@ def _keyed_bytes(operator: Operator) -> tuple[int, ...]:
 def _created(snapshot: Snapshot) -> int:
     """When the snapshot was taken, in seconds since 1970; RocksDB takes 0 for "unknown"."""
     return max(int(snapshot.taken.timestamp()), 1) if snapshot.taken else 1
-
-
-def _refuse_unsupported(operator: Operator) -> None:
-    if operator.other_keyed:
-        raise UnsupportedError(
-            "keyed state of this kind is not read",
-            operator=operator.label,
-            expected="key-group streams or RocksDB directories, with a changelog over them or without",
-            found=f"{type(operator.other_keyed[0].handle).__name__} in subtask {operator.other_keyed[0].subtask}",
-            advice=CANONICAL,
-        )
-    if len(operator.kinds) > 1:
-        raise UnsupportedError(
-            "its subtasks keep keyed state of different kinds, of which Flink would restore one",
-            operator=operator.label,
-            found=" and ".join(operator.kinds),
-            advice=ANOTHER,
-        )
-    unlike = [stream.subtask for stream in operator.own_raw_keyed if any(stream.present_groups)]
-    if operator.raw_timers and unlike:  # an operator with raw keyed state of its own has its timers elsewhere
-        raise SnapshotError(
-            "the raw keyed state of some of its subtasks is timers, and that of others cannot be read as such",
-            operator=operator.label,
-            expected="timers in every subtask with raw keyed state",
-            found=f"something else in subtask {unlike[0]}: the offsets of its key groups may be damaged",
-            advice=ANOTHER,
-        )
-    foreign = [s for header in operator.keyed_headers if header for s in header.states if s.kind in _NOT_READ]
-    if foreign:
-        raise UnsupportedError(
-            "keyed state that ForSt holds for the asynchronous API is not read",
-            operator=operator.label,
-            state=foreign[0].name,
-            found=f"{foreign[0].kind.name} in its description",
-            advice="let Flink itself change its parallelism, at restore; a job on RocksDB or the heap can be rescaled",
-        )
-    if operator.has_channel_state:
-        raise UnsupportedError(
-            "an unaligned checkpoint with records in flight: they are already dealt to the old subtasks",
-            operator=operator.label,
-            found=f"{operator.channel_bytes} bytes of channel state",
-            advice="take a savepoint, which never holds any",
-        )

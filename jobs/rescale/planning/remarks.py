@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from rescale.flink.key_groups import key_group_range
 from rescale.flink.serializers.formulas import KNOWN
 from rescale.names import first_of
 from rescale.planning.asked.operator_shapes import Shape, by_operator
@@ -39,12 +38,12 @@ def remarks(
             "heap (state.backend.rocksdb.timer-service.factory: HEAP); such a job would start without them: ask for a "
             "canonical result (--format canonical) for it"
         )
-    changed = [o for o in snapshot.operators if shapes[o.entry.operator_id] != _shape(o)]
+    changed = [o for o in snapshot.operators if shapes[o.operator_id] != _shape(o)]
     for operator in snapshot.operators:
-        if operator.entry.max_parallelism == 1 and changed and operator not in changed:
+        if operator.max_parallelism == 1 and changed and operator not in changed:
             yield f"{operator.label} always runs with one subtask (max parallelism 1) and stays as it is"
     yield from _of_chains(snapshot.operators, changed, shapes)
-    maxima = [o for o in changed if shapes[o.entry.operator_id].max_parallelism != o.entry.max_parallelism]
+    maxima = [o for o in changed if shapes[o.operator_id].max_parallelism != o.max_parallelism]
     if maxima:
         yield from _of_maximum(maxima, shapes, request)
     elif changed and not request.surgery and all(map(_aligned, changed)):
@@ -54,7 +53,7 @@ def remarks(
             f"{copy}and no redistribution left to do when the job starts"
         )
     for offsets in kafka:
-        parallelism = shapes[offsets.operator.entry.operator_id].parallelism
+        parallelism = shapes[offsets.operator.operator_id].parallelism
         yield from map(str, (*spread(offsets, parallelism), *discovery(offsets, parallelism)))
 
 
@@ -100,7 +99,7 @@ def of_key_hashes(operators: Sequence[Operator], asked: Mapping[str, str], chose
     """
     named = by_operator(operators, asked)
     for operator in operators:
-        operator_id = operator.entry.operator_id
+        operator_id = operator.operator_id
         if operator_id in named and operator_id not in chosen:
             yield f"{operator.label}: none of its keys is hashed, and --key-hash {named[operator_id]} is not needed"
     for_others = asked.get("", KNOWN)
@@ -119,8 +118,8 @@ def _of_chains(
     operators: Sequence[Operator], changed: Sequence[Operator], shapes: Mapping[str, Shape]
 ) -> Iterator[str]:
     """A chain has the max parallelism of its first operator (`StreamingJobGraphGenerator.createJobVertex`)."""
-    alone = [operator.label for operator in operators if operator.entry.max_parallelism == 1]
-    if alone and any(shapes[operator.entry.operator_id].parallelism == 1 for operator in changed):
+    alone = [operator.label for operator in operators if operator.max_parallelism == 1]
+    if alone and any(shapes[operator.operator_id].parallelism == 1 for operator in changed):
         yield (
             f"what has one subtask is chained with an operator before it that always runs with one "
             f"({first_of(alone, _SHOWN)}): Flink then takes max parallelism 1 for both, and refuses the state of what "
@@ -130,8 +129,8 @@ def _of_chains(
 
 
 def _of_maximum(changed: list[Operator], shapes: Mapping[str, Shape], request: Request) -> Iterator[str]:
-    old = sorted({operator.entry.max_parallelism for operator in changed})
-    new = sorted({shapes[operator.entry.operator_id].max_parallelism for operator in changed})
+    old = sorted({operator.max_parallelism for operator in changed})
+    new = sorted({shapes[operator.operator_id].max_parallelism for operator in changed})
     all_new = {shape.max_parallelism for shape in shapes.values()} - {1}
     start = (
         f"start it with pipeline.max-parallelism {_either(new)}"
@@ -155,13 +154,10 @@ def _either(numbers: list[int]) -> str:
 
 
 def _shape(operator: Operator) -> Shape:
-    return Shape(operator.entry.parallelism, operator.entry.max_parallelism)
+    return Shape(operator.parallelism, operator.max_parallelism)
 
 
 def _aligned(operator: Operator) -> bool:
     """Whether every subtask holds just the keyed state of its key groups."""
-    entry = operator.entry
-    held = [(holder.subtask, holder.key_groups) for holder in (*operator.managed_keyed, *operator.raw_keyed)]
-    return all(
-        key_groups == key_group_range(entry.max_parallelism, entry.parallelism, subtask) for subtask, key_groups in held
-    )
+    holders = (*operator.managed_keyed, *operator.raw_keyed)
+    return all(holder.key_groups == operator.key_groups_of(holder.subtask) for holder in holders)

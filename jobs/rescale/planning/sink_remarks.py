@@ -17,7 +17,7 @@ def of_sinks(operators: Sequence[Operator], surgery: Surgery, request: Request) 
 
     A snapshot of Flink 1 does not hold uids: they are then the words of the request.
     """
-    staying = {operator.entry.operator_id for operator in operators if operator.operator}
+    staying = {operator.operator_id for operator in operators if operator.operator}
     for one in surgery.renamed:
         uid = _uid(one.operator_id, (one.label, *request.surgery.renames))
         if left := _left(uid, staying):

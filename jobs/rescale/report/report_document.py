@@ -17,7 +17,7 @@ def report_document(
     error: dict[str, Any] | None = None,
     took: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
-    """`snapshot` is an inspection, `plan` a plan's summary: one of the two is there.
+    """`snapshot` is an inspection, `plan` the document of a plan: one of the two is there.
 
     `error` is what a run ended with; `took` are seconds by step.
     """

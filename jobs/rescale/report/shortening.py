@@ -26,7 +26,7 @@ def left_out(number: int, noun: str, plural: str, *, reported: bool = True) -> l
 
 
 def state_bytes(operator: dict[str, Any]) -> int:
-    """All state of an operator of an inspection or a plan's summary."""
+    """All state of an operator of an inspection or of a plan."""
     return int(operator["keyed_bytes"] + operator["operator_bytes"])
 
 

@@ -1,7 +1,7 @@
 """The report of a run, which lies beside its target and is made anew whenever there is more to tell.
 
-Beside the page lies the summary of the plan that it is made of, so that later steps need not read the source again, and
-so that there is a report when the source is gone.
+Beside the page lies the document of the plan that it is made of, so that later steps need not read the source again,
+and so that there is a report when the source is gone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rescale.planning.values.plan import Plan
 from rescale.process import STEPS_OF_A_RUN, Step
 from rescale.report.html_report import html_report
 from rescale.report.pages.inspection import inspection
-from rescale.report.pages.planned import plan_summary
+from rescale.report.pages.planned import plan_document
 from rescale.report.report_document import report_document
 from rescale.snapshot.kafka.offsets import kafka_offsets
 from rescale.snapshot.opening import open_snapshot
@@ -34,14 +34,14 @@ _NAMES = {Step.RESHUFFLE: "reshuffle", Step.REDISTRIBUTE: "redistribute", Step.V
 """What steps are called in estimates."""
 
 
-def put_report(plan: Plan, summary: dict[str, Any] | None = None) -> str:
+def put_report(plan: Plan, planned: dict[str, Any] | None = None) -> str:
     """Puts the report of a run that has claimed its target, as far as it has come; returns what there is to say of it.
 
-    `summary` is the plan's, from whoever has just planned. Nothing fails for want of a report.
+    `planned` is the document of the plan, from whoever has just planned. Nothing fails for want of a report.
     """
     try:
-        if summary is not None:
-            store_report_data(plan, msgspec.json.encode(summary))
+        if planned is not None:
+            store_report_data(plan, msgspec.json.encode(planned))
         with _as_it_was_written(plan.target):
             page = html_report(run_document(plan))
         if not _is_there(plan, page):  # what is published is left alone, when the same run is asked for again
@@ -116,7 +116,7 @@ def run_document(plan: Plan) -> dict[str, Any]:
     results = dict(_results(plan)) if state in _OURS else {}
     failed = [result for result in results.values() if result["status"] != "done"]
     return report_document(
-        plan=_stored_summary(plan) or _summary(plan),
+        plan=_stored_document(plan) or _document_anew(plan),
         certificate=read_certificate(plan.target).document() if state in _CERTIFIED else None,
         published=state in _PUBLISHED,
         error=failed[0] if failed else None,
@@ -139,13 +139,13 @@ def _results(plan: Plan) -> Iterator[tuple[str, dict[str, Any]]]:
             yield _NAMES[step], result
 
 
-def _stored_summary(plan: Plan) -> dict[str, Any] | None:
-    summary = _read(places_of(plan).report_data)
-    return summary if summary is not None and summary.get("plan") == plan.digest else None
+def _stored_document(plan: Plan) -> dict[str, Any] | None:
+    document = _read(places_of(plan).report_data)
+    return document if document is not None and document.get("plan") == plan.digest else None
 
 
-def _summary(plan: Plan) -> dict[str, Any]:
-    """Made anew, from the source."""
+def _document_anew(plan: Plan) -> dict[str, Any]:
+    """From the source."""
     labels = [(operator.operator_id, operator.label) for operator in plan.operators]
     snapshot = open_snapshot(plan.source, plan.allow_prefixes, labels, plan.surgery.dropped_ids)
     if snapshot.metadata_sha256 != plan.metadata_sha256:
@@ -157,7 +157,7 @@ def _summary(plan: Plan) -> dict[str, Any]:
             advice="plan again",
         )
     after = operated(snapshot, plan.surgery)
-    return _as_json(plan_summary(plan, after, kafka_offsets(after)))
+    return _as_json(plan_document(plan, after, kafka_offsets(after)))
 
 
 def _read(uri: str) -> dict[str, Any] | None:

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from rescale.errors import SnapshotError
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, write_keyed_header
-from rescale.flink.keyed.namespaces import is_of_timers
+from rescale.flink.keyed.namespaces import is_of_timers, serializer_of
 from rescale.flink.serializers.snapshot import SerializerSnapshot
-from rescale.flink.state_meta_info import StateMetaInfo
+from rescale.flink.state_meta_info import SerializerKey, StateMetaInfo
 from rescale.snapshot.model import Changelog
 
 
@@ -52,6 +52,5 @@ def _with_header(
 
 def _key_serializers(read: ReadChangelog) -> Iterator[SerializerSnapshot]:
     yield from (part.parsed.key_serializer for part in read.changelog.base if part.parsed is not None)
-    yield from (
-        dict(state.serializers)["VALUE_SERIALIZER"].nested[0] for state in read.logged or () if is_of_timers(state)
-    )
+    timers = filter(is_of_timers, read.logged or ())
+    yield from (serializer_of(state, SerializerKey.VALUE).nested[0] for state in timers)

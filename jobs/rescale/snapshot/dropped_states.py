@@ -102,7 +102,7 @@ def _lost_keyed(operator: Operator, name: str) -> Iterator[DroppedState]:
         )
     size = sum(holder.size for holder in operator.managed_keyed)
     own = size if types.keys() == {name} else None
-    yield DroppedState(operator.entry.operator_id, operator.label, name, types[name], None, own, size)
+    yield DroppedState(operator.operator_id, operator.label, name, types[name], None, own, size)
 
 
 def _lost_elements(operator: Operator, name: str) -> Iterator[DroppedState]:

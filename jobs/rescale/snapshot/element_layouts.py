@@ -12,7 +12,7 @@ from rescale.snapshot.model import ElementStream, Operator
 def layouts_of(operator: Operator, sources: Sequence[ElementStream]) -> list[list[StateLayout]]:
     """How many elements of each state every old subtask has, in one of the two slots."""
     by_subtask = {source.subtask: source for source in sources}
-    return [_layout(by_subtask.get(subtask)) for subtask in range(operator.entry.parallelism)]
+    return [_layout(by_subtask.get(subtask)) for subtask in range(operator.parallelism)]
 
 
 def elements_of(share: StateShare, sources: dict[int, ElementStream]) -> list[Extent]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rescale.flink.key_groups import key_group_range
 from rescale.names import first_of
 from rescale.snapshot.kafka.audit import audit, stopped_consumers
 from rescale.snapshot.kafka.offsets import KafkaOffsets
@@ -35,19 +34,18 @@ def _gone(missing: Sequence[str]) -> Iterator[str]:
 
 def _layout(operator: Operator) -> Iterator[str]:
     """Keyed state against the ranges that Flink will assume: at its stored parallelism it does not look."""
-    entry = operator.entry
     for streams in (operator.managed_keyed, operator.raw_keyed):
         holders: dict[int, int] = {}
-        without = {subtask.index for subtask in entry.subtasks} - {stream.subtask for stream in streams}
+        without = {subtask.index for subtask in operator.entry.subtasks} - {stream.subtask for stream in streams}
         for stream in streams:
-            own = key_group_range(entry.max_parallelism, entry.parallelism, stream.subtask)
+            own = operator.key_groups_of(stream.subtask)
             if stream.key_groups != own:
                 yield (
-                    f"{operator.label}: subtask {stream.subtask} of {entry.parallelism} owns key groups {own} but its "
-                    f"keyed state holds {stream.key_groups}; started at parallelism {entry.parallelism}, Flink would "
-                    "drop what does not belong there without a word"
+                    f"{operator.label}: subtask {stream.subtask} of {operator.parallelism} owns key groups {own} but "
+                    f"its keyed state holds {stream.key_groups}; started at parallelism {operator.parallelism}, Flink "
+                    "would drop what does not belong there without a word"
                 )
-            for key_group in range(stream.key_groups.first, stream.key_groups.last + 1):
+            for key_group in stream.key_groups:
                 if key_group in holders:
                     yield (
                         f"{operator.label}: key group {key_group} lies in the keyed state of subtasks "
@@ -56,19 +54,10 @@ def _layout(operator: Operator) -> Iterator[str]:
                     break
                 holders[key_group] = stream.subtask
         if streams:
-            owned = {
-                key_group
-                for subtask in without
-                for key_group in _groups(entry.max_parallelism, entry.parallelism, subtask)
-            }
-            gap = [g for g in range(entry.max_parallelism) if g not in holders and g not in owned]
+            owned = {key_group for subtask in without for key_group in operator.key_groups_of(subtask)}
+            gap = [g for g in range(operator.max_parallelism) if g not in holders and g not in owned]
             if gap:
                 yield f"{operator.label}: {len(gap)} key groups lie in no subtask's keyed state, such as {gap[0]}"
-
-
-def _groups(max_parallelism: int, parallelism: int, subtask: int) -> range:
-    own = key_group_range(max_parallelism, parallelism, subtask)
-    return range(own.first, own.last + 1)
 
 
 def _ownership(snapshot: Snapshot) -> Iterator[str]:

@@ -61,7 +61,7 @@ def _stream_keys(operator: Operator, files: SnapshotFiles) -> Iterator[tuple[int
     chosen = found[:: -(-len(found) // _PIECES)] if found else []
     most = _MOST_KEYS // len(chosen) + 1 if chosen else 0
     for stream, key_group, extent in chosen:
-        for key in islice(keys_of_group(operator.entry.max_parallelism, stream, files, key_group, extent), most):
+        for key in islice(keys_of_group(operator.max_parallelism, stream, files, key_group, extent), most):
             yield key_group, key
 
 

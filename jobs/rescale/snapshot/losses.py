@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from rescale.flink.advice import CANONICAL
 from rescale.flink.metadata.handles import IncrementalHandle, RelativeFileStream
-from rescale.flink.state_meta_info import StateKind, StateMetaInfo
+from rescale.flink.state_meta_info import SerializerKey, StateKind, StateMetaInfo
 from rescale.snapshot.locate import is_checkpoint_directory
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.storage.locations import join
@@ -45,7 +45,7 @@ def _lacks_timers(operator: Operator) -> bool:
 
 
 def _needs_timers(state: StateMetaInfo) -> bool:
-    namespace = dict(state.serializers).get("NAMESPACE_SERIALIZER")
+    namespace = state.serializer(SerializerKey.NAMESPACE)
     in_windows = namespace is not None and namespace.class_name not in _WITHOUT_TIMERS
     return in_windows or state.name in _OF_PATTERNS
 

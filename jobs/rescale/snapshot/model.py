@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from rescale.errors import SnapshotError
-from rescale.flink.key_groups import KeyGroupRange
+from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.heap.heap import is_empty_group
 from rescale.flink.keyed.key_group_table import Framing
@@ -251,6 +251,22 @@ class Operator:
     changelogs: tuple[Changelog, ...] = ()
     is_whole: bool = True
     left_out: frozenset[str] = frozenset()
+
+    @property
+    def operator_id(self) -> str:
+        return self.entry.operator_id
+
+    @property
+    def parallelism(self) -> int:
+        return self.entry.parallelism
+
+    @property
+    def max_parallelism(self) -> int:
+        return self.entry.max_parallelism
+
+    def key_groups_of(self, subtask: int) -> KeyGroupRange:
+        """Those that Flink gives it in this shape."""
+        return key_group_range(self.max_parallelism, self.parallelism, subtask)
 
     def elements_in(self, slot: Slot) -> tuple[ElementStream, ...]:
         """Its managed or its raw operator state, by one of the `OPERATOR_SLOTS`."""

@@ -67,16 +67,7 @@ def open_candidate(
     unused = unused_names(labels.items(), {one.operator_id for one in metadata.operators})
     left = frozenset(one.operator_id for one in metadata.operators if _is_one_of(given_up, one, _label(one, labels)))
     locator = Locator(metadata_uri, directory, allow_prefixes)
-    for entry in metadata.operators:
-        if entry.operator_id not in left:
-            for stream in streams_of(entry):
-                locator.extent(stream)
-    pinned = len(locator.files)
-    for entry in metadata.operators:
-        if entry.operator_id in left:
-            for stream in streams_of(entry):  # one that cannot be leaves the others their places
-                with _may_fail(entry, left):
-                    locator.extent(stream)
+    pinned = _locate(metadata.operators, locator, left)
     seen = stats_of(locator.files[1:])
     found: list[Pin | None] = [pin, *(seen[uri] for uri in locator.files[1:])]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -89,6 +80,24 @@ def open_candidate(
     taken = open_store(metadata_uri).modified(metadata_uri)
     kind = snapshot_type(metadata.properties)
     return Snapshot(directory, metadata, data, kind, files, missing, taken, operators, unused_names=unused)
+
+
+def _locate(entries: Sequence[OperatorState], locator: Locator, given_up: Collection[str]) -> int:
+    """Every stream gets its place; returns the number of files that those have that are not given up.
+
+    Files of these come first, and one of the others that cannot be located leaves all others their places.
+    """
+    for entry in entries:
+        if entry.operator_id not in given_up:
+            for stream in streams_of(entry):
+                locator.extent(stream)
+    number = len(locator.files)
+    for entry in entries:
+        if entry.operator_id in given_up:
+            for stream in streams_of(entry):
+                with _may_fail(entry, given_up):
+                    locator.extent(stream)
+    return number
 
 
 def _operators(

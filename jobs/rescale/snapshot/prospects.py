@@ -90,7 +90,7 @@ class _Judge:
     def __init__(self, line: ReleaseLine, writer: int, kafka: Sequence[KafkaOffsets]) -> None:
         self._line = line
         self._writer = writer
-        self._kafka = {offsets.operator.entry.operator_id: offsets for offsets in kafka}
+        self._kafka = {offsets.operator.operator_id: offsets for offsets in kafka}
 
     def states(self, operator: Operator) -> tuple[StateProspect, ...]:
         """Of all that the operator keeps, each by its name once: as it is where it is worst."""
@@ -160,7 +160,7 @@ class _Judge:
         Its connectors for Flink 2 read all that those for Flink 1 wrote (`KafkaPartitionSplitSerializer`,
         `KafkaSourceEnumStateSerializer`).
         """
-        offsets = self._kafka.get(operator.entry.operator_id)
+        offsets = self._kafka.get(operator.operator_id)
         read = offsets is not None and offsets.unread is None and offsets.unread_enumerator is None
         is_source = offsets is not None and offsets.kind is KafkaKind.SOURCE
         return None if read and is_source and self._writer < self._line.major else of_a_source(self._line)

@@ -106,9 +106,9 @@ def operated(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
     for one in surgery.dropped_states:
         left_out[one.operator_id].add(one.name)
     operators = tuple(
-        _renamed(without_states(operator, left_out[operator.entry.operator_id]), renamed, named=named)
+        _renamed(without_states(operator, left_out[operator.operator_id]), renamed, named=named)
         for operator in snapshot.operators
-        if operator.entry.operator_id not in dropped
+        if operator.operator_id not in dropped
     )
     metadata = replace(snapshot.metadata, operators=tuple(operator.entry for operator in operators))
     return replace(snapshot, metadata=metadata, operators=operators, missing=_missing(snapshot, operators))
@@ -116,7 +116,7 @@ def operated(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
 
 def looked_at(surgery: Surgery, snapshot: Snapshot) -> Surgery:
     """The surgery, with what dropped states take in RocksDB files; `snapshot` is after it, and its files are listed."""
-    by_id = {operator.entry.operator_id: operator for operator in snapshot.operators}
+    by_id = {operator.operator_id: operator for operator in snapshot.operators}
     states = tuple(
         with_stored_bytes(one, by_id[surgery.new_ids.get(one.operator_id, one.operator_id)])
         for one in surgery.dropped_states
@@ -171,7 +171,7 @@ def _files(operator: Operator) -> Iterator[int]:
 
 def _renamed(operator: Operator, renamed: Mapping[str, Renamed], *, named: bool) -> Operator:
     """`named`: whether entries hold uids."""
-    one = renamed.get(operator.entry.operator_id)
+    one = renamed.get(operator.operator_id)
     if one is None:
         return operator
     entry = replace(operator.entry, operator_id=one.new_operator_id, uid=one.uid if named else "")

@@ -19,7 +19,7 @@ def test_an_operator_that_only_one_lists_is_a_difference_if_it_has_state(result_
     result = result_of(CANONICAL)
     for operator in result.opened().operators:
         result.candidate.write_bytes(Path(f"{result.target}/_metadata").read_bytes())
-        operator_id = operator.entry.operator_id
+        operator_id = operator.operator_id
         result.edit(
             lambda metadata, gone=operator_id: replace(
                 metadata, operators=tuple(entry for entry in metadata.operators if entry.operator_id != gone)

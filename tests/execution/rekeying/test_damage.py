@@ -35,7 +35,7 @@ def keyed_files(source: Path) -> list[Path]:
     largest = [
         max((s.extent.length, snapshot.files[s.extent.file][0]) for s in operator.keyed)
         for operator in snapshot.operators
-        if operator.keyed and operator.keyed[0].framing is Framing.CANONICAL and operator.entry.max_parallelism > 1
+        if operator.keyed and operator.keyed[0].framing is Framing.CANONICAL and operator.max_parallelism > 1
     ]
     return [Path(uri) for _, uri in largest if uri != snapshot.files[0][0]]
 

@@ -60,12 +60,12 @@ def placed(target: str) -> Placed:
     for stream in operator.keyed:
         assert stream.parsed is not None
         for group, data in contents(snapshot, stream):
-            for key_group, record in read_group(data, operator.entry.max_parallelism):
+            for key_group, record in read_group(data, operator.max_parallelism):
                 assert key_group == group
                 found[group, stream.parsed.states[record.state].name, record.key, record.value] += 1
     reader = SourceReader(snapshot.contents)
     for stream in operator.heap_timers:
-        for source in sources_of(stream, operator.entry.max_parallelism):
+        for source in sources_of(stream, operator.max_parallelism):
             names, _ = source.states
             for batch in reader.batches(source):
                 for start, limit, state, key_group in zip(

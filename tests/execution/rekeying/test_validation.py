@@ -93,7 +93,7 @@ class Stream:
         places = [place for place in result.places(Slot.KEYED) if len(stream_of(place).groups) > 1]
         place = max(places, key=lambda place: place.stream.extent.length)
         operator = result.opened().operators[place.operator]
-        return cls(result, place, operator.label, operator.entry.max_parallelism)
+        return cls(result, place, operator.label, operator.max_parallelism)
 
     @property
     def first(self) -> int:
@@ -239,7 +239,7 @@ def test_an_untouched_result_passes(name: str, maximum: str, result_of: ResultOf
     for proof in rekeyed:
         assert proof.records is not None
         assert proof.records.key_hash == result.key_hashes[proof.operator_id]
-        operator = next(o for o in result.opened().operators if o.entry.operator_id == proof.operator_id)
+        operator = next(o for o in result.opened().operators if o.operator_id == proof.operator_id)
         assert proof.key_groups == sum(group is not None for stream in operator.keyed for group in stream.groups)
         assert (
             sum(digest.records for digest in proof.records.states.values()) >= proof.records.distinct_keys_at_least > 0
@@ -338,7 +338,7 @@ def test_another_max_parallelism_is_found(name: str, maximum: str, other: int, r
 def test_the_sources_max_parallelism_is_found(name: str, maximum: str, result_of: ResultOf) -> None:
     result = result_of(name, maximum)
     number = Stream.of(result).place.operator
-    before = snapshots.opened(name).operators[number].entry.max_parallelism
+    before = snapshots.opened(name).operators[number].max_parallelism
     result.edit_operator(number, lambda entry: replace(entry, max_parallelism=before))
     assert_found(result)
 

@@ -80,7 +80,7 @@ def test_operators_that_are_others_are_named() -> None:
     ids = [operator_id_of_uid(uid) for uid in ("uno", "two", "tre")]
     assert (error.expected, error.found) == (
         ", ".join(ids),
-        ", ".join(one.entry.operator_id for one in (TWO, ONE, THREE)),
+        ", ".join(one.operator_id for one in (TWO, ONE, THREE)),
     )
     assert "--rename OLD=NEW, --drop UID" in str(error.advice)
 

@@ -181,7 +181,7 @@ def test_elements_that_lie_apart_are_read_apart() -> None:
 def test_records_of_both_sides_under_the_maximum_of_each() -> None:
     old = operator("op", 2, MAXIMUM, keyed=streams(2))
     new = operator("op", 3, 16, keyed=streams(3, 16))
-    checks = listed(old, new, {old.entry.operator_id: "java"})
+    checks = listed(old, new, {old.operator_id: "java"})
     found = of_kind(checks, RecordCheck)
     assert len(found) == len(checks.units)
     assert [(check.in_result, check.records.max_parallelism) for check in found] == [(False, 8)] * 2 + [(True, 16)] * 3

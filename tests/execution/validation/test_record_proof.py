@@ -32,7 +32,7 @@ def tally(
 
 def proven(*tallies: RecordTally, of: Operator | None = None, key_hash: str | None = None) -> CertifiedRecords:
     owner = of or operator("op")
-    found = record_proof(owner, tallies, {} if key_hash is None else {owner.entry.operator_id: key_hash})
+    found = record_proof(owner, tallies, {} if key_hash is None else {owner.operator_id: key_hash})
     assert found is not None
     return found
 

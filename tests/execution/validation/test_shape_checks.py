@@ -11,7 +11,7 @@ import pytest
 from rescale.errors import IntegrityError
 from rescale.execution.validation.coverage import (
     check_rekeyed,
-    goes_by_record,
+    is_compared_by_record,
     pair_database_files,
     pair_key_groups,
 )
@@ -98,7 +98,7 @@ TIMERS = replace(keyed(2), raw_keyed=raw(2, services=("a service",)))
     ],
 )  # fmt: skip
 def test_what_goes_by_record(old: Operator, new: Operator, by_record: bool) -> None:
-    assert goes_by_record(old, new) is by_record
+    assert is_compared_by_record(old, new) is by_record
 
 
 def test_a_heap_stream_without_entries_gives_nothing_that_could_be_other_states() -> None:
@@ -106,9 +106,9 @@ def test_a_heap_stream_without_entries_gives_nothing_that_could_be_other_states(
     empty = len(empty_group(0, A))
     streams = (stream(0, 2, framing=Framing.HEAP, header=AB), stream(1, 2, framing=Framing.HEAP, size=empty))
     old = operator("op", 2, MAXIMUM, keyed=streams)
-    assert not goes_by_record(old, keyed(1, framing=Framing.HEAP, header=AB))
+    assert not is_compared_by_record(old, keyed(1, framing=Framing.HEAP, header=AB))
     filled = replace(old, keyed=(streams[0], stream(1, 2, framing=Framing.HEAP, size=empty + 1)))
-    assert goes_by_record(filled, keyed(1, framing=Framing.HEAP, header=AB))
+    assert is_compared_by_record(filled, keyed(1, framing=Framing.HEAP, header=AB))
 
 
 # Key groups.
@@ -329,6 +329,6 @@ def test_directories_are_of_the_parallelism_that_is_stored() -> None:
     """At that one Flink gives them to its subtasks without a look at their key groups."""
     old = in_directories(2)
     new = replace(old, entry=replace(old.entry, parallelism=3))
-    assert not goes_by_record(old, new)
+    assert not is_compared_by_record(old, new)
     with pytest.raises(IntegrityError, match="key groups of subtask 0"):
         pair_database_files(old, new)

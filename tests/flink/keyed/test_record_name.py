@@ -119,7 +119,7 @@ def test_every_record_of_flinks_has_a_name_of_its_own(name: str) -> None:
             (info := stream.parsed.states[record.state]).name
             + str(sorted(name_record(stream.parsed, info.name, record.key).items()))
             for _, group in keyed.groups()
-            for _, record in read_group(group, operator.entry.max_parallelism)
+            for _, record in read_group(group, operator.max_parallelism)
         ]
         assert len(set(found)) == len(found)
         assert not any("key_bytes" in one for one in found)

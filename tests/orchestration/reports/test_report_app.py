@@ -23,7 +23,7 @@ from rescale.orchestration.reports.report_app import report_app
 from rescale.orchestration.reports.report_link import airflow_url, report_url
 from rescale.orchestration.reports.report_plugin import RescalePlugin
 from rescale.planning.values.plan import Plan
-from rescale.report.pages.planned import plan_summary
+from rescale.report.pages.planned import plan_document
 from rescale.report.stored import put_report
 from rescale.target.claim import claim
 from rescale.target.places import places_of
@@ -56,7 +56,7 @@ def plan(tmp_path: Path) -> Plan:
     from rescale.snapshot.opening import open_snapshot
 
     snapshot = open_snapshot(plan.source)
-    put_report(plan, plan_summary(plan, snapshot, kafka_offsets(snapshot)))
+    put_report(plan, plan_document(plan, snapshot, kafka_offsets(snapshot)))
     return plan
 
 

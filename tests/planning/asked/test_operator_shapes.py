@@ -18,8 +18,8 @@ def shape(**parallelism: int) -> list[int]:
     """The new parallelism of the three; `for_all` stands for all."""
     words = {"" if name == "for_all" else name: n for name, n in parallelism.items()}
     found = new_shapes(OPERATORS, Request("/s", "/t", words))
-    assert [found[one.entry.operator_id].max_parallelism for one in OPERATORS] == [128, 128, 1]
-    return [found[one.entry.operator_id].parallelism for one in OPERATORS]
+    assert [found[one.operator_id].max_parallelism for one in OPERATORS] == [128, 128, 1]
+    return [found[one.operator_id].parallelism for one in OPERATORS]
 
 
 def test_without_a_word_all_stays() -> None:
@@ -39,7 +39,7 @@ def test_an_operator_goes_by_uid_by_id_and_by_its_name() -> None:
     labelled = operator("hidden", label="what people call it")
     for name in ("hidden", operator_id_of_uid("hidden"), operator_id_of_uid("hidden").upper(), "what people call it"):
         request = Request("/s", "/t", {name: 7})
-        assert new_shapes((labelled,), request) == {labelled.entry.operator_id: Shape(7, 128)}
+        assert new_shapes((labelled,), request) == {labelled.operator_id: Shape(7, 128)}
 
 
 def test_an_operator_that_always_runs_alone_cannot_be_named_for_more() -> None:
@@ -66,7 +66,7 @@ def maxima(parallelism: dict[str, int], **max_parallelism: int) -> list[tuple[in
     """The new shapes of the three; `for_all` stands for all."""
     words = {"" if name == "for_all" else name: n for name, n in max_parallelism.items()}
     found = new_shapes(OPERATORS, Request("/s", "/t", parallelism, max_parallelism=words))
-    return [tuple(found[one.entry.operator_id]) for one in OPERATORS]
+    return [tuple(found[one.operator_id]) for one in OPERATORS]
 
 
 def test_all_get_the_new_maximum_together_but_those_that_always_run_alone() -> None:

@@ -41,7 +41,7 @@ class Planned:
     def __init__(self, of: Operator, parallelism: int) -> None:
         self.literals = Literals()
         headers = HeaderPlanner(of.label, self.literals)
-        shape = Shape(parallelism, of.entry.max_parallelism)
+        shape = Shape(parallelism, of.max_parallelism)
         self.streams = KeyGroupPlanner(of, shape, headers, self.literals, InlineBudget()).streams()
         self.id_tables = headers.id_tables
 
@@ -239,7 +239,7 @@ def test_raw_groups_move_without_header_and_only_where_there_are_any() -> None:
 @pytest.mark.parametrize("parallelism", [1, 5])
 def test_groups_of_flink_are_planned_as_they_lie(name: str, parallelism: int) -> None:
     for of in opened(name).operators:
-        if not of.keyed or of.entry.max_parallelism < parallelism or mixed_heap(of):
+        if not of.keyed or of.max_parallelism < parallelism or mixed_heap(of):
             continue
         planned, expected = Planned(of, parallelism), sources(of)
         keyed = [stream for stream in planned.streams if stream.slot is Slot.KEYED]

@@ -12,7 +12,7 @@ from rescale.insight.cluster import VARIABLE, Cluster
 from rescale.orchestration.question import question_markdown
 from rescale.report.html_report import html_report
 from rescale.report.pages.plan_markdown import plan_markdown
-from rescale.report.pages.planned import plan_summary, plan_text
+from rescale.report.pages.planned import plan_document, plan_text
 from rescale.report.report_document import report_document
 from support import snapshots
 from support.large_plans import large_plan
@@ -25,7 +25,7 @@ TIGHT = Cluster(executors=40, cores=8, bandwidth=1_200_000_000, scratch=1 << 30)
 def summary() -> dict[str, Any]:
     """Of a terabyte that is shuffled through small disks."""
     plan = large_plan(10**12, 100, subtasks=5, groups=128)
-    document = plan_summary(plan, snapshot(operator("big 0", 5)), (), TIGHT)
+    document = plan_document(plan, snapshot(operator("big 0", 5)), (), TIGHT)
     assert json.loads(json.dumps(document)) == document
     return document
 
@@ -54,7 +54,7 @@ def test_the_report_has_it(summary: dict[str, Any]) -> None:
 
 def test_without_a_cluster_nobody_hears_of_one() -> None:
     plan = large_plan(10**12, 100, subtasks=5, groups=128)
-    document = plan_summary(plan, snapshot(operator("big 0", 5)))
+    document = plan_document(plan, snapshot(operator("big 0", 5)))
     assert document["cluster"] is None
     assert "On paper" not in plan_text(document) + plan_markdown(document)
 

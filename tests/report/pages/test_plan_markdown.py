@@ -5,7 +5,7 @@ from __future__ import annotations
 from rescale.planning.asked.request import Format, make_request
 from rescale.planning.planner import make_plan
 from rescale.report.pages.plan_markdown import plan_markdown
-from rescale.report.pages.planned import plan_summary
+from rescale.report.pages.planned import plan_document
 from support.snapshots import directory, opened
 
 
@@ -14,13 +14,13 @@ def markdown(name: str, parallelism: str, *maximum: str, form: Format = Format.K
         directory(name), "/target", [parallelism], max_parallelism=list(maximum), format=form, uids=()
     )
     plan = make_plan(opened(name), request)
-    return plan_markdown(plan_summary(plan, opened(name)))
+    return plan_markdown(plan_document(plan, opened(name)))
 
 
 def test_totals_the_largest_operators_and_all_warnings() -> None:
     request = make_request(directory("2-clicks"), "/target", ["6"])
     plan = make_plan(opened("2-clicks"), request)
-    text = plan_markdown(plan_summary(plan, opened("2-clicks")))
+    text = plan_markdown(plan_document(plan, opened("2-clicks")))
     assert f"plan `{plan.digest[:8]}`" in text
     assert "to `/target`" in text
     table = text.split("### The 10 largest operators")[1].split("###")[0]
@@ -48,7 +48,7 @@ def test_another_max_parallelism_flink_refuses() -> None:
 
 
 def test_a_label_does_not_break_the_table() -> None:
-    summary = plan_summary(
+    summary = plan_document(
         make_plan(opened("2-lazy"), make_request(directory("2-lazy"), "/t", ["2"])), opened("2-lazy")
     )
     summary["operators"][0]["label"] = "a|b"

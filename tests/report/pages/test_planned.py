@@ -9,7 +9,7 @@ import pytest
 from rescale.planning.asked.request import make_request
 from rescale.planning.planner import make_plan
 from rescale.planning.values.plan import Plan
-from rescale.report.pages.planned import plan_summary, plan_text
+from rescale.report.pages.planned import plan_document, plan_text
 from support.snapshots import directory, names, opened
 
 _OTHERS = ("unaligned", "changelog-over-heap")
@@ -23,7 +23,7 @@ def plan_of(name: str, *parallelism: str) -> Plan:
 @pytest.mark.parametrize("name", MOVABLE)
 def test_the_summary_is_json_and_adds_up(name: str) -> None:
     plan = plan_of(name)
-    summary = plan_summary(plan, opened(name))
+    summary = plan_document(plan, opened(name))
     assert json.loads(json.dumps(summary)) == summary
     operators = summary["operators"]
     assert sum(one["keyed_bytes"] + one["operator_bytes"] for one in operators) == summary["bytes_moved"]
@@ -33,7 +33,7 @@ def test_the_summary_is_json_and_adds_up(name: str) -> None:
 
 def test_a_person_sees_what_moves_where() -> None:
     plan = plan_of("2-lazy", "2", "lists=5")
-    text = plan_text(plan_summary(plan, opened("2-lazy")))
+    text = plan_text(plan_document(plan, opened("2-lazy")))
     assert text.endswith(f"\nafterwards the job starts with: {plan.start.command}")
     assert text.startswith(f"plan {plan.digest[:8]}: 9 operators, ")
     assert f"from {directory('2-lazy')}" in text
@@ -50,7 +50,7 @@ def test_a_person_sees_what_moves_where() -> None:
 def test_both_tables_say_the_same_of_evenness(shape: dict[str, list[str]]) -> None:
     taken = opened("1.20-clicks")
     plan = make_plan(taken, make_request(directory("1.20-clicks"), "/target", ["3"], **shape), {})
-    summary = plan_summary(plan, taken)
+    summary = plan_document(plan, taken)
     planned = {one["operator_id"]: one for one in summary["operators"]}
     for advised in summary["insight"]["shapes"]:
         at = {candidate["parallelism"]: candidate["evenness"] for candidate in advised["candidates"]}
@@ -60,10 +60,10 @@ def test_both_tables_say_the_same_of_evenness(shape: dict[str, list[str]]) -> No
 
 
 def test_an_operator_that_stays_has_no_arrow() -> None:
-    text = plan_text(plan_summary(plan_of("2-lazy"), opened("2-lazy")))
+    text = plan_text(plan_document(plan_of("2-lazy"), opened("2-lazy")))
     assert "3 →" not in text.split("Flink reads")[0]
     assert "new subtask" not in text
 
 
 def test_the_start_line_names_the_target() -> None:
-    assert "/target" in plan_summary(plan_of("2-lazy", "2"), opened("2-lazy"))["start"]
+    assert "/target" in plan_document(plan_of("2-lazy", "2"), opened("2-lazy"))["start"]

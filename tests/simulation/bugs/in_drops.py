@@ -33,7 +33,7 @@ def _asked(change: Callable[[Sequence[Operator], Surgery], Surgery]) -> Plant:
 def _one_more_state(operators: Sequence[Operator], asked: Surgery) -> Surgery:
     """Of an operator that loses some."""
     for operator in operators:
-        known = {one.name for one in asked.dropped_states if one.operator_id == operator.entry.operator_id}
+        known = {one.name for one in asked.dropped_states if one.operator_id == operator.operator_id}
         others = [name for name in state_names(operator) if name not in known]
         if known and others:
             return replace(asked, dropped_states=(*asked.dropped_states, *lost_states(operator, others[0])))
@@ -44,7 +44,7 @@ def _of_that_name(operators: Sequence[Operator], asked: Surgery) -> Surgery:
     """In whatever operator."""
     names = dict.fromkeys(one.name for one in asked.dropped_states)
     gone = {one.operator_id for one in asked.dropped}
-    staying = [one for one in operators if one.entry.operator_id not in gone]
+    staying = [one for one in operators if one.operator_id not in gone]
     return replace(
         asked, dropped_states=tuple(lost for one in staying for name in names for lost in lost_states(one, name))
     )
@@ -52,10 +52,10 @@ def _of_that_name(operators: Sequence[Operator], asked: Surgery) -> Surgery:
 
 def _a_neighbour(operators: Sequence[Operator], asked: Surgery) -> Surgery:
     """The operator that stands behind the one that was named goes with it."""
-    ids = [operator.entry.operator_id for operator in operators]
+    ids = [operator.operator_id for operator in operators]
     places = [ids.index(one.operator_id) + 1 for one in asked.dropped]
     touched = {one.operator_id for one in (*asked.renamed, *asked.dropped, *asked.dropped_states)}
-    others = [one for one in (operators[i % len(operators)] for i in places) if one.entry.operator_id not in touched]
+    others = [one for one in (operators[i % len(operators)] for i in places) if one.operator_id not in touched]
     return replace(asked, dropped=(*asked.dropped, *map(what_is_lost, others)))
 
 

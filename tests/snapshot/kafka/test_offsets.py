@@ -17,7 +17,7 @@ from rescale.planning.planner import make_plan
 from rescale.report.pages.inspection import inspection, inspection_text
 from rescale.report.pages.kafka import kafka_line
 from rescale.report.pages.plan_markdown import plan_markdown
-from rescale.report.pages.planned import plan_summary, plan_text
+from rescale.report.pages.planned import plan_document, plan_text
 from rescale.snapshot.findings import findings
 from rescale.snapshot.kafka.audit import audit, spread
 from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets, missing_offsets
@@ -216,7 +216,7 @@ def test_a_source_of_several_clusters_is_said_not_to_be_read(readers: list[list[
     assert names(of) == ["kafka-not-read"]
     assert any("DynamicKafkaSource" in warning for warning in inspection(of, kafka)["warnings"])
     plan = make_plan(of, make_request("/source", "/target", ["3"]), kafka=kafka)
-    assert "orders (DynamicKafkaSource)" in plan_text(plan_summary(plan, of, kafka))
+    assert "orders (DynamicKafkaSource)" in plan_text(plan_document(plan, of, kafka))
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_what_a_person_sees() -> None:
     (line,) = map(kafka_line, document["kafka"])
     assert line == "orders (KafkaSource): 5 partitions of orders, next 0 to 40; by subtask 2, 3"
     plan = make_plan(of, make_request("/source", "/target", ["3"]), kafka=kafka)
-    summary = plan_summary(plan, of, kafka)
+    summary = plan_document(plan, of, kafka)
     assert json.loads(json.dumps(summary)) == summary
     (shown,) = summary["kafka"]
     assert shown["partitions"][2] == {

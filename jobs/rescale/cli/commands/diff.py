@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from rescale.cli.arguments import add_allow_prefix, add_master
+from rescale.cli.arguments import add_allow_prefix, add_master, add_surgery, declared_options
 from rescale.cli.output import Output
 from rescale.cli.own_step import run_own_step
-from rescale.cli.surgery_arguments import add_surgery, surgery_options
 from rescale.errors import IntegrityError
 from rescale.process import Step
 from rescale.report.pages.difference import difference_text
@@ -31,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:
-    words = ["--a", normalise(arguments.a), "--b", normalise(arguments.b), *surgery_options(arguments)]
+    words = ["--a", normalise(arguments.a), "--b", normalise(arguments.b), *declared_options(arguments)]
     document = run_own_step(Step.DIFF, words, arguments.master)
     output.answer(document, lambda: difference_text(document))
     return 0 if document["equal"] else IntegrityError.exit_code

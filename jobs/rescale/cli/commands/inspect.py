@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from rescale.cli.arguments import add_for_flink, add_source, add_uids, line_of, prefixes_of, uids_of
+from rescale.cli.arguments import add_for_flink, add_source, add_uids, prefixes_of, release_line_of, uids_of
 from rescale.cli.output import Output
 from rescale.cli.terminal import waiting
 from rescale.errors import RequestError
@@ -56,5 +56,5 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
         if arguments.kafka_offsets:
             print(printable_lines(offsets_text(kafka, arguments.kafka_offsets)))
             return
-        document = inspection(snapshot, kafka, line_of(arguments))
+        document = inspection(snapshot, kafka, release_line_of(arguments))
     output.answer(document, lambda: inspection_text(document))

@@ -8,7 +8,7 @@ from rescale.cli.arguments import add_cluster, add_shape, add_source, add_uids, 
 from rescale.cli.output import Output
 from rescale.cli.terminal import waiting
 from rescale.errors import RescaleError
-from rescale.report.pages.planned import plan_summary, plan_text
+from rescale.report.pages.planned import plan_document, plan_text
 from rescale.target.claim import refuse_taken
 
 SUMMARY = "what a rescale would do; moves nothing"
@@ -27,8 +27,8 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     cluster = asked_cluster(arguments)
     with waiting(f"reading {arguments.source}"):
         plan, snapshot, kafka = prepared(arguments)
-        summary = plan_summary(plan, snapshot, kafka, cluster)
-    output.answer(summary, lambda: plan_text(summary))
+        document = plan_document(plan, snapshot, kafka, cluster)
+    output.answer(document, lambda: plan_text(document))
     try:
         refuse_taken(plan)
     except RescaleError as error:

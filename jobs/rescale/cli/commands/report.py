@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from rescale.cli.arguments import add_allow_prefix, add_for_flink, add_uids, line_of, prefixes_of, uids_of
+from rescale.cli.arguments import add_allow_prefix, add_for_flink, add_uids, prefixes_of, release_line_of, uids_of
 from rescale.cli.output import Output
 from rescale.cli.terminal import waiting
 from rescale.errors import RequestError
@@ -46,7 +46,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     if open_store(place).stat(place) is not None:
         place = real(place)  # of a link to a file, the file; a pipe has none
     with waiting(f"reading {arguments.of}"):
-        line = line_of(arguments)
+        line = release_line_of(arguments)
         page = report_of(of, prefixes_of(arguments), uids_of(arguments), line)
     _refuse_other_file(place, page)
     open_store(place).put(place, page)

@@ -17,7 +17,7 @@ from rescale.planning.values.plan import Plan
 from rescale.planning.values.proof import Proof, how_proven
 from rescale.process import Step
 from rescale.report.pages.outcome import outcome, outcome_text
-from rescale.report.pages.planned import plan_summary, plan_text
+from rescale.report.pages.planned import plan_document, plan_text
 from rescale.report.stored import put_report
 from rescale.target.claim import claim
 from rescale.target.places import places_of
@@ -48,21 +48,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace, output: Output) -> None:
     with waiting(f"reading {arguments.source}"):
         plan, snapshot, kafka = prepared(arguments)
-        summary = plan_summary(plan, snapshot, kafka, cluster_of_environment(os.environ))
+        planned = plan_document(plan, snapshot, kafka, cluster_of_environment(os.environ))
     accept = arguments.accept_unconditional_publish
-    output.say(plan_text(summary))
+    output.say(plan_text(planned))
     proof = Proof(arguments.proof)
     if not is_published(plan):
-        agree_to_losses(summary["surgery"], output, yes=arguments.yes)
+        agree_to_losses(planned["surgery"], output, yes=arguments.yes)
         if how := how_proven(plan, proof):
             output.say(how)
         claim(plan, accept_unconditional=accept, by={"host": socket.gethostname(), "process": str(os.getpid())})
-        output.say(put_report(plan, summary))
+        output.say(put_report(plan, planned))
         _move(plan, arguments.master, proof)
     with waiting(f"publishing {plan.target}"):
         published = publish(plan, accept_unconditional=accept)
         put_report(plan)  # of a result that was there before, too: who published it may have ended right behind that
-    document = outcome(plan, published, summary["warnings"])
+    document = outcome(plan, published, planned["warnings"])
     output.answer(document, lambda: outcome_text(document))
 
 

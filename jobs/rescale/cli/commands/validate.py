@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from rescale.cli.arguments import add_key_hash, add_master, add_proof, add_source
+from rescale.cli.arguments import add_key_hash, add_master, add_proof, add_source, add_surgery, declared_options
 from rescale.cli.output import Output
 from rescale.cli.own_step import run_own_step
-from rescale.cli.surgery_arguments import add_surgery, surgery_options
 from rescale.process import Step
 from rescale.report.pages.outcome import certificate_text
 from rescale.storage.locations import normalise
@@ -31,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
     words = ["--source", normalise(arguments.source), "--target", normalise(arguments.target)]
-    words += ["--proof", arguments.proof, *surgery_options(arguments)]
+    words += ["--proof", arguments.proof, *declared_options(arguments)]
     words += [f"--key-hash={key_hash}" for key_hash in arguments.key_hash]
     certificate = run_own_step(Step.VALIDATE, words, arguments.master)
     output.answer(certificate, lambda: certificate_text(certificate))

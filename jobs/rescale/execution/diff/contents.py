@@ -16,6 +16,7 @@ from rescale.flink.operator_state import OperatorStateHeader
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.type_tree import TypeTree
 from rescale.flink.serializers.value_words import bytes_in_words, in_words
+from rescale.flink.state_meta_info import SerializerKey
 from rescale.report.units import counted
 from rescale.snapshot.model import ElementStream
 
@@ -65,10 +66,9 @@ def _trees(headers: Iterable[OperatorStateHeader | None], state: str) -> tuple[T
     for header in headers:
         for info in (*header.list_states, *header.broadcast_states) if header is not None else ():
             if info.name == state:
-                serializers = dict(info.serializers)
-                names = [name for name in ("KEY_SERIALIZER", "VALUE_SERIALIZER") if name in serializers]
+                parts = (info.serializer(SerializerKey.KEY), info.serializer(SerializerKey.VALUE))
                 try:
-                    return tuple(compile_program(serializers[name]).tree for name in names)
+                    return tuple(compile_program(part).tree for part in parts if part is not None)
                 except UnsupportedError:
                     return None
     return None

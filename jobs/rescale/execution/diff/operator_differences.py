@@ -15,7 +15,7 @@ from rescale.snapshot.model import Operator
 
 
 def shape_of(operator: Operator | None) -> ListedShape | None:
-    return ListedShape(operator.entry.parallelism, operator.entry.max_parallelism) if operator is not None else None
+    return ListedShape(operator.parallelism, operator.max_parallelism) if operator is not None else None
 
 
 def operator_differences(pair: OperatorPair) -> Iterator[Difference]:
@@ -73,8 +73,7 @@ def element_types(operator: Operator | None) -> dict[str, str]:
 
 
 def _type(info: StateMetaInfo) -> str:
-    names = (type_name(snapshot) for name, snapshot in info.serializers if name != "NAMESPACE_SERIALIZER")
-    return f"{info.state_type} {', '.join(names)}"
+    return f"{info.state_type} {', '.join(map(type_name, info.content_serializers))}"
 
 
 def opaque_state(state: str, kind: str, a: bytes | None, b: bytes | None) -> StateDiff | None:

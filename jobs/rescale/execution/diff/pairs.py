@@ -70,7 +70,7 @@ def pair_operators(a: Snapshot, b: Snapshot) -> list[OperatorPair]:
     """Every operator that one of them lists, in the order of the first; `UnsupportedError` if it is not comparable."""
     for snapshot in (a, b):
         snapshot.check_complete()
-    sides = [{operator.entry.operator_id: operator for operator in snapshot.operators} for snapshot in (a, b)]
+    sides = [{operator.operator_id: operator for operator in snapshot.operators} for snapshot in (a, b)]
     pairs = []
     for operator_id in dict.fromkeys([*sides[0], *sides[1]]):
         listed = (sides[0].get(operator_id), sides[1].get(operator_id))
@@ -161,7 +161,7 @@ def _check_raw_keyed(pair: OperatorPair) -> None:
 
 
 def _check_same_key_groups(pair: OperatorPair, what: str, advice: str) -> None:
-    maxima = [operator.entry.max_parallelism for operator in pair.listed]
+    maxima = [operator.max_parallelism for operator in pair.listed]
     if len(set(maxima)) > 1:
         expected, found = maxima
         raise UnsupportedError(

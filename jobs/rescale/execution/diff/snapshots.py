@@ -129,7 +129,7 @@ class _Comparison:
             yield StateDiff(state, kind, counted, *compared)
 
     def _copies(self, items: Items, contents: Contents, pair: OperatorPair) -> Compared:
-        a, b = (operator.entry.parallelism if operator else 0 for operator in pair.sides)
+        a, b = (operator.parallelism if operator else 0 for operator in pair.sides)
         digests = [{item.digest: (side, item) for item in items[side]} for side in Side]
         if all(digests) and digests[0].keys() != digests[1].keys():
             copies = [contents.copy(*place) for place in (digests[0] | digests[1]).values()]

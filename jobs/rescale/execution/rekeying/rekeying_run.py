@@ -19,7 +19,7 @@ from rescale.execution.rekeying.totals import add_up
 from rescale.execution.rekeying.write_ranges import plan_write_ranges
 from rescale.execution.rekeying.write_side import WriteSide
 from rescale.execution.sources.planned_records import planned_operator
-from rescale.execution.tasks import Tasks
+from rescale.execution.tasks import Shuffled, Tasks
 from rescale.execution.writers.protocol import KeyedWriter, Result, StreamToWrite, Work, WriteRange
 from rescale.flink.arrays import Longs
 from rescale.planning.values.plan import Plan
@@ -56,18 +56,30 @@ def rekey_streams(
         raise totals
     streams = _streams(rekeyings, totals, ranges)
     works = writer.lay_out(streams, there)
+    results = _write(plan, writer, shuffle, works, states)
+    return writer.finish(tasks, streams, works, results)
+
+
+def _write(
+    plan: Plan,
+    writer: KeyedWriter[Work, Result],
+    shuffle: Shuffled,
+    works: Sequence[Work],
+    number_of_states: Mapping[int, int],
+) -> list[Result]:
+    """What comes of each work; `number_of_states` is by the operator's number."""
     by_partition: dict[int, list[Work]] = defaultdict(list)
     for work in works:
         by_partition[work.range.partition].append(work)
     due = {partition: sum(work.size for work in some) for partition, some in by_partition.items()}
-    writing = Progress("write every record under its new key group", sum(due.values()))
+    progress = Progress("write every record under its new key group", sum(due.values()))
     packed = {partition: pickle.dumps(some) for partition, some in by_partition.items()}
     results = []
-    for result in shuffle.write(due, WriteSide(plan, writer, packed, states), writing):
+    for result in shuffle.write(due, WriteSide(plan, writer, packed, number_of_states), progress):
         if isinstance(result, RescaleError):
             raise result
         results.append(result)
-    return writer.finish(tasks, streams, works, results)
+    return results
 
 
 def _streams(

@@ -122,7 +122,7 @@ class LogWindows:
         return [*ranges, KeyGroupRange(first, self._key_groups.last)]
 
     def _spill(self, ranges: Sequence[KeyGroupRange], places: Sequence[Path]) -> None:
-        of_group = {group: i for i, own in enumerate(ranges) for group in range(own.first, own.last + 1)}
+        of_group = {group: i for i, own in enumerate(ranges) for group in own}
         buffers = [bytearray() for _ in places]
         buffered = 0
         for state, key_group, data in self._changes():

@@ -15,7 +15,7 @@ from rescale.execution.validation.compare import ElementCheck, FileCheck, GroupC
 from rescale.execution.validation.coverage import (
     GroupPair,
     check_elements,
-    goes_by_record,
+    is_compared_by_record,
     pair_database_files,
     pair_key_groups,
 )
@@ -56,7 +56,7 @@ def list_checks(
         whole = by_files[i].values()
         checks += (FileCheck(i, old.label, pair) for one in whole for pair in one.copies)
         small += (FileCheck(i, old.label, pair) for one in whole for pair in one.small)
-        checks += _keyed_checks(i, old, new, key_hashes.get(old.entry.operator_id), by_files[i])
+        checks += _keyed_checks(i, old, new, key_hashes.get(old.operator_id), by_files[i])
         for slot in OPERATOR_SLOTS:
             check_elements(old, new, slot)
             for in_result, operator in ((False, old), (True, new)):
@@ -68,7 +68,7 @@ def _keyed_checks(
     i: int, old: Operator, new: Operator, key_hash: str | None, by_files: Mapping[int, WholeFiles]
 ) -> Iterator[Check]:
     """Of keyed state, but for the directories that go `by_files`."""
-    if not goes_by_record(old, new):
+    if not is_compared_by_record(old, new):
         for slot in KEYED_SLOTS:
             yield from _group_checks(i, old, pair_key_groups(old, new, slot), slot)
         if not by_files:
@@ -77,7 +77,7 @@ def _keyed_checks(
         yield from _group_checks(i, old, pair_key_groups(old, new, Slot.RAW_KEYED), Slot.RAW_KEYED)
         yield from _remaining_checks(i, old, new, key_hash, [d for d in new.databases if d.subtask not in by_files])
     else:
-        if old.entry.max_parallelism == new.entry.max_parallelism:
+        if old.max_parallelism == new.max_parallelism:
             raw = pair_key_groups(_without_timers(old), _without_timers(new), Slot.RAW_KEYED)
             yield from _group_checks(i, old, raw, Slot.RAW_KEYED)
         yield from _record_checks(i, old, new, key_hash)
@@ -145,9 +145,9 @@ def _shared(giver: Database, takers: Sequence[Database]) -> list[KeyGroupRange]:
 def _checks_of(
     i: int, old: Operator, new: Operator, key_hash: str | None, holder: KeyedHolder, *, in_result: bool
 ) -> Iterator[RecordCheck]:
-    maximum = (new if in_result else old).entry.max_parallelism
+    maximum = (new if in_result else old).max_parallelism
     for source in sources_of(holder, maximum):
-        yield RecordCheck(i, old.label, in_result, key_hash, new.entry.max_parallelism, source)
+        yield RecordCheck(i, old.label, in_result, key_hash, new.max_parallelism, source)
 
 
 def _is_bytewise(check: Check) -> bool:

@@ -14,7 +14,6 @@ from typing import NamedTuple
 from rescale.errors import IntegrityError
 from rescale.execution.validation.headers import ElementHeaders, KeyedHeaders, different
 from rescale.flink.givers import Givers
-from rescale.flink.key_groups import key_group_range
 from rescale.flink.keyed.heap.heap import empty_group
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import DistributionMode, HandleTag
@@ -63,14 +62,14 @@ def check_metadata(source: Snapshot, result: Snapshot) -> None:
         )
     check_equal(
         "operators",
-        [o.entry.operator_id for o in source.operators],
-        [o.entry.operator_id for o in result.operators],
+        [o.operator_id for o in source.operators],
+        [o.operator_id for o in result.operators],
     )
     for old, new in zip(source.operators, result.operators, strict=True):
         for field in ("name", "uid", "coordinator", "fully_finished"):
             check_equal(field.replace("_", " "), getattr(old.entry, field), getattr(new.entry, field), old.label)
-        if old.entry.max_parallelism == 1:  # for ever: Flink forces it on what cannot be parallel
-            check_equal("max parallelism", 1, new.entry.max_parallelism, old.label)
+        if old.max_parallelism == 1:  # for ever: Flink forces it on what cannot be parallel
+            check_equal("max parallelism", 1, new.max_parallelism, old.label)
         check_equal("finished subtasks", _finished(old), _finished(new), old.label)
         if new.other_keyed or new.changelogs or new.has_channel_state:
             raise IntegrityError("state of a kind that is never written", operator=old.label)
@@ -92,8 +91,7 @@ def check_certified(result: Snapshot, certificate: Certificate) -> None:
     """That the metadata is the one that was certified: its bytes, and first the shape of every operator."""
     certified = {o.operator_id: (o.parallelism, o.max_parallelism) for o in certificate.operators}
     for operator in result.operators:
-        entry = operator.entry
-        shape, found = certified.get(entry.operator_id), (entry.parallelism, entry.max_parallelism)
+        shape, found = certified.get(operator.operator_id), (operator.parallelism, operator.max_parallelism)
         if shape != found:
             raise IntegrityError(
                 "an operator has not the shape that was certified",
@@ -147,11 +145,10 @@ def pair_key_groups(old: Operator, new: Operator, slot: Slot) -> list[GroupPair]
     sources = old.keyed if slot is Slot.KEYED else old.raw_keyed
     results = new.keyed if slot is Slot.KEYED else new.raw_keyed
     owners = {g: (s, extent) for s in sources for g, extent in s.present_groups}
-    entry = new.entry
     pairs: dict[int, GroupPair] = {}
     givers, headers = Givers(sources), KeyedHeaders(old.label)
     for stream in results:
-        own = key_group_range(entry.max_parallelism, entry.parallelism, stream.subtask)
+        own = new.key_groups_of(stream.subtask)
         check_equal(f"key groups of subtask {stream.subtask}", own, stream.key_groups, old.label)
         tables = headers.compare(different(givers.of(own)), stream) if slot is Slot.KEYED else {}
         for key_group, extent in stream.present_groups:
@@ -175,9 +172,9 @@ def pair_key_groups(old: Operator, new: Operator, slot: Slot) -> list[GroupPair]
     return list(pairs.values())
 
 
-def goes_by_record(old: Operator, new: Operator) -> bool:
+def is_compared_by_record(old: Operator, new: Operator) -> bool:
     """Whether keyed state is compared record by record: key groups changed, or the kind, or directories were cut."""
-    if old.entry.max_parallelism != new.entry.max_parallelism or old.kinds != new.kinds:
+    if old.max_parallelism != new.max_parallelism or old.kinds != new.kinds:
         return True
     if old.left_out or (old.raw_timers and not new.raw_timers):
         return True
@@ -195,24 +192,22 @@ def _lists_other_states(old: Operator, new: Operator) -> bool:
 
 def check_rekeyed(old: Operator, new: Operator) -> None:
     """The keyed state of an operator whose records moved one by one; whose records are where is compared by digest."""
-    entry = new.entry
     givers, takers = old.managed_keyed, new.managed_keyed
     timers = () if new.raw_timers else old.heap_timers
     doubled = old.doubled_timers if new.raw_timers else ()
     left_out = {state.name for one in doubled if one.parsed is not None for state in one.parsed.states}
     near, headers = Givers(givers), KeyedHeaders(old.label, timers, left_out | old.left_out)
-    subtasks = list(range(entry.parallelism)) if givers or timers else []
-    same_groups = old.entry.max_parallelism == entry.max_parallelism
+    subtasks = list(range(new.parallelism)) if givers or timers else []
+    same_groups = old.max_parallelism == new.max_parallelism
     if old.databases and new.databases and same_groups:
-        ranges = [(i, key_group_range(entry.max_parallelism, entry.parallelism, i)) for i in subtasks]
-        subtasks = [i for i, own in ranges if near.of(own)]
+        subtasks = [subtask for subtask in subtasks if near.of(new.key_groups_of(subtask))]
     check_equal("subtasks with keyed state", subtasks, [stream.subtask for stream in takers], old.label)
     if not same_groups:
         raw_keyed = (*old.own_raw_keyed, *new.own_raw_keyed)
         check_equal("subtasks with raw keyed state", [], [stream.subtask for stream in raw_keyed], old.label)
     all_givers = different(givers)
     for stream in takers:
-        own = key_group_range(entry.max_parallelism, entry.parallelism, stream.subtask)
+        own = new.key_groups_of(stream.subtask)
         check_equal(f"key groups of subtask {stream.subtask}", own, stream.key_groups, old.label)
         kept = Framing.HEAP if old.heap_streams and new.heap_streams else Framing.CANONICAL
         check_equal(f"framing of subtask {stream.subtask}", kept, stream.framing, old.label)
@@ -235,9 +230,8 @@ def _directories(operator: Operator) -> list[tuple[object, ...]]:
 def pair_database_files(old: Operator, new: Operator) -> list[FilePair]:
     """Every file of the operator's databases, and the streams that describe their states."""
     check_equal("RocksDB directories", _directories(old), _directories(new), old.label)
-    entry = new.entry
     for database in new.databases:
-        own = key_group_range(entry.max_parallelism, entry.parallelism, database.subtask)
+        own = new.key_groups_of(database.subtask)
         check_equal(f"key groups of subtask {database.subtask}", own, database.key_groups, old.label)
     return [
         FilePair(ours.subtask, name, source, result)
@@ -257,9 +251,9 @@ def check_elements(old: Operator, new: Operator, slot: Slot) -> None:
     """States, modes and headers of operator state; whose bytes are where is compared by digest."""
     sources, results = old.elements_in(slot), new.elements_in(slot)
     check_equal(f"{slot} states", _modes(sources), _modes(results), old.label)
-    same_parallelism = old.entry.parallelism == new.entry.parallelism
+    same_parallelism = old.parallelism == new.parallelism
     unmoved = same_parallelism or not sources
-    expected = [stream.subtask for stream in sources] if unmoved else list(range(new.entry.parallelism))
+    expected = [stream.subtask for stream in sources] if unmoved else list(range(new.parallelism))
     check_equal(f"subtasks with {slot} state", expected, [stream.subtask for stream in results], old.label)
     by_subtask: dict[int, list[ElementStream]] = defaultdict(list)
     for source in sources:

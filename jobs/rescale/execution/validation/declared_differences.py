@@ -22,7 +22,7 @@ def check_declared(source: Snapshot, result: Snapshot, surgery: Surgery) -> None
     """`source` is the one before the surgery; `IntegrityError` if the result differs from it in any other operator."""
     renamed = {one.operator_id: one for one in surgery.renamed}
     dropped = {one.operator_id for one in surgery.dropped}
-    there = {operator.entry.operator_id: operator for operator in source.operators}
+    there = {operator.operator_id: operator for operator in source.operators}
     _check_there("renamed", set(renamed), set(there))
     _check_there("dropped", dropped, set(there))
     for lost in surgery.dropped:
@@ -54,7 +54,7 @@ def check_declared(source: Snapshot, result: Snapshot, surgery: Surgery) -> None
 def _check_states(there: dict[str, Operator], result: Snapshot, surgery: Surgery) -> None:
     """That states which are declared as dropped are the source's, and none of the result's."""
     _check_there("having lost a state", {one.operator_id for one in surgery.dropped_states}, set(there))
-    by_id = {operator.entry.operator_id: operator for operator in result.operators}
+    by_id = {operator.operator_id: operator for operator in result.operators}
     for one in surgery.dropped_states:
         lost = lost_states(there[one.operator_id], one.name)
         if replace(one, stored_bytes=None) not in lost:  # whoever only compares does not look at files for that

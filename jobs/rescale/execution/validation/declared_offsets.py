@@ -29,7 +29,7 @@ def check_offsets(source: Snapshot, result: Snapshot, surgery: Surgery) -> None:
     if not surgery.kafka:
         return
     before, after = (
-        {offsets.operator.entry.operator_id: _books(offsets) for offsets in kafka_offsets(snapshot)}
+        {offsets.operator.operator_id: _books(offsets) for offsets in kafka_offsets(snapshot)}
         for snapshot in (source, result)
     )
     for change in surgery.kafka:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rescale.errors import IntegrityError, RescaleError, SnapshotError, UnsupportedError
-from rescale.execution.validation.coverage import FilePair, goes_by_record, pair_database_files
+from rescale.execution.validation.coverage import FilePair, is_compared_by_record, pair_database_files
 from rescale.flink.givers import Givers
 from rescale.rocksdb.assembly.assembled_database import SourceDatabase
 from rescale.rocksdb.assembly.assembly_proof import Origin, ResultDatabase, check_assembled
@@ -46,7 +46,7 @@ class WholeFiles(NamedTuple):
 
 def may_go_by_files(old: Operator, new: Operator) -> bool:
     """Whether RocksDB directories stay directories with the key groups that they have, in whatever shape."""
-    same = old.entry.max_parallelism == new.entry.max_parallelism and old.kinds == new.kinds
+    same = old.max_parallelism == new.max_parallelism and old.kinds == new.kinds
     return same and bool(old.databases) and not old.left_out and not (old.raw_timers and not new.raw_timers)
 
 
@@ -59,18 +59,18 @@ def whole_files(source: Snapshot, result: Snapshot) -> list[dict[int, WholeFiles
     pairs = list(zip(source.operators, result.operators, strict=True))
     if not any(may_go_by_files(*pair) for pair in pairs):
         return [{} for _ in pairs]
-    if any(may_go_by_files(*pair) and goes_by_record(*pair) for pair in pairs):
-        pairs = list(zip(_looked_through(source).operators, _with_tables(result).operators, strict=True))
+    if any(may_go_by_files(*pair) and is_compared_by_record(*pair) for pair in pairs):
+        pairs = list(zip(_source_with_tables(source).operators, _result_with_tables(result).operators, strict=True))
     comparer = _Comparer(source.contents, result.contents.unpinned())
     return [comparer.operator(old, new) if may_go_by_files(old, new) else {} for old, new in pairs]
 
 
-def _looked_through(source: Snapshot) -> Snapshot:
+def _source_with_tables(source: Snapshot) -> Snapshot:
     databases = [database for operator in source.operators for database in operator.databases]
     return with_tables(source) if any(database.source is None for database in databases) else source
 
 
-def _with_tables(result: Snapshot) -> Snapshot:
+def _result_with_tables(result: Snapshot) -> Snapshot:
     try:
         return with_tables(result, result.contents.unpinned())
     except (SnapshotError, UnsupportedError) as error:
@@ -97,7 +97,7 @@ class _Comparer:
 
     def operator(self, old: Operator, new: Operator) -> dict[int, WholeFiles]:
         try:
-            if not goes_by_record(old, new):
+            if not is_compared_by_record(old, new):
                 return {one.subtask: one for one in self._unchanged(old, new)}
             near = Givers(old.databases)
             found = side_by_side(
@@ -117,7 +117,7 @@ class _Comparer:
 
     def _assembled(self, old: Operator, givers: Sequence[Database], new: Database) -> WholeFiles | None:
         """None of one that RocksDB has rewritten; the `givers` are those of its key groups."""
-        maximum = old.entry.max_parallelism
+        maximum = old.max_parallelism
         sources, result = list(map(_source_of, givers)), _source_of(new)
         alone = new.key_groups.intersection(givers[0].key_groups) if len(givers) == 1 else new.key_groups
         wanted = key_range(alone, maximum)

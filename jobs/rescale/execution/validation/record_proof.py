@@ -38,7 +38,7 @@ def record_proof(
                 expected=f"{expected.records} records with digest {expected.digest:032x}",
                 found=f"{found.records} records with digest {found.digest:032x}",
             )
-    key_hash = key_hashes.get(operator.entry.operator_id)
+    key_hash = key_hashes.get(operator.operator_id)
     return CertifiedRecords(
         compared=sum(digest.records for digest in source.values()),
         key_hash=key_hash,

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from rescale.errors import IntegrityError, RescaleError
 from rescale.execution.validation.coverage import check_equal
-from rescale.flink.key_groups import key_group_range
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers
 from rescale.snapshot.model import KeyedStream, Operator
 
@@ -16,12 +15,11 @@ def check_raw_timers(old: Operator, new: Operator) -> None:
 
     Where these are new ones, every subtask has a stream, which lists all services; or none has, and timers are states.
     """
-    entry = new.entry
     for stream in new.raw_timers:
-        own = key_group_range(entry.max_parallelism, entry.parallelism, stream.subtask)
+        own = new.key_groups_of(stream.subtask)
         check_equal(f"key groups of the timers of subtask {stream.subtask}", own, stream.key_groups, old.label)
-    if new.raw_timers and old.entry.max_parallelism != entry.max_parallelism:
-        subtasks = list(range(entry.parallelism)) if old.raw_timers else []
+    if new.raw_timers and old.max_parallelism != new.max_parallelism:
+        subtasks = list(range(new.parallelism)) if old.raw_timers else []
         check_equal("subtasks with raw timers", subtasks, [stream.subtask for stream in new.raw_timers], old.label)
         theirs = list(dict.fromkeys(one.parsed for one in old.raw_timers if one.parsed is not None))
         for stream in new.raw_timers:

@@ -19,7 +19,7 @@ from rescale.execution.validation.coverage import (
     check_metadata,
     check_references,
     check_rekeyed,
-    goes_by_record,
+    is_compared_by_record,
 )
 from rescale.execution.validation.directories import WholeFiles, whole_files
 from rescale.execution.validation.record_compare import RecordCheck, RecordComparer, RecordTally
@@ -84,7 +84,7 @@ def compared(
     check_references(source, result)
     check_directory(result, [entry.uri for entry in open_store(result.directory).list(result.directory)])
     for old, new in zip(source.operators, result.operators, strict=True):
-        if goes_by_record(old, new):
+        if is_compared_by_record(old, new):
             check_rekeyed(old, new)
             check_raw_timers(old, new)
     whole = whole_files(source, result)
@@ -168,10 +168,10 @@ def _proof(
     dealt = [tally for tally in written if tally.mode is not None]
     copies = sum(tally.mode is DistributionMode.BROADCAST for tally in dealt)
     return CertifiedOperator(
-        operator_id=old.entry.operator_id,
+        operator_id=old.operator_id,
         label=old.label,
-        parallelism=new.entry.parallelism,
-        max_parallelism=new.entry.max_parallelism,
+        parallelism=new.parallelism,
+        max_parallelism=new.max_parallelism,
         key_groups=sum(tally.items for tally in written if tally.mode is None) + sum(t.groups for t in rewritten),
         elements=sum(tally.items for tally in dealt) - copies,
         broadcast_copies=copies,
@@ -227,9 +227,9 @@ def _compare_broadcasts(old: Operator, new: Operator, slot: Slot, tallies: Itera
     holders = defaultdict(set)
     for state, subtask in broadcast_states(old.elements_in(slot)):
         holders[state].add(subtask)
-    same_parallelism = old.entry.parallelism == new.entry.parallelism
+    same_parallelism = old.parallelism == new.parallelism
     for state, subtasks in holders.items():
-        wanted = subtasks if same_parallelism else set(range(new.entry.parallelism))
+        wanted = subtasks if same_parallelism else set(range(new.parallelism))
         source, result = copies[state, False], copies[state, True]
         if result.keys() != wanted:
             raise IntegrityError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rescale.execution.validation.coverage import goes_by_record
+from rescale.execution.validation.coverage import is_compared_by_record
 from rescale.flink.start import start_of
 from rescale.planning.values.plan import Plan
 from rescale.planning.values.proof import Proof
@@ -124,7 +124,7 @@ def certificate_of(
         files=certified_files(result.directory, result.files[1:]),
         start=start_of(
             result.directory,
-            [(operator.entry.parallelism, operator.entry.max_parallelism) for operator in source.operators],
+            [(operator.parallelism, operator.max_parallelism) for operator in source.operators],
             [(proof.parallelism, proof.max_parallelism) for proof in proofs],
         ).command,
         proof=Proof.FILES if _of_parts(proofs) else Proof.RECORDS,
@@ -153,7 +153,7 @@ def _of_parts(proofs: Sequence[CertifiedOperator]) -> list[str]:
 
 def _limits(source: Snapshot, result: Snapshot, proofs: Sequence[CertifiedOperator], *, bound: bool) -> list[str]:
     stays = [
-        bool(old.databases) and not goes_by_record(old, new)
+        bool(old.databases) and not is_compared_by_record(old, new)
         for old, new in zip(source.operators, result.operators, strict=True)
     ]
     made_anew = any(proof.directories and not same for proof, same in zip(proofs, stays, strict=True))

@@ -7,7 +7,7 @@ from rescale.flink.kafka.source import READER_STATE
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.operator_state import OperatorStateHeader, has_compressed_elements, write_operator_state_header
 from rescale.flink.serializers.reading import PROXY_VERSION
-from rescale.flink.state_meta_info import StateKind, StateMetaInfo, read_state_meta_info
+from rescale.flink.state_meta_info import SerializerKey, StateKind, StateMetaInfo, read_state_meta_info
 
 _SNAPSHOT_VERSION = 3
 """`SimpleTypeSerializerSnapshot`."""
@@ -31,7 +31,7 @@ def _reader_state() -> StateMetaInfo:
     out.utf("OPERATOR_STATE_DISTRIBUTION_MODE")
     out.utf(DistributionMode.SPLIT_DISTRIBUTE.name)
     out.i32(1)
-    out.utf("VALUE_SERIALIZER")
+    out.utf(SerializerKey.VALUE)
     out.i32(PROXY_VERSION)
     out.utf(_SERIALIZER)
     out.i32(_SNAPSHOT_VERSION)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot
-from rescale.flink.state_meta_info import StateKind, StateMetaInfo
+from rescale.flink.state_meta_info import SerializerKey, StateKind, StateMetaInfo
 
 TIMER_SNAPSHOT = "org.apache.flink.streaming.api.operators.TimerSerializerSnapshot"
 
@@ -12,8 +12,8 @@ TIMER_SNAPSHOT = "org.apache.flink.streaming.api.operators.TimerSerializerSnapsh
 def namespace_serializer(state: StateMetaInfo) -> SerializerSnapshot:
     """Of a state, timers included; `UnsupportedError` for a priority queue of something else."""
     if state.kind is not StateKind.PRIORITY_QUEUE:
-        return _serializer(state, "NAMESPACE_SERIALIZER")
-    element = _serializer(state, "VALUE_SERIALIZER")
+        return serializer_of(state, SerializerKey.NAMESPACE)
+    element = serializer_of(state, SerializerKey.VALUE)
     if element.values(UNKNOWN):
         return element  # it hides that of the namespaces, which is as little known
     if element.class_name != TIMER_SNAPSHOT:
@@ -35,14 +35,14 @@ def namespace_serializer(state: StateMetaInfo) -> SerializerSnapshot:
 
 def is_of_timers(state: StateMetaInfo) -> bool:
     """Whether it is a priority queue of timers, whose serializer has those of their keys and namespaces."""
-    element = dict(state.serializers).get("VALUE_SERIALIZER")
+    element = state.serializer(SerializerKey.VALUE)
     is_timer = element is not None and element.class_name == TIMER_SNAPSHOT and len(element.nested) == 2
     return state.kind is StateKind.PRIORITY_QUEUE and is_timer
 
 
-def _serializer(state: StateMetaInfo, key: str) -> SerializerSnapshot:
-    """`key` is one of `StateMetaInfoSnapshot.CommonSerializerKeys`."""
-    serializer = dict(state.serializers).get(key)
+def serializer_of(state: StateMetaInfo, key: SerializerKey) -> SerializerSnapshot:
+    """`SnapshotError` if the state lacks it."""
+    serializer = state.serializer(key)
     if serializer is None:
         raise SnapshotError("a state lacks a serializer", state=state.name, expected=key)
     return serializer

@@ -16,7 +16,7 @@ from rescale.flink.serializers.reading import type_name
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.type_tree import TypeTree
 from rescale.flink.serializers.value_words import bytes_in_words, in_words
-from rescale.flink.state_meta_info import StateKind, StateMetaInfo
+from rescale.flink.state_meta_info import SerializerKey, StateKind, StateMetaInfo
 
 _SIGN_BIT = 1 << 63
 _VOID_NAMESPACE = "VoidNamespace"
@@ -75,7 +75,7 @@ def _user_key(info: StateMetaInfo, reader: ByteReader) -> str:
 
 
 def _tree_of_user_key(info: StateMetaInfo) -> TypeTree | None:
-    content = dict(info.serializers).get("VALUE_SERIALIZER")
+    content = info.serializer(SerializerKey.VALUE)
     try:
         return compile_program(content_of(info, content)[1][0]).tree if content is not None else None
     except UnsupportedError:

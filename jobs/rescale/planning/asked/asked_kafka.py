@@ -36,7 +36,7 @@ def with_kafka(surgery: Surgery, snapshot: Snapshot, words: KafkaWords) -> Surge
     sources = [
         source
         for source in kafka_offsets(snapshot)
-        if source.operator.entry.operator_id not in dropped and source.kind is not KafkaKind.DYNAMIC
+        if source.operator.operator_id not in dropped and source.kind is not KafkaKind.DYNAMIC
     ]
     if not sources:
         raise RequestError(
@@ -48,7 +48,7 @@ def with_kafka(surgery: Surgery, snapshot: Snapshot, words: KafkaWords) -> Surge
         _refuse_unread(source)
     rows = _rows_by_source(words.offsets, snapshot, sources)
     _refuse_unknown_topics(words.topics, sources)
-    changes = [_change(source, rows[source.operator.entry.operator_id], words.topics) for source in sources]
+    changes = [_change(source, rows[source.operator.operator_id], words.topics) for source in sources]
     migrated = becoming_sources(words.sources, snapshot, sources, changes)
     kafka = (replace(change, becomes_source=change.operator_id in migrated) for change in changes)
     return replace(surgery, kafka=tuple(change for change in kafka if change.partitions or change.becomes_source))
@@ -70,7 +70,7 @@ def _rows_by_source(
     """The rows that speak of each source, by operator id; each speaks of one at least."""
     named = {row.operator for row in rows if row.operator}
     ids = {name: next(iter(by_operator(snapshot.operators, {name: True}))) for name in named}
-    known = {source.operator.entry.operator_id: _known(source) for source in sources}
+    known = {source.operator.operator_id: _known(source) for source in sources}
     found: dict[str, list[OffsetRow]] = {operator_id: [] for operator_id in known}
     for row in rows:
         asked = [ids[row.operator]] if row.operator else list(known)
@@ -119,7 +119,7 @@ def _change(source: KafkaOffsets, rows: Sequence[OffsetRow], topics: Mapping[str
     dropped = {TopicPartition(one.topic, one.partition) for one in changed if one.dropped}
     _refuse_two_onto_one(source, topics, {partition.topic for partition in known.keys() - dropped})
     of_note = tuple(one for one in changed if one.dropped or one.new_next is not None or one.new_topic is not None)
-    return KafkaChange(source.operator.entry.operator_id, source.label, source.kind.value, of_note)
+    return KafkaChange(source.operator.operator_id, source.label, source.kind.value, of_note)
 
 
 def _refuse_two_onto_one(source: KafkaOffsets, topics: Mapping[str, str], left: Iterable[str]) -> None:

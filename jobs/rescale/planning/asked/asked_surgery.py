@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -44,27 +44,34 @@ def operator_surgery(
 
     32 hex digits are an id, and anything else is a uid, of which the id is computed.
     """
-    asked, left_out = by_operator(operators, renames), by_operator(operators, dict.fromkeys(drops, True))
+    new_names, left_out = by_operator(operators, renames), by_operator(operators, dict.fromkeys(drops, True)).keys()
+    _refuse_drops(operators, left_out, new_names.keys())
+    dropped = tuple(what_is_lost(one) for one in operators if one.operator_id in left_out)
+    renamed = tuple(_renamed(one, new_names[one.operator_id]) for one in operators if one.operator_id in new_names)
+    staying = [one for one in operators if one.operator_id not in new_names.keys() | left_out]
+    _refuse_common_ids(staying, renamed)
+    return Surgery(renamed, dropped, dropped_states=tuple(_dropped_states(operators, state_drops, left_out)))
+
+
+def _refuse_drops(operators: Sequence[Operator], dropped: Collection[str], renamed: Collection[str]) -> None:
+    """`dropped` and `renamed` are ids of operators."""
     for operator in operators:
-        if operator.entry.operator_id in asked.keys() & left_out.keys():
+        if operator.operator_id in dropped and operator.operator_id in renamed:
             raise RequestError(
                 "an operator is both dropped and renamed", operator=operator.label, advice="ask for one of the two"
             )
-    if left_out and len(left_out) == len(operators):
+    if dropped and len(dropped) == len(operators):
         raise RequestError(
             "every operator would be dropped",
             expected="one at least that stays",
-            found=f"{len(left_out)} of {len(operators)}",
+            found=f"{len(dropped)} of {len(operators)}",
             advice="start the job without a snapshot instead",
         )
-    dropped = tuple(what_is_lost(operator) for operator in operators if operator.entry.operator_id in left_out)
-    renamed = tuple(
-        _renamed(operator, asked[operator.entry.operator_id])
-        for operator in operators
-        if operator.entry.operator_id in asked
-    )
-    staying = [operator for operator in operators if operator.entry.operator_id not in asked.keys() | left_out.keys()]
-    holders = {operator.entry.operator_id: operator.label for operator in staying}
+
+
+def _refuse_common_ids(staying: Iterable[Operator], renamed: Iterable[Renamed]) -> None:
+    """`staying` are those that keep their ids."""
+    holders = {operator.operator_id: operator.label for operator in staying}
     for one in renamed:
         if one.new_operator_id in holders:
             raise RequestError(
@@ -75,14 +82,13 @@ def operator_surgery(
                 advice="give another name, or the other operator one, too",
             )
         holders[one.new_operator_id] = f"{one.label}, renamed,"
-    return Surgery(renamed, dropped, dropped_states=tuple(_dropped_states(operators, state_drops, left_out.keys())))
 
 
 def _dropped_states(
     operators: Sequence[Operator], words: Sequence[str], dropped: Collection[str]
 ) -> Iterator[DroppedState]:
     """What `UID:NAME` stand for, wherever in it the uid ends; `dropped` are ids of operators that are left out."""
-    by_id = {operator.entry.operator_id: operator for operator in operators}
+    by_id = {operator.operator_id: operator for operator in operators}
     known: set[tuple[str, str]] = set()
     for word in words:
         named = states_meant(by_id, word)
@@ -105,7 +111,7 @@ def _dropped_states(
                 advice="name the operator by its id",
             )
         operator, lost = holding[0]
-        state = (operator.entry.operator_id, lost[0].name)
+        state = (operator.operator_id, lost[0].name)
         if state in known:
             raise RequestError("the same state is named twice", operator=operator.label, state=state[1], found=word)
         if state[0] in dropped:
@@ -146,7 +152,7 @@ def words_after(surgery: Surgery, operators: Sequence[Operator], words: Mapping[
     `RequestError` if something is said of one that is left out.
     """
     dropped = {one.operator_id for one in surgery.dropped}
-    by_id = {operator.entry.operator_id: operator for operator in operators}
+    by_id = {operator.operator_id: operator for operator in operators}
     after: dict[str, T] = {}
     for selector, word in words.items():
         operator_id = (find_operator(by_id, selector) if selector else None) or ""

@@ -30,19 +30,19 @@ def refuse_finished(operators: Sequence[Operator], shapes: Mapping[str, Shape], 
     raise UnsupportedError(
         "some subtasks of this operator have finished: which of others would have, nothing says",
         operator=f"{first.label}{more}",
-        expected=f"parallelism {first.entry.parallelism}, max parallelism {first.entry.max_parallelism}, no --format",
+        expected=f"parallelism {first.parallelism}, max parallelism {first.max_parallelism}, no --format",
         found=f"parallelism {new.parallelism} and max parallelism {new.max_parallelism}",
         advice=_advice(operators, shapes, request, refused),
     )
 
 
 def _new(operator: Operator, shapes: Mapping[str, Shape]) -> Shape:
-    return shapes[operator.entry.operator_id]
+    return shapes[operator.operator_id]
 
 
 def _changes(operator: Operator, shape: Shape, wanted: Format) -> bool:
     """Whether subtasks would be others, or records be read of those that have some."""
-    if shape.parallelism != operator.entry.parallelism:
+    if shape.parallelism != operator.parallelism:
         return True
     return bool(operator.keyed_headers) and goes_by_record(operator, shape, wanted)
 
@@ -50,40 +50,39 @@ def _changes(operator: Operator, shape: Shape, wanted: Format) -> bool:
 def _advice(
     operators: Sequence[Operator], shapes: Mapping[str, Shape], request: Request, refused: Sequence[Operator]
 ) -> str:
-    kept = {one.entry.operator_id: _kept(one, _new(one, shapes)) for one in operators if one.partially_finished}
+    kept = {one.operator_id: _kept(one, _new(one, shapes)) for one in operators if one.partially_finished}
     allowed = {**shapes, **kept}
     words = " ".join(_words(operators, allowed))
-    no_format = any(_changes(one, allowed[one.entry.operator_id], request.format) for one in refused)
+    no_format = any(_changes(one, allowed[one.operator_id], request.format) for one in refused)
     name = f"name the others only: {words}" if words else "ask for no other shape"
     also = "; leave --format out, too" if no_format else ""
     by_flink = (
         "; or let Flink itself change the parallelism, at restore: it begins with all subtasks unfinished, which is "
         "well where a source is given its splits"
     )
-    same_maxima = all(_new(one, shapes).max_parallelism == one.entry.max_parallelism for one in operators)
+    same_maxima = all(_new(one, shapes).max_parallelism == one.max_parallelism for one in operators)
     can_flink = same_maxima and request.format is Format.KEEP
     return f"{name}{also}; or take a savepoint before subtasks finish{by_flink if can_flink else ''}"
 
 
 def _kept(operator: Operator, shape: Shape) -> Shape:
     """Another max parallelism is nothing to operators without key groups."""
-    own = operator.entry
-    return Shape(own.parallelism, own.max_parallelism if operator.keyed_headers else shape.max_parallelism)
+    return Shape(operator.parallelism, operator.max_parallelism if operator.keyed_headers else shape.max_parallelism)
 
 
 def _words(operators: Sequence[Operator], shapes: Mapping[str, Shape]) -> Iterator[str]:
     """The options that stand for the shapes."""
     for one in operators:
-        parallelism = shapes[one.entry.operator_id].parallelism
-        if parallelism != one.entry.parallelism:
+        parallelism = shapes[one.operator_id].parallelism
+        if parallelism != one.parallelism:
             yield f"--parallelism {quoted(f'{_word(one)}={parallelism}')}"
-    maxima = {shapes[one.entry.operator_id].max_parallelism for one in operators if one.entry.max_parallelism != 1}
-    changed = [one for one in operators if shapes[one.entry.operator_id].max_parallelism != one.entry.max_parallelism]
+    maxima = {shapes[one.operator_id].max_parallelism for one in operators if one.max_parallelism != 1}
+    changed = [one for one in operators if shapes[one.operator_id].max_parallelism != one.max_parallelism]
     if changed and len(maxima) == 1:
         yield f"--max-parallelism {maxima.pop()}"
         return
     for one in changed:
-        yield f"--max-parallelism {quoted(f'{_word(one)}={shapes[one.entry.operator_id].max_parallelism}')}"
+        yield f"--max-parallelism {quoted(f'{_word(one)}={shapes[one.operator_id].max_parallelism}')}"
 
 
 def _word(operator: Operator) -> str:

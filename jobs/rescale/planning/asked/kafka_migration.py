@@ -24,7 +24,7 @@ def becoming_sources(
     `UnsupportedError` if it cannot become another.
     """
     consumers = {
-        source.operator.entry.operator_id: (source, change)
+        source.operator.operator_id: (source, change)
         for source, change in zip(sources, changes, strict=True)
         if source.kind is KafkaKind.CONSUMER
     }

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from rescale.errors import RequestError
+from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
 from rescale.names import did_you_mean
 from rescale.planning.asked.good_maximum import good_max_parallelism
@@ -24,6 +25,10 @@ class Shape(NamedTuple):
     parallelism: int
     max_parallelism: int
 
+    def key_groups_of(self, subtask: int) -> KeyGroupRange:
+        """Those that Flink gives it in this shape."""
+        return key_group_range(self.max_parallelism, self.parallelism, subtask)
+
 
 def new_shapes(operators: Sequence[Operator], request: Request) -> dict[str, Shape]:
     """New shape by operator id; `RequestError` names the operator that cannot have what was asked for.
@@ -31,7 +36,7 @@ def new_shapes(operators: Sequence[Operator], request: Request) -> dict[str, Sha
     Nor is a request for all taken that none could follow.
     """
     of_all = max(request.parallelism.get("", 1), request.max_parallelism.get("", 1))
-    if of_all > 1 and operators and all(operator.entry.max_parallelism == 1 for operator in operators):
+    if of_all > 1 and operators and all(operator.max_parallelism == 1 for operator in operators):
         raise RequestError(
             "every operator has max parallelism 1, and stays as it is",
             expected="one operator at least that may run with more than one subtask",
@@ -43,33 +48,36 @@ def new_shapes(operators: Sequence[Operator], request: Request) -> dict[str, Sha
     maxima = by_operator(operators, request.max_parallelism)
     shapes = {}
     for operator in operators:
-        entry = operator.entry
-        stays = entry.max_parallelism == 1
-        common = ({}, {}) if stays else (request.parallelism, request.max_parallelism)
-        wanted = parallelisms.get(entry.operator_id) or common[0].get("") or entry.parallelism
-        maximum = maxima.get(entry.operator_id) or common[1].get("") or entry.max_parallelism
-        if stays and maximum != 1:
-            raise RequestError(
-                "this operator always runs with one subtask, and its max parallelism is 1 for ever",
-                operator=operator.label,
-                advice="leave it out of the request",
-            )
-        if maximum == 1 and not stays:
-            raise RequestError(
-                "max parallelism 1 is for ever: it is how Flink marks what can only run with one subtask",
-                operator=operator.label,
-                expected="at least 2",
-                advice="ask for --parallelism 1, and for a max parallelism that leaves room",
-            )
-        if wanted > maximum:
-            raise _above_maximum(operator, wanted, maximum)
-        shapes[entry.operator_id] = Shape(wanted, maximum)
+        common = ({}, {}) if operator.max_parallelism == 1 else (request.parallelism, request.max_parallelism)
+        wanted = parallelisms.get(operator.operator_id) or common[0].get("") or operator.parallelism
+        maximum = maxima.get(operator.operator_id) or common[1].get("") or operator.max_parallelism
+        _refuse_shape(operator, wanted, maximum)
+        shapes[operator.operator_id] = Shape(wanted, maximum)
     return shapes
+
+
+def _refuse_shape(operator: Operator, parallelism: int, maximum: int) -> None:
+    stays = operator.max_parallelism == 1
+    if stays and maximum != 1:
+        raise RequestError(
+            "this operator always runs with one subtask, and its max parallelism is 1 for ever",
+            operator=operator.label,
+            advice="leave it out of the request",
+        )
+    if maximum == 1 and not stays:
+        raise RequestError(
+            "max parallelism 1 is for ever: it is how Flink marks what can only run with one subtask",
+            operator=operator.label,
+            expected="at least 2",
+            advice="ask for --parallelism 1, and for a max parallelism that leaves room",
+        )
+    if parallelism > maximum:
+        raise _above_maximum(operator, parallelism, maximum)
 
 
 def by_operator(operators: Sequence[Operator], words: Mapping[str, T]) -> dict[str, T]:
     """What a request says of single operators, by operator id; `RequestError` names one that is not there."""
-    by_id = {operator.entry.operator_id: operator for operator in operators}
+    by_id = {operator.operator_id: operator for operator in operators}
     selected: dict[str, str] = {}
     for selector in filter(None, words):
         operator_id = _find(by_id, selector)
@@ -84,7 +92,7 @@ def by_operator(operators: Sequence[Operator], words: Mapping[str, T]) -> dict[s
 
 
 def _above_maximum(operator: Operator, wanted: int, maximum: int) -> RequestError:
-    if operator.entry.max_parallelism == 1:
+    if operator.max_parallelism == 1:
         advice = "this operator always runs with one subtask: leave it out of the request"
     else:
         good = good_max_parallelism(wanted, maximum)
@@ -92,7 +100,7 @@ def _above_maximum(operator: Operator, wanted: int, maximum: int) -> RequestErro
             f"ask for less, or for another maximum too: --max-parallelism {good} would be good, a multiple of {wanted} "
             "(every subtask owns as many key groups) with many divisors (other parallelisms that are as even)"
         )
-        if wanted == operator.entry.parallelism:
+        if wanted == operator.parallelism:
             advice = f"say --parallelism too, at most {maximum}; or {advice.removeprefix('ask for less, or ')}"
     return RequestError(
         "the parallelism is above the operator's max parallelism",

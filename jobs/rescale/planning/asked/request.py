@@ -76,6 +76,22 @@ def make_request(
 ) -> Request:
     """The request that the words of a command line or of a form stand for; `RequestError` names the wrong one."""
     source, target = normalise(source), target_place(target)
+    _refuse_places(source, target, files)
+    return Request(
+        source,
+        target,
+        parse_numbers(parallelism, "parallelism"),
+        max_parallelism=parse_numbers(max_parallelism, "max parallelism"),
+        key_hash=parse_key_hashes(key_hash),
+        format=format,
+        files=files,
+        uids=tuple(uids),
+        allow_prefixes=tuple(map(normalise, allow_prefixes)),
+        surgery=surgery,
+    )
+
+
+def _refuse_places(source: str, target: str, files: Files) -> None:
     snapshot = source.removesuffix("/_metadata")
     ours = [real(target), real(beside(target))]
     if any(contains(real(snapshot), place) or contains(place, real(snapshot)) for place in ours):
@@ -93,18 +109,6 @@ def make_request(
             found=source,
             advice="leave --files out: files are copied then",
         )
-    return Request(
-        source,
-        target,
-        parse_numbers(parallelism, "parallelism"),
-        max_parallelism=parse_numbers(max_parallelism, "max parallelism"),
-        key_hash=parse_key_hashes(key_hash),
-        format=format,
-        files=files,
-        uids=tuple(uids),
-        allow_prefixes=tuple(map(normalise, allow_prefixes)),
-        surgery=surgery,
-    )
 
 
 def target_place(text: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rescale.flink.givers import Givers
-from rescale.flink.key_groups import key_group_range
 from rescale.flink.keyed.heap.heap_entries import tells_entries
 from rescale.planning.asked.operator_shapes import Shape
 from rescale.planning.asked.request import Format
@@ -29,7 +28,7 @@ def stays_on_heap(operator: Operator, wanted: Format) -> bool:
 
 def goes_by_record(operator: Operator, shape: Shape, wanted: Format) -> bool:
     """Whether records are read and framed anew: for new key groups, under one header, or in another kind of state."""
-    if work_class(operator.entry.max_parallelism, shape.max_parallelism) is not WorkClass.RELOCATE:
+    if work_class(operator.max_parallelism, shape.max_parallelism) is not WorkClass.RELOCATE:
         return True
     if operator.left_out or operator.changelogs:
         return True
@@ -49,8 +48,7 @@ def _puts_unlike_states_together(operator: Operator, shape: Shape) -> bool:
     if len({stream.header for stream in streams}) < 2 or not all(tells_entries(stream.parsed) for stream in streams):
         return False
     givers = Givers(streams)
-    ranges = (key_group_range(shape.max_parallelism, shape.parallelism, i) for i in range(shape.parallelism))
-    return not all(_list_the_same(givers.of(own)) for own in ranges)
+    return not all(_list_the_same(givers.of(shape.key_groups_of(i))) for i in range(shape.parallelism))
 
 
 def _list_the_same(streams: Sequence[KeyedStream]) -> bool:
@@ -70,6 +68,6 @@ def keeps_heap_timers(operator: Operator, wanted: Format) -> bool:
 
 def joins_databases(operator: Operator, shape: Shape, wanted: Format) -> bool:
     """Whether its RocksDB directories are cut and joined by their files."""
-    changed = shape != Shape(operator.entry.parallelism, operator.entry.max_parallelism)
+    changed = shape != Shape(operator.parallelism, operator.max_parallelism)
     stays = becomes_databases(operator, wanted) and not goes_by_record(operator, shape, wanted)
     return changed and stays and bool(operator.databases)

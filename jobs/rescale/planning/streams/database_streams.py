@@ -15,13 +15,14 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from rescale.flink.givers import Givers
-from rescale.flink.key_groups import KeyGroupRange, key_group_range
+from rescale.flink.key_groups import KeyGroupRange
 from rescale.planning.asked.operator_shapes import Shape
 from rescale.planning.database_remarks import of_operator
 from rescale.planning.streams.inline import InlineBudget
 from rescale.planning.streams.key_group_owners import owners_of
 from rescale.planning.streams.keyed_headers import HeaderPlanner
-from rescale.planning.values.new_streams import META_STREAM, CompactedRows, CopiedFile, NewDatabase, SourceFiles
+from rescale.planning.streams.source_files import source_files
+from rescale.planning.values.new_streams import META_STREAM, CompactedRows, CopiedFile, NewDatabase
 from rescale.planning.values.pieces import Literals, Piece, piece_of
 from rescale.rocksdb.assembly.assembled_database import AssembledDatabase, SourceDatabase
 from rescale.rocksdb.assembly.assembly import assemble, is_clean, refuse_ingested
@@ -70,8 +71,7 @@ class DatabasePlanner:
         self._level_0_files = 0
 
     def plan(self) -> PlannedDatabases:
-        entry = self._operator.entry
-        if self._shape == Shape(entry.parallelism, entry.max_parallelism):
+        if self._shape == Shape(self._operator.parallelism, self._operator.max_parallelism):
             self._copy()
         else:
             self._assemble()
@@ -88,7 +88,7 @@ class DatabasePlanner:
         owners_of(self._operator, databases)
         near = Givers(databases)
         for subtask in range(self._shape.parallelism):
-            wanted = key_group_range(self._shape.max_parallelism, self._shape.parallelism, subtask)
+            wanted = self._shape.key_groups_of(subtask)
             givers = near.of(wanted)
             if givers:
                 self._add_subtask(subtask, wanted, givers)
@@ -97,7 +97,7 @@ class DatabasePlanner:
     def _add_subtask(self, subtask: int, wanted: KeyGroupRange, givers: Sequence[Database]) -> None:
         maximum = self._shape.max_parallelism
         header = self._headers.plan(givers).piece
-        sources = [_looked_through(giver) for giver in givers]
+        sources = [_source_database(giver) for giver in givers]
         if len(sources) > 1:
             for source in sources:
                 refuse_ingested(source)
@@ -108,7 +108,9 @@ class DatabasePlanner:
                 self._add_files(subtask, wanted, self._files(assembled, givers), header)
                 return
         size = sum(
-            sum(giver.key_group_sizes[g - giver.key_groups.first] for g in _groups(giver, wanted)) for giver in givers
+            giver.key_group_sizes[key_group - giver.key_groups.first]
+            for giver in givers
+            for key_group in giver.key_groups.intersection(wanted)
         )
         self._compacted.append(
             CompactedRows(
@@ -116,14 +118,7 @@ class DatabasePlanner:
                 header=header,
                 first_key_group=wanted.first,
                 key_groups=len(wanted),
-                sources=tuple(
-                    SourceFiles(
-                        (giver.key_groups.first, giver.key_groups.last),
-                        piece_of(giver.header_extent),
-                        tuple((file.name, piece_of(file.extent)) for file in giver.files),
-                    )
-                    for giver in givers
-                ),
+                sources=tuple(map(source_files, givers)),
                 size=size,
                 inline=self._inline.takes(size),
             )
@@ -154,15 +149,10 @@ class DatabasePlanner:
         return Extent(piece.file, 0, self._referring[piece.file]) == Extent(piece.file, piece.start, piece.length)
 
 
-def _looked_through(database: Database) -> SourceDatabase:
+def _source_database(database: Database) -> SourceDatabase:
     if database.source is None:
         raise ValueError(f"the directory of subtask {database.subtask} was not looked through")
     return database.source
-
-
-def _groups(database: Database, wanted: KeyGroupRange) -> range:
-    shared = database.key_groups.intersection(wanted)
-    return range(shared.first, shared.last + 1)
 
 
 def _is_shared(assembled: AssembledDatabase) -> bool:

@@ -27,7 +27,7 @@ def plan_elements(
         by_subtask = {source.subtask: source for source in sources}
         layouts = layouts_of(operator, sources)
         compressed = any(source.parsed is not None and source.parsed.compressed for source in sources)
-        stays = new_parallelism == operator.entry.parallelism
+        stays = new_parallelism == operator.parallelism
         of_all = None if stays else _header(operator, sources, literals)
         for subtask, shares in enumerate(redistribute(layouts, new_parallelism)):
             if stays and subtask not in by_subtask:

@@ -16,14 +16,14 @@ def owners_of(operator: Operator, sources: Sequence[Holder]) -> dict[int, Holder
     """Which stream holds each key group. `SnapshotError` where two do, or where the max parallelism is left."""
     owners: dict[int, Holder] = {}
     for source in sources:
-        if not 0 <= source.key_groups.first <= source.key_groups.last < operator.entry.max_parallelism:
+        if not 0 <= source.key_groups.first <= source.key_groups.last < operator.max_parallelism:
             raise SnapshotError(
                 "a keyed stream declares key groups that cannot be",
                 operator=operator.label,
-                expected=f"within 0 to {operator.entry.max_parallelism - 1}",
+                expected=f"within 0 to {operator.max_parallelism - 1}",
                 found=f"{source.key_groups} in subtask {source.subtask}",
             )
-        for key_group in range(source.key_groups.first, source.key_groups.last + 1):
+        for key_group in source.key_groups:
             if key_group in owners:
                 raise SnapshotError(
                     f"key group {key_group} lies in two keyed streams",

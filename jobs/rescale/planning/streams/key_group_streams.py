@@ -18,9 +18,9 @@ from rescale.flink.slot import Slot
 from rescale.planning.asked.operator_shapes import Shape
 from rescale.planning.streams.inline import InlineBudget
 from rescale.planning.streams.key_group_owners import owners_of
-from rescale.planning.streams.keyed_headers import NO_HEADER, HeaderPlanner
+from rescale.planning.streams.keyed_headers import NO_HEADER, HeaderPlanner, PlannedHeader
 from rescale.planning.values.new_streams import CopiedKeyGroups, TranslatedKeyGroups
-from rescale.planning.values.pieces import Literals, joined, piece_of
+from rescale.planning.values.pieces import Literals, Piece, joined, piece_of
 from rescale.snapshot.model import KeyedStream, Operator
 
 
@@ -50,11 +50,11 @@ class KeyGroupPlanner:
     def _of_slot(self, slot: Slot, sources: Sequence[KeyedStream]) -> list[CopiedKeyGroups | TranslatedKeyGroups]:
         owners = owners_of(self.operator, sources)
         by_subtask = {source.subtask: source for source in sources}
-        max_parallelism = self.operator.entry.max_parallelism
+        max_parallelism = self.operator.max_parallelism
         planned = []
         for subtask in range(self.shape.parallelism):
             wanted = key_group_range(max_parallelism, self.shape.parallelism, subtask)
-            holding = {owners[group].subtask for group in range(wanted.first, wanted.last + 1) if group in owners}
+            holding = {owners[group].subtask for group in wanted if group in owners}
             givers = [by_subtask[giver] for giver in sorted(holding)]
             stream = self._stream(slot, subtask, wanted, givers, owners) if givers else None
             if stream is not None:
@@ -70,23 +70,12 @@ class KeyGroupPlanner:
         owners: dict[int, KeyedStream],
     ) -> CopiedKeyGroups | TranslatedKeyGroups | None:
         header = self.headers.plan(givers, unread=True) if slot is Slot.KEYED else NO_HEADER
-        pieces = [header.piece]
-        lengths = []
-        for key_group in range(wanted.first, wanted.last + 1):
-            owner = owners.get(key_group)
-            extent = owner.groups[key_group - owner.first_key_group] if owner else None
-            heap = givers[0].framing is Framing.HEAP
-            if extent is not None and owner is not None and owner.subtask not in header.anew:
-                piece = piece_of(extent, header.id_tables.get(owner.subtask))
-            elif heap:
-                piece = self.literals.piece(self._empty_group(key_group, header.parsed))
-            else:
-                lengths.append(-1)
-                continue
-            lengths.append(piece.length)
-            pieces.append(piece)
-        if slot is Slot.RAW_KEYED and not any(length >= 0 for length in lengths):
+        of_heap = givers[0].framing is Framing.HEAP
+        groups = [self._key_group(key_group, owners.get(key_group), header, of_heap=of_heap) for key_group in wanted]
+        pieces = [header.piece, *(piece for piece in groups if piece is not None)]
+        if slot is Slot.RAW_KEYED and len(pieces) == 1:
             return None
+        lengths = tuple(-1 if piece is None else piece.length for piece in groups)
         inline = self.inline.takes(sum(piece.length for piece in pieces))
         if any(piece.ids is not None for piece in pieces):
             return TranslatedKeyGroups(
@@ -94,7 +83,7 @@ class KeyGroupPlanner:
                 pieces=joined(pieces),
                 inline=inline,
                 first_key_group=wanted.first,
-                key_groups=tuple(lengths),
+                key_groups=lengths,
                 compressed=header.parsed is not None and header.parsed.compressed,
             )
         return CopiedKeyGroups(
@@ -103,9 +92,18 @@ class KeyGroupPlanner:
             pieces=joined(pieces),
             inline=inline,
             first_key_group=wanted.first,
-            key_groups=tuple(lengths),
+            key_groups=lengths,
             handle_tag=HandleTag.SAVEPOINT_KEY_GROUPS if givers[0].framing is Framing.CANONICAL else givers[0].tag,
         )
+
+    def _key_group(
+        self, key_group: int, owner: KeyedStream | None, header: PlannedHeader, *, of_heap: bool
+    ) -> Piece | None:
+        """What the owner has of it; on the heap one without entries is there, too. None: it is absent."""
+        extent = owner.groups[key_group - owner.first_key_group] if owner else None
+        if owner is not None and extent is not None and owner.subtask not in header.anew:
+            return piece_of(extent, header.id_tables.get(owner.subtask))
+        return self.literals.piece(self._empty_group(key_group, header.parsed)) if of_heap else None
 
     def _empty_group(self, key_group: int, header: KeyedHeader | None) -> bytes:
         if header is None:

@@ -10,19 +10,18 @@ from dataclasses import replace
 
 from rescale.errors import UnsupportedError
 from rescale.flink.advice import CANONICAL
-from rescale.flink.key_groups import key_group_range
 from rescale.flink.keyed.header import KeyedHeader, is_compressed, understood, write_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.planning.asked.operator_shapes import Shape
 from rescale.planning.streams.key_group_owners import owners_of
 from rescale.planning.streams.keyed_headers import HeaderPlanner
+from rescale.planning.streams.source_files import group_places, source_files
 from rescale.planning.values.new_streams import (
     RekeyedHeapGroups,
     RekeyedKeyGroups,
     RekeyedRows,
     RekeyedStream,
     RekeyedTimers,
-    SourceFiles,
 )
 from rescale.planning.values.pieces import Literals, Piece, piece_of
 from rescale.planning.values.rekeying import (
@@ -118,7 +117,7 @@ def plan_heap_timers(
 
 def _of_subtasks(shape: Shape, stream: Callable[[int, int, int], RekeyedStream]) -> tuple[RekeyedStream, ...]:
     """One for each new subtask, of (subtask, first key group, number of key groups)."""
-    ranges = [key_group_range(shape.max_parallelism, shape.parallelism, i) for i in range(shape.parallelism)]
+    ranges = map(shape.key_groups_of, range(shape.parallelism))
     return tuple(stream(i, own.first, len(own)) for i, own in enumerate(ranges))
 
 
@@ -137,15 +136,13 @@ def _rekeyed_timers(timers: KeyedStream, ids: int | None, literals: Literals) ->
 
 
 def _rekeyed_source(source: KeyedStream, ids: int | None) -> RekeyedSource:
-    groups = tuple(None if group is None else (group.start, group.length) for group in source.groups)
     heap = piece_of(source.header_extent) if source.framing is Framing.HEAP else None
-    return RekeyedSource(source.extent.file, source.first_key_group, groups, ids, heap=heap)
+    return RekeyedSource(source.extent.file, source.first_key_group, group_places(source), ids, heap=heap)
 
 
 def _rekeyed_database(database: Database, ids: int | None) -> RekeyedDatabase:
-    files = tuple((file.name, piece_of(file.extent)) for file in database.files)
-    key_groups = (database.key_groups.first, database.key_groups.last)
-    return RekeyedDatabase(key_groups, database.key_group_sizes, files, piece_of(database.header_extent), ids)
+    own = source_files(database)
+    return RekeyedDatabase(own.key_groups, database.key_group_sizes, own.files, own.header, ids)
 
 
 def _rekeyed_changelog(changelog: Changelog, ids: int | None, literals: Literals) -> RekeyedChangelog:
@@ -153,7 +150,7 @@ def _rekeyed_changelog(changelog: Changelog, ids: int | None, literals: Literals
         (changelog.key_groups.first, changelog.key_groups.last),
         changelog.key_group_sizes,
         tuple(_materialised_groups(part) for part in changelog.base if isinstance(part, KeyedStream)),
-        tuple(_materialised_files(part) for part in changelog.base if isinstance(part, Database)),
+        tuple(source_files(part) for part in changelog.base if isinstance(part, Database)),
         tuple(LoggedChanges(piece_of(one.extent), one.offset) for one in changelog.changes),
         changelog.log_size,
         literals.piece(changelog.header),
@@ -162,26 +159,18 @@ def _rekeyed_changelog(changelog: Changelog, ids: int | None, literals: Literals
 
 
 def _materialised_groups(stream: KeyedStream) -> MaterialisedGroups:
-    groups = tuple(None if group is None else (group.start, group.length) for group in stream.groups)
-    is_heap = stream.framing is Framing.HEAP
-    return MaterialisedGroups(
-        stream.extent.file, stream.first_key_group, groups, piece_of(stream.header_extent), is_heap
-    )
-
-
-def _materialised_files(database: Database) -> SourceFiles:
-    files = tuple((file.name, piece_of(file.extent)) for file in database.files)
-    return SourceFiles((database.key_groups.first, database.key_groups.last), piece_of(database.header_extent), files)
+    header, is_heap = piece_of(stream.header_extent), stream.framing is Framing.HEAP
+    return MaterialisedGroups(stream.extent.file, stream.first_key_group, group_places(stream), header, is_heap)
 
 
 def _refuse_to_rekey(operator: Operator, new_max_parallelism: int) -> None:
     """Raw keyed state that is no timers is the user's own."""
-    if operator.own_raw_keyed and new_max_parallelism != operator.entry.max_parallelism:
+    if operator.own_raw_keyed and new_max_parallelism != operator.max_parallelism:
         raise UnsupportedError(
             "raw keyed state is in a format of the operator's own, key group by key group",
             operator=operator.label,
             expected=f"no raw keyed state, to change the max parallelism to {new_max_parallelism}",
             found=f"a stream of it in {len(operator.own_raw_keyed)} subtasks",
-            advice=f"keep its max parallelism, {operator.entry.max_parallelism}; if these are timers of keys whose "
+            advice=f"keep its max parallelism, {operator.max_parallelism}; if these are timers of keys whose "
             f"serializer is not known, {CANONICAL}: there they are state like any other",
         )

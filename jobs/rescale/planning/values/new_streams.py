@@ -127,18 +127,27 @@ class CopiedFile(_MadeOfPieces, frozen=True, kw_only=True, tag="copied file"):
     covers: ClassVar[None] = None
 
 
-class _RekeyedGroups(msgspec.Struct, frozen=True, kw_only=True):
-    """`key_groups` from `first_key_group` on; their records lie anywhere in the source. `header` comes first."""
+class _OfKeyGroups(msgspec.Struct, frozen=True, kw_only=True):
+    """Of `key_groups` key groups from `first_key_group` on, whose bytes are not known; `header` says what they hold."""
 
     subtask: int
     header: Piece
     first_key_group: int
     key_groups: int
 
+    local_name: ClassVar[str] = ""
+
+    @property
+    def covers(self) -> KeyGroupRange:
+        return KeyGroupRange(self.first_key_group, self.first_key_group + self.key_groups - 1)
+
+
+class _RekeyedGroups(_OfKeyGroups, frozen=True, kw_only=True):
+    """Their records lie anywhere in the source. `header` comes first."""
+
     slot: ClassVar[Slot] = Slot.KEYED
     inline: ClassVar[bool] = False
     """It may be, but that is decided when its size is known."""
-    local_name: ClassVar[str] = ""
 
     @property
     def size(self) -> int:
@@ -148,10 +157,6 @@ class _RekeyedGroups(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def header_size(self) -> int:
         return self.header.length
-
-    @property
-    def covers(self) -> KeyGroupRange:
-        return KeyGroupRange(self.first_key_group, self.first_key_group + self.key_groups - 1)
 
 
 class RekeyedKeyGroups(_RekeyedGroups, frozen=True, kw_only=True, tag="rekeyed key groups"):
@@ -171,21 +176,11 @@ class RekeyedHeapGroups(_RekeyedGroups, frozen=True, kw_only=True, tag="rekeyed 
     is_canonical: ClassVar[bool] = False
 
 
-class _Directory(msgspec.Struct, frozen=True, kw_only=True):
-    """A RocksDB directory for `key_groups` key groups from `first_key_group` on; `header` says which states it has."""
-
-    subtask: int
-    header: Piece
-    first_key_group: int
-    key_groups: int
+class _Directory(_OfKeyGroups, frozen=True, kw_only=True):
+    """A RocksDB directory."""
 
     slot: ClassVar[Slot] = Slot.KEYED
     is_canonical: ClassVar[bool] = False
-    local_name: ClassVar[str] = ""
-
-    @property
-    def covers(self) -> KeyGroupRange:
-        return KeyGroupRange(self.first_key_group, self.first_key_group + self.key_groups - 1)
 
 
 class RekeyedRows(_Directory, frozen=True, kw_only=True, tag="rekeyed rows"):
@@ -205,30 +200,21 @@ class RekeyedRows(_Directory, frozen=True, kw_only=True, tag="rekeyed rows"):
         return self.header.length
 
 
-class RekeyedTimers(msgspec.Struct, frozen=True, kw_only=True, tag="rekeyed timers"):
-    """Raw keyed timers in `key_groups` key groups from `first_key_group` on, which lie anywhere in the source.
+class RekeyedTimers(_OfKeyGroups, frozen=True, kw_only=True, tag="rekeyed timers"):
+    """Raw keyed timers, which lie anywhere in the source.
 
     `header` is no part of it: it says which services there are, by their states (`timer_header`). `handle_tag` is that
     of its handle (`HandleTag`).
     """
 
-    subtask: int
-    header: Piece
-    first_key_group: int
-    key_groups: int
     handle_tag: int
 
     slot: ClassVar[Slot] = Slot.RAW_KEYED
     is_canonical: ClassVar[bool] = False
     inline: ClassVar[bool] = False
-    local_name: ClassVar[str] = ""
     header_size: ClassVar[int] = 0
     size: ClassVar[int] = 0
     """Of what is known of it."""
-
-    @property
-    def covers(self) -> KeyGroupRange:
-        return KeyGroupRange(self.first_key_group, self.first_key_group + self.key_groups - 1)
 
 
 class SourceFiles(NamedTuple):

@@ -21,7 +21,7 @@ def dealt_elements(operator: Operator, planned: OperatorPlan | None = None) -> l
         for stream in streams:
             for state in stream.states:
                 key = (slot, state.name, state.mode)
-                old.setdefault(key, [0] * operator.entry.parallelism)[stream.subtask] += len(state.elements)
+                old.setdefault(key, [0] * operator.parallelism)[stream.subtask] += len(state.elements)
                 sizes[key] = sizes.get(key, 0) + sum(extent.length for extent in state.elements)
     new = _planned(planned) if planned is not None else {}
     return [

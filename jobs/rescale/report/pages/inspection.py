@@ -14,7 +14,7 @@ from rescale.flink.release_line import ReleaseLine
 from rescale.flink.serializers.reading import type_name
 from rescale.flink.state_meta_info import StateKind
 from rescale.insight.insight import snapshot_insight
-from rescale.report.page import Block, Listed, Page, Warned, paragraph, table
+from rescale.report.page import Block, Listed, Page, Table, Warned, paragraph, table
 from rescale.report.pages.elements import dealt_elements
 from rescale.report.pages.insights import insight_blocks, insight_document
 from rescale.report.pages.kafka import kafka_document, kafka_tables
@@ -55,7 +55,7 @@ def inspection(
         "kafka": [kafka_document(offsets) for offsets in kafka],
         "warnings": [
             *findings(snapshot, kafka),
-            *(str(one) for offsets in kafka for one in spread(offsets, offsets.operator.entry.parallelism)),
+            *(str(one) for offsets in kafka for one in spread(offsets, offsets.operator.parallelism)),
             *said_of_unused(snapshot.unused_names),
         ],
         "insight": insight_document(snapshot_insight(snapshot)),
@@ -80,21 +80,7 @@ def inspection_page(document: dict[str, Any]) -> Page:
                 f"{human_bytes(document['bytes'])} of state",
             ),
         ),
-        table(
-            ("operator", "parallelism", "max", "key", "keyed", "operator state", "remark"),
-            [
-                (
-                    operator["label"],
-                    operator["parallelism"],
-                    operator["max_parallelism"],
-                    operator["key"] or "",
-                    human_bytes(operator["keyed_bytes"]) if operator["keyed_bytes"] else "",
-                    human_bytes(operator["operator_bytes"]) if operator["operator_bytes"] else "",
-                    operator["remark"],
-                )
-                for operator in shown
-            ],
-        ),
+        _operators_table(shown),
         *left_operators(operators, shown),
     ]
     states = [
@@ -115,6 +101,24 @@ def inspection_page(document: dict[str, Any]) -> Page:
         blocks.append(prospects_section(document["for_flink"], document["snapshot"]))
     blocks += insight_blocks(document["insight"])
     return Page((*blocks, *map(Warned, document["warnings"])))
+
+
+def _operators_table(operators: Sequence[dict[str, Any]]) -> Table:
+    return table(
+        ("operator", "parallelism", "max", "key", "keyed", "operator state", "remark"),
+        [
+            (
+                operator["label"],
+                operator["parallelism"],
+                operator["max_parallelism"],
+                operator["key"] or "",
+                human_bytes(operator["keyed_bytes"]) if operator["keyed_bytes"] else "",
+                human_bytes(operator["operator_bytes"]) if operator["operator_bytes"] else "",
+                operator["remark"],
+            )
+            for operator in operators
+        ],
+    )
 
 
 def _kind(snapshot: Snapshot) -> str:
@@ -187,7 +191,7 @@ def _states(operator: Operator) -> list[dict[str, Any]]:
     states: dict[str, dict[str, Any]] = {}
     for header in _headers(operator):
         for state in header.states:
-            content = ", ".join(type_name(s) for name, s in state.serializers if name != "NAMESPACE_SERIALIZER")
+            content = ", ".join(map(type_name, state.content_serializers))
             states.setdefault(state.name, {"name": state.name, "type": state.state_type, "content": content})
     elements: Counter[tuple[str, str]] = Counter()
     sizes: Counter[tuple[str, str]] = Counter()

@@ -17,9 +17,9 @@ _MOST_SUBTASKS = 8
 
 def kafka_document(kafka: KafkaOffsets, new_parallelism: int | None = None) -> dict[str, Any]:
     """What one source holds; with `new_parallelism`, also who will hold it."""
-    parallelism = kafka.operator.entry.parallelism
+    parallelism = kafka.operator.parallelism
     document: dict[str, Any] = {
-        "operator_id": kafka.operator.entry.operator_id,
+        "operator_id": kafka.operator.operator_id,
         "operator": kafka.label,
         "kind": kafka.kind.value,
         "partitions": [_partition(position) for position in kafka.held],

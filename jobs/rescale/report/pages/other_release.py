@@ -30,7 +30,7 @@ def prospects_document(found: Prospects) -> dict[str, Any]:
         "reason": _reason(found.reason),
         "operators": [
             {
-                "operator_id": one.operator.entry.operator_id,
+                "operator_id": one.operator.operator_id,
                 "label": one.operator.label,
                 "restores": one.restores.value,
                 "states": [

@@ -19,42 +19,42 @@ _LARGEST = 10
 _EVENNESS = "worst ÷ mean: the keyed state of the fullest subtask, in times of the mean, before → after"
 
 
-def plan_markdown(summary: dict[str, Any]) -> str:
-    return markdown_of(approval_page(summary))
+def plan_markdown(document: dict[str, Any]) -> str:
+    return markdown_of(approval_page(document))
 
 
-def approval_page(summary: dict[str, Any]) -> Page:
-    """Of a `plan_summary`."""
-    operators = sorted(summary["operators"], key=lambda o: -(o["keyed_bytes"] + o["operator_bytes"]))
+def approval_page(document: dict[str, Any]) -> Page:
+    """Of a `plan_document`."""
+    operators = sorted(document["operators"], key=lambda o: -(o["keyed_bytes"] + o["operator_bytes"]))
     changed = sum(map(is_changed, operators))
     title = f"The {_LARGEST} largest operators" if len(operators) > _LARGEST else "Operators"
     shown: list[Block] = [table(OPERATOR_HEADERS, map(operator_row, operators[:_LARGEST]))]
-    if meanings := work_lines(summary):
+    if meanings := work_lines(document):
         shown.append(Listed("", (*meanings, _EVENNESS)))
     blocks: list[Block] = [
         paragraph(
             (
-                Strong(human_bytes(summary["bytes_moved"])),
+                Strong(human_bytes(document["bytes_moved"])),
                 f" of state in {counted(len(operators), 'operator')} are moved, {changed} of them to a new shape.",
             )
         ),
         Listed(
             "",
             (
-                ("from ", Code(summary["source"]), f", its _metadata written {when(summary['taken'])}"),
-                ("to ", Code(summary["target"])),
-                ("plan ", Code(summary["plan"][:8])),
+                ("from ", Code(document["source"]), f", its _metadata written {when(document['taken'])}"),
+                ("to ", Code(document["target"])),
+                ("plan ", Code(document["plan"][:8])),
             ),
         ),
-        *listed(DECLARED, declared_lines(summary["surgery"])),
+        *listed(DECLARED, declared_lines(document["surgery"])),
         Section(title, tuple(shown)),
-        *listed("Kafka sources", cut_lines(list(map(kafka_line, summary["kafka"])))),
-        *tabled(RESTORES, restores_table(summary["insight"])),
-        *tabled(FORMATS, formats_table(summary["insight"])),
-        *listed("Good to know", cut_lines(sentences(summary["insight"]))),
-        *cluster_blocks(summary["cluster"]),
-        *listed("Warnings", summary["warnings"]),
+        *listed("Kafka sources", cut_lines(list(map(kafka_line, document["kafka"])))),
+        *tabled(RESTORES, restores_table(document["insight"])),
+        *tabled(FORMATS, formats_table(document["insight"])),
+        *listed("Good to know", cut_lines(sentences(document["insight"]))),
+        *cluster_blocks(document["cluster"]),
+        *listed("Warnings", document["warnings"]),
         paragraph("Afterwards the job starts with"),
-        Command(summary["start"]),
+        Command(document["start"]),
     ]
     return Page(tuple(blocks))

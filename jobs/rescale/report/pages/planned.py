@@ -1,4 +1,4 @@
-"""What a plan says to people: a summary as JSON values, and a page with all that is worth a look."""
+"""What a plan says to people: a document as JSON values, and a page with all that is worth a look."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.snapshot.model import Operator, Snapshot
 
 
-def plan_summary(
+def plan_document(
     plan: Plan, snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = (), cluster: Cluster | None = None
 ) -> dict[str, Any]:
     """Everything but the single byte ranges, which the stored plan holds, and what it means for its `snapshot`.
@@ -50,7 +50,7 @@ def plan_summary(
             _operator(operator, old, shapes.get(operator.operator_id))
             for operator, old in zip(plan.operators, snapshot.operators, strict=True)
         ],
-        "kafka": [kafka_document(offsets, parallelism[offsets.operator.entry.operator_id]) for offsets in kafka],
+        "kafka": [kafka_document(offsets, parallelism[offsets.operator.operator_id]) for offsets in kafka],
         "surgery": plan.surgery.document(),
         "warnings": [*plan.warnings, *cluster_warnings(on_cluster), *said_of_unused(snapshot.unused_names)],
         "start": plan.start.command,
@@ -59,34 +59,34 @@ def plan_summary(
     }
 
 
-def plan_text(summary: dict[str, Any]) -> str:
-    return text_of(plan_page(summary))
+def plan_text(document: dict[str, Any]) -> str:
+    return text_of(plan_page(document))
 
 
-def plan_page(summary: dict[str, Any]) -> Page:
-    """Of a `plan_summary`."""
-    operators = summary["operators"]
+def plan_page(document: dict[str, Any]) -> Page:
+    """Of a `plan_document`."""
+    operators = document["operators"]
     shown = first(operators, MOST_OPERATORS, lambda operator: (not is_changed(operator), -state_bytes(operator)))
-    moves = f"{counted(len(operators), 'operator')}, {human_bytes(summary['bytes_moved'])} to move"
+    moves = f"{counted(len(operators), 'operator')}, {human_bytes(document['bytes_moved'])} to move"
     blocks: list[Block] = [
         Listed(
-            f"plan {summary['plan'][:8]}: {moves}",
+            f"plan {document['plan'][:8]}: {moves}",
             (
-                f"from {summary['source']}, its _metadata written {when(summary['taken'])}",
-                f"to   {summary['target']}",
-                *declared_lines(summary["surgery"]),
+                f"from {document['source']}, its _metadata written {when(document['taken'])}",
+                f"to   {document['target']}",
+                *declared_lines(document["surgery"]),
             ),
         ),
         table(OPERATOR_HEADERS, map(operator_row, shown)),
         *left_operators(operators, shown),
         *_shares(operators, shown),
     ]
-    blocks += paragraphs(work_lines(summary))
-    blocks += kafka_tables(summary["kafka"])
-    blocks += insight_blocks(summary["insight"])
-    blocks += cluster_blocks(summary["cluster"])
-    blocks += map(Warned, summary["warnings"])
-    blocks.append(paragraph(f"afterwards the job starts with: {summary['start']}"))
+    blocks += paragraphs(work_lines(document))
+    blocks += kafka_tables(document["kafka"])
+    blocks += insight_blocks(document["insight"])
+    blocks += cluster_blocks(document["cluster"])
+    blocks += map(Warned, document["warnings"])
+    blocks.append(paragraph(f"afterwards the job starts with: {document['start']}"))
     return Page(tuple(blocks))
 
 
@@ -106,7 +106,7 @@ def _shares(operators: Sequence[dict[str, Any]], shown: Sequence[dict[str, Any]]
 
 
 def is_changed(operator: dict[str, Any]) -> bool:
-    """Whether an operator of a summary gets a new shape."""
+    """Whether an operator of such a document gets a new shape."""
     return any(operator[name] != operator[f"new_{name}"] for name in ("parallelism", "max_parallelism"))
 
 
@@ -114,7 +114,7 @@ OPERATOR_HEADERS = ("operator", "parallelism", "max parallelism", "work", "keyed
 
 
 def operator_row(operator: dict[str, Any]) -> tuple[str, ...]:
-    """An operator of a summary, under `OPERATOR_HEADERS`."""
+    """An operator of such a document, under `OPERATOR_HEADERS`."""
     keyed = operator["keyed_bytes"]
     return (
         operator["label"],
@@ -127,9 +127,9 @@ def operator_row(operator: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def work_lines(summary: dict[str, Any]) -> list[str]:
-    """What each class of work that a summary names means."""
-    kinds = {operator["work"] for operator in summary["operators"] if operator["keyed_bytes"]}
+def work_lines(document: dict[str, Any]) -> list[str]:
+    """What each class of work that the document names means."""
+    kinds = {operator["work"] for operator in document["operators"] if operator["keyed_bytes"]}
     return [f"{kind}: {_WORK[kind]}" for kind in sorted(kinds)]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from math import log
 
@@ -64,22 +64,34 @@ def evenness_curve(side: KeyedSide, detail: Detail) -> Figure:
     last = min(maximum, max(4 * asked, 16))
     numbers = _parallelisms(maximum, last, asked)
     worst = {number: _evenness(ends, number) for number in numbers}
-    top = min(_HIGHEST, max(2.0, *worst.values()))
-    points = tuple(
-        Point(
-            _along(number, last),
-            (min(worst[number], top) - 1) / (top - 1),
-            f"parallelism {number}: worst ÷ mean {worst[number]:.2f}, {_each(maximum, number)} key groups each",
-            maximum % number == 0,
-            number == asked,
-        )
-        for number in numbers
-    )
     known = [number for number in numbers if maximum % number == 0 or number == asked]
     near = sorted(sorted(known, key=lambda number: abs(log(number / asked)))[: detail.rows])
     rows = [
         (number, f"{worst[number]:.2f}", _each(maximum, number), "asked" if number == asked else "") for number in near
     ]
+    return Figure(
+        "Evenness over parallelism",
+        f"At {asked} the fullest subtask has {worst[asked]:.2f} times the mean of bytes. Filled dots divide the max "
+        f"parallelism {maximum:,}: every subtask owns as many key groups. The ring is the parallelism {asked}.",
+        _curve(worst, last, asked, maximum),
+        table(("parallelism", "worst ÷ mean of bytes", "key groups of a subtask", ""), rows),
+        "parallelisms that divide",
+    )
+
+
+def _curve(worst: Mapping[int, float], last: int, asked: int, maximum: int) -> Curve:
+    """`worst` ÷ mean by parallelism, up to the `last`; what is higher than can be shown stands at the top."""
+    top = min(_HIGHEST, max(2.0, *worst.values()))
+    points = tuple(
+        Point(
+            _along(number, last),
+            (min(height, top) - 1) / (top - 1),
+            f"parallelism {number}: worst ÷ mean {height:.2f}, {_each(maximum, number)} key groups each",
+            maximum % number == 0,
+            number == asked,
+        )
+        for number, height in worst.items()
+    )
     ticks = tuple(AxisTick(_along(number, last), f"{number:,}") for number in _tick_numbers(last))
     above = "≥ " if max(worst.values()) > top else ""
     y_ticks = tuple(
@@ -87,14 +99,7 @@ def evenness_curve(side: KeyedSide, detail: Detail) -> Figure:
         for height in _HEIGHTS
         if height <= top
     )
-    return Figure(
-        "Evenness over parallelism",
-        f"At {asked} the fullest subtask has {worst[asked]:.2f} times the mean of bytes. Filled dots divide the max "
-        f"parallelism {maximum:,}: every subtask owns as many key groups. The ring is the parallelism {asked}.",
-        Curve(points, ticks, y_ticks, "parallelism", "worst ÷ mean"),
-        table(("parallelism", "worst ÷ mean of bytes", "key groups of a subtask", ""), rows),
-        "parallelisms that divide",
-    )
+    return Curve(points, ticks, y_ticks, "parallelism", "worst ÷ mean")
 
 
 def _parallelisms(maximum: int, last: int, asked: int) -> list[int]:

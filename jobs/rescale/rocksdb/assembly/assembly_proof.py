@@ -133,33 +133,46 @@ class _Proof:
 
     def _check_deleted(self, family: ColumnFamily, deleted: Sequence[LiveFile]) -> None:
         taken = [file for file in family.files if file not in deleted]
-        ranges = []
-        for file in deleted:
-            found = self._result.deleted[file.name]
-            sequence = file.smallest_sequence
-            says = [DeletedRange(file.smallest, file.largest, sequence)]
-            if list(found) != says or not file.exclusive or file.level or file.largest_sequence != sequence:
-                raise self._error("a deleted range is not as the MANIFEST tells", state=family.name, found=file.name)
-            ranges.append(KeyRange(file.smallest, file.largest))
+        ranges = [self._deleted_range(file, family.name) for file in deleted]
+        self._check_newest(deleted, taken, family.name)
+        self._check_own_stay(ranges, family.name)
+        self._check_foreign_hidden(taken, ranges, family.name)
+
+    def _deleted_range(self, file: LiveFile, state: str) -> KeyRange:
+        """All that a file of `deleted` holds, which must be what the MANIFEST tells of it."""
+        sequence = file.smallest_sequence
+        says = [DeletedRange(file.smallest, file.largest, sequence)]
+        found = list(self._result.deleted[file.name])
+        if found != says or not file.exclusive or file.level or file.largest_sequence != sequence:
+            raise self._error("a deleted range is not as the MANIFEST tells", state=state, found=file.name)
+        return KeyRange(file.smallest, file.largest)
+
+    def _check_newest(self, deleted: Sequence[LiveFile], taken: Sequence[LiveFile], state: str) -> None:
+        """Deleted ranges are newer than all rows, by sequence numbers and by epochs, and no two of one age."""
         newest = max((file.largest_sequence for file in taken), default=0)
-        sequences = [file.largest_sequence for file in deleted]
         newest_epoch = max((file.epoch or 0 for file in taken), default=0)
-        epochs = [file.epoch for file in deleted]
+        sequences = [file.largest_sequence for file in deleted]
         older = any(sequence <= newest for sequence in sequences) or any(
-            epoch is not None and epoch <= newest_epoch for epoch in epochs
+            file.epoch is not None and file.epoch <= newest_epoch for file in deleted
         )
         if older or len(set(sequences)) < len(sequences):
-            raise self._error("a deleted range is older than rows that it is to hide", state=family.name)
-        if len({file.epoch is None for file in family.files}) > 1:
-            raise self._error("only some files say how new they are", state=family.name)
+            raise self._error("a deleted range is older than rows that it is to hide", state=state)
+        if len({file.epoch is None for file in (*taken, *deleted)}) > 1:
+            raise self._error("only some files say how new they are", state=state)
+
+    def _check_own_stay(self, ranges: Sequence[KeyRange], state: str) -> None:
+        """Nothing is deleted of the subtask's key groups."""
         for hidden in ranges:
             if hidden.begin < self._wanted.end and self._wanted.begin < hidden.end:
                 raise self._error(
                     "a range is deleted that belongs to the subtask",
-                    state=family.name,
+                    state=state,
                     expected=f"nothing from {self._wanted.begin.hex()} to {self._wanted.end.hex()}",
                     found=f"{hidden.begin.hex()} to {hidden.end.hex()}",
                 )
+
+    def _check_foreign_hidden(self, taken: Sequence[LiveFile], ranges: Sequence[KeyRange], state: str) -> None:
+        """What files hold below and above the subtask's key groups is deleted."""
         for file in taken:
             below = not self._wanted.reaches_below(file) or any(
                 hidden.begin <= file.smallest and hidden.end >= self._wanted.begin for hidden in ranges
@@ -168,7 +181,7 @@ class _Proof:
                 hidden.begin <= self._wanted.end and hidden.end > file.largest for hidden in ranges
             )
             if not (below and above):
-                raise self._error("rows of foreign key groups are not hidden", state=family.name, found=file.name)
+                raise self._error("rows of foreign key groups are not hidden", state=state, found=file.name)
 
     def _check_levels(self, family: ColumnFamily) -> None:
         """Below level 0 no two files may overlap."""

@@ -169,9 +169,7 @@ def _compact(directory: DatabaseDirectory, manifest: Manifest, wanted: KeyRange)
 
 def _result(directory: DatabaseDirectory, before: StoredDatabase, wanted: KeyRange, name: str) -> StoredDatabase:
     """What is in the directory now: files that were not touched where they lie, the others numbered behind them."""
-    current = read_current((directory.path / CURRENT).read_bytes(), str(directory.path / CURRENT))
-    found = read_manifest((directory.path / current).read_bytes(), str(directory.path / current))
-    old = before.database.manifest
+    found, old = _manifest_in(directory), before.database.manifest
     if not wanted.holds(found.files.values()):
         raise IntegrityError(
             "RocksDB left rows of foreign key groups in a database",
@@ -204,6 +202,11 @@ def _result(directory: DatabaseDirectory, before: StoredDatabase, wanted: KeyRan
         files[file] = StoredFile(file, str(path), path.stat().st_size)
     written = {file for file in before.written if file in files} | {f"{number:06d}.sst" for number in numbers.values()}
     return StoredDatabase(replace(before.database, manifest=manifest), files, frozenset(written))
+
+
+def _manifest_in(directory: DatabaseDirectory) -> Manifest:
+    current = read_current((directory.path / CURRENT).read_bytes(), str(directory.path / CURRENT))
+    return read_manifest((directory.path / current).read_bytes(), str(directory.path / current))
 
 
 def _renumbered(file: LiveFile, number: int, created: int) -> LiveFile:

@@ -193,13 +193,18 @@ class TableWriter(Generic[File]):
             self._first,
             self._last[: numbers[loop.LAST]].tobytes(),
         )
+        self._begin_anew()
+        return written
+
+    def _begin_anew(self) -> None:
+        """The next file, in which keys go on where those of the last one ended."""
+        loop, numbers = self._loop, self._numbers
         self._file, self._number = None, self._number + 1
         if len(self._out) > _OUT:
             self._out, self._scratch = np.empty(_OUT, np.uint8), np.empty(_OUT, np.uint8)
         last = numbers[loop.LAST]
         numbers[:] = 0
         numbers[loop.LAST] = last
-        return written
 
     def _tail(self) -> bytes:
         """What follows the rows: index, properties, metaindex, footer."""

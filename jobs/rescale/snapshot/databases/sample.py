@@ -25,7 +25,7 @@ def database_keys(operator: Operator, files: SnapshotFiles, room: int, most: int
 
     A key comes with all that follows it. Files that only RocksDB reads are left out; `SnapshotError` for damaged ones.
     """
-    prefix = prefix_size(operator.entry.max_parallelism)
+    prefix = prefix_size(operator.max_parallelism)
     tables = [
         (prefix + int(key_leads(database.parsed)[table.state]), table)
         for database in operator.databases

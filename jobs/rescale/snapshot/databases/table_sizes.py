@@ -51,7 +51,7 @@ def open_table(table: LiveTable, files: SnapshotFiles) -> SstTable:
 
 
 def _measured(operator: Operator, files: SnapshotFiles) -> Operator:
-    prefix = prefix_size(operator.entry.max_parallelism)
+    prefix = prefix_size(operator.max_parallelism)
     tables = [table for database in operator.databases for table in database.tables]
     wide = [table for table in tables if len(_key_groups(table.file, prefix)) > 1]
     chosen = sorted(wide, key=lambda table: (-table.extent.length, table.extent))[:MOST_INDEXES]
@@ -65,8 +65,8 @@ def _measured(operator: Operator, files: SnapshotFiles) -> Operator:
         for table in database.tables:
             whole = Run(_key_groups(table.file, prefix), table.extent.length)
             _add(sizes, table.extent.length, looked_into.get(table) or [whole])
-        key_groups = range(database.key_groups.first, database.key_groups.last + 1)
-        databases.append(replace(database, measured=tuple(sizes[key_group] for key_group in key_groups)))
+        measured = tuple(sizes[key_group] for key_group in database.key_groups)
+        databases.append(replace(database, measured=measured))
     return replace(operator, databases=tuple(databases))
 
 
@@ -74,7 +74,7 @@ def _add(sizes: Sizes, length: int, runs: Sequence[Run]) -> None:
     """The bytes of a file, each key group's as many as it has of the blocks."""
     total = sum(run.size for run in runs)
     for key_groups, size in runs:
-        for key_group in range(key_groups.first, key_groups.last + 1):
+        for key_group in key_groups:
             sizes[key_group] += length * size // (total * len(key_groups))
 
 

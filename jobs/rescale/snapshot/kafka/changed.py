@@ -49,7 +49,7 @@ def _changed(snapshot: Snapshot, changes: Sequence[KafkaChange]) -> Snapshot:
     by_id = {change.operator_id: change for change in changes}
     writer = _Writer(snapshot)
     operators = tuple(
-        writer.changed(operator, by_id[operator.entry.operator_id]) if operator.entry.operator_id in by_id else operator
+        writer.changed(operator, by_id[operator.operator_id]) if operator.operator_id in by_id else operator
         for operator in snapshot.operators
     )
     metadata = replace(snapshot.metadata, operators=tuple(operator.entry for operator in operators))
@@ -90,7 +90,7 @@ class _Writer:
         splits = splits_of(stored)
         streams = tuple(self._reader(stream, splits.get(stream.subtask, [])) for stream in operator.operator)
         book = sorted(position.partition for held in splits.values() for position in held)
-        coordinator = InlineStream(operator.entry.operator_id, write_coordinator(write_assigned(book)))
+        coordinator = InlineStream(operator.operator_id, write_coordinator(write_assigned(book)))
         return replace(operator, entry=replace(operator.entry, coordinator=coordinator), operator=streams)
 
     def _reader(self, stream: ElementStream, splits: Sequence[Position]) -> ElementStream:

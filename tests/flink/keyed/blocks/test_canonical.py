@@ -147,7 +147,7 @@ def test_groups_of_flink_are_read_and_translated(keyed: Keyed) -> None:
     states = len(keyed.stream.parsed.states)
     identity, reversed_ids = tuple(range(states)), tuple(reversed(range(states)))
     (operator,) = (operator for operator in keyed.snapshot.operators if keyed.stream in operator.keyed)
-    prefix = 1 if operator.entry.max_parallelism <= 128 else 2
+    prefix = 1 if operator.max_parallelism <= 128 else 2
     for key_group, stored in keyed.groups():
         group = plain(keyed, stored)
         found = read(group)

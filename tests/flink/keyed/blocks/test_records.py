@@ -274,7 +274,7 @@ def test_records_that_flink_wrote(keyed: Keyed) -> None:
     header, groups = keyed.stream.parsed, dict(keyed.groups())
     assert header is not None
     operators = keyed.snapshot.operators
-    max_parallelism = next(o.entry.max_parallelism for o in operators if keyed.stream in o.keyed)
+    max_parallelism = next(o.max_parallelism for o in operators if keyed.stream in o.keyed)
     if header.compressed:
         groups = {group: FramedDecompressor().feed(data) for group, data in groups.items()}
     data = list(groups.values())

@@ -22,7 +22,7 @@ from rescale.flink.keyed.timers.heap_timers import TIME_SIZE
 from rescale.flink.serializers.program import Program, compile_program
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.type_tree import Fixed, Sequence
-from rescale.flink.state_meta_info import StateKind, StateMetaInfo
+from rescale.flink.state_meta_info import SerializerKey, StateKind, StateMetaInfo
 
 _REPLACED = frozenset({Operation.CLEAR, Operation.SET, Operation.SET_INTERNAL, Operation.MERGE_NS})
 
@@ -89,7 +89,7 @@ def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> ChangeL
             found=f"a state of type {state.state_type}",
         )
     key, namespace = compile_program(key_serializer), compile_program(namespace_serializer(state))
-    value = dict(state.serializers).get("VALUE_SERIALIZER")
+    value = state.serializer(SerializerKey.VALUE)
     if value is None:
         raise UnsupportedError("its description has no serializer of values")
     if state.kind is StateKind.PRIORITY_QUEUE:

@@ -15,6 +15,7 @@ from rescale.flink.encoding.snappy import plain_stream
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.value_words import in_words
+from rescale.flink.state_meta_info import SerializerKey
 
 _KEY_GROUP = struct.Struct(">i")
 _EMPTY_STATE = struct.Struct(">hi")
@@ -48,7 +49,7 @@ def only_key(block: bytes, header: KeyedHeader) -> bytes:
             continue
         if state_id >= len(header.states):
             raise SnapshotError("a state that the header does not know", expected=len(header.states), found=state_id)
-        namespace = dict(header.states[state_id].serializers).get("NAMESPACE_SERIALIZER")
+        namespace = header.states[state_id].serializer(SerializerKey.NAMESPACE)
         if count > 1 or namespace is None:
             break
         in_words(compile_program(namespace).tree, reader)

@@ -14,12 +14,12 @@ from functools import lru_cache
 from rescale.errors import UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.flink.keyed.header import KeyedHeader
-from rescale.flink.keyed.namespaces import namespace_serializer
+from rescale.flink.keyed.namespaces import namespace_serializer, serializer_of
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.reading import type_name
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.type_tree import Fixed, Nullable, Repeat, Sequence, TypeTree, takes_bytes
-from rescale.flink.state_meta_info import StateKind, StateMetaInfo
+from rescale.flink.state_meta_info import SerializerKey, StateKind, StateMetaInfo
 
 _LIST = "org.apache.flink.api.common.typeutils.base.ListSerializerSnapshot"
 _MAP = "org.apache.flink.api.common.typeutils.base.MapSerializerSnapshot"
@@ -106,11 +106,11 @@ def _located(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> EntryL
 def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> EntryLayout:
     key, namespace = compile_program(key_serializer), compile_program(namespace_serializer(state))
     if state.kind is StateKind.PRIORITY_QUEUE:
-        timer_key = compile_program(dict(state.serializers)["VALUE_SERIALIZER"].nested[0])
+        timer_key = compile_program(serializer_of(state, SerializerKey.VALUE).nested[0])
         timer = Sequence((_TIME, timer_key.tree, namespace.tree))
         return EntryLayout(EntryKind.ELEMENT, _NOTHING, _NOTHING, timer, _NOTHING, ambiguous=False)
     ambiguous = key.fixed_length is None and namespace.fixed_length is None
-    value = dict(state.serializers).get("VALUE_SERIALIZER")
+    value = state.serializer(SerializerKey.VALUE)
     if value is None:
         raise UnsupportedError("its description has no serializer of values")
     kind, parts = content_of(state, value)

@@ -18,14 +18,14 @@ from functools import cached_property
 from rescale.errors import RescaleError
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.keyed.header import KeyedHeader
-from rescale.flink.keyed.namespaces import TIMER_SNAPSHOT
+from rescale.flink.keyed.namespaces import TIMER_SNAPSHOT, serializer_of
 from rescale.flink.serializers.layouts import COMPOSITE_MAGIC
 from rescale.flink.serializers.program import Program, compile_program
 from rescale.flink.serializers.reading import read_snapshot, write_snapshot, write_versioned
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.snapshot_body import NESTED_MAGIC, NESTED_VERSION
 from rescale.flink.serializers.type_tree import Fixed, Sequence
-from rescale.flink.state_meta_info import StateKind, StateMetaInfo, read_state_meta_info
+from rescale.flink.state_meta_info import SerializerKey, StateKind, StateMetaInfo, read_state_meta_info
 
 BLOCK_HEAD = bytes.fromhex("f1cd859f00000002")
 """`PostVersionedIOReadableWritable`, and the only version that Flink has written since 1.8."""
@@ -88,7 +88,7 @@ def timer_header(services: Iterable[TimerService], *, compressed: bool = False) 
 
 def services_of(header: KeyedHeader) -> tuple[TimerService, ...]:
     """The mirror of `timer_header`."""
-    elements = [(state.name, dict(state.serializers)["VALUE_SERIALIZER"]) for state in header.states[::2]]
+    elements = [(state.name, serializer_of(state, SerializerKey.VALUE)) for state in header.states[::2]]
     return tuple(TimerService(name.removeprefix(_PROCESSING), *element.nested) for name, element in elements)
 
 
@@ -124,6 +124,6 @@ def _state(name: str, service: TimerService) -> StateMetaInfo:
     out.i32(StateKind.PRIORITY_QUEUE)
     out.i32(0)
     out.i32(1)
-    out.utf("VALUE_SERIALIZER")
+    out.utf(SerializerKey.VALUE)
     write_versioned(out, SerializerSnapshot(TIMER_SNAPSHOT, _SNAPSHOT_VERSION, body.bytes()))
     return read_state_meta_info(ByteReader(out.bytes()))
