@@ -76,8 +76,15 @@ class Killed(BaseException):
     """Nothing of ours may catch it."""
 
 
-def kill_at(place: str, plan: Plan, monkeypatch: pytest.MonkeyPatch, *, after: bool = False) -> None:
-    """Publishes, and is killed before the put there is carried out, or after it."""
+def kill_at(
+    place: str,
+    plan: Plan,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    after: bool = False,
+    work: Callable[[Plan], object] = publish,
+) -> None:
+    """Publishes, or does other work, and is killed before the put there is carried out, or after it."""
     store = open_store(plan.target)
 
     def killing(put: Callable[[str, bytes], object]) -> Callable[[str, bytes], object]:
@@ -95,4 +102,4 @@ def kill_at(place: str, plan: Plan, monkeypatch: pytest.MonkeyPatch, *, after: b
         patched.setattr(store, "put", killing(store.put))
         patched.setattr(store, "put_if_absent", killing(store.put_if_absent))
         with pytest.raises(Killed):
-            publish(plan)
+            work(plan)

@@ -146,6 +146,21 @@ def test_of_two_who_claim_at_once_one_is_turned_away(
     assert state_of(first.target, first.digest) is State.CLAIMED
 
 
+def test_a_target_has_one_claim_by_whatever_links_it_is_reached(plans: Callable[[str], Plan], tmp_path: Path) -> None:
+    plan = plans("3")
+    home = Path(plan.target).parent
+    (tmp_path / "way").symlink_to(home)
+    (home / "link").symlink_to(plan.target)
+    claim(plan)
+    for target in (tmp_path / "way" / Path(plan.target).name, home / "link"):
+        with pytest.raises(RequestError, match="claimed by another plan"):
+            claim(plan_rescale(plan.source, str(target), ["2"]))
+    Path(plan.target).mkdir()
+    with pytest.raises(RequestError, match="claimed by another plan"):
+        claim(plan_rescale(plan.source, str(home / "link"), ["2"]))
+    assert not (home / "link.rescale").exists()
+
+
 def test_a_target_that_is_no_free_directory_is_refused(plans: Callable[[str], Plan]) -> None:
     plan = plans("3")
     target = Path(plan.target)

@@ -6,12 +6,14 @@ import hashlib
 import json
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from rescale.cli.main import main
 from rescale.errors import IntegrityError, RequestError, StoreError
 from rescale.execution.loop import Loop
+from rescale.execution.steps import validate_coverage
 from rescale.flink.metadata.reader import read_metadata
 from rescale.planning.values.plan import Plan
 from rescale.planning.values.proof import Proof
@@ -151,6 +153,41 @@ def test_who_validates_late_speaks_of_what_is_published(plan: Plan) -> None:
     with pytest.raises(IntegrityError, match="not what is published by now") as caught:
         write_certificate(plan, certificate)
     assert (caught.value.path, caught.value.expected) == (place, certificate.candidate_sha256)
+
+
+def test_another_plans_result_in_the_place_of_ours_is_not_certified(plan: Plan, tmp_path: Path) -> None:
+    """It is a right result of the source, but of another shape."""
+    execute_without_spark(plan)
+    other = plan_rescale(SOURCE, str(tmp_path / "other"), ["2"])
+    execute_without_spark(other)
+    places, store = places_of(plan), open_store(plan.target)
+    before = [read_document(place) for place in (places.candidate, places.certificate)]
+    store.put(places.metadata, read_document(places_of(other).metadata))
+    for entry in store.list(plan.target):
+        if entry.uri != places.metadata:
+            delete(entry.uri)
+    for uri in files(other):
+        open_store(plan.target).put(join(plan.target, name(uri)), open_store(uri).read_all(uri, 1 << 30)[0])
+    for _ in range(2):
+        with pytest.raises(RequestError, match="holds another published result") as caught:
+            validate_coverage(plan, Loop())
+        assert (caught.value.path, caught.value.found) == (places.metadata, "parallelism 2, max parallelism 16")
+        assert not is_published(plan)
+    assert [read_document(place) for place in (places.candidate, places.certificate)] == before
+
+
+def test_what_is_published_is_certified_again_in_an_order_that_a_crash_does_not_matter_to(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A candidate that is what is published says that it was certified, so it comes last."""
+    execute_without_spark(plan)
+    places, store = places_of(plan), open_store(plan.target)
+    store.put(places.candidate, b"of another reading of the handles")
+    kill_at(places.candidate, plan, monkeypatch, work=lambda one: validate_coverage(one, Loop()))
+    assert not is_published(plan)
+    validate_coverage(plan, Loop())
+    assert is_published(plan)
+    assert publish(plan).already
 
 
 def test_what_a_job_may_own_is_left_alone(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,12 @@ from typing import Any
 from rescale.errors import IntegrityError, SnapshotError
 from rescale.execution.moving_step import move_streams
 from rescale.execution.tasks import Tasks
-from rescale.execution.validation.coverage import check_candidate, check_certified, is_compared_by_record
+from rescale.execution.validation.coverage import (
+    check_candidate,
+    check_certified,
+    check_planned,
+    is_compared_by_record,
+)
 from rescale.execution.validation.declared_differences import check_declared
 from rescale.execution.validation.declared_offsets import check_offsets
 from rescale.execution.validation.directories import may_go_by_files
@@ -70,6 +75,7 @@ def validate_coverage(plan: Plan, tasks: Tasks, proof: Proof = Proof.RECORDS) ->
         candidate = put_candidate(plan, source.metadata)
         result = open_result(candidate.uri, plan.target, source if plan.refers else None)
         check_candidate(result, candidate.sha256)
+        check_planned(result, plan)
         check_declared(as_it_is, result, plan.surgery)
         check_offsets(as_it_is, result, plan.surgery)
         return compared(source, result, plan.key_hashes, proof)

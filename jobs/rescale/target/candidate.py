@@ -35,14 +35,14 @@ class PutCandidate(NamedTuple):
 def put_candidate(plan: Plan, source: Metadata) -> PutCandidate:
     """Puts the candidate where it is compared with the source and published from.
 
-    Of what is published that is what stands there: nobody knows then whether another reading of the handles is right.
+    Of what is published that is what stands there, as it is: nobody knows then whether another reading of the handles
+    is right, nor whether it is this plan's at all.
     """
     places = places_of(plan)
     if permit(plan, Move.CERTIFY) is State.PUBLISHED:
-        data = read_document(places.metadata)
-    else:
-        written = [handles for step in STEPS if (handles := read_handles(plan, step)) is not None]
-        data = build_candidate(source, plan, written)
+        return PutCandidate(places.metadata, hashlib.sha256(read_document(places.metadata)).hexdigest())
+    written = [handles for step in STEPS if (handles := read_handles(plan, step)) is not None]
+    data = build_candidate(source, plan, written)
     open_store(places.candidate).put(places.candidate, data)
     return PutCandidate(places.candidate, hashlib.sha256(data).hexdigest())
 

@@ -126,13 +126,14 @@ class Certificate:
 
 
 def write_certificate(plan: Plan, certificate: Certificate) -> None:
-    """Beside the target: from now on the candidate that it names may be published.
+    """Beside the target: from now on the candidate that it names may be published, or is the one that was.
 
     `IntegrityError` if another one was meanwhile.
     """
-    places = places_of(plan)
+    places, store, metadata = places_of(plan), open_store(plan.target), None
     if permit(plan, Move.CERTIFY) is State.PUBLISHED:
-        published = hashlib.sha256(read_document(places.metadata)).hexdigest()
+        metadata = read_document(places.metadata)
+        published = hashlib.sha256(metadata).hexdigest()
         if published != certificate.candidate_sha256:
             raise IntegrityError(
                 "what was compared with the source is not what is published by now",
@@ -141,8 +142,9 @@ def write_certificate(plan: Plan, certificate: Certificate) -> None:
                 found=published,
                 advice=_ADVICE,
             )
-    uri = places.certificate
-    open_store(uri).put(uri, msgspec.json.format(msgspec.json.encode(certificate.document()), indent=2))
+    store.put(places.certificate, msgspec.json.format(msgspec.json.encode(certificate.document()), indent=2))
+    if metadata is not None:  # behind it: a candidate that is what is published says that it was certified
+        store.put(places.candidate, metadata)
 
 
 def read_certificate(target: str) -> Certificate:

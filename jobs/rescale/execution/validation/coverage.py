@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from rescale.errors import IntegrityError
+from rescale.errors import IntegrityError, RequestError
 from rescale.execution.validation.headers import ElementHeaders, KeyedHeaders, different
 from rescale.flink.givers import Givers
 from rescale.flink.keyed.heap.heap import empty_group
@@ -19,6 +19,7 @@ from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import DistributionMode, HandleTag
 from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.slot import Slot
+from rescale.planning.values.plan import Plan
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Database, DatabaseFile, ElementStream, KeyedStream, Operator, Snapshot
 from rescale.storage.files.temporary_files import is_temporary
@@ -87,6 +88,22 @@ def check_candidate(result: Snapshot, sha256: str) -> None:
         )
 
 
+def check_planned(result: Snapshot, plan: Plan) -> None:
+    """`RequestError` if what is published in the target is no result of this plan: another shape tells."""
+    planned = {o.operator_id: (o.new_parallelism, o.new_max_parallelism) for o in plan.operators}
+    for operator in result.operators:
+        shape, found = planned.get(operator.operator_id), (operator.parallelism, operator.max_parallelism)
+        if shape != found:
+            raise RequestError(
+                "the target holds another published result",
+                path=result.metadata_uri,
+                operator=operator.label,
+                expected=_shape_in_words(shape),
+                found=_shape_in_words(found),
+                advice="name another target",
+            )
+
+
 def check_certified(result: Snapshot, certificate: Certificate) -> None:
     """That the metadata is the one that was certified: its bytes, and first the shape of every operator."""
     certified = {o.operator_id: (o.parallelism, o.max_parallelism) for o in certificate.operators}
@@ -97,8 +114,8 @@ def check_certified(result: Snapshot, certificate: Certificate) -> None:
                 "an operator has not the shape that was certified",
                 path=result.metadata_uri,
                 operator=operator.label,
-                expected=f"parallelism {shape[0]}, max parallelism {shape[1]}" if shape else "no such operator",
-                found=f"parallelism {found[0]}, max parallelism {found[1]}",
+                expected=_shape_in_words(shape),
+                found=_shape_in_words(found),
             )
     if certificate.candidate_sha256 != result.metadata_sha256:
         raise IntegrityError(
@@ -108,6 +125,10 @@ def check_certified(result: Snapshot, certificate: Certificate) -> None:
             found=f"SHA-256 {result.metadata_sha256}",
             advice="it was changed after it was published: rescale the source again, to another target",
         )
+
+
+def _shape_in_words(shape: tuple[int, int] | None) -> str:
+    return f"parallelism {shape[0]}, max parallelism {shape[1]}" if shape else "no such operator"
 
 
 def check_references(source: Snapshot, result: Snapshot) -> None:

@@ -93,7 +93,7 @@ def make_request(
 
 def _refuse_places(source: str, target: str, files: Files) -> None:
     snapshot = source.removesuffix("/_metadata")
-    ours = [real(target), real(beside(target))]
+    ours = [real(target), beside(target)]
     if any(contains(real(snapshot), place) or contains(place, real(snapshot)) for place in ours):
         raise RequestError(
             "the target must not lie inside the source, nor around it",
@@ -132,8 +132,11 @@ def target_place(text: str) -> str:
 
 
 def beside(target: str) -> str:
-    """The directory beside a target that belongs to it, for what is ours: plan, claim, certificate."""
-    return target + ".rescale"
+    """The directory beside a target that belongs to it, for what is ours: plan, claim, certificate.
+
+    Of a target that is reached by a symbolic link it lies beside where that leads: one target has one claim.
+    """
+    return f"{real(target)}.rescale"
 
 
 def parse_numbers(words: Iterable[str], what: str) -> dict[str, int]:
