@@ -22,19 +22,19 @@ NONE = NO_SURGERY.document()
 @pytest.mark.parametrize(("already", "said"), [(False, "is published"), (True, "was published before")])
 def test_the_outcome_says_where_and_how_to_start(already: bool, said: str, proof: Proof) -> None:
     plan = make_plan(opened("2-source"), make_request(directory("2-source"), "/target", ["3"]))
-    document = outcome(plan, Published("/target", "ab" * 32, already, proof))
+    document = outcome(plan, Published("/target", "ab" * 32, already, proof, 105_678))
     assert document["plan"] == plan.digest
     assert document.keys() == fields("run")
     assert document["metadata_sha256"] == "ab" * 32
     text = outcome_text(document)
-    assert text.splitlines()[0].startswith(f"/target {said}: ")
+    assert text.splitlines()[0].startswith(f"/target {said}: 106 kB of state, ")  # not what the plan reckons with
     assert places_of(plan).certificate in text
     assert document["start"] in text
     assert (f"rescale validate {plan.source} /target" in text) is (proof is Proof.FILES)
 
 
 def test_the_outcome_counts_what_was_dropped() -> None:
-    source, published = directory("2-clicks"), Published("/target", "ab" * 32, False, Proof.RECORDS)
+    source, published = directory("2-clicks"), Published("/target", "ab" * 32, False, Proof.RECORDS, 1234)
     part = plan_rescale(source, "/target", drops=["visits"], state_drops=["revenue:prices"])
     first = outcome_text(outcome(part, published)).splitlines()[0]
     assert first.endswith("of state, all of it accounted for except what was dropped (1 operator, 1 state)")

@@ -25,6 +25,7 @@ def outcome(plan: Plan, published: Published, warnings: Sequence[str] | None = N
         "already_published": published.already,
         "plan": plan.digest,
         "bytes_moved": plan.bytes_moved,
+        "bytes_compared": published.compared,
         "certificate": places_of(plan).certificate,
         "report": places_of(plan).report,
         "proof": published.proof.value,
@@ -41,7 +42,7 @@ def outcome_text(document: dict[str, Any]) -> str:
 
 def outcome_page(document: dict[str, Any]) -> Page:
     done = "was published before" if document["already_published"] else "is published"
-    size, exceptions = human_bytes(document["bytes_moved"]), except_what_is_otherwise(document["surgery"])
+    size, exceptions = human_bytes(document["bytes_compared"]), except_what_is_otherwise(document["surgery"])
     lead = f"{document['target']} {done}: {size} of state, all of it accounted for{exceptions}"
     items = [f"{name}: {document[name]}" for name in ("certificate", "report")]
     if document["proof"] == Proof.FILES:
