@@ -10,7 +10,7 @@ from importlib.metadata import version
 from io import TextIOWrapper
 from itertools import pairwise
 
-from rescale.cli.output import Output, into_the_void
+from rescale.cli.output import Output, into_the_void, unwritten
 from rescale.cli.parser import Formatter, Parser
 from rescale.errors import RequestError, StoreError, unexpected
 
@@ -108,8 +108,7 @@ def main(words: Sequence[str] | None = None) -> int:
         into_the_void(sys.stderr)
         return StoreError.exit_code
     except OSError as error:
-        into_the_void(sys.stdout)
-        full = StoreError("the answer cannot be written", found=error, advice="make room where it goes, and ask again")
+        full = unwritten(error)
         print(f"error: {full}", file=sys.stderr)
         return full.exit_code
     return code
