@@ -50,13 +50,13 @@ class Output:
         except OSError:  # there is no room for it: the exit code still says what it was
             into_the_void(sys.stderr)
 
-    def interrupted(self, *, resumes: bool) -> int:
-        """The answer to Ctrl-C, and its exit code; `resumes`: the same command goes on."""
+    def interrupted(self, code: int = INTERRUPTED, *, resumes: bool) -> int:
+        """The answer to Ctrl-C or SIGTERM, and its exit code; `resumes`: the same command goes on."""
         what = "interrupted; the same command takes it up again" if resumes else "interrupted"
         if self.json:
-            print(_as_json({"error": "KeyboardInterrupt", "what": what, "exit_code": INTERRUPTED}))
+            print(_as_json({"error": "KeyboardInterrupt", "what": what, "exit_code": code}))
         self.say(what)
-        return INTERRUPTED
+        return code
 
     def say(self, what: str) -> None:
         print(printable_lines(what), file=sys.stderr, flush=True)
