@@ -118,6 +118,7 @@ def test_plan_writes_nothing(capsys: Captured, tmp_path: Path) -> None:
     assert code == 0
     assert document["target"] == str(target)
     assert document.keys() == fields("plan")
+    assert document["refused"] is None
     assert list(tmp_path.iterdir()) == []
 
 

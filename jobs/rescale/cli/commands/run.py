@@ -21,7 +21,7 @@ from rescale.report.pages.outcome import outcome, outcome_text
 from rescale.report.pages.plan_markdown import plan_markdown
 from rescale.report.pages.planned import plan_document, plan_text
 from rescale.report.stored import put_report
-from rescale.target.claim import claim
+from rescale.target.claim import claim, refuse_taken
 from rescale.target.documents import store_plan_page
 from rescale.target.places import places_of
 from rescale.target.publication import Published, is_published, publish
@@ -53,9 +53,11 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
         plan, snapshot, kafka = prepared(arguments)
         planned = plan_document(plan, snapshot, kafka, cluster_of_environment(os.environ))
     accept = arguments.accept_unconditional_publish
+    proof, before = proof_of(arguments), is_published(plan)
+    if not before:
+        refuse_taken(plan)
     output.say(plan_text(planned))
-    proof = proof_of(arguments)
-    if not is_published(plan):
+    if not before:
         agree_to_losses(planned["surgery"], output, yes=arguments.yes)
         if how := how_proven(plan, proof):
             output.say(how)
