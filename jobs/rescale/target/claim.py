@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from rescale.errors import IntegrityError, RequestError, UnsupportedError
+from rescale.errors import RequestError, RescaleError, UnsupportedError
 from rescale.names import quoted
 from rescale.planning.values.new_streams import CompactedRows, RekeyedRows
 from rescale.planning.values.plan import Plan
@@ -109,7 +109,7 @@ def _published_before(target: str, published: bool) -> str | None:
     try:
         certificate = certificate_beside(target)
         found = hashlib.sha256(read_document(Places(target, "").metadata)).hexdigest()
-    except IntegrityError:
+    except RescaleError:  # it is about a word
         return None
     if certificate is None or certificate.plan is None or certificate.candidate_sha256 != found:
         return None

@@ -247,7 +247,7 @@ def _refuse_unlisted(directory: str, error: OSError) -> None:
         )
     if os.path.lexists(directory) and not Path(directory).is_file():
         raise RequestError(
-            "what has this name is no directory, and none can be made there",
+            "what has this name is no directory, and no file either",
             path=directory,
             expected="a directory, or nothing yet",
             found="a link to nothing, a pipe or a device",
