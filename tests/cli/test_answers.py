@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rescale.cli.main import main
+from rescale.errors import StoreError
 from rescale.insight.cluster import VARIABLE
 from rescale.report.html_report import html_report
 from rescale.report.stored import run_document
@@ -78,6 +79,30 @@ def test_a_run_warns_of_what_its_plan_warns(capsys: Captured, tmp_path: Path, mo
     assert (run["already_published"], run["warnings"]) == (True, planned["warnings"])
 
 
+def test_a_run_puts_its_plan_for_people_beside_the_target_and_discard_removes_it(
+    capsys: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ends(*_: object) -> None:
+        raise StoreError("the disk is full")
+
+    monkeypatch.setattr("rescale.cli.commands.run.run_own_step", ends)
+    assert answer(capsys, "run", SOURCE, "--target", f"{tmp_path}/target", "--parallelism", "3")[0] == 1
+    (page,) = (tmp_path / "target.rescale").glob("plan-*.md")
+    assert "**" in page.read_text()
+    assert str(page) in answer(capsys, "discard", f"{tmp_path}/target")[1]["removed"]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("asked", "is_told"), [([], False), (["--proof", "records"], True)])
+def test_a_proof_that_is_asked_for_when_all_is_published_is_not_passed_over(
+    capsys: Captured, tmp_path: Path, asked: list[str], is_told: bool
+) -> None:
+    execute_without_spark(plan_rescale(SOURCE, str(tmp_path / "target"), ["3"]))
+    assert main(["run", SOURCE, "--target", f"{tmp_path}/target", "--parallelism", "3", *asked]) == 0
+    said = "was published before, proven by records; to have it compared by records now: rescale validate "
+    assert (said in capsys.readouterr().err) is is_told
+
+
 def test_a_run_that_ended_right_behind_publication_leaves_no_old_report(capsys: Captured, tmp_path: Path) -> None:
     plan = plan_rescale(SOURCE, str(tmp_path / "target"), ["3"])
     execute_without_spark(plan)
@@ -93,6 +118,7 @@ def test_plan_writes_nothing(capsys: Captured, tmp_path: Path) -> None:
     assert code == 0
     assert document["target"] == str(target)
     assert document.keys() == fields("plan")
+    assert document["refused"] is None
     assert list(tmp_path.iterdir()) == []
 
 

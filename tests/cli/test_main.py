@@ -25,11 +25,16 @@ def test_a_target_that_is_refused_stays_as_it_is(capsys: Captured, tmp_path: Pat
     published, file = tmp_path / "published", tmp_path / "file"
     shutil.copytree(SOURCE, published)
     file.write_text("x")
-    for target, what in ((published, "the target is occupied"), (file, "the target is a file")):
+    below = "a file stands where a directory is needed"
+    wrong = ((published, "the target is occupied"), (file, "the target is a file"), (file / "x", below))
+    for target, what in wrong:
         code, document = answer(capsys, "run", SOURCE, "--target", str(target))
         assert (code, document["what"]) == (2, what)
         assert main(["plan", SOURCE, "--target", str(target)]) == 0
         assert f"a run would be refused: {what}" in capsys.readouterr().err
+        assert answer(capsys, "plan", SOURCE, "--target", str(target))[1]["refused"]["what"] == what
+        assert main(["run", SOURCE, "--target", str(target)]) == 2
+        assert capsys.readouterr().err.startswith(f"error: {what}")  # and no plan before it
     assert sorted(tmp_path.iterdir()) == [file, published]
 
 
@@ -155,11 +160,14 @@ def test_an_interrupted_command_says_whether_it_goes_on(
 
 
 @pytest.mark.parametrize("at", ["rescale.cli.main", "argparse", "rescale.cli.commands.virtual_keys"])
-def test_a_command_that_is_interrupted_while_it_starts_shows_no_traceback(at: str, tmp_path: Path) -> None:
-    interrupts = "import sys\nclass Interrupts:\n    def find_spec(self, name, *_):\n"
-    interrupts += f"        if name == '{at}':\n            raise KeyboardInterrupt\n"
+@pytest.mark.parametrize(("number", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_a_command_that_is_interrupted_while_it_starts_shows_no_traceback(
+    number: str, code: int, at: str, tmp_path: Path
+) -> None:
+    interrupts = "import os, signal, sys\nclass Interrupts:\n    def find_spec(self, name, *_):\n"
+    interrupts += f"        if name == '{at}':\n            os.kill(os.getpid(), signal.{number})\n"
     (tmp_path / "sitecustomize.py").write_text(f"{interrupts}sys.meta_path.insert(0, Interrupts())\n")
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     words = [sys.executable, "-m", "rescale.cli.start", "inspect", "/s"]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (130, "interrupted\n")
+    assert (done.returncode, done.stderr) == (code, "interrupted\n")

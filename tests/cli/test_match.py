@@ -57,6 +57,10 @@ def test_names_of_neither_side_are_told(capsys: Captured, tmp_path: Path) -> Non
 def test_a_job_that_is_not_there(capsys: Captured, tmp_path: Path) -> None:
     assert main(["match", directory("2-clicks"), "--job", str(tmp_path / "nothing")]) == 2
     assert "there is no snapshot" in capsys.readouterr().err
+    assert main(["match", directory("2-clicks"), "--job", "/dev/null"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: what has this name is no directory, and no file either")
+    assert "expected: a file with what Flink's REST API tells of the job, or a snapshot's directory" in said
 
 
 def test_a_job_that_is_not_there_is_told_as_what_it_may_be(capsys: Captured, tmp_path: Path) -> None:

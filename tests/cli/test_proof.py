@@ -30,7 +30,8 @@ def test_a_run_proven_by_files_is_deepened_by_validate(files: str, parallelism: 
     run = ("run", source, "--target", target, "--parallelism", parallelism, "--files", files)
     code, done, said = rescale(*run, "--proof", "files")
     assert (code, done["proof"]) == (0, "files"), said
-    assert f"{parallelism} RocksDB directories are compared by their files" in said
+    directories = "1 RocksDB directory is compared by its" if parallelism == 1 else "3 RocksDB directories are compared"
+    assert f"proof: {directories}" in said
     certificate = json.loads(Path(done["certificate"]).read_text())
     assert certificate["proof"] == "files"
     code, again, said = rescale(*run)

@@ -38,14 +38,18 @@ def test_a_reader_that_goes_away_ends_it_without_a_word(words: list[str]) -> Non
     os.close(writing)
 
 
-@pytest.mark.parametrize("words", [["inspect", SOURCE], ["inspect", "/nowhere"]])
+ANSWERS = [["inspect", SOURCE], ["plan", SOURCE, "--target", "/t"], ["diff", SOURCE, SOURCE]]
+
+
+@pytest.mark.parametrize("words", [*ANSWERS, ["inspect", "/nowhere"]])
 @pytest.mark.parametrize("form", [[], ["--output", "json"]])
 def test_an_answer_that_cannot_be_written_is_worth_another_try(words: list[str], form: list[str]) -> None:
     with Path("/dev/full").open("wb") as full:
         rescale = [sys.executable, "-m", "rescale.cli.main", *words, *form]
         done = subprocess.run(rescale, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == (2 if words[1] == "/nowhere" and not form else 1)
-    assert done.stderr.startswith("error: ")
+    assert ("error: the answer cannot be written\n" in done.stderr) == (done.returncode == 1)
+    assert done.stderr.count("error: ") == 1
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
 

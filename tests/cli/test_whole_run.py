@@ -96,6 +96,28 @@ def test_what_ends_a_step_ends_the_run(tmp_path: Path) -> None:
     assert "torn" in Path(f"{target}.rescale/report.html").read_text()
 
 
+def test_sigterm_ends_it_as_ctrl_c_does(tmp_path: Path) -> None:
+    """The step with it; and it says so."""
+    target, begun = tmp_path / "target", tmp_path / "begun"
+    hook = (
+        "import sys\nif 'move_and_validate' in sys.orig_argv:\n    import pathlib, time\n"
+        "    import rescale.execution.steps as steps\n    def stop(*_):\n"
+        f"        pathlib.Path('{begun}').touch()\n        time.sleep(100)\n"
+        "    steps.redistribute_operator_state = stop\n"
+    )
+    (tmp_path / "sitecustomize.py").write_text(hook)
+    words = [word.replace("rescale.cli.main", "rescale.cli.start") for word in command(SMALL, target)]
+    with Watch() as watch:
+        environment = {**WITHOUT_JAVA, **watch.environment, "PYTHONPATH": str(tmp_path)}
+        stopped = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        wait_for(begun.exists)
+        stopped.terminate()
+        answered, said = stopped.communicate()
+        assert stopped.returncode == json.loads(answered)["exit_code"] == 143
+        assert said.endswith("interrupted; the same command takes it up again\n")
+        wait_for(lambda: not watch.processes(), 30)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.slow
 def test_one_spark_for_all_steps_and_none_when_it_is_stopped(number: int, large: Path, tmp_path: Path) -> None:

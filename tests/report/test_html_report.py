@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 
 from rescale.report.html_report import LIMIT, html_report
-from rescale.snapshot.surgery import Dropped, Surgery
+from rescale.snapshot.surgery import NO_SURGERY, Dropped, Renamed, Surgery
+from rescale.target.certificate import Certificate, CertifiedDirectories, CertifiedOperator
+from rescale.target.certified_files import CertifiedFile
 from support.reports import plan_report, proven, snapshot_report
 
 EVIL = "</title></script><script>alert('1')</script><img src=x onerror=alert(2)>\"&lt;\x1b[31m\u202e"
@@ -184,3 +186,36 @@ def test_it_stays_small() -> None:
         made = html_report(large)
         assert len(made) < LIMIT == 300_000
         assert "number 0" in made.decode()
+
+
+@pytest.mark.parametrize("renamed", [0, 1500])
+def test_it_stays_small_whatever_was_certified(renamed: int) -> None:
+    """As a run and a report have it: 1,500 operators, 30,000 files."""
+    planned, ids = plan_report((4, 128), (6, 128), 2), [f"{i:032x}" for i in range(1500)]
+    directories = CertifiedDirectories(by_files=6, by_records=0, files_referred_to=12, files_copied=2, deleted_ranges=4)
+    counts = {"key_groups": 128, "elements": 3, "broadcast_copies": 0, "bytes": 10**6, "digest": "ab" * 16}
+    operators = [
+        CertifiedOperator(i, f"number {i}", 6, 128, **counts, records=None, directories=directories) for i in ids
+    ]
+    names = Surgery(tuple(Renamed(i, f"number {i}", i, f"new {i}", f"new {i}") for i in ids[:renamed]))
+    certificate = Certificate(
+        verdict="complete",
+        proves="every part",
+        does_not_prove=None,
+        digests="sums",
+        source="/state/savepoint",
+        source_metadata_sha256="ab" * 32,
+        target="/state/rescaled",
+        candidate_sha256="cd" * 32,
+        plan=planned["plan"]["plan"],
+        warnings=(),
+        bytes=10**9,
+        operators=tuple(operators),
+        files=tuple(CertifiedFile(f"{i:032x}-keyed-0-abcdef01", 10**6, None, 17 * 10**17 + i) for i in range(30_000)),
+        start="flink run",
+        surgery=names if renamed else NO_SURGERY,
+    ).document()
+    plan = {**planned["plan"], "surgery": certificate["surgery"]}
+    made = html_report({**planned, "plan": plan, "certificate": certificate, "published": True})
+    assert len(made) < LIMIT
+    assert (b"is renamed to new" in made) is bool(renamed)

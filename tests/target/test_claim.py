@@ -178,7 +178,11 @@ def test_a_target_that_is_no_free_directory_is_refused(plans: Callable[[str], Pl
     with pytest.raises(RequestError, match="the target is occupied") as caught:
         claim(plan)
     assert "notes.txt" in str(caught.value.found)
-    assert "rescale discard" in str(caught.value.advice)
+    assert "take these files away: no run has written them, and discard leaves them" in str(caught.value.advice)
+    (target / "notes.txt").rename(target / f"{'0' * 32}-keyed-0-12345678")
+    with pytest.raises(RequestError, match="the target is occupied") as caught:
+        claim(plan)
+    assert f"rescale discard {target}" in str(caught.value.advice)
     (target / "_metadata").write_bytes(b"somebody's")
     with pytest.raises(RequestError, match="the target is occupied") as caught:
         claim(plan)
@@ -248,3 +252,16 @@ def test_a_claim_is_looked_for_where_one_is_told_to(plans: Callable[[str], Plan]
     assert claimed_by(plans("3").target) is None
     claim(plans("3"))
     assert claimed_by(plans("3").target) == plans("3").digest
+
+
+def test_who_is_turned_away_by_a_published_result_is_told_of_which_plan(plans: Callable[[str], Plan]) -> None:
+    published = plans("3")
+    execute_without_spark(published)
+    with pytest.raises(RequestError, match="occupied") as caught:
+        claim(plans("2"))
+    certificate = places_of(published).certificate
+    assert caught.value.found == f"a published result of plan {published.digest[:8]} (see {certificate})"
+    Path(certificate).write_bytes(b"{}")
+    with pytest.raises(RequestError, match="occupied") as caught:
+        claim(plans("2"))
+    assert "such as" in str(caught.value.found)

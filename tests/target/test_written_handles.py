@@ -115,6 +115,7 @@ def test_damaged_ones_are_told_with_their_place(plan: Plan, damage: bytes) -> No
     with pytest.raises(IntegrityError, match="cannot be read") as caught:
         read_handles(plan, KEYED)
     assert caught.value.path == place
+    assert str(caught.value.advice).endswith(f"and run again: rescale discard {plan.target}")
 
 
 def test_a_step_that_goes_on_after_discard_leaves_no_word(plan: Plan) -> None:

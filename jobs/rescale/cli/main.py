@@ -10,8 +10,9 @@ from importlib.metadata import version
 from io import TextIOWrapper
 from itertools import pairwise
 
-from rescale.cli.output import Output, into_the_void
+from rescale.cli.output import INTERRUPTED, Output, into_the_void, unwritten
 from rescale.cli.parser import Formatter, Parser
+from rescale.cli.termination import TERMINATED, Terminated
 from rescale.errors import RequestError, StoreError, unexpected
 
 _THE_WAY = """\
@@ -48,7 +49,7 @@ what it left instead.
 Exit codes: 0 done; 2 the request cannot be met as it stands, or the target is taken; 3 the snapshot is damaged, has
 changed or is not supported, or the store is not; 4 the result is not what it must be (a run publishes nothing then),
 two snapshots differ, or an operator has no match; 5 a fault of Rescale itself, with its traceback; 130 interrupted
-(Ctrl-C); 1 anything that may pass, worth another try.
+(Ctrl-C), 143 by SIGTERM; 1 anything that may pass, worth another try.
 
 S3 is configured by the standard variables: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, AWS_REGION.
 """
@@ -108,8 +109,7 @@ def main(words: Sequence[str] | None = None) -> int:
         into_the_void(sys.stderr)
         return StoreError.exit_code
     except OSError as error:
-        into_the_void(sys.stdout)
-        full = StoreError("the answer cannot be written", found=error, advice="make room where it goes, and ask again")
+        full = unwritten(error)
         print(f"error: {full}", file=sys.stderr)
         return full.exit_code
     return code
@@ -135,8 +135,8 @@ def _answered(words: Sequence[str]) -> int:
         ours = unexpected(error)
         output.error(ours)
         return ours.exit_code
-    except KeyboardInterrupt:
-        return output.interrupted(resumes=resumes)
+    except KeyboardInterrupt as how:
+        return output.interrupted(TERMINATED if isinstance(how, Terminated) else INTERRUPTED, resumes=resumes)
 
 
 def _refuse_other_bytes(words: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 import msgspec
 
 from rescale.cli.terminal import coloured, console, shows_colours
-from rescale.errors import RescaleError
+from rescale.errors import RescaleError, StoreError
 from rescale.names import printable_lines
 
 INTERRUPTED = 130
@@ -28,14 +28,18 @@ class Output:
         self.json = form == "json"
 
     def answer(self, document: dict[str, Any], text: Callable[[], str]) -> None:
-        if self.json:
-            self._print_json(document)
-        else:
-            print(printable_lines(text()))
+        """`StoreError` if there is no room for it."""
+        words = _as_json(document) if self.json else printable_lines(text())
+        try:
+            print(words, flush=True)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise unwritten(error) from None
 
     def error(self, error: RescaleError) -> None:
         if self.json:
-            self._print_json(error.to_json())
+            print(_as_json(error.to_json()))
         if shows_colours():
             console().print(coloured(error))
             return
@@ -46,26 +50,32 @@ class Output:
         except OSError:  # there is no room for it: the exit code still says what it was
             into_the_void(sys.stderr)
 
-    def interrupted(self, *, resumes: bool) -> int:
-        """The answer to Ctrl-C, and its exit code; `resumes`: the same command goes on."""
+    def interrupted(self, code: int = INTERRUPTED, *, resumes: bool) -> int:
+        """The answer to Ctrl-C or SIGTERM, and its exit code; `resumes`: the same command goes on."""
         what = "interrupted; the same command takes it up again" if resumes else "interrupted"
         if self.json:
-            self._print_json({"error": "KeyboardInterrupt", "what": what, "exit_code": INTERRUPTED})
+            print(_as_json({"error": "KeyboardInterrupt", "what": what, "exit_code": code}))
         self.say(what)
-        return INTERRUPTED
+        return code
 
     def say(self, what: str) -> None:
         print(printable_lines(what), file=sys.stderr, flush=True)
 
-    @staticmethod
-    def _print_json(document: dict[str, Any]) -> None:
-        lines = msgspec.json.format(msgspec.json.encode(document), indent=2).decode().split("\n")
-        print("\n".join(line if line.isprintable() else _escaped(line) for line in lines))
+
+def unwritten(error: OSError) -> StoreError:
+    """Of an answer, on standard output: from now on nobody sees what goes there."""
+    into_the_void(sys.stdout)
+    return StoreError("the answer cannot be written", found=error, advice="make room where it goes, and ask again")
 
 
 def into_the_void(stream: TextIO) -> None:
     """What is still to be written to the stream fails no more, and nobody sees it."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _as_json(document: dict[str, Any]) -> str:
+    lines = msgspec.json.format(msgspec.json.encode(document), indent=2).decode().split("\n")
+    return "\n".join(line if line.isprintable() else _escaped(line) for line in lines)
 
 
 def _escaped(line: str) -> str:

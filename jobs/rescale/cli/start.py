@@ -6,15 +6,18 @@ from __future__ import annotations
 
 import sys
 
+from rescale.cli.termination import TERMINATED, Terminated, answer_termination
+
 
 def main() -> int:
+    answer_termination()
     try:
         from rescale.cli.main import main as answer
 
         return answer()
-    except KeyboardInterrupt:  # where there is no `Output` yet, or no more
+    except KeyboardInterrupt as how:  # where there is no `Output` yet, or no more
         print("interrupted", file=sys.stderr)
-        return 130
+        return TERMINATED if isinstance(how, Terminated) else 130
 
 
 if __name__ == "__main__":

@@ -155,14 +155,15 @@ def _hand_picked(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> Iterator[Ha
 
 
 def _scaled(snapshot: Snapshot, asked: Mapping[str, int] | None = None) -> Iterator[JobRestore]:
-    """The usual other shapes, if they are not the `asked` one or the old one."""
+    """The usual other shapes, if they are not the `asked` one or the old one, each once."""
     keyed = list(_keyed(snapshot))
+    told = [[o.parallelism for o in keyed]]
+    if asked:
+        told.append([asked[o.operator_id] for o in keyed])
     for scale in SCALES:
-        parallelisms = {o.operator_id: scale.of(o) for o in snapshot.operators}
-        old = all(parallelisms[o.operator_id] == o.parallelism for o in keyed)
-        same = asked and all(parallelisms[o.operator_id] == asked[o.operator_id] for o in keyed)
-        if not old and not same:
-            yield _restored(scale.name, snapshot, parallelisms)
+        if (shape := [scale.of(o) for o in keyed]) not in told:
+            told.append(shape)
+            yield _restored(scale.name, snapshot, {o.operator_id: scale.of(o) for o in snapshot.operators})
 
 
 def _asked(plan: Plan, snapshot: Snapshot, parallelisms: Mapping[str, int]) -> JobRestore:

@@ -192,7 +192,6 @@ def _publish(planned: Summary | None, params: Any = None, ti: Any = None) -> Sum
     compared = f"{counted(len(certified.operators), 'operator')}, {human_bytes(certified.bytes)} compared"
     log.info("verdict: %s (proof by %s): %s", certified.verdict, certified.proof.value, compared)
     log.info("certificate: %s, SHA-256 %s", done["certificate"], digest)
-    log.info("size: %s of state", human_bytes(done["bytes_moved"]))
     log.info("start the job: %s", done["start"])
     ti.task.lineage = published_lineage(plan, certified, digest)
     kept = {key: done[key] for key in ("target", "metadata_sha256", "certificate", "start")}

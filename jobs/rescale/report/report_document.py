@@ -39,7 +39,7 @@ def shortened(value: Any, longest: int) -> Any:
     """
     if isinstance(value, dict):
         return {key: shortened(inner, longest) for key, inner in value.items()}
-    if not isinstance(value, list):
+    if not isinstance(value, list | tuple):
         return value
     if len(value) <= longest:
         return [shortened(inner, longest) for inner in value]

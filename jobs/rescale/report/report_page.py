@@ -39,7 +39,7 @@ def report_page(document: dict[str, Any], detail: Detail) -> Page:
         (
             *verdict(document),
             *things_to_look_at(insight, warnings),
-            *(what_changes(plan) if plan is not None else []),
+            *(what_changes(plan, detail) if plan is not None else []),
             *listing,
             *_another_flink(snapshot),
             *_keyed_state(keyed_operators(operators, insight), detail),

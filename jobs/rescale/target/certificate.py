@@ -25,6 +25,10 @@ from rescale.target.states import Move, State, permit
 COMPLETE = "complete"
 
 _DIGEST = "document_sha256"
+_DAMAGED = (
+    "if the result is published, move the certificate away, then compare it with its source: rescale validate; else "
+    "run the same command again"
+)
 _ADVICE = "if the result is published, compare it with its source: rescale validate; else run the same command again"
 
 
@@ -157,7 +161,7 @@ def read_certificate(target: str) -> Certificate:
         found = fields.pop(_DIGEST, None)
         certificate = msgspec.convert(fields, Certificate)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise IntegrityError(f"the certificate cannot be read: {error}", path=uri, advice=_ADVICE) from None
+        raise IntegrityError(f"the certificate cannot be read: {error}", path=uri, advice=_DAMAGED) from None
     expected = _digest(fields)
     if found != expected or certificate.verdict != COMPLETE:
         raise IntegrityError(
@@ -165,7 +169,7 @@ def read_certificate(target: str) -> Certificate:
             path=uri,
             expected=found,
             found=expected,
-            advice=_ADVICE,
+            advice=_DAMAGED,
         )
     return certificate
 

@@ -7,20 +7,22 @@ overwrite would let two runs mix, so it is found out here, before anything else 
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from rescale.errors import RequestError, UnsupportedError
+from rescale.errors import RequestError, RescaleError, UnsupportedError
 from rescale.names import quoted
 from rescale.planning.values.new_streams import CompactedRows, RekeyedRows
 from rescale.planning.values.plan import Plan
 from rescale.storage.files.temporary_files import is_temporary
 from rescale.storage.locations import name
 from rescale.storage.store import Store, open_store
-from rescale.target.documents import store_plan
-from rescale.target.places import places_of
+from rescale.target.certificate import certificate_beside
+from rescale.target.documents import read_document, store_plan
+from rescale.target.places import Places, certificate_place, places_of, plan_in_name
 from rescale.target.states import Move, State, claimed_by, is_being_discarded, permit, state_of
 
 
@@ -95,8 +97,29 @@ def _refuse_foreign_files(plan: Plan, store: Store) -> None:
             "the target is occupied",
             path=plan.target,
             expected="an empty or absent directory",
-            found=f"other files ({len(foreign)}), such as {min(foreign)}",
-            advice="name another target"
-            if published
-            else f"name another target, or remove what an unpublished run left: rescale discard {quoted(plan.target)}",
+            found=_published_before(plan.target, published) or f"other files ({len(foreign)}), such as {min(foreign)}",
+            advice=_other_target(plan.target, published, foreign),
         )
+
+
+def _published_before(target: str, published: bool) -> str | None:
+    """Whose the `_metadata` is that is there, as far as a certificate tells."""
+    if not published:
+        return None
+    try:
+        certificate = certificate_beside(target)
+        found = hashlib.sha256(read_document(Places(target, "").metadata)).hexdigest()
+    except RescaleError:  # it is about a word
+        return None
+    if certificate is None or certificate.plan is None or certificate.candidate_sha256 != found:
+        return None
+    return f"a published result of plan {certificate.plan[:8]} (see {certificate_place(target)})"
+
+
+def _other_target(target: str, published: bool, foreign: Sequence[str]) -> str:
+    """What no run of ours has written is not discarded either."""
+    if published:
+        return "name another target"
+    if not any(plan_in_name(name(uri)) for uri in foreign):
+        return "name another target, or take these files away: no run has written them, and discard leaves them"
+    return f"name another target, or remove what an unpublished run left: rescale discard {quoted(target)}"

@@ -22,13 +22,14 @@ from rescale.target.states import Claim, Move, State, claim_on, is_being_discard
 class Published:
     """A result that Flink can restore; `sha256` is that of its `_metadata`, `already` if it stood there before.
 
-    `proof` is how deep it was compared with its source.
+    `proof` is how deep it was compared with its source, and `compared` how many bytes of state were.
     """
 
     target: str
     sha256: str
     already: bool
     proof: Proof
+    compared: int
 
 
 def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
@@ -48,7 +49,7 @@ def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
     if already or not _put(places_of(plan).metadata, candidate, accept_unconditional=accept_unconditional):
         _refuse_another(places_of(plan).metadata, candidate, certificate)
     _say_that_it_is_published(plan)
-    return Published(plan.target, certificate.candidate_sha256, already, certificate.proof)
+    return Published(plan.target, certificate.candidate_sha256, already, certificate.proof, certificate.bytes)
 
 
 def _begin(plan: Plan, claim: Claim | None) -> bool:

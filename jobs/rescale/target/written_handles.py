@@ -22,6 +22,7 @@ from rescale.flink.metadata.handles import (
 )
 from rescale.flink.metadata.reader import read_keyed_handle, read_operator_handle
 from rescale.flink.slot import Slot
+from rescale.names import quoted
 from rescale.planning.values.plan import Plan
 from rescale.storage.store import open_store
 from rescale.target.documents import read_document
@@ -101,12 +102,20 @@ def read_handles(plan: Plan, step: str) -> WrittenHandles | None:
     try:
         handles = msgspec.json.decode(read_document(uri), type=WrittenHandles)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise IntegrityError(f"written handles that cannot be read: {error}", path=uri) from None
+        raise IntegrityError(f"written handles that cannot be read: {error}", path=uri, advice=_anew(plan)) from None
     if handles.plan != plan.digest:
         raise IntegrityError(
-            "written handles that another plan left", path=uri, expected=plan.digest, found=handles.plan
+            "written handles that another plan left",
+            path=uri,
+            expected=plan.digest,
+            found=handles.plan,
+            advice=_anew(plan),
         )
     return handles
+
+
+def _anew(plan: Plan) -> str:
+    return f"remove what that run left, and run again: rescale discard {quoted(plan.target)}"
 
 
 def _streams(written: WrittenHandle, path: str) -> list[Stream]:

@@ -70,10 +70,11 @@ def test_a_word_that_is_no_parallelism_is_named(word: str) -> None:
         parse_numbers([word], "parallelism")
 
 
-@pytest.mark.parametrize("word", ["", "counts=", "nonsense", "counts=objects hash"])
+@pytest.mark.parametrize("word", ["", "counts=", "nonsense", "counts=objects hash", "nosuch(a)"])
 def test_a_word_that_is_no_hash_of_keys_is_named(word: str) -> None:
-    with pytest.raises(RequestError, match="not a hash of keys"):
+    with pytest.raises(RequestError, match="not a hash of keys") as caught:
         parse_key_hashes([word])
+    assert "objects-hash" in str(caught.value.advice)
 
 
 def test_an_operator_without_a_name_does_not_stand_for_all() -> None:

@@ -19,6 +19,11 @@ from support.snapshots import directory
     ("name", "shape", "said"),
     [
         ("2-rocksdb-native", {"parallelism": ["3"], "files": "refer"}, "3 RocksDB directories are compared by their"),
+        (
+            "2-rocksdb-native",
+            {"parallelism": ["1"]},
+            "1 RocksDB directory is compared by its files, and none of its rows",
+        ),
         ("2-rocksdb-native", {}, "2 RocksDB directories are compared by their files, and none of their rows is read"),
         ("2-rocksdb-native", {"parallelism": ["3"]}, "; 2 that RocksDB rewrites in part go by their records"),
         ("2-rocksdb-2to3", {"parallelism": ["2"]}, "every record is compared"),

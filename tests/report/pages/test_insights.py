@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.insight.hand_picked_keys import HandPickedKeys, PickedKey
@@ -10,7 +11,9 @@ from rescale.insight.insight import Insight, plan_insight, snapshot_insight
 from rescale.insight.unions import UnionList
 from rescale.planning.asked.request import make_request
 from rescale.planning.planner import make_plan
-from rescale.report.pages.insights import insight_document, restores_table, sentences, shapes_table
+from rescale.report.page import Page
+from rescale.report.pages.insights import insight_blocks, insight_document, restores_table, sentences, shapes_table
+from rescale.report.renderers.text import text_of
 from rescale.snapshot.model import Snapshot
 from support.synthetic import database, header_of, keyed_stream, operator, own_stream, snapshot
 
@@ -58,6 +61,27 @@ def test_what_does_not_divide_and_what_is_hot() -> None:
     assert "hot key groups, which no parallelism can spread: 7 (85%)" in hot
     table = shapes_table(insight_document(snapshot_insight(taken)))
     assert table.rows[0][2:] == ("2 or 5", "60")
+
+
+def test_a_shape_is_shown_once() -> None:
+    """Twice one subtask are as many as one and a half times one."""
+    taken = snapshot(operator("counts", 1, keyed=(own_stream(0, 1, 128, Framing.CANONICAL),)))
+    rows = restores_table(insight_document(snapshot_insight(taken))).rows
+    assert [row[0] for row in rows] == ["1 → 2 (twice)"]
+    assert not [row for row in restores_table(of_plan(taken, "2")).rows if "twice" in str(row[0])]
+
+
+def of_plan(taken: Snapshot, parallelism: str) -> dict[str, Any]:
+    plan = make_plan(taken, make_request("/source", "/target", [parallelism]))
+    return insight_document(plan_insight(plan, taken))
+
+
+def test_operators_whose_evenness_is_not_shown_are_counted() -> None:
+    streams = tuple(own_stream(i, 4, 128, Framing.CANONICAL) for i in range(4))
+    for number, said in ((10, False), (12, True)):
+        taken = snapshot(*(operator(f"counts {i}", 4, keyed=streams) for i in range(number)))
+        text = text_of(Page(tuple(insight_blocks(insight_document(snapshot_insight(taken))))))
+        assert ("2 more operators: all in the JSON (--output json)" in text) is said
 
 
 def test_of_a_few_keys_nothing_is_said_but_that() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 
 from rescale.cli.arguments import add_source, add_uids, prefixes_of, uids_of
 from rescale.cli.output import Output
@@ -68,8 +69,14 @@ def _refuse_nothing(uri: str) -> None:
             error.what,
             path=uri,
             expected="a file with what Flink's REST API tells of the job, or a snapshot's directory",
-            advice=error.advice if open_store(uri).list(uri) else "curl http://jobmanager:8081/jobs/JOB-ID > job.json",
+            advice=error.advice if _holds_files(uri) else "curl http://jobmanager:8081/jobs/JOB-ID > job.json",
         ) from None
+
+
+def _holds_files(uri: str) -> bool:
+    with suppress(RequestError):  # it is a pipe or a device
+        return bool(open_store(uri).list(uri))
+    return False
 
 
 def _of_plan(uri: str, names: dict[str, str]) -> list[Counterpart]:

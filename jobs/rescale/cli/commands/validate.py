@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import argparse
 
-from rescale.cli.arguments import add_key_hash, add_master, add_proof, add_source, add_surgery, declared_options
+from rescale.cli.arguments import (
+    add_key_hash,
+    add_master,
+    add_proof,
+    add_source,
+    add_surgery,
+    declared_options,
+    proof_of,
+)
 from rescale.cli.output import Output
 from rescale.cli.own_step import run_own_step
 from rescale.process import Step
@@ -30,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
     words = ["--source", normalise(arguments.source), "--target", normalise(arguments.target)]
-    words += ["--proof", arguments.proof, *declared_options(arguments)]
+    words += ["--proof", proof_of(arguments).value, *declared_options(arguments)]
     words += [f"--key-hash={key_hash}" for key_hash in arguments.key_hash]
     certificate = run_own_step(Step.VALIDATE, words, arguments.master)
     output.answer(certificate, lambda: certificate_text(certificate))

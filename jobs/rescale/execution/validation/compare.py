@@ -11,6 +11,7 @@ from rescale.execution.sources.byte_digests import MODULUS, digest, digest_pair,
 from rescale.execution.sources.chunks import runs
 from rescale.execution.sources.spans import span
 from rescale.execution.validation.coverage import FilePair, GroupPair
+from rescale.execution.validation.headers import MADE_ANEW
 from rescale.flink.encoding.snappy import decompressed
 from rescale.flink.keyed.blocks.canonical import translated
 from rescale.flink.metadata.handles import DistributionMode
@@ -94,7 +95,7 @@ class Comparer:
                     offset=pair.result.start,
                     expected=f"digest {expected:032x}",
                     found=f"digest {found:032x}",
-                    advice="discard the result and run again; if it happens again, report it with both snapshots",
+                    advice=f"{MADE_ANEW}; if it happens again, report it with both snapshots",
                 )
                 _refuse(different, digests, next(self._group_digests((pair,))))
             total += digest([found.to_bytes(16, "little")], seed=pair.key_group)
@@ -109,6 +110,7 @@ class Comparer:
                 path=self.result.uri(check.pair.result),
                 expected=f"the bytes of {self.source.uri(check.pair.source)}, with digest {expected:032x}",
                 found=f"digest {found:032x}",
+                advice=MADE_ANEW,
             )
             _refuse(different, digests, self._file_digests(check.pair))
         return Tally(check.operator, Slot.KEYED, True, 0, "", None, 0, check.pair.result.length, found)

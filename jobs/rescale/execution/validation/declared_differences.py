@@ -13,9 +13,12 @@ from rescale.errors import IntegrityError
 from rescale.execution.validation.coverage import check_equal
 from rescale.flink.metadata.checkpoint_metadata import FIRST_VERSION_WITH_NAMES
 from rescale.flink.operator_id import operator_id_of_uid
+from rescale.names import first_of
 from rescale.snapshot.dropped_states import lost_states, state_names
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.surgery import NOT_READ, Surgery, what_is_lost
+
+_MOST_NAMED = 10
 
 
 def check_declared(source: Snapshot, result: Snapshot, surgery: Surgery) -> None:
@@ -38,10 +41,13 @@ def check_declared(source: Snapshot, result: Snapshot, surgery: Surgery) -> None
     expected = [surgery.new_ids.get(entry.operator_id, entry.operator_id) for entry in entries]
     found = [entry.operator_id for entry in result.metadata.operators]
     if expected != found:
+        labels = _labels(source) | _labels(result) | {one.new_operator_id: one.new_label for one in surgery.renamed}
+        missing = [labels.get(one, one) for one in expected if one not in found]
+        more = [labels.get(one, one) for one in found if one not in expected]
         raise IntegrityError(
             "operators: result and source differ in others than those that were declared",
-            expected=", ".join(expected),
-            found=", ".join(found),
+            expected=first_of(missing, _MOST_NAMED) or "no others than the source's, in their order",
+            found=first_of(more, _MOST_NAMED) or ("none of these" if missing else "the same ones in another order"),
             advice="if operators were renamed or dropped, say which: --rename OLD=NEW, --drop UID",
         )
     if source.metadata.version < FIRST_VERSION_WITH_NAMES:
@@ -49,6 +55,10 @@ def check_declared(source: Snapshot, result: Snapshot, surgery: Surgery) -> None
     for old, new in zip(entries, result.metadata.operators, strict=True):
         uid = renamed[old.operator_id].uid if old.operator_id in renamed else old.uid
         check_equal("uid", uid, new.uid, old.operator_id)
+
+
+def _labels(snapshot: Snapshot) -> dict[str, str]:
+    return {operator.operator_id: operator.label for operator in snapshot.operators}
 
 
 def _check_states(there: dict[str, Operator], result: Snapshot, surgery: Surgery) -> None:

@@ -16,6 +16,9 @@ from rescale.flink.keyed.timers.heap_timers import timer_header
 from rescale.flink.operator_state import merge_operator_state_headers
 from rescale.snapshot.model import Database, ElementStream, KeyedHolder, KeyedStream
 
+MADE_ANEW = "if the result is published, run again into another target; else discard it and run again"
+"""What to do about a result that is not what it must be: nothing that is published is discarded."""
+
 
 class HasHeader(Protocol):
     @property
@@ -137,5 +140,5 @@ def _refuse_surplus(label: str, which: str, known: Collection[str], states: Sequ
             state=surplus[0],
             expected=f"{len(known)} states",
             found=f"{len(states)}",
-            advice="discard the result and run again",
+            advice=MADE_ANEW,
         )

@@ -9,7 +9,7 @@ from enum import StrEnum
 from rescale.errors import RequestError
 from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
-from rescale.flink.serializers.formulas import FOLDS, KNOWN, parse_formula
+from rescale.flink.serializers.formulas import CASE_CLASS, FOLDS, KNOWN, parse_formula
 from rescale.names import did_you_mean
 from rescale.planning.asked.surgery_words import NO_SURGERY_WORDS, SurgeryWords
 from rescale.storage.locations import contains, is_s3, normalise, parent, real
@@ -168,7 +168,7 @@ def parse_key_hashes(words: Iterable[str]) -> dict[str, str]:
             raise RequestError(
                 f"not a hash of keys: {word!r}",
                 expected="HASH or UID=HASH, where HASH is a formula such as objects-hash(a,b), or module:function",
-                advice=did_you_mean(name.partition("(")[0], FOLDS),
+                advice=did_you_mean(name.partition("(")[0], FOLDS) or f"formulas are {', '.join((*FOLDS, CASE_CLASS))}",
             )
         _refuse_twice(names, operator, "hash of keys", word)
         names[operator] = name

@@ -56,8 +56,10 @@ def how_proven(plan: Plan, proof: Proof) -> str | None:
         )
     if not whole:
         return "proof: RocksDB rewrites some files of every directory, so every record is compared, not files alone"
-    more = f"; {rewritten} that RocksDB rewrites in part go by their records" if rewritten else ""
-    return f"proof: {whole} RocksDB directories are compared by their files, and none of their rows is read{more}"
+    many, its = (f"{whole} RocksDB directories are", "their") if whole > 1 else ("1 RocksDB directory is", "its")
+    go = "go by their" if rewritten > 1 else "goes by its"
+    more = f"; {rewritten} that RocksDB rewrites in part {go} records" if rewritten else ""
+    return f"proof: {many} compared by {its} files, and none of {its} rows is read{more}"
 
 
 def _copied(operator: OperatorPlan) -> list[CopiedKeyGroups]:

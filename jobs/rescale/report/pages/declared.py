@@ -24,6 +24,12 @@ def declared_lines(surgery: dict[str, Any]) -> list[str]:
     return list(_lines(surgery, {}))
 
 
+def first_lines(lines: list[str], most: int) -> list[str]:
+    """The first ones, and how many more there are."""
+    left = len(lines) - most
+    return [*lines[:most], f"{counted(left, 'other')}, in the certificate and the plan"] if left > 0 else lines
+
+
 def except_what_is_otherwise(surgery: dict[str, Any]) -> str:
     """How a sentence about all state of a source goes on, with numbers; "" where nothing is dropped or changed."""
     partitions = [one for change in surgery["kafka"] for one in change["partitions"]]

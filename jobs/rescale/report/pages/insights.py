@@ -13,7 +13,7 @@ import msgspec
 from rescale.insight.insight import Insight
 from rescale.names import first_of
 from rescale.report.page import Block, Table, paragraphs, table, tabled
-from rescale.report.shortening import cut_lines
+from rescale.report.shortening import cut_lines, left_out
 from rescale.report.units import arrow, counted, duration, human_bytes
 
 _MOST_SHAPES = 10
@@ -290,9 +290,10 @@ def sentences(document: dict[str, Any]) -> list[str]:
 
 def insight_blocks(document: dict[str, Any]) -> list[Block]:
     """Tables, then a paragraph for each sentence."""
-    tables = [
+    tables: list[Block] = [
         *tabled(RESTORES, restores_table(document)),
         *tabled(FORMATS, formats_table(document)),
         *tabled(SHAPES, shapes_table(document)),
+        *left_out(len(_telling(document)) - _MOST_SHAPES, "more operator", "more operators", reported=False),
     ]
     return [*tables, *paragraphs(cut_lines(sentences(document)))]

@@ -25,6 +25,7 @@ def outcome(plan: Plan, published: Published, warnings: Sequence[str] | None = N
         "already_published": published.already,
         "plan": plan.digest,
         "bytes_moved": plan.bytes_moved,
+        "bytes_compared": published.compared,
         "certificate": places_of(plan).certificate,
         "report": places_of(plan).report,
         "proof": published.proof.value,
@@ -41,16 +42,20 @@ def outcome_text(document: dict[str, Any]) -> str:
 
 def outcome_page(document: dict[str, Any]) -> Page:
     done = "was published before" if document["already_published"] else "is published"
-    size, exceptions = human_bytes(document["bytes_moved"]), except_what_is_otherwise(document["surgery"])
+    size, exceptions = human_bytes(document["bytes_compared"]), except_what_is_otherwise(document["surgery"])
     lead = f"{document['target']} {done}: {size} of state, all of it accounted for{exceptions}"
     items = [f"{name}: {document[name]}" for name in ("certificate", "report")]
-    if document["proof"] == Proof.FILES:
-        deeper = f"rescale validate {quoted(document['source'])} {quoted(document['target'])}"
-        items.append(
-            f"proof: by files, or by checksums of the store, where these tell; to have every record compared: {deeper}"
-        )
+    items += _by_files(document)
     items.append(f"start the job: {document['start']}")
     return Page((Listed(lead, tuple(items)),))
+
+
+def _by_files(document: dict[str, Any]) -> list[str]:
+    """What is not said of each record, of an outcome or a certificate."""
+    if document["proof"] != Proof.FILES:
+        return []
+    deeper = f"rescale validate {quoted(document['source'])} {quoted(document['target'])}"
+    return [f"proof: by files, or by checksums of the store, where these tell; to have every record compared: {deeper}"]
 
 
 def certificate_text(certificate: dict[str, Any]) -> str:
@@ -63,6 +68,7 @@ def certificate_page(certificate: dict[str, Any]) -> Page:
     number, left = counted(len(operators), "operator"), len(operators) - len(shown["operators"])
     blocks: list[Block] = [
         paragraph(f"{certificate['verdict']}: {number}, {human_bytes(certificate['bytes'])} compared"),
+        *map(paragraph, _by_files(certificate)),
         *([Listed(f"{DECLARED}:", declared)] if (declared := tuple(certified_lines(certificate))) else []),
         proofs_table(shown),
         *left_out(left, "more operator with less state", "more operators with less state", reported=False),

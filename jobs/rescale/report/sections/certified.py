@@ -6,7 +6,7 @@ from typing import Any
 
 from rescale.report.detail import Detail
 from rescale.report.page import Block, Code, Listed, Section, Strong, Table, Words, paragraph
-from rescale.report.pages.declared import DECLARED, certified_lines
+from rescale.report.pages.declared import DECLARED, certified_lines, first_lines
 from rescale.report.pages.outcome import checksums_table, directories_table, proofs_table, records_table
 from rescale.report.units import counted
 
@@ -15,7 +15,7 @@ def proof(certificate: dict[str, Any], detail: Detail) -> list[Block]:
     facts: list[Words] = [(Strong("proves: "), certificate["proves"])]
     if certificate["does_not_prove"]:
         facts.append((Strong("does not prove: "), certificate["does_not_prove"]))
-    facts += [(Strong(f"{DECLARED}: "), line) for line in certified_lines(certificate)]
+    facts += [(Strong(f"{DECLARED}: "), line) for line in first_lines(certified_lines(certificate), detail.rows)]
     facts += [
         (Strong("digests: "), certificate["digests"]),
         (Strong("_metadata of the source, SHA-256: "), Code(certificate["source_metadata_sha256"])),

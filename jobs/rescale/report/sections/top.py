@@ -21,7 +21,7 @@ from rescale.report.page import (
     paragraph,
     table,
 )
-from rescale.report.pages.declared import declared_lines, except_what_is_otherwise
+from rescale.report.pages.declared import declared_lines, except_what_is_otherwise, first_lines
 from rescale.report.pages.insights import duration_sentences, hand_picked_sentences, shape_sentences, union_sentences
 from rescale.report.pages.planned import OPERATOR_HEADERS, is_changed, operator_row, work_lines
 from rescale.report.units import arrow, counted, human_bytes, when
@@ -59,13 +59,13 @@ def _details(error: dict[str, Any]) -> list[Block]:
     return [Listed("", tuple(details))] if details else []
 
 
-def what_changes(plan: dict[str, Any]) -> list[Block]:
+def what_changes(plan: dict[str, Any], detail: Detail) -> list[Block]:
     """From where to where, who gets which shape, and how the job starts."""
     facts: list[Words] = [
         ("from ", Code(plan["source"]), f", its _metadata written {when(plan['taken'])}"),
         ("to ", Code(plan["target"])),
         *_changes(plan["operators"]),
-        *declared_lines(plan["surgery"]),
+        *first_lines(declared_lines(plan["surgery"]), detail.rows),
         ("plan ", Code(plan["plan"])),
     ]
     start = (paragraph("Afterwards the job starts with"), Command(plan["start"]))

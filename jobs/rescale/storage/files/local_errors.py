@@ -15,6 +15,9 @@ _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 _CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _MISPLACED = (errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP, errno.EXDEV)
 
+_NO_DIRECTORY = "a file, or a link to nothing, stands where a directory is needed"
+"""What `File exists` means: no other name is made that must not be there yet."""
+
 
 def is_absent(error: OSError | ValueError) -> bool:
     """Whether no such file is there, or can be: a damaged snapshot may name one with a NUL."""
@@ -29,7 +32,8 @@ def translated(uri: str) -> Iterator[None]:
     except OSError as error:
         kind = RequestError if error.errno in (*_CLOSED, *_MISPLACED) else StoreError
         path = error.filename or uri
-        raise kind(f"the file system says: {error.strerror}", path=path, advice=_advice(error)) from None
+        said = _NO_DIRECTORY if error.errno == errno.EEXIST else f"the file system says: {error.strerror}"
+        raise kind(said, path=path, advice=_advice(error)) from None
     except ValueError:
         raise RequestError("no file can have this name", path=ascii(uri), advice="name another place") from None
 
@@ -42,7 +46,5 @@ def _advice(error: OSError) -> str:
     if error.errno == errno.EFBIG:
         return "have the limit on the size of files raised (ulimit -f), or name a place on another file system"
     if error.errno in NO_ROOM:
-        return (
-            "make room there, or have the quota raised, then run the same command again: it goes on with what is there"
-        )
+        return "make room there, or have the quota raised, then run the same command again"
     return "see that the directory is there and its file system is mounted, then run the same command again"

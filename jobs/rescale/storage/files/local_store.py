@@ -238,12 +238,16 @@ def _refuse_mount_point(folder: Path, staging: Path) -> None:
 
 
 def _refuse_unlisted(directory: str, error: OSError) -> None:
-    """Nothing lies below what is not there, or is a file; but what else has the name can be no directory."""
+    """Nothing lies in what is not there, or is a file; but what else has the name can be no directory."""
     if not is_absent(error):
         raise error
+    if (file := next((str(one) for one in Path(directory).parents if one.is_file()), None)) is not None:
+        raise RequestError(
+            "a file stands where a directory is needed", path=file, advice="name a place that is not below a file"
+        )
     if os.path.lexists(directory) and not Path(directory).is_file():
         raise RequestError(
-            "what has this name is no directory, and none can be made there",
+            "what has this name is no directory, and no file either",
             path=directory,
             expected="a directory, or nothing yet",
             found="a link to nothing, a pipe or a device",
